@@ -27,7 +27,7 @@ from trainmaster.orchestrator.flows.intake import answer_entry, take_message, ta
 from trainmaster.orchestrator.flows.retraining.tick import tick
 from trainmaster.orchestrator.flows.retraining.turn import take_notice, take_signal
 from trainmaster.orchestrator.flows.services import FlowResult, Services
-from trainmaster.orchestrator.flows.submission.queue_pass import settle_and_admit
+from trainmaster.orchestrator.flows.submission.queue_pass import complete_and_admit
 from trainmaster.orchestrator.flows.sweep import sweep
 from trainmaster.orchestrator.settings import settings_from
 from trainmaster.orchestrator.wiring import Wiring
@@ -105,7 +105,7 @@ def on_job_log(envelope: Envelope) -> Iterable[FlowResult]:
     hint = hint_in(message)
     if hint is None:
         return [FlowResult(message="ignored: the entry is about no training job")]
-    return settle_and_admit(_services(), hint)
+    return complete_and_admit(_services(), hint)
 
 
 @_entry_point

@@ -73,7 +73,7 @@ class Saver:
     Attributes:
         scratch: a folder of this replica's own: TensorFlow renames while it writes, which buckets cannot.
         io_device: reads and writes files; None: where TensorFlow does so by itself.
-        settle: returns when every step that was begun is done, so that a checkpoint is of a known step.
+        wait_for_steps: returns when every step that was begun is done, so that the step of a checkpoint is known.
     """
 
     model: Any  # tf.keras.Model
@@ -82,7 +82,7 @@ class Saver:
     scratch: Path
     global_batch_size: int
     io_device: str | None
-    settle: Callable[[], None]
+    wait_for_steps: Callable[[], None]
 
     def __post_init__(self) -> None:
         # The metrics too: an epoch that is continued in its middle ends with the averages of all its steps.
@@ -117,7 +117,7 @@ class Saver:
 
         A bucket that refuses the chief's files for the moment costs a checkpoint, not the run.
         """
-        self.settle()
+        self.wait_for_steps()
         began = time.monotonic()
         with preemption.saving(done):
             # Reads variables of all replicas: a joint act.

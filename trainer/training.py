@@ -99,7 +99,7 @@ class Training:
                 scratch=scratch,
                 global_batch_size=self.global_batch_size,
                 io_device=self.IO_DEVICE,
-                settle=partial(self._settle, model, progress),
+                wait_for_steps=partial(self._wait_for_steps, model, progress),
             )
             if checkpoint is not None:
                 saver.restore(checkpoint)
@@ -145,7 +145,7 @@ class Training:
             global_batch_size=self.global_batch_size,
         )
 
-    def _settle(self, model: Any, progress: Any) -> None:
+    def _wait_for_steps(self, model: Any, progress: Any) -> None:
         """Return when every step that was begun is done, as all are here."""
 
     def _batches(self, model: Any, place: Place) -> Batches:  # noqa: ARG002 - a coordinator's needs the model

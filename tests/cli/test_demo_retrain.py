@@ -157,7 +157,7 @@ def test_a_champion_that_learned_from_other_data_is_told() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "settled"),
+    ("changes", "idle"),
     [
         ({"rule": {"number": 2}}, True),
         ({}, False),
@@ -165,8 +165,8 @@ def test_a_champion_that_learned_from_other_data_is_told() -> None:
         ({"rule": {"number": 2}, "runs": [run(0, state="running")]}, False),
     ],
 )
-def test_it_is_settled_when_nothing_more_can_start(changes: dict[str, Any], *, settled: bool) -> None:
-    assert replace(WHOLE, **changes).is_settled is settled
+def test_it_is_idle_when_nothing_more_can_start(changes: dict[str, Any], *, idle: bool) -> None:
+    assert replace(WHOLE, **changes).is_idle is idle
 
 
 def test_a_still_terminal_is_told_each_event_once() -> None:

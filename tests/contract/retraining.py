@@ -83,12 +83,12 @@ class RuleWorld(World):
             }
         )
 
-    def tell_rule(self, event: Envelope, boundary: Boundary | None = None) -> FlowResult:
+    def deliver_rule(self, event: Envelope, boundary: Boundary | None = None) -> FlowResult:
         (result,) = take_upload(self.services(boundary), event)
         return result
 
     def drop_rule(self, document: object, name: str = "rules/cassava.json") -> FlowResult:
-        return self.tell_rule(self.put_rule(document, name))
+        return self.deliver_rule(self.put_rule(document, name))
 
     def arrive(self, count: int, *, first: int = 0, log: ArrivalLog | None = None) -> None:
         """So many objects come, one after the other."""
@@ -139,7 +139,7 @@ class RuleWorld(World):
         job = self.jobs.read(record.job.name)
         if job.state is not JobState.SUCCEEDED:
             job = self.train(record)
-        self.settle(self.hint(job), boundary)
+        self.complete(self.hint(job), boundary)
         for notice in [each for each in self.notices.published if each.subject == record.run_id]:
             event = cloud_event(notice, "//trainmaster/test")
             heard = notice_in(self.message(event))

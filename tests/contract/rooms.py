@@ -152,7 +152,7 @@ def going(world: World) -> list[str]:
 
 
 def ends(world: World, run_id: str) -> None:
-    world.settle(world.hint(world.train(world.record(run_id))))
+    world.complete(world.hint(world.train(world.record(run_id))))
 
 
 def places(world: World) -> list[str]:

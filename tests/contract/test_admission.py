@@ -66,7 +66,7 @@ def test_an_end_wakes_the_first_although_its_pause_is_not_over() -> None:
     assert waiting.not_before > world.clock.now()
     job = world.record(one).job
     assert job is not None
-    world.settle(world.hint(world.jobs.become(job.name, JobState.SUCCEEDED)))
+    world.complete(world.hint(world.jobs.become(job.name, JobState.SUCCEEDED)))
     assert states(world, one, two) == ["succeeded", "submitted"]
 
 
@@ -217,7 +217,7 @@ def test_one_refusal_for_the_rate_of_requests_does_not_count_once_there_was_anot
     (job,) = world.jobs.all()
     world.clock.advance(WAIT_IN_ALL + timedelta(days=1))  # it is queued for so long
     ended = world.jobs.become(job.name, JobState.FAILED, error=NO_CAPACITY, ran=False)
-    world.settle(world.hint(ended))
+    world.complete(world.hint(ended))
     record = world.record(one)
     assert (record.state, record.submission.candidate, record.admission.rate_limited_since) == (
         RunState.SUBMITTED,

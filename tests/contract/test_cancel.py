@@ -94,7 +94,7 @@ def test_the_job_of_a_run_is_asked_to_end_and_its_own_end_ends_the_run() -> None
     RECORD.validate(encoded(record))
     status = world.document("status/requests/end.json.json")
     assert (status["state"], status["record_uri"]) == ("succeeded", f"gs://{LEDGER}/runs/{run_id}.json")
-    world.settle(world.hint(world.jobs.read(record.job.name)))
+    world.complete(world.hint(world.jobs.read(record.job.name)))
     assert states(world, run_id) == ["cancelled"]
     asked_at = world.record(run_id).cancel_requested_at
     assert carried_out(world, order).message == "the run had ended before: cancelled"
@@ -108,7 +108,7 @@ def test_a_job_that_found_no_capacity_is_followed_by_none_once_its_run_was_to_en
     job = world.jobs.all()[0]
     world.jobs.become(job.name, JobState.FAILED, error=NO_CAPACITY, ran=False)
     carried_out(world, order_to_end(world, run_id))
-    world.settle(world.hint(world.jobs.read(job.name)))
+    world.complete(world.hint(world.jobs.read(job.name)))
     world.clock.advance(timedelta(hours=1))
     world.sweep()
     assert states(world, run_id) == ["failed"]
@@ -129,7 +129,7 @@ def test_a_run_that_is_being_submitted_is_ended_by_a_later_delivery() -> None:
     carried_out(world, order)
     (job,) = world.jobs.all()
     assert job.state is JobState.CANCELLED
-    world.settle(world.hint(job))
+    world.complete(world.hint(job))
     assert states(world, run_id) == ["cancelled"]
 
 
@@ -276,7 +276,7 @@ def test_the_study_of_a_run_is_asked_to_end_and_not_its_trials() -> None:
     carried_out(world, order_to_end(world, run_id))
     (study,) = world.jobs.all()
     assert "/hyperparameterTuningJobs/" in study.name
-    world.settle(world.hint(study))
+    world.complete(world.hint(study))
     assert states(world, run_id) == ["cancelled"]
 
 

@@ -25,7 +25,7 @@ def test_a_fallback_in_another_region_is_submitted_read_and_settled_there() -> N
     assert (record.submission.candidate, job_region(record.job.name)) == (2, ELSEWHERE)
     assert [one.candidate for one in record.submission.tries] == [0, 1]
     assert "quota metrics" in record.submission.tries[0].outcome
-    world.settle(world.hint(world.train(record)))
+    world.complete(world.hint(world.train(record)))
     assert world.record(arrival.run_id).state is RunState.SUCCEEDED
 
 
@@ -49,10 +49,10 @@ def test_late_entries_of_a_job_that_was_given_up_change_nothing() -> None:
     arrival = drop(world)
     world.launch(arrival)
     old = stock_out(world, world.record(arrival.run_id))
-    world.settle(world.hint(old))
+    world.complete(world.hint(old))
     before = world.record(arrival.run_id)
     assert before.state is RunState.SUBMITTED
-    world.settle(world.hint(old, insert_id="again"))
+    world.complete(world.hint(old, insert_id="again"))
     assert world.record(arrival.run_id) == before
     assert all(not problem.startswith("a second job") for problem in before.problems)
 
@@ -64,7 +64,7 @@ def test_a_job_that_was_given_up_is_never_adopted() -> None:
     world.launch(arrival)
     old = stock_out(world, world.record(arrival.run_id))
     with pytest.raises(Killed):
-        world.settle(world.hint(old), dies_before("write status"))
+        world.complete(world.hint(old), dies_before("write status"))
     assert world.record(arrival.run_id).state is RunState.WAITING
     world.sweep()
     record = kept(world, arrival.run_id)

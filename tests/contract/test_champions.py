@@ -43,15 +43,15 @@ def trained(world: World, name: str, accuracy: float) -> Arrival:
     return arrival
 
 
-def settle(world: World, arrival: Arrival, boundary: Boundary | None = None) -> FlowResult:
+def complete(world: World, arrival: Arrival, boundary: Boundary | None = None) -> FlowResult:
     job = world.record(arrival.run_id).job
     assert job is not None
-    return world.settle(world.hint(world.jobs.read(job.name)), boundary)
+    return world.complete(world.hint(world.jobs.read(job.name)), boundary)
 
 
 def run(world: World, name: str, accuracy: float) -> str:
     arrival = trained(world, name, accuracy)
-    settle(world, arrival)
+    complete(world, arrival)
     return arrival.run_id
 
 
@@ -93,7 +93,7 @@ def test_runs_that_end_together_leave_the_best_one_whatever_their_order(
     world = World()
     arrivals = [trained(world, f"run-{number}", value) for number, value in enumerate((0.5, 0.9, 0.7))]
     for number in order_of_ends:
-        settle(world, arrivals[number])
+        complete(world, arrivals[number])
     found = champion(world)
     assert found["current"]["run_id"] == arrivals[1].run_id
     assert {each["run_id"] for each in found["considered"]} == {arrival.run_id for arrival in arrivals}
@@ -111,10 +111,10 @@ def test_a_champion_that_changes_while_a_run_is_compared_is_compared_again() -> 
         def cross(self, name: str, call: Any) -> Any:
             if name == "write champions" and not self.overtaken:
                 self.overtaken = True
-                settle(world, fast)
+                complete(world, fast)
             return super().cross(name, call)
 
-    settle(world, slow, Overtaken())
+    complete(world, slow, Overtaken())
     assert inner is world.objects
     found = champion(world)
     assert found["current"]["run_id"] == fast.run_id
@@ -192,7 +192,7 @@ def test_a_run_ends_on_record_while_nothing_can_be_published_and_all_is_told_lat
     world = World()
     arrival = trained(world, "a", 0.7)
     reachable, world.notices = world.notices, Unreachable()
-    settle(world, arrival)
+    complete(world, arrival)
     assert world.active() == [arrival.run_id]
     assert world.record(arrival.run_id).state is RunState.SUCCEEDED
     assert champion(world)["current"]["run_id"] == arrival.run_id
@@ -208,7 +208,7 @@ def test_a_damaged_champion_is_named_and_nothing_is_written_over_it() -> None:
     world = World()
     world.objects.write(LEDGER, "champions/cassava-resnet50.json", b"{}", if_generation=None)
     arrival = trained(world, "a", 0.7)
-    assert "champions/cassava-resnet50.json" in settle(world, arrival).message
+    assert "champions/cassava-resnet50.json" in complete(world, arrival).message
     assert world.record(arrival.run_id).state is RunState.SUCCEEDED
     assert world.active() == [arrival.run_id]
     with pytest.raises(DocumentDamaged):

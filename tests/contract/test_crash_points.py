@@ -62,7 +62,7 @@ def undisturbed(name: str) -> tuple[tuple[str, ...], tuple[Chapter, ...]]:
 
 
 @dataclass(kw_only=True)
-class Telling:
+class Replay:
     """One telling of a scene, with an accident at one call.
 
     It begins with the step of that call: what came before is the same for every accident.
@@ -82,7 +82,7 @@ class Telling:
         self.chapter = [chapter for chapter in chapters if chapter.calls <= self.point][-1]
         self.stage = self.chapter.stage.copied()
 
-    def tell(self) -> Stage:
+    def run(self) -> Stage:
         boundary = AccidentBoundary(
             plan={self.point - self.chapter.calls: self.accident},
             operations=Counter(),
@@ -233,13 +233,13 @@ def test_an_accident_at_any_call_breaks_no_promise(name: str, accident: Accident
     points = points_of(name, accident)
     problems = list[str]()
     for point, call in points:
-        telling = Telling(name=name, point=point, accident=accident, sweep_first=sweep_first)
-        stage = telling.tell()
+        replay = Replay(name=name, point=point, accident=accident, sweep_first=sweep_first)
+        stage = replay.run()
         found = broken(SCENES[name], stage)
         if not sweep_first:  # while it goes on, less data may have come when the rule fires
             found += broken_of_rules(SCENES[name], stage)
         problems += [f"at call {point}, {call}: {each}" for each in found]
-        assert telling.struck == {accident: 1}
+        assert replay.struck == {accident: 1}
     assert problems == []
     assert points
 
@@ -270,14 +270,14 @@ def test_a_second_job_and_an_end_that_is_not_told_would_be_found() -> None:
     """On a service whose listing shows nothing, so that whoever takes a run over submits again; and with nobody told."""
     name = "an upload, its job's running and its end"
     calls, _ = undisturbed(name)
-    telling = Telling(
+    replay = Replay(
         name=name,
         point=calls.index("submit"),
         accident=Accident.KILLED_AFTER,
         sweep_first=False,
     )
-    telling.stage.jobs.of_run = lambda *_: ()  # type: ignore[method-assign]  # as it never is
-    telling.stage.notices = LivingNotices(lambda _: None)
-    problems = broken(SCENES[name], telling.tell())
+    replay.stage.jobs.of_run = lambda *_: ()  # type: ignore[method-assign]  # as it never is
+    replay.stage.notices = LivingNotices(lambda _: None)
+    problems = broken(SCENES[name], replay.run())
     assert any("has 2 jobs" in problem for problem in problems)
     assert any("and told []" in problem for problem in problems)

@@ -56,7 +56,7 @@ def test_sizes_with_points_in_a_manifest_do_not_spoil_the_record() -> None:
     for file in manifest["files"]:
         file["size_bytes"] = float(file["size_bytes"])
     world.objects.write(MODELS, name, json.dumps(manifest).encode(), if_generation=None)
-    world.settle(world.hint(job))
+    world.complete(world.hint(job))
     assert states(world, run_id) == ["succeeded"]
     model = world.record(run_id).model
     assert model is not None

@@ -9,7 +9,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from tests.contract.boundaries import At, raising
-from tests.contract.test_settle import launched
+from tests.contract.test_complete import launched
 from tests.contract.test_tuning import launched as launched_tuning
 from tests.contract.test_tuning import trial
 from tests.contract.world import START, Boundary, Killed, World, schema
@@ -78,7 +78,7 @@ def test_a_failed_run_says_which_replica_failed_first_and_with_what() -> None:
     world, run_id, job = failed()
     world.job_logs.write(job_id(job), CHIEF, *TRACEBACK)
     boundary = Boundary()
-    world.settle(world.hint(job), boundary)
+    world.complete(world.hint(job), boundary)
     assert_explained(world, run_id)
     assert boundary.calls.count("read log") == 1
     assert boundary.calls.count("write runs") == 3
@@ -89,7 +89,7 @@ def test_a_run_that_did_not_fail_reads_no_log() -> None:
     world, arrival, job = launched()
     world.train(world.record(arrival.run_id))
     boundary = Boundary()
-    world.settle(world.hint(job), boundary)
+    world.complete(world.hint(job), boundary)
     assert "read log" not in boundary.calls
 
 
@@ -98,14 +98,14 @@ def test_a_job_that_never_ran_has_no_log_to_read() -> None:
     error = Failure(code=3, message="Image 'p/q' is not found.")
     world.jobs.become(job.name, JobState.FAILED, error=error, ran=False)
     boundary = Boundary()
-    world.settle(world.hint(job), boundary)
+    world.complete(world.hint(job), boundary)
     assert "read log" not in boundary.calls
     assert world.record(arrival.run_id).failure == error
 
 
 def test_a_failure_of_which_the_log_tells_no_more_keeps_the_services_words_and_waits_for_nothing() -> None:
     world, run_id, job = failed()
-    world.settle(world.hint(job))
+    world.complete(world.hint(job))
     record = world.record(run_id)
     assert (record.failure, record.problems) == (Failure(code=3, message=WORDS), ())
     assert len(ends_told(world)) == 1
@@ -114,7 +114,7 @@ def test_a_failure_of_which_the_log_tells_no_more_keeps_the_services_words_and_w
 
 def test_a_deployment_that_may_not_read_logs_says_what_to_grant_and_delays_nothing() -> None:
     world, run_id, job = failed()
-    world.settle(world.hint(job), At("read log", before=raising(DENIED)))
+    world.complete(world.hint(job), At("read log", before=raising(DENIED)))
     record = world.record(run_id)
     assert (record.state, record.failure) == (RunState.FAILED, Failure(code=3, message=WORDS))
     (problem,) = record.problems
@@ -130,7 +130,7 @@ def test_a_deployment_that_may_not_read_logs_says_what_to_grant_and_delays_nothi
 def test_a_log_that_arrives_late_is_looked_at_again_and_only_the_notice_waits() -> None:
     world, run_id, job = failed()
     world.job_logs.write(job_id(job), CHIEF)
-    result = world.settle(world.hint(job))
+    result = world.complete(world.hint(job))
     assert result.made_room
     assert "step 'reason' is not done: the log of its job: it told nothing within 120 s" in result.message
     assert world.record(run_id).state is RunState.FAILED
@@ -149,7 +149,7 @@ def test_a_log_that_arrives_late_is_looked_at_again_and_only_the_notice_waits() 
 def test_a_log_that_does_not_come_is_waited_for_two_minutes(boundary: Boundary | None) -> None:
     world, run_id, job = failed()
     world.job_logs.write(job_id(job), CHIEF)
-    world.settle(world.hint(job), boundary)
+    world.complete(world.hint(job), boundary)
     world.clock.advance(LOG_DELAY)
     world.sweep(boundary)
     record = world.record(run_id)
@@ -170,10 +170,10 @@ def test_a_death_at_any_call_loses_no_reason(number: int, *, after: bool, late: 
     world.job_logs.write(job_id(job), CHIEF, *(() if late else TRACEBACK))
     boundary = Boundary(die_at=number, die_after_the_call=after)
     with suppress(Killed):
-        world.settle(world.hint(job), boundary)
+        world.complete(world.hint(job), boundary)
     if late:
         world.job_logs.write(job_id(job), CHIEF, *TRACEBACK)
-    world.settle(world.hint(job))
+    world.complete(world.hint(job))
     world.sweep()
     assert_explained(world, run_id)
 
@@ -190,7 +190,7 @@ class Flooded(MemoryJobLogs):
 def test_a_sweep_that_dies_as_a_late_log_comes_loses_no_reason(number: int, *, after: bool) -> None:
     world, run_id, job = failed()
     world.job_logs.write(job_id(job), CHIEF)
-    world.settle(world.hint(job))
+    world.complete(world.hint(job))
     world.job_logs.write(job_id(job), CHIEF, *TRACEBACK)
     with suppress(Killed):
         world.sweep(Boundary(die_at=number, die_after_the_call=after))
@@ -204,7 +204,7 @@ def test_where_peers_fill_the_log_the_replica_that_the_service_names_is_read_alo
     world.job_logs = Flooded(world.clock)
     world.job_logs.write(job_id(job), CHIEF, *TRACEBACK)
     world.job_logs.write(job_id(job), "workerpool1-0", "Aborted: a peer is lost")
-    world.settle(world.hint(job))
+    world.complete(world.hint(job))
     assert_explained(world, run_id)
 
 
@@ -220,7 +220,7 @@ def tuned(
     for number in range(1, refused + 1):
         world.job_logs.write(job_id(job), CHIEF, *USAGE, trial_id=str(number))
     boundary = Boundary()
-    world.settle(world.hint(job), boundary)
+    world.complete(world.hint(job), boundary)
     record = world.record(arrival.run_id)
     RECORD.validate(encoded(record))
     return world, record, boundary

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.contract.boundaries import At, raising
-from tests.contract.test_settle import launched
+from tests.contract.test_complete import launched
 from tests.contract.world import World
 from trainmaster.orchestrator.core.errors import ServiceFailed
 from trainmaster.orchestrator.flows.completion.finish import STEPS, End, finish_run, steps_done
@@ -13,7 +13,7 @@ from trainmaster.orchestrator.stores.ledger import Held
 def ended() -> tuple[World, Held]:
     world, arrival, job = launched()
     world.train(world.record(arrival.run_id))
-    world.settle(world.hint(job))
+    world.complete(world.hint(job))
     held = world.ledger.find(arrival.run_id)
     assert held is not None
     return world, held
@@ -23,7 +23,7 @@ def test_a_step_that_fails_keeps_no_other_from_running_and_the_sweep_repeats_it_
     world, arrival, job = launched()
     world.train(world.record(arrival.run_id))
     down = At("publish", before=raising(ServiceFailed("Pub/Sub", "publish", "it is not there")))
-    result = world.settle(world.hint(job), down)
+    result = world.complete(world.hint(job), down)
     assert "step 'notices' is not done: Pub/Sub could not publish: it is not there" in result.message
     assert (result.severity, result.made_room) == ("WARNING", True)
     assert set(steps_done(world.record(arrival.run_id))) == set(STEPS) - {"notices"}

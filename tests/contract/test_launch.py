@@ -27,7 +27,7 @@ from trainmaster.orchestrator.core.errors import (
 from trainmaster.orchestrator.core.names import JobKind
 from trainmaster.orchestrator.core.runs.job import JobState
 from trainmaster.orchestrator.core.runs.states import RunState
-from trainmaster.orchestrator.flows.completion.status import tell_status
+from trainmaster.orchestrator.flows.completion.status import write_status
 
 RECORD = Draft202012Validator(schema("run_record.v2"))
 SUBMITTED = Draft202012Validator(schema("submitted_request.v1"))
@@ -256,7 +256,7 @@ def test_the_status_never_goes_back_to_an_older_generation() -> None:
     world.launch(newer)
     (job,) = world.jobs.of_run(older.run_id, JobKind.CUSTOM, [REGION])
     world.jobs.become(job.name, JobState.SUCCEEDED)
-    world.settle(world.hint(job))
+    world.complete(world.hint(job))
     world.launch(older)
     status = world.document("status/requests/cassava.yaml.json")
     assert (status["run_id"], status["state"]) == (newer.run_id, "submitted")
@@ -275,7 +275,7 @@ def test_the_status_of_a_waiting_run_shows_the_latest_reason_and_a_late_writer_c
     later = world.document("status/requests/cassava.yaml.json")
     STATUS.validate(later)
     assert (later["state"], later["reason"]) == ("waiting", "no A100")
-    tell_status(world.services(), earlier)
+    write_status(world.services(), earlier)
     assert world.document("status/requests/cassava.yaml.json") == later
 
 

@@ -33,7 +33,7 @@ from trainmaster.orchestrator.core.requests.candidates import candidates_of
 from trainmaster.orchestrator.core.requests.submission import Submission
 from trainmaster.orchestrator.core.runs.job import Job, JobState
 from trainmaster.orchestrator.core.runs.moves import taken_over
-from trainmaster.orchestrator.flows.completion.settle import settle_hint
+from trainmaster.orchestrator.flows.completion.complete import complete_from_log
 from trainmaster.orchestrator.flows.intake import take_and_admit
 from trainmaster.orchestrator.flows.queue import limits_for
 from trainmaster.orchestrator.flows.submission.submit import SUBMIT_NEEDS, submit
@@ -79,7 +79,7 @@ def test_while_another_walk_asks_for_the_first_who_waits_for_a_limit_its_slot_is
     world = limited(Limit(jobs=1))
     first = launched(world)
     low, high = launched(world, priority=10), launched(world, priority=90)
-    settle_hint(world.services(), world.hint(world.train(world.record(first))))
+    complete_from_log(world.services(), world.hint(world.train(world.record(first))))
     held = world.services().ledger.find(high)
     assert held is not None
     asked = taken_over(held.record, attempt="another walk", now=world.clock.now(), lease=LEASE)
@@ -99,7 +99,7 @@ def test_a_slot_that_was_kept_for_a_run_that_goes_to_wait_is_the_runs() -> None:
 
     def meanwhile() -> None:
         if not world.record(first).ended:
-            world.settle(end)
+            world.complete(end)
             assert going(world) == []
 
     arriving = At("publish", before=meanwhile)
@@ -172,7 +172,7 @@ def test_a_slot_given_back_late_is_not_that_of_the_runs_next_job() -> None:
     job = world.jobs.become(before.job.name, JobState.FAILED, error=NO_CAPACITY, ran=False)
     with pytest.raises(Killed):
         # It has written down that the run waits, and stands still before it gives the slot back.
-        world.settle(world.hint(job), dies_before("delete slots"))
+        world.complete(world.hint(job), dies_before("delete slots"))
     assert states(world, first) == ["waiting"]
     world.sweep()
     assert states(world, first) == ["submitted"]

@@ -34,7 +34,7 @@ def test_a_champion_leads_back_to_what_was_dropped(world: World) -> None:
     arrival = world.drop(CHALLENGE)
     world.launch(arrival)
     job = world.train(world.record(arrival.run_id))
-    world.settle(world.hint(job))
+    world.complete(world.hint(job))
 
     champion = world.document("champions/cassava-resnet50.json")
     Draft202012Validator(schema("champion.v1")).validate(champion)

@@ -21,7 +21,7 @@ def job_reported_by_its_log(state: JobState) -> Sequence[FlowResult]:
     record = world.record(launched(world))
     assert record.job is not None
     error = Failure(code=3, message="exit status 1") if state is not JobState.SUCCEEDED else None
-    return [world.settle(world.hint(world.jobs.become(record.job.name, state, error=error)))]
+    return [world.complete(world.hint(world.jobs.become(record.job.name, state, error=error)))]
 
 
 def job_found_by_the_sweep() -> Sequence[FlowResult]:
@@ -46,7 +46,7 @@ def job_without_capacity() -> Sequence[FlowResult]:
     world = World(TWO_REGIONS)
     arrival = drop(world)
     world.launch(arrival)
-    return [world.settle(world.hint(stock_out(world, world.record(arrival.run_id))))]
+    return [world.complete(world.hint(stock_out(world, world.record(arrival.run_id))))]
 
 
 def damaged_record() -> Sequence[FlowResult]:

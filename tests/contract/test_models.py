@@ -53,7 +53,7 @@ def ended(
         put(world, uri.replace("RUN_ID", arrival.run_id), content)
     error = Failure(code=3, message="exit 1") if state is JobState.FAILED else None
     world.jobs.become(record.job.name, state, error=error)
-    world.settle(world.hint(world.jobs.read(record.job.name)))
+    world.complete(world.hint(world.jobs.read(record.job.name)))
     RECORD.validate(world.document(f"runs/{arrival.run_id}.json"))
     return world.record(arrival.run_id)
 
@@ -170,7 +170,7 @@ def begun(world: World, name: str, request: Mapping[str, Any]) -> RunRecord:
     job = world.record(arrival.run_id).job
     assert job is not None
     running = world.jobs.become(job.name, JobState.RUNNING)
-    world.settle(world.hint(running, tells_end=False))
+    world.complete(world.hint(running, tells_end=False))
     return world.record(arrival.run_id)
 
 
@@ -199,7 +199,7 @@ def test_a_run_that_may_overwrite_an_earlier_runs_model_says_so_as_it_begins(
     assert world.document("status/requests/second.json.json")["problems"] == [problem]
     put(world, earlier, b"second")
     assert second.job is not None
-    world.settle(world.hint(world.jobs.become(second.job.name, JobState.SUCCEEDED)))
+    world.complete(world.hint(world.jobs.become(second.job.name, JobState.SUCCEEDED)))
     ended_record = world.record(second.run_id)
     assert (ended_record.state, ended_record.problems) == (RunState.SUCCEEDED, (problem,))
 
@@ -304,7 +304,7 @@ def test_the_best_trials_model_is_found_where_its_trial_saved_it() -> None:
         put(world, f"gs://models/tuned/{record.run_id}/{trial.id}/m.keras", b"x")
     assert record.job is not None
     job = world.jobs.become(record.job.name, JobState.SUCCEEDED, trials=trials)
-    world.settle(world.hint(job))
+    world.complete(world.hint(job))
     record = world.record(arrival.run_id)
     RECORD.validate(world.document(f"runs/{arrival.run_id}.json"))
     assert record.model is not None
@@ -325,7 +325,7 @@ def test_a_run_on_record_is_looked_for_where_it_was_accepted_though_the_policy_c
     world.clock.advance(timedelta(seconds=60))
     world.jobs.become(record.job.name, JobState.RUNNING)
     put(world, "gs://codelab/m/model.onnx", b"x")
-    world.settle(world.hint(world.jobs.become(record.job.name, JobState.SUCCEEDED)))
+    world.complete(world.hint(world.jobs.become(record.job.name, JobState.SUCCEEDED)))
     model = world.record(arrival.run_id).model
     assert model is not None
     assert model.format == "onnx"

@@ -26,7 +26,7 @@ def running(request: bytes = REQUEST) -> tuple[World, Job]:
     world.launch(world.drop(request))
     (job,) = world.jobs.all()
     job = world.jobs.become(job.name, JobState.RUNNING)
-    world.settle(world.hint(job, tells_end=False))
+    world.complete(world.hint(job, tells_end=False))
     return world, job
 
 
@@ -77,7 +77,7 @@ def test_an_ended_tuning_shows_its_best_trial_and_its_model() -> None:
     world.sweep()
     record = world.record(status(world)["run_id"])
     world.try_out(record, JobState.SUCCEEDED, [trial(1, 0.6), trial(2, 0.9)])
-    world.settle(world.hint(job))
+    world.complete(world.hint(job))
     shown = status(world)
     assert (shown["best_trial"]["id"], shown["best_trial"]["model_uri"]) == ("2", shown["model_uri"])
     assert shown["trials"] == {"SUCCEEDED": 2}
@@ -159,7 +159,7 @@ def test_a_log_entry_of_a_running_job_reads_no_metrics() -> None:
     world, job = running()
     report(world, job, {"val_accuracy": 0.5})
     boundary = Boundary()
-    world.settle(world.hint(job, tells_end=False), boundary)
+    world.complete(world.hint(job, tells_end=False), boundary)
     assert f"read {MODELS}" not in boundary.calls
 
 

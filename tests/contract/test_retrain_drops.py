@@ -69,7 +69,7 @@ def test_two_rules_dropped_at_once_that_make_a_loop_are_not_both_accepted(world:
         world.put_rule(on("b", "a"), "rules/b.json"),
     ]
     with ThreadPoolExecutor(2) as pool:
-        list(pool.map(world.tell_rule, events))
+        list(pool.map(world.deliver_rule, events))
     states = [world.rule_status(f"rules/{name}.json")["state"] for name in ("a", "b")]
     assert sorted(states) == ["accepted", "refused"]
 
@@ -95,7 +95,7 @@ def test_a_rule_whose_file_was_deleted_is_retired_and_fires_no_more(world: RuleW
 def test_an_older_generations_event_changes_nothing(world: RuleWorld) -> None:
     late = world.put_rule(rule(MANUAL))
     world.drop_rule(rule(NEW_DATA))
-    world.tell_rule(late)
+    world.deliver_rule(late)
     (kept,) = world.document("rules/book.json")["rules"]
     assert kept["document"]["when"] == [NEW_DATA]
     assert world.rule_status()["generation"] == kept["generation"]

@@ -134,7 +134,7 @@ def test_a_warning_outlives_repetition_and_the_end_of_the_run() -> None:
     kept = world.record(arrival.run_id).problems
     assert len(kept) == 1
     job = world.train(world.record(arrival.run_id))
-    world.settle(world.hint(job))
+    world.complete(world.hint(job))
     ended = world.record(arrival.run_id)
     assert ended.state is RunState.SUCCEEDED
     assert ended.problems == kept

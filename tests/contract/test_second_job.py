@@ -105,10 +105,10 @@ def test_one_that_wakes_late_is_found_when_its_job_shows_in_the_log() -> None:
     world.clock.advance(10 * LEASE)
     world.sweep()
     second = wake()
-    world.settle(world.hint(second, tells_end=False))
+    world.complete(world.hint(second, tells_end=False))
     one_job_stays(world, arrival)
     before = world.record(arrival.run_id)
-    world.settle(world.hint(second, tells_end=False))
+    world.complete(world.hint(second, tells_end=False))
     assert world.record(arrival.run_id) == before
 
 
@@ -116,7 +116,7 @@ def test_one_that_wakes_as_the_run_ends_is_found_before_the_end_is_on_record() -
     world, arrival, wake = taken_over()
     wake()
     job = world.train(world.record(arrival.run_id))
-    world.settle(world.hint(job))
+    world.complete(world.hint(job))
     record = world.record(arrival.run_id)
     assert record.state is RunState.SUCCEEDED
     assert world.jobs.going() == []
@@ -149,10 +149,10 @@ def test_a_second_job_that_was_cancelled_never_becomes_the_runs_own() -> None:
     world, arrival, wake = taken_over()
     (own,) = world.jobs.all()
     second = wake()
-    world.settle(world.hint(second, tells_end=False))
+    world.complete(world.hint(second, tells_end=False))
     told = world.jobs.become(own.name, JobState.FAILED, error=NO_CAPACITY, ran=False)
-    world.settle(world.hint(told, insert_id="another"))
-    world.settle(world.hint(world.jobs.read(second.name)))
+    world.complete(world.hint(told, insert_id="another"))
+    world.complete(world.hint(world.jobs.read(second.name)))
     for _ in range(3):
         world.clock.advance(timedelta(minutes=2))
         world.sweep()
@@ -197,7 +197,7 @@ def test_a_second_job_that_ended_by_itself_before_it_was_found_is_told_of() -> N
     world, arrival, wake = taken_over()
     second = world.train_job(wake())
     for _ in range(2):
-        world.settle(world.hint(second))
+        world.complete(world.hint(second))
     record = world.record(arrival.run_id)
     assert record.state is RunState.SUBMITTED
     assert record.job is not None
@@ -213,7 +213,7 @@ def test_one_that_dies_after_its_run_ended_without_a_job_is_found_when_its_job_s
     world.clock.advance(LEASE)
     world.launch(arrival, jobs=Answering(world, SubmissionRefused(400, "no such machine")))
     second = wake()
-    world.settle(world.hint(second, tells_end=False))
+    world.complete(world.hint(second, tells_end=False))
     assert world.jobs.going() == []
     record = world.record(arrival.run_id)
     assert record.state is RunState.FAILED
@@ -243,11 +243,11 @@ def test_one_that_looks_late_cancels_no_job_that_the_run_was_given_meanwhile() -
 
     def meanwhile() -> None:
         told = world.jobs.become(failed.name, JobState.FAILED, error=NO_CAPACITY, ran=False)
-        world.settle(world.hint(told, insert_id="another"))
+        world.complete(world.hint(told, insert_id="another"))
         world.clock.advance(timedelta(minutes=2))
         world.sweep()
 
-    world.settle(world.hint(failed), At("find jobs", before=meanwhile))
+    world.complete(world.hint(failed), At("find jobs", before=meanwhile))
     record = world.record(arrival.run_id)
     assert record.job is not None
     assert (record.state, record.round, record.problems) == (RunState.SUBMITTED, 1, ())
@@ -277,7 +277,7 @@ def test_a_job_that_only_bears_the_label_is_left_alone() -> None:
     stranger = world.jobs.submit(labelled(arrival.run_id))
     world.clock.advance(LEASE)
     world.launch(arrival)
-    world.settle(world.hint(stranger, tells_end=False))
+    world.complete(world.hint(stranger, tells_end=False))
     assert {job.name for job in world.jobs.going()} == {mine.name, stranger.name}
 
 

@@ -38,7 +38,7 @@ from trainmaster.orchestrator.core.runs.job import Job, JobState
 from trainmaster.orchestrator.core.runs.states import END_OF, ENDS, LEGAL_MOVES, OVER, PROGRESS, RunState
 from trainmaster.orchestrator.flows.intake import take_and_admit
 from trainmaster.orchestrator.flows.services import Services
-from trainmaster.orchestrator.flows.submission.queue_pass import settle_and_admit
+from trainmaster.orchestrator.flows.submission.queue_pass import complete_and_admit
 from trainmaster.orchestrator.flows.sweep import sweep
 
 TIMEOUT = timedelta(seconds=120)
@@ -288,7 +288,7 @@ def _launched(arrival: Arrival, services: Services) -> object:
 
 
 def _settled(world: World, job: Job, services: Services) -> object:
-    return list(settle_and_admit(services, world.hint(job)))
+    return list(complete_and_admit(services, world.hint(job)))
 
 
 TestDeployment = ScarceDeployment.TestCase

@@ -80,7 +80,7 @@ def test_the_status_names_job_log_model_and_metrics() -> None:
     before = told(world)
     assert (before["job_name"], before["logs"]) == (job.name, logs)
     assert not {"model_uri", "metrics"} & set(before)
-    world.settle(world.hint(job))
+    world.complete(world.hint(job))
     status = told(world)
     assert (status["state"], status["job_name"], status["logs"]) == ("succeeded", job.name, logs)
     assert (status["model_uri"], status["model_format"]) == (f"{job.output_uri}/model/", "saved_model")
@@ -92,7 +92,7 @@ def test_the_service_saying_that_a_job_runs_makes_its_status_running() -> None:
     arrival = world.drop()
     world.launch(arrival)
     (job,) = world.jobs.all()
-    world.settle(world.hint(world.jobs.become(job.name, JobState.RUNNING), tells_end=False))
+    world.complete(world.hint(world.jobs.become(job.name, JobState.RUNNING), tells_end=False))
     assert told(world)["state"] == "running"
 
 
@@ -115,7 +115,7 @@ def test_the_status_of_a_name_is_of_its_newest_drop_and_names_the_run_before() -
     third = world.drop()
     world.launch(third)
     assert (told(world)["run_id"], told(world)["previous_run_id"]) == (third.run_id, second.run_id)
-    world.settle(world.hint(world.train(world.record(third.run_id))))
+    world.complete(world.hint(world.train(world.record(third.run_id))))
     assert (told(world)["state"], told(world)["previous_run_id"]) == ("succeeded", second.run_id)
 
 
@@ -236,13 +236,13 @@ def test_a_rule_whose_event_keeps_failing_says_so_and_stays_in_force_until_it_su
     world.wait(1)
     event = world.put_rule(rule(MANUAL, cooldown_s=600))
     with pytest.raises(ServiceFailed):
-        world.tell_rule(event, At("read inbox", before=raising(NO_READ)))
+        world.deliver_rule(event, At("read inbox", before=raising(NO_READ)))
     status = world.rule_status()
     RULE_STATUS.validate(status)
     assert (status["state"], status["in_force"]) == ("retrying", in_force)
     assert "Cloud Storage could not read" in status["reason"]
     world.wait(1)
-    world.tell_rule(event)
+    world.deliver_rule(event)
     assert world.rule_status()["state"] == "accepted"
 
 

@@ -36,7 +36,7 @@ def test_a_job_without_capacity_ends_no_run_and_the_next_candidate_is_taken(prob
     sent = Refusing(world)
     world.launch(arrival)
     first = stock_out(world, world.record(arrival.run_id), problem)
-    world.settle(world.hint(first))
+    world.complete(world.hint(first))
     record = kept(world, arrival.run_id)
     assert record.state is RunState.SUBMITTED
     assert (record.submission.candidate, record.round) == (1, 1)
@@ -54,7 +54,7 @@ def test_a_job_that_ran_ends_its_run_whatever_its_words_are() -> None:
     record = world.record(arrival.run_id)
     assert record.job is not None
     world.jobs.become(record.job.name, JobState.RUNNING)
-    world.settle(world.hint(world.jobs.become(record.job.name, JobState.FAILED, error=NO_CAPACITY)))
+    world.complete(world.hint(world.jobs.become(record.job.name, JobState.FAILED, error=NO_CAPACITY)))
     assert world.record(arrival.run_id).state is RunState.FAILED
 
 
@@ -63,7 +63,7 @@ def test_a_job_that_never_ran_and_failed_for_another_reason_ends_its_run() -> No
     arrival = drop(world)
     world.launch(arrival)
     job = stock_out(world, world.record(arrival.run_id), Failure(code=3, message="The image does not exist."))
-    world.settle(world.hint(job))
+    world.complete(world.hint(job))
     assert world.record(arrival.run_id).state is RunState.FAILED
 
 
@@ -73,7 +73,7 @@ def test_stockouts_of_every_candidate_come_to_a_pause_before_the_first_again() -
     sent = Refusing(world)
     world.launch(arrival)
     for _ in range(3):
-        world.settle(world.hint(stock_out(world, world.record(arrival.run_id))))
+        world.complete(world.hint(stock_out(world, world.record(arrival.run_id))))
     world.sweep()
     record = kept(world, arrival.run_id)
     assert (record.state, record.submission.candidate, record.round) == (RunState.WAITING, 0, 3)
@@ -88,11 +88,11 @@ def test_what_users_are_told_goes_forward_by_rounds() -> None:
     arrival = drop(world)
     world.launch(arrival)
     old = stock_out(world, world.record(arrival.run_id))
-    world.settle(world.hint(old))
+    world.complete(world.hint(old))
     status = world.document("status/requests/a.json.json")
     STATUS.validate(status)
     assert status["state"] == "submitted"
-    world.settle(world.hint(world.train(world.record(arrival.run_id))))
+    world.complete(world.hint(world.train(world.record(arrival.run_id))))
     assert world.document("status/requests/a.json.json")["state"] == "succeeded"
     told = dict.fromkeys(notice.id.removeprefix(f"{arrival.run_id}/") for notice in world.notices.published)
     assert list(told) == ["reserved", "submitted", "waiting", "submitted/2", "running", "succeeded"]
@@ -102,18 +102,18 @@ def test_a_run_that_found_no_capacity_for_a_week_fails_with_the_services_words()
     world = World(TWO_REGIONS)
     arrival = drop(world)
     world.launch(arrival)
-    world.settle(world.hint(stock_out(world, world.record(arrival.run_id))))
+    world.complete(world.hint(stock_out(world, world.record(arrival.run_id))))
     assert kept(world, arrival.run_id).state is RunState.SUBMITTED
     world.clock.advance(WAIT_IN_ALL)
     job = stock_out(world, world.record(arrival.run_id))
-    world.settle(world.hint(job))
+    world.complete(world.hint(job))
     failed_with("insufficient", world, arrival.run_id)
 
 
 def told_at_once(world: World) -> None:
     """The one job finds no capacity, and its end is settled."""
     (job,) = world.jobs.all()
-    world.settle(world.hint(world.jobs.become(job.name, JobState.FAILED, error=NO_CAPACITY, ran=False)))
+    world.complete(world.hint(world.jobs.become(job.name, JobState.FAILED, error=NO_CAPACITY, ran=False)))
 
 
 def test_a_stockout_told_before_its_submission_is_on_record_keeps_the_run_for_no_lease() -> None:
@@ -162,8 +162,8 @@ def test_a_late_settlement_of_the_old_job_does_not_give_the_new_one_up() -> None
     arrival = drop(world)
     world.launch(arrival)
     old = stock_out(world, world.record(arrival.run_id))
-    another = At("write runs", before=lambda: world.settle(world.hint(old, insert_id="another")))
-    world.settle(world.hint(old), another)
+    another = At("write runs", before=lambda: world.complete(world.hint(old, insert_id="another")))
+    world.complete(world.hint(old), another)
     record = kept(world, arrival.run_id)
     assert (record.state, record.round) == (RunState.SUBMITTED, 1)
     assert len(world.jobs.all()) == 2

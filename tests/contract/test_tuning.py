@@ -47,7 +47,7 @@ def trial(
 def ended(state: JobState, trials: list[Trial], request: bytes = REQUEST) -> RunRecord:
     world, arrival, job = launched(request)
     world.try_out(world.record(arrival.run_id), state, trials)
-    world.settle(world.hint(job))
+    world.complete(world.hint(job))
     record = world.record(arrival.run_id)
     RECORD.validate(encoded(record))
     return record
@@ -141,7 +141,7 @@ def test_the_end_of_a_trials_own_job_ends_nothing() -> None:
     before = world.record(arrival.run_id)
     for state in (JobState.RUNNING, JobState.SUCCEEDED):
         world.jobs.become(of_trial.name, state)
-        assert world.settle(world.hint(of_trial)).severity == "DEBUG"
+        assert world.complete(world.hint(of_trial)).severity == "DEBUG"
     assert world.record(arrival.run_id) == before
 
 
@@ -151,9 +151,9 @@ def test_any_order_of_trials_and_any_repetition_end_in_the_same_record() -> None
     for order in itertools.permutations(trials):
         world, arrival, job = launched()
         world.try_out(world.record(arrival.run_id), JobState.SUCCEEDED, order)
-        world.settle(world.hint(job))
+        world.complete(world.hint(job))
         world.sweep()
-        world.settle(world.hint(job))
+        world.complete(world.hint(job))
         record = world.record(arrival.run_id)
         assert record.model is not None
         # The list of the files has their generations, which differ.

@@ -33,7 +33,7 @@ from trainmaster.orchestrator.core.runs.job import Job, JobState, Trial, TrialSt
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.flows.intake import take
 from trainmaster.orchestrator.flows.services import FlowResult, Services
-from trainmaster.orchestrator.flows.submission.queue_pass import settle_and_admit
+from trainmaster.orchestrator.flows.submission.queue_pass import complete_and_admit
 from trainmaster.orchestrator.flows.sweep import sweep
 from trainmaster.orchestrator.ports.objects import Listed, Objects, Stored
 from trainmaster.orchestrator.ports.services import JobLogs, Notices, TrainingJobs
@@ -273,9 +273,9 @@ class World:
             job_id=job.name.rpartition("/")[2], tells_end=tells_end, insert_id=insert_id, entry_time=START
         )
 
-    def settle(self, hint: JobHint, boundary: Boundary | None = None) -> FlowResult:
+    def complete(self, hint: JobHint, boundary: Boundary | None = None) -> FlowResult:
         """What became of the entry; whoever waits goes, where that made room."""
-        result, *_ = settle_and_admit(self.services(boundary), hint)
+        result, *_ = complete_and_admit(self.services(boundary), hint)
         return result
 
     def sweep(self, boundary: Boundary | None = None, jobs: TrainingJobs | None = None) -> list[FlowResult]:

@@ -131,7 +131,7 @@ class Project:
         """The status object of a dropped name."""
         return self.document(self.ledger, f"status/{name}.json")
 
-    def settled_status(
+    def final_status(
         self, name: str, generation: int | None = None, *, deadline_s: float = DEADLINE_S
     ) -> dict[str, Any]:
         """The status of a drop once its run has ended."""

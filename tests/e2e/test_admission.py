@@ -65,7 +65,7 @@ def test_a_run_goes_through_its_candidates_past_a_full_quota_and_a_stockout(full
         {"cluster": {"chief": {"accelerator": None}}, "scheduling": {"spot": False}},
     ]
     full.upload("requests/candidates.yaml", request(full.id, cluster={"chief": T4}, fallbacks=fallbacks))
-    status = full.settled_status("requests/candidates.yaml")
+    status = full.final_status("requests/candidates.yaml")
     assert status["state"] == "succeeded"
     record = full.record(status["run_id"])
     assert record["submission"]["candidate"] == 2
@@ -116,10 +116,10 @@ def test_an_order_ends_a_run_that_waits_and_one_whose_job_goes_on(full: Project)
         run_id = (full.status(f"requests/{name}.yaml") or {})["run_id"]
         order = json.dumps({"cancel": {"run": run_id}})
         generation = full.upload(f"requests/end-{name}.yaml", order)
-        assert full.settled_status(f"requests/end-{name}.yaml", generation)["record_uri"].endswith(
+        assert full.final_status(f"requests/end-{name}.yaml", generation)["record_uri"].endswith(
             f"/runs/{run_id}.json"
         )
-        assert full.settled_status(f"requests/{name}.yaml")["state"] == "cancelled"
+        assert full.final_status(f"requests/{name}.yaml")["state"] == "cancelled"
         jobs = [job.state.name for job in full.jobs(run_id)]
         assert jobs == ([] if name == "queued" else ["JOB_STATE_CANCELLED"])
 
@@ -164,11 +164,11 @@ def test_under_a_limit_of_one_the_higher_priority_goes_first_and_no_two_run_at_o
         limited.eventually(partial(_waits, limited, path), f"{name} waits")
     limited.upload("requests/other.yaml", request(limited.id, model_name="other"))
     # The limit is each model's own.
-    assert limited.settled_status("requests/other.yaml")["state"] == "succeeded"
+    assert limited.final_status("requests/other.yaml")["state"] == "succeeded"
     limited.storage.bucket(limited.models).blob("go").upload_from_string("go")
     jobs = []
     for name in ("first", "high", "middle", "low"):
-        status = limited.settled_status(f"requests/{name}.yaml")
+        status = limited.final_status(f"requests/{name}.yaml")
         assert status["state"] == "succeeded"
         jobs += limited.jobs(status["run_id"])
     assert len(jobs) == 4
@@ -192,7 +192,7 @@ def test_a_storm_ends_in_one_notice_and_as_many_runs_as_the_cap_allows(tmp_path:
         with ThreadPoolExecutor(6) as pool:
             names = [f"requests/storm-{number}.yaml" for number in range(storm)]
             list(pool.map(partial(project.upload, content=request(project.id)), names))
-        ends = Counter(project.settled_status(name)["state"] for name in names)
+        ends = Counter(project.final_status(name)["state"] for name in names)
         records = list(project.records().values())
         assert len(records) == storm
         refused = [record for record in records if record["state"] == "rejected"]

@@ -29,10 +29,10 @@ def config(project: Project, **training_input: Any) -> str:
     return yaml.safe_dump({"trainingInput": written})
 
 
-def settled(project: Project, name: str, content: str) -> tuple[dict[str, Any], dict[str, Any]]:
+def ended_run(project: Project, name: str, content: str) -> tuple[dict[str, Any], dict[str, Any]]:
     """Status and record of the drop once its run has ended; both fit their schemas."""
     generation = project.upload(name, content)
-    status = project.settled_status(name, generation)
+    status = project.final_status(name, generation)
     record = project.record(status["run_id"])
     for document, schema in ((status, "drop_status.v1"), (record, "run_record.v2")):
         jsonschema.validate(document, json.loads((ROOT / "schemas" / f"{schema}.schema.json").read_text()))
@@ -49,7 +49,7 @@ def test_a_legacy_config_with_workers_trains_its_image_and_ends_on_record(projec
         jobDir=f"gs://{project.models}/jobs",
         scheduling={"maxRunningTime": "600s"},
     )
-    status, record = settled(project, "requests/legacy/census.yaml", text)
+    status, record = ended_run(project, "requests/legacy/census.yaml", text)
     assert record["state"] == "succeeded", record
     assert record["request"]["model_name"] == "census"
     assert record["model"]["uri"] == f"gs://{project.models}/jobs/census/{record['run_id']}/model/"
@@ -77,7 +77,7 @@ def test_a_legacy_config_with_hyperparameters_becomes_a_study(project: Project) 
         "params": [{"parameterName": "rate", "type": "DISCRETE", "discreteValues": [0.05, 0.1, 0.5]}],
     }
     text = config(project, args=["--epochs=3"], hyperparameters=hyperparameters)
-    _, record = settled(project, "requests/legacy/study.yaml", text)
+    _, record = ended_run(project, "requests/legacy/study.yaml", text)
     assert record["state"] == "succeeded", record
     (job,) = project.tuning_jobs(record["run_id"])
     assert [metric.metric_id for metric in job.study_spec.metrics] == ["loss"]
@@ -103,7 +103,7 @@ def test_a_legacy_config_of_packages_trains_them_in_todays_prebuilt_container(pr
         "jobDir": "gs://elsewhere/jobs",
     }
     text = yaml.safe_dump({"jobId": "Line_20200101", "trainingInput": written})
-    _, record = settled(project, "requests/legacy/package.yaml", text)
+    _, record = ended_run(project, "requests/legacy/package.yaml", text)
     assert record["state"] == "succeeded", record
     assert record["model"]["uri"] == f"gs://{project.models}/line_20200101/{record['run_id']}/model/"
     (job,) = project.jobs(record["run_id"])
@@ -121,7 +121,7 @@ def test_a_legacy_config_of_packages_trains_them_in_todays_prebuilt_container(pr
 
 def test_a_program_that_reads_master_is_given_the_environment_it_knew(project: Project) -> None:
     text = config(project, useChiefInTfConfig=False, workerType="n1-standard-4", workerCount=1)
-    _, record = settled(project, "requests/legacy/master.yaml", text)
+    _, record = ended_run(project, "requests/legacy/master.yaml", text)
     assert record["state"] == "succeeded", record
     job_id = record["job"]["name"].rpartition("/")[2]
     begun = f'jsonPayload.event="train_started" AND resource.labels.job_id="{job_id}"'
@@ -150,7 +150,7 @@ def source_distribution() -> bytes:
 
 def test_a_legacy_config_that_has_no_equal_today_is_rejected_whole(project: Project) -> None:
     text = config(project, scaleTier="BASIC_GPU", region="mars-east1")
-    status, record = settled(project, "requests/legacy/gone.yaml", text)
+    status, record = ended_run(project, "requests/legacy/gone.yaml", text)
     assert record["state"] == "rejected"
     bucket, _, name = status["report_uri"].removeprefix("gs://").partition("/")
     report = project.document(bucket, name)

@@ -94,7 +94,7 @@ def test_a_faulty_upload_is_reported_acknowledged_and_submits_nothing(faulty: An
     name = f"requests/{faulty.__name__}.yaml"
     before = set(project.all_jobs())
     generation = project.upload(name, faulty(project.id))
-    status = project.settled_status(name, generation)
+    status = project.final_status(name, generation)
     assert status["state"] == "rejected"
     report = project.document(project.ledger, f"rejected/{status['run_id']}.json")
     assert report is not None
@@ -116,7 +116,7 @@ def test_a_misspelt_key_is_answered_with_the_nearest_known_one(project: Project)
     name = "requests/misspelt.yaml"
     document = own(project.id)
     project.upload(name, json.dumps({**document, "clutser": document.pop("cluster")}))
-    run_id = project.settled_status(name)["run_id"]
+    run_id = project.final_status(name)["run_id"]
     report = project.document(project.ledger, f"rejected/{run_id}.json")
     assert report is not None
     (fault,) = [fault for fault in report["faults"] if fault["path"] == "$.clutser"]
@@ -139,9 +139,9 @@ def test_a_faulty_message_is_rejected_on_record_and_acknowledged(project: Projec
 def test_a_corrected_drop_of_the_same_name_is_a_run_of_its_own(project: Project) -> None:
     name = "requests/corrected.yaml"
     first = project.upload(name, broken_yaml(project.id))
-    rejected = project.settled_status(name, first)
+    rejected = project.final_status(name, first)
     second = project.upload(name, request(project.id))
-    corrected = project.settled_status(name, second)
+    corrected = project.final_status(name, second)
     assert (rejected["state"], corrected["state"]) == ("rejected", "succeeded")
     assert rejected["run_id"] != corrected["run_id"]
     assert project.record(corrected["run_id"])["request"]["document"]["image"].startswith(

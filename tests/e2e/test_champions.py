@@ -52,7 +52,7 @@ def trained(project: Project, name: str, *args: str) -> dict[str, Any]:
     """The run of a request for `ranked`, once every step after its end is done."""
     content = request(project.id, *args, model_name="ranked", champion=TERMS)
     generation = project.upload(f"requests/{name}.yaml", content)
-    return project.finished_record(project.settled_status(f"requests/{name}.yaml", generation)["run_id"])
+    return project.finished_record(project.final_status(f"requests/{name}.yaml", generation)["run_id"])
 
 
 def champion(project: Project) -> dict[str, Any]:
@@ -77,7 +77,7 @@ def test_the_best_run_is_champion_a_worse_one_is_not_and_an_order_goes_back(proj
         assert lineage["manifest_sha256"] == good["model"]["manifest_sha256"]
 
         project.upload("requests/back.yaml", "rollback: {model_name: ranked}")
-        status = project.settled_status("requests/back.yaml")
+        status = project.final_status("requests/back.yaml")
         assert (status["state"], status["model_uri"]) == ("succeeded", poor["model"]["uri"])
         assert champion(project)["current"]["run_id"] == poor["run_id"]
     for notice in heard:

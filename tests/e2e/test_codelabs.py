@@ -66,10 +66,10 @@ def pool(image_uri: str, variables: dict[str, str]) -> dict[str, Any]:
     }
 
 
-def settled(project: Project, name: str, document: dict[str, Any]) -> dict[str, Any]:
+def ended_run(project: Project, name: str, document: dict[str, Any]) -> dict[str, Any]:
     """The record of a dropped request, once its run has ended well."""
     generation = project.upload(f"requests/{name}.json", json.dumps(document))
-    status = project.settled_status(f"requests/{name}.json", generation, deadline_s=DEADLINE_S)
+    status = project.final_status(f"requests/{name}.json", generation, deadline_s=DEADLINE_S)
     assert status["state"] == "succeeded", (status, project.tail())
     return project.record(status["run_id"])
 
@@ -103,7 +103,7 @@ def test_multi_worker_training_goes_from_a_request_to_a_record_with_the_programs
         "cluster": {"chief": {"machine": MACHINE}, "workers": {"count": 1, "machine": MACHINE}},
         "model_uri": CASSAVA_MODEL_URI,
     }
-    model = settled(project, "cassava", request)["model"]
+    model = ended_run(project, "cassava", request)["model"]
     assert (model["uri"].rstrip("/"), model["format"]) == (CASSAVA_MODEL_URI, "saved_model")
     assert_both_saved(project)
 
@@ -174,7 +174,7 @@ if THOROUGH:
                 "parallel_trials": 2,
             },
         }
-        record = settled(project, "horses", request)
+        record = ended_run(project, "horses", request)
         assert record["model"]["format"] == "saved_model"
         assert record["model"]["uri"] == record["tuning"]["best_trial"]["model_uri"]
         assert len(record["tuning"]["trials"]) == 2

@@ -148,7 +148,7 @@ def test_poison_is_given_up_with_its_reason_blocks_nobody_and_is_replayed_once(i
 
     for event_id in behind:
         answered(project, event_id, [200])
-    assert project.settled_status("requests/behind.yaml")["state"] == "succeeded"
+    assert project.final_status("requests/behind.yaml")["state"] == "succeeded"
 
     # Given up, with the reason; nothing of it has run.
     for event_id in (order_id, push_id):

@@ -57,7 +57,7 @@ def assert_trained(project: Project, record: dict[str, Any], *, model_name: str)
 
 def test_a_custom_jobs_file_dropped_as_it_is_trains_the_model_of_its_name(project: Project) -> None:
     project.drop("requests/Line snake.yaml", yaml.safe_dump(snake_cased(spec(project)), sort_keys=False))
-    status = project.settled_status("requests/Line snake.yaml")
+    status = project.final_status("requests/Line snake.yaml")
     jsonschema.validate(status, json.loads((ROOT / "schemas/drop_status.v1.schema.json").read_text()))
     told = "$.scheduling.strategy: Vertex AI has deprecated this strategy"
     assert any(problem.startswith(told) for problem in status["problems"])
@@ -72,10 +72,10 @@ def test_a_custom_jobs_file_dropped_as_it_is_trains_the_model_of_its_name(projec
 def test_a_finished_job_as_the_client_prints_it_is_a_request_of_its_own(project: Project) -> None:
     whole = {"displayName": "line-again", "jobSpec": spec(project), "labels": {"team": "vision"}}
     generation = project.upload("requests/first.json", json.dumps(whole))
-    first = project.record(project.settled_status("requests/first.json", generation)["run_id"])
+    first = project.record(project.final_status("requests/first.json", generation)["run_id"])
     job = assert_trained(project, first, model_name="line-again")
     generation = project.upload("requests/again.json", CustomJob.to_json(job))
-    status = project.settled_status("requests/again.json", generation)
+    status = project.final_status("requests/again.json", generation)
     assert any("an earlier job is passed over" in problem for problem in status["problems"])
     again = assert_trained(project, project.record(status["run_id"]), model_name="line-again")
     assert again.name != job.name
@@ -90,7 +90,7 @@ def test_a_fault_in_pool_2_of_a_dropped_file_is_told_with_its_path_in_the_text(p
     faulty["worker_pool_specs"][2]["machine_spec"]["machin_type"] = "n1-standard-4"
     before = set(project.all_jobs())
     project.drop("requests/faulty-pool.yaml", yaml.safe_dump(faulty, sort_keys=False))
-    status = project.settled_status("requests/faulty-pool.yaml")
+    status = project.final_status("requests/faulty-pool.yaml")
     assert status["state"] == "rejected"
     report = project.document(project.ledger, f"rejected/{status['run_id']}.json")
     assert report is not None

@@ -99,7 +99,7 @@ def test_the_redelivered_event_adopts_the_job_when_the_lease_is_over(
         assert [fragile.record(run_id)["job"]["name"]] == jobs(fragile, run_id)
     fragile.storage.bucket(fragile.models).blob("go").upload_from_string("go")
     for name, run_id in runs.items():
-        status = fragile.settled_status(name)
+        status = fragile.final_status(name)
         assert (status["run_id"], status["state"]) == (run_id, "succeeded")
         assert len(jobs(fragile, run_id)) == 1
 
@@ -110,7 +110,7 @@ def test_a_job_that_ends_before_it_is_recorded_is_recorded_by_its_end(
     wait = f"--wait-for=gs://{fragile.models}/may-end"
     run_id = upload_and_kill(fragile, proxy, "requests/ended.yaml", request(fragile.id, wait))
     fragile.storage.bucket(fragile.models).blob("may-end").upload_from_string("go")
-    status = fragile.settled_status("requests/ended.yaml")
+    status = fragile.final_status("requests/ended.yaml")
     assert (status["run_id"], status["state"]) == (run_id, "succeeded")
     record = fragile.record(run_id)
     (job,) = fragile.jobs(run_id)

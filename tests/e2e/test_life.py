@@ -67,7 +67,7 @@ def test_a_killed_stack_leaves_no_process_behind_and_goes_on_after_a_restart_wit
     with running_project(state, *small(tmp_path), project="e2e-crashed") as project:
         go = f"--wait-for=gs://{project.models}/go"
         project.upload("requests/done.yaml", request(project.id))
-        record_of_done = project.finished_record(project.settled_status("requests/done.yaml")["run_id"])
+        record_of_done = project.finished_record(project.final_status("requests/done.yaml")["run_id"])
         project.upload("requests/unfinished.yaml", request(project.id, go))
         eventually(lambda: _trainers(project), "the trainer runs", hint=project.tail)
         token, ports = project.token(), project.env
@@ -85,10 +85,10 @@ def test_a_killed_stack_leaves_no_process_behind_and_goes_on_after_a_restart_wit
         ]
         assert project.record(record_of_done["run_id"]) == record_of_done
         project.storage.bucket(project.models).blob("go").upload_from_string("go")
-        unfinished = project.settled_status("requests/unfinished.yaml")
+        unfinished = project.final_status("requests/unfinished.yaml")
         assert unfinished["state"] == "succeeded"
         assert len(project.jobs(unfinished["run_id"])) == 1
-        assert project.settled_status("requests/meanwhile.yaml")["state"] == "succeeded"
+        assert project.final_status("requests/meanwhile.yaml")["state"] == "succeeded"
 
 
 def is_free(address: str) -> bool:

@@ -21,7 +21,7 @@ def test_a_script_that_knows_only_vertex_ai_ends_with_its_model_and_metrics_on_r
         "champion": {"metric": "val_accuracy", "goal": "maximize", "evaluation": "held-out"},
     }
     project.upload("requests/own.yaml", json.dumps(document))
-    status = project.settled_status("requests/own.yaml")
+    status = project.final_status("requests/own.yaml")
     assert (status["state"], status["problems"]) == ("succeeded", [])
     model = project.finished_record(status["run_id"])["model"]
     assert (model["format"], model["metrics"]) == ("pickle", {"val_accuracy": 0.93})
@@ -51,7 +51,7 @@ def test_a_script_that_saves_to_a_path_of_its_own_ends_with_that_model_on_record
         "cluster": {"chief": {"machine": "n1-standard-4"}},
     }
     project.upload("requests/codelab.yaml", json.dumps(document))
-    status = project.settled_status("requests/codelab.yaml")
+    status = project.final_status("requests/codelab.yaml")
     assert (status["state"], status["model_uri"]) == ("succeeded", f"{saved_uri}/")
     (problem,) = status["problems"]
     assert problem.endswith("older.h5, which are not recorded")
@@ -71,7 +71,7 @@ def test_the_place_that_a_script_was_told_to_save_to_is_suggested_where_the_requ
         "cluster": {"chief": {"machine": "n1-standard-4"}},
     }
     project.upload("requests/suggested.yaml", json.dumps(document))
-    status = project.settled_status("requests/suggested.yaml")
+    status = project.final_status("requests/suggested.yaml")
     (problem,) = status["problems"]
     assert problem.endswith(f"its arguments suggest model_uri: gs://{project.models}/suggested/${{run_id}}")
     saved = project.storage.list_blobs(project.models, prefix=f"suggested/{status['run_id']}/")
@@ -96,4 +96,4 @@ def test_an_image_that_is_provided_while_the_stack_runs_can_be_asked_for(project
         "cluster": {"chief": {"machine": "n1-standard-4"}},
     }
     project.upload("requests/later.yaml", json.dumps(document))
-    assert project.settled_status("requests/later.yaml")["state"] == "succeeded"
+    assert project.final_status("requests/later.yaml")["state"] == "succeeded"

@@ -161,7 +161,7 @@ def test_an_order_dropped_as_a_file_fires_the_rule_and_one_for_no_rule_is_report
     (run,) = ended_runs(project, "by-hand", 1)
     assert run["state"] == "succeeded"
     project.upload("requests/fire-none.yaml", "fire: {rule: by-hnd}")
-    status = project.settled_status("requests/fire-none.yaml")
+    status = project.final_status("requests/fire-none.yaml")
     assert status["state"] == "rejected"
     assert "did you mean 'by-hand'" in project.record(status["run_id"])["problems"][0]
 

@@ -108,9 +108,9 @@ def stopped_between_look_and_job(project: Project, proxy: HoldingProxy) -> None:
             with suppress(psutil.NoSuchProcess):
                 process.resume()
 
-    assert project.settled_status("requests/late.yaml")["state"] == "cancelled"
+    assert project.final_status("requests/late.yaml")["state"] == "cancelled"
     project.storage.bucket(project.models).blob("go").upload_from_string("go")
-    assert project.settled_status("requests/woken.yaml")["state"] == "succeeded"
+    assert project.final_status("requests/woken.yaml")["state"] == "succeeded"
     for run_id in (woken, late):
         record = project.record(run_id)
         assert record["job"]["name"] == first[run_id]

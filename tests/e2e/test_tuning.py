@@ -30,10 +30,10 @@ def tuning(*, metric: str = "loss", **more: object) -> dict[str, object]:
     }
 
 
-def settled(project: Project, name: str, content: str) -> dict[str, Any]:
+def ended_run(project: Project, name: str, content: str) -> dict[str, Any]:
     """The record of the dropped request once its run has ended; it fits its schema."""
     generation = project.upload(name, content)
-    record = project.record(project.settled_status(name, generation)["run_id"])
+    record = project.record(project.final_status(name, generation)["run_id"])
     schema = json.loads((ROOT / "schemas" / "run_record.v2.schema.json").read_text())
     jsonschema.validate(record, schema)
     return record
@@ -72,7 +72,7 @@ def assert_tuned(project: Project, record: dict[str, Any], *, trials: int) -> No
 
 def test_a_request_for_a_tuning_ends_with_the_best_trials_model_on_record(project: Project) -> None:
     text = request(project.id, f"--epochs={EPOCHS}", tuning=tuning())
-    record = settled(project, "requests/tuning.yaml", text)
+    record = ended_run(project, "requests/tuning.yaml", text)
     assert_tuned(project, record, trials=4)
     assert all(each["measurements"] == EPOCHS for each in record["tuning"]["trials"])
     rates = {each["parameters"]["rate"] for each in record["tuning"]["trials"]}
@@ -98,7 +98,7 @@ def test_each_trial_may_be_a_chief_with_workers(project: Project) -> None:
     every = {(trial, replica) for trial in ("1", "2") for replica in ("chief-0", "worker-0")}
     project.eventually(lambda: begun() == every, "every replica of both trials trains")
     project.storage.bucket(project.models).blob(start).upload_from_string("go")
-    project.settled_status(name, generation)
+    project.final_status(name, generation)
     assert_tuned(project, project.record(run_id), trials=2)
 
 
@@ -122,7 +122,7 @@ def test_a_file_for_gcloud_is_a_request_as_it_is(project: Project) -> None:
             ]
         },
     }
-    record = settled(project, "requests/gcloud.yaml", yaml.safe_dump(job))
+    record = ended_run(project, "requests/gcloud.yaml", yaml.safe_dump(job))
     assert_tuned(project, record, trials=3)
     assert [each["parameters"]["rate"] for each in record["tuning"]["trials"]] == [0.05, 0.1, 0.5]
     assert record["tuning"]["best_trial"]["parameters"] == {"rate": 0.5}
@@ -130,7 +130,7 @@ def test_a_file_for_gcloud_is_a_request_as_it_is(project: Project) -> None:
 
 def test_a_tuning_whose_trainer_reports_another_tag_says_so_in_the_record(project: Project) -> None:
     content = tuning(metric="lost", max_trials=2, max_failed_trials=2)
-    record = settled(project, "requests/tag.yaml", request(project.id, "--epochs=2", tuning=content))
+    record = ended_run(project, "requests/tag.yaml", request(project.id, "--epochs=2", tuning=content))
     assert record["state"] == "failed"
     assert {each["state"] for each in record["tuning"]["trials"]} == {"INFEASIBLE"}
     assert "best_trial" not in record
@@ -144,7 +144,7 @@ def test_a_tuning_whose_program_refuses_a_parameter_says_so_in_the_record(projec
     content = tuning(max_trials=1, parallel_trials=1, max_failed_trials=1, parameters={"rates": RATE})
     name = "requests/refused.yaml"
     generation = project.upload(name, request(project.id, "--epochs=2", tuning=content))
-    record = project.finished_record(project.settled_status(name, generation)["run_id"])
+    record = project.finished_record(project.final_status(name, generation)["run_id"])
     assert record["state"] == "failed"
     (trial,) = record["tuning"]["trials"]
     assert "non-zero status of 2" in trial["infeasible_reason"]
@@ -171,7 +171,7 @@ def test_a_tuning_that_is_cancelled_on_vertex_ends_cancelled_with_no_process_lef
 
     job = project.eventually(both_run, "two trials run")
     project.vertex.cancel_hyperparameter_tuning_job(name=job.name)
-    record = project.record(project.settled_status(name, generation)["run_id"])
+    record = project.record(project.final_status(name, generation)["run_id"])
     assert record["state"] == "cancelled"
     assert [each["state"] for each in record["tuning"]["trials"]] == ["INFEASIBLE"] * 2
     assert the_job(project, record).state == JobState.JOB_STATE_CANCELLED

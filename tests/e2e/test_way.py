@@ -44,7 +44,7 @@ def assert_trained(project: Project, record: dict[str, Any]) -> None:
 
 def test_an_upload_becomes_a_trained_model_on_record(project: Project) -> None:
     generation = project.upload("requests/upload.yaml", request(project.id))
-    status = project.settled_status("requests/upload.yaml", generation)
+    status = project.final_status("requests/upload.yaml", generation)
     jsonschema.validate(status, schema("drop_status.v1"))
     assert_trained(project, project.record(status["run_id"]))
 
@@ -61,7 +61,7 @@ def test_a_file_dropped_into_the_folder_becomes_a_trained_model_on_record(projec
         ]
     )
     project.drop("requests/folder.yaml", text)
-    status = project.settled_status("requests/folder.yaml")
+    status = project.final_status("requests/folder.yaml")
     record = project.record(status["run_id"])
     assert_trained(project, record)
     found = project.state / "storage" / "buckets" / project.ledger / "runs" / f"{record['run_id']}.json"
@@ -130,7 +130,7 @@ def test_ten_deliveries_of_one_event_at_once_give_one_job_and_one_record(project
     with ThreadPoolExecutor(10) as pool:
         answers = list(pool.map(post, range(10)))
     assert set(answers) <= {200, 500}  # done, or come again because another delivery is at it
-    status = project.settled_status(name, generation)
+    status = project.final_status(name, generation)
     assert_trained(project, project.record(status["run_id"]))
     same = [r for r in project.records().values() if r["source"].get("object_name") == name]
     assert len(same) == 1
@@ -145,7 +145,7 @@ def test_a_failing_trainer_ends_as_a_failed_run_with_the_error_of_the_replica_th
     never = f"--wait-for=gs://{project.models}/never"
     fails = request(project.id, "--fail=out of luck", "--fail-at-once=worker-0", never, cluster=cluster)
     project.upload("requests/failing.yaml", fails)
-    record = project.finished_record(project.settled_status("requests/failing.yaml")["run_id"])
+    record = project.finished_record(project.final_status("requests/failing.yaml")["run_id"])
     jsonschema.validate(record, schema("run_record.v2"))
     assert record["state"] == "failed"
     failure = record["failure"]
@@ -177,7 +177,7 @@ def test_the_status_of_a_drop_says_how_its_run_goes_on_and_where_its_log_is(proj
     told = project.state / "logs" / "on-job-log.log"
     project.eventually(lambda: running["run_id"] in told.read_text(), "the sink passed on that the job runs")
     project.storage.bucket(project.models).blob("watched-may-end").upload_from_string("go")
-    ended = project.settled_status(name)
+    ended = project.final_status(name)
     jsonschema.validate(ended, schema("drop_status.v1"))
     model = project.record(ended["run_id"])["model"]
     assert (ended["state"], ended["model_uri"], ended["metrics"]) == (
@@ -204,7 +204,7 @@ def test_what_is_not_under_requests_is_ignored_and_its_status_says_so(project: P
 
 def test_every_delivery_is_a_line_in_the_platforms_request_log(project: Project) -> None:
     generation = project.upload("requests/logged.yaml", request(project.id))
-    status = project.settled_status("requests/logged.yaml", generation)
+    status = project.final_status("requests/logged.yaml", generation)
     event_id = project.record(status["run_id"])["source"]["event_id"]
     project.eventually(
         lambda: project.requests_to_functions(event_id) == [200], "the one delivery is in the request log"

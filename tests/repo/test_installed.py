@@ -155,7 +155,7 @@ def request() -> str:
 def test_a_script_of_the_users_is_trained_and_on_record(stack: Project, installed: Installed) -> None:
     assert "# ready" in installed.run("status").stdout
     stack.drop("requests/own.yaml", request())
-    status = stack.settled_status("requests/own.yaml")
+    status = stack.final_status("requests/own.yaml")
     assert status["state"] in ENDED, status
     record = stack.record(status["run_id"])
     assert record["state"] == "succeeded", record

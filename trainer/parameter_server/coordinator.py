@@ -52,7 +52,7 @@ class CoordinatedTraining(Training):
         guard(self.cluster, idle_s=progress.idle_s)
         return progress
 
-    def _settle(self, model: Any, progress: RemoteProgressReport) -> None:
+    def _wait_for_steps(self, model: Any, progress: RemoteProgressReport) -> None:
         model._cluster_coordinator.join()  # noqa: SLF001 - set above
         progress.drain()
 

@@ -13,7 +13,7 @@ from trainmaster.inspect.checks import findings_of
 from trainmaster.inspect.checks.examined import Examined
 from trainmaster.inspect.finding import Finding, Level, Subject, Unusable, as_json_lines, as_text
 from trainmaster.inspect.request import Request, request_in
-from trainmaster.inspect.smoke.judge import judged, settled
+from trainmaster.inspect.smoke.judge import judged, resolved
 from trainmaster.inspect.smoke.run import SmokeRun
 from trainmaster.inspect.smoke.stage import inherited
 from trainmaster.inspect.smoke.watch import Limits
@@ -67,7 +67,7 @@ def _findings(options: Options, environment: Mapping[str, str]) -> list[Finding]
         return static
     run = _smoke_run(tree, module, options, examined, environment)
     with _ended_in_order():
-        return settled(static, judged(run.outcomes(), request))
+        return resolved(static, judged(run.outcomes(), request))
 
 
 def _smoke_run(

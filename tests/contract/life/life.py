@@ -31,7 +31,7 @@ from trainmaster.orchestrator.flows.intake import take_and_admit
 from trainmaster.orchestrator.flows.retraining.tick import tick
 from trainmaster.orchestrator.flows.retraining.turn import take_notice
 from trainmaster.orchestrator.flows.services import FlowResult, Services
-from trainmaster.orchestrator.flows.submission.queue_pass import settle_and_admit
+from trainmaster.orchestrator.flows.submission.queue_pass import complete_and_admit
 from trainmaster.orchestrator.flows.sweep import sweep
 
 FUNCTION_TIMEOUT_S = 120.0
@@ -105,7 +105,7 @@ class Life:
         number = next(self._order)
         hint = self.world.hint(job, tells_end=tells_end, insert_id=f"entry-{number}")
         self.emit(
-            Event(kind=kind, flow=lambda services: list(settle_and_admit(services, hint))),
+            Event(kind=kind, flow=lambda services: list(complete_and_admit(services, hint))),
             may_be_dropped=True,
         )
 

@@ -14,7 +14,7 @@ from trainmaster.orchestrator.core.retraining.arrivals import ArrivedObject
 from trainmaster.orchestrator.core.runs.job import JobState, Measured, Trial, TrialState
 from trainmaster.orchestrator.core.runs.states import END_OF
 from trainmaster.orchestrator.flows.intake import take_and_admit
-from trainmaster.orchestrator.flows.submission.queue_pass import settle_and_admit
+from trainmaster.orchestrator.flows.submission.queue_pass import complete_and_admit
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,7 +82,7 @@ def logged(number: int) -> Step:
     def act(stage: Stage, boundary: Boundary) -> object:
         job = stage.job(number)
         hint = stage.hint(job, tells_end=job.state in END_OF)
-        return list(settle_and_admit(stage.services(boundary), hint))
+        return list(complete_and_admit(stage.services(boundary), hint))
 
     return Step(act=act)
 
@@ -118,7 +118,7 @@ def waited(seconds: float) -> Step:
 
 
 def rule_dropped(document: object) -> Step:
-    return Step(act=lambda stage, boundary: stage.tell_rule(stage.put_rule_once(document), boundary))
+    return Step(act=lambda stage, boundary: stage.deliver_rule(stage.put_rule_once(document), boundary))
 
 
 def data_came(number: int) -> Step:

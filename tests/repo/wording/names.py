@@ -17,6 +17,12 @@ REPLACED = {
     "RuleStandards": "RuleRequirements",
     "standards": "request_rules",
     "heeds": "matches",
+    "settle": "complete",
+    "settle_hint": "complete_from_log",
+    "settle_job": "complete_run",
+    "tell_status": "write_status",
+    "tell_steps": "publish_states",
+    "telling": "notices, or what it tells apart",
     "terms_spelled_out": "normalize_admission",
 }
 """Each old name with the new one."""

@@ -10,7 +10,7 @@ from google.cloud import storage
 from trainmaster.local.events.backoff import Backoff
 from trainmaster.local.events.clients import Clients
 from trainmaster.local.events.cloudevent import CloudEvent
-from trainmaster.local.events.delivery import settles
+from trainmaster.local.events.delivery import is_final
 from trainmaster.local.events.eventarc import (
     ensure_notification,
     ensure_subscription,
@@ -89,14 +89,14 @@ def test_without_retry_an_event_comes_once_whatever_the_answer(
 
 
 @pytest.mark.parametrize(
-    ("status", "retry", "settled"),
+    ("status", "retry", "final"),
     [(200, True, True), (204, True, True), (302, True, False), (400, True, False), (500, True, False),
      (500, False, True), (503, False, True)],
 )  # fmt: skip
 def test_success_ends_an_event_and_without_retry_everything_does(
-    status: int, retry: bool, settled: bool
+    status: int, retry: bool, final: bool
 ) -> None:
-    assert settles(status, retry=retry) is settled
+    assert is_final(status, retry=retry) is final
 
 
 def test_no_more_events_are_out_than_the_function_handles_at_once(

@@ -28,7 +28,7 @@ def test_a_request_is_answered_once_although_its_function_is_killed(tmp_path: Pa
         # Pub/Sub has no HTTP surface of its own: every surface of the stack takes the injections of all.
         ask(url, {"name": "twice", "at": "pubsub.publish", "kind": "duplicate", "times": 1}, seed=3)
         project.upload("requests/bad.yaml", "model_name: [unclosed")
-        status = project.settled_status("requests/bad.yaml")
+        status = project.final_status("requests/bad.yaml")
         assert status["state"] == "rejected"
         assert len(list(project.storage.list_blobs(project.ledger, prefix="rejected/"))) == 1
         names = ("killed", "untold", "twice")

@@ -49,7 +49,7 @@ def judged(outcomes: Sequence[Outcome], request: Request | None) -> list[Finding
     return findings
 
 
-def settled(static: Sequence[Finding], smoke: Sequence[Finding]) -> list[Finding]:
+def resolved(static: Sequence[Finding], smoke: Sequence[Finding]) -> list[Finding]:
     """All findings, without what the source did not tell and the run did."""
     is_done = any(finding.subject is Subject.SMOKE and finding.level is Level.OK for finding in smoke)
     shown = {finding.subject for finding in smoke}

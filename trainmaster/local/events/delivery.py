@@ -100,7 +100,7 @@ class Delivery:
             received.ack()
             return
         status = self.invoke(event)
-        if settles(status, retry=self.function.retry):
+        if is_final(status, retry=self.function.retry):
             received.ack()
         else:
             _log.warning("%s answered %d to event %s", self.function.name, status, received.message_id)
@@ -118,7 +118,7 @@ class Delivery:
                 )
 
 
-def settles(status: int, *, retry: bool) -> bool:
+def is_final(status: int, *, retry: bool) -> bool:
     """Whether an answer ends an event: success does, and without retries everything does."""
     return 200 <= status < 300 or not retry  # noqa: PLR2004  # HTTP's success class
 

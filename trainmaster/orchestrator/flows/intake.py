@@ -40,7 +40,11 @@ from trainmaster.orchestrator.core.requests.submission import submission_of
 from trainmaster.orchestrator.core.retraining.signals import manual_call, matches
 from trainmaster.orchestrator.core.retraining.state import why_held
 from trainmaster.orchestrator.flows.completion.champion import roll_back
-from trainmaster.orchestrator.flows.completion.status import failures_told, tell_ignored, tell_order
+from trainmaster.orchestrator.flows.completion.status import (
+    failures_in_status,
+    write_ignored_status,
+    write_order_status,
+)
 from trainmaster.orchestrator.flows.retraining.accept import accept, rule_failures_told
 from trainmaster.orchestrator.flows.retraining.turn import take_signal
 from trainmaster.orchestrator.flows.services import FlowResult, Services
@@ -58,7 +62,7 @@ def take_upload(services: Services, envelope: Envelope) -> Iterator[FlowResult]:
     """Take what was dropped into the inbox."""
     arrival = upload_in(envelope, services.buckets.inbox)
     if isinstance(arrival, Ignored):
-        tell_ignored(services, arrival)
+        write_ignored_status(services, arrival)
         yield FlowResult(message=f"ignored: {arrival.reason}")
     elif isinstance(arrival.content, StoredObject) and is_rule_object(arrival.content.name):
         with rule_failures_told(services, arrival.content):
@@ -79,7 +83,7 @@ def take_message(services: Services, envelope: Envelope) -> Iterator[FlowResult]
 
 def take_and_admit(services: Services, arrival: Arrival) -> Iterator[FlowResult]:
     """See `take`; where only its turn keeps the run, or where it ended and others may go, the queue goes on."""
-    with failures_told(services, arrival):
+    with failures_in_status(services, arrival):
         result = take(services, arrival)
     yield result
     if result.is_due:
@@ -162,7 +166,7 @@ def _fire(services: Services, arrival: Arrival, order: FireOrder) -> FlowResult 
     done = list(take_signal(services, call))
     status_uri = object_uri(services.buckets.ledger, status_object(rule.dropped_name))
     held = why_held(services.rule_states.read(rule_id).state)
-    tell_order(services, arrival, about_uri=status_uri, held=held)
+    write_order_status(services, arrival, about_uri=status_uri, held=held)
     message = (
         "; ".join(each.message for each in done) or f"the order to fire {rule_id} was carried out before"
     )
@@ -174,7 +178,7 @@ def _roll_back(services: Services, arrival: Arrival, order: RollbackOrder) -> Fl
     if isinstance(reign, Refused):
         return reign
     champion_uri = services.champions.uri(order.model_name)
-    tell_order(services, arrival, about_uri=champion_uri, model_uri=reign.model_uri)
+    write_order_status(services, arrival, about_uri=champion_uri, model_uri=reign.model_uri)
     return FlowResult(message=f"the champion of {order.model_name} is {reign.run_id}: {reign.model_uri}")
 
 
@@ -183,7 +187,7 @@ def _cancel(services: Services, arrival: Arrival, run_id: str) -> FlowResult | R
     if held is None:
         return unknown_run(run_id)
     result = cancel(services, held)
-    tell_order(services, arrival, about_uri=services.ledger.record_uri(run_id))
+    write_order_status(services, arrival, about_uri=services.ledger.record_uri(run_id))
     return result
 
 

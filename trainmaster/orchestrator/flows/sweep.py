@@ -13,8 +13,8 @@ from trainmaster.orchestrator.core.events.envelope import DELIVERED_WITHIN
 from trainmaster.orchestrator.core.runs.end import EndReport
 from trainmaster.orchestrator.core.runs.job import Failure
 from trainmaster.orchestrator.core.runs.states import OVER, RunState
+from trainmaster.orchestrator.flows.completion.complete import complete_run
 from trainmaster.orchestrator.flows.completion.finish import all_done, finish_run
-from trainmaster.orchestrator.flows.completion.settle import settle_job
 from trainmaster.orchestrator.flows.completion.status import warned
 from trainmaster.orchestrator.flows.completion.transitions import second_look_done
 from trainmaster.orchestrator.flows.services import FlowResult, Services
@@ -151,7 +151,7 @@ def _ask_job(services: Services, held: Held) -> FlowResult:
         finished = finish_run(services, services.ledger.replace(held, ended), record)
         result = FlowResult(message=failure.message, run_id=record.run_id, severity="ERROR", made_room=True)
         return warned(result, finished.problems)
-    result = settle_job(services, held, job, REPORT, shows_progress=True)
+    result = complete_run(services, held, job, REPORT, shows_progress=True)
     if record.cancel_requested_at is not None and job.state not in OVER:
         services.jobs.cancel(job_name)  # which promises nothing, and may never have been asked
     return result

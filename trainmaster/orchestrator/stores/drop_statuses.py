@@ -41,7 +41,7 @@ class DropStatuses(Store):
 
         self._change(status.object_name, change, is_first=is_first)
 
-    def tell_failure(self, drop: DropStatus, error: Exception) -> None:
+    def write_failure(self, drop: DropStatus, error: Exception) -> None:
         """Write that a delivery failed. `drop` is the first status of a drop that has none.
 
         Raises:

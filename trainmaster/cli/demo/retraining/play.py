@@ -53,9 +53,7 @@ def _whole_way(console: Console, environment: Mapping[str, str], state: Path) ->
             stage.until(lambda seen: seen.rule_generation == rule.generation, "the rule is answered")
             for number, folder in enumerate(bursts, start=1):
                 stage.deliver(number, partial(upload, target, data_bucket, number, folder))
-            seen = stage.until(
-                lambda seen: seen.is_settled and not list(unheard(seen)), "every notice has come"
-            )
+            seen = stage.until(lambda seen: seen.is_idle and not list(unheard(seen)), "every notice has come")
     return report(console, seen, target=target, state=state, rule_generation=rule.generation)
 
 
@@ -86,7 +84,7 @@ class _Stage:
             self.until(lambda _: uploaded.done(), f"burst {number} is uploaded")
             uploaded.result()
         self.until(
-            lambda seen: len(seen.verdicts) > number and seen.is_settled,
+            lambda seen: len(seen.verdicts) > number and seen.is_idle,
             f"a verdict on what burst {number} trained",
         )
 

@@ -49,7 +49,7 @@ class RetrainSighting:
         return int(self.rule.get("arrived", {}).get("count", 0))
 
     @property
-    def is_settled(self) -> bool:
+    def is_idle(self) -> bool:
         """Whether nothing that arrived is left to fire on, no firing is under way, and every run has ended."""
         is_over = all(run["state"] in ENDS for run in self.runs)
         return not self.counted and "firing" not in self.rule and "queued" not in self.rule and is_over

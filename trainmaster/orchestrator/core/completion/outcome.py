@@ -139,7 +139,7 @@ def stockout_of(job: Job) -> str | None:
     return job.error.message if known else None
 
 
-def settled(
+def completed(
     record: RunRecord, job: Job, outcome: Outcome, *, report: EndReport, now: datetime, attempt: str
 ) -> RunRecord:
     """The ended record.

@@ -37,9 +37,9 @@ class Fields:
         self._asked: set[str] = set()
         self._passed: set[str] = set()
         # One-word keys do not tell the spelling; then the keys around do.
-        telling = [key for key in self._keys.values() if key.lower() != key or "_" in key]
+        distinctive = [key for key in self._keys.values() if key.lower() != key or "_" in key]
         around = [part for part in path if isinstance(part, str)]
-        self._snake = any("_" in key for key in telling or around)
+        self._snake = any("_" in key for key in distinctive or around)
 
     def get(self, name: str) -> object:
         if not self._asked:

@@ -19,7 +19,7 @@ from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.core.runs.states import RunState
 from trainmaster.orchestrator.flows.completion.champion import challenge
 from trainmaster.orchestrator.flows.completion.explain import explain_failure
-from trainmaster.orchestrator.flows.completion.status import tell_status, tell_steps
+from trainmaster.orchestrator.flows.completion.status import publish_states, write_status
 from trainmaster.orchestrator.flows.queue import give_back, leave_queue
 from trainmaster.orchestrator.flows.services import FlowResult, Services
 from trainmaster.orchestrator.stores.ledger import Held
@@ -53,12 +53,12 @@ def _explain_failure(end: End) -> str | None:
         return result
     end.held = result
     if "status" in steps_done(end.record):  # an earlier pass told it without the reason
-        tell_status(end.services, result)
+        write_status(end.services, result)
     return None
 
 
 def _update_status(end: End) -> None:
-    tell_status(end.services, end.held, is_explained=REASON not in end.waiting)
+    write_status(end.services, end.held, is_explained=REASON not in end.waiting)
 
 
 def _compare_with_champion(end: End) -> None:
@@ -71,7 +71,7 @@ def _compare_with_champion(end: End) -> None:
 def _publish_notices(end: End) -> str | None:
     if REASON in end.waiting:
         return "the reason of the failure is part of the notice"
-    tell_steps(end.services, end.before or replace(end.record, history=()), end.record)
+    publish_states(end.services, end.before or replace(end.record, history=()), end.record)
     return None
 
 
@@ -164,7 +164,7 @@ def refresh_status(services: Services, held: Held, message: str) -> FlowResult:
     """Bring the status up when an event of the run comes again; steps that are left are the sweep's."""
     record = held.record
     if "status" not in steps_done(record):
-        tell_status(services, held)
+        write_status(services, held)
     return FlowResult(message=f"{message}: {record.state}", run_id=record.run_id)
 
 

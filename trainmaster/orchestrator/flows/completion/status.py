@@ -26,7 +26,9 @@ from trainmaster.orchestrator.flows.services import FlowResult, Services
 from trainmaster.orchestrator.stores.ledger import Held
 
 
-def tell_status(services: Services, held: Held, *, is_first: bool = False, is_explained: bool = True) -> None:
+def write_status(
+    services: Services, held: Held, *, is_first: bool = False, is_explained: bool = True
+) -> None:
     """Bring the drop's or message's status up to the record. Safe to repeat; a rule's run has none.
 
     `is_first`: there is most likely no status yet. `is_explained` False: the job's log is still to be read.
@@ -49,7 +51,7 @@ def warned(result: FlowResult, problems: Sequence[str]) -> FlowResult:
     return replace(result, message=message, severity=severity)
 
 
-def tell_order(
+def write_order_status(
     services: Services,
     arrival: Arrival,
     *,
@@ -68,7 +70,7 @@ def tell_order(
         services.drop_statuses.tell(told, is_first=True)
 
 
-def tell_ignored(services: Services, ignored: Ignored) -> None:
+def write_ignored_status(services: Services, ignored: Ignored) -> None:
     """Say of a file that nothing happens with it, and what to do. Safe to repeat."""
     if ignored.dropped is not None:
         status = DropStatus(
@@ -82,7 +84,7 @@ def tell_ignored(services: Services, ignored: Ignored) -> None:
 
 
 @contextmanager
-def failures_told(services: Services, arrival: Arrival) -> Iterator[None]:
+def failures_in_status(services: Services, arrival: Arrival) -> Iterator[None]:
     """Where the body fails, the status says so: a drop whose event keeps failing would have none.
 
     That another attempt was faster is no failure. Where the status cannot be written either, the log has the error.
@@ -95,11 +97,11 @@ def failures_told(services: Services, arrival: Arrival) -> Iterator[None]:
         status = status_of_source(arrival.source, RETRYING, services.clock.now())
         if status is not None:
             with suppress(TrainmasterError):
-                services.drop_statuses.tell_failure(status, error)
+                services.drop_statuses.write_failure(status, error)
         raise
 
 
-def tell_steps(services: Services, before: RunRecord, after: RunRecord) -> None:
+def publish_states(services: Services, before: RunRecord, after: RunRecord) -> None:
     """Tell the states that `after` enters: before it is written, unless it has ended.
 
     That a run was reserved is told with its next state: until then there is nothing to tell of but a lease.

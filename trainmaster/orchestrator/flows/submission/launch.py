@@ -45,7 +45,7 @@ from trainmaster.orchestrator.core.runs.record import (
     SubmissionState,
 )
 from trainmaster.orchestrator.core.runs.states import RunState
-from trainmaster.orchestrator.flows.completion.status import tell_status, warned
+from trainmaster.orchestrator.flows.completion.status import warned, write_status
 from trainmaster.orchestrator.flows.services import FlowResult, Services
 from trainmaster.orchestrator.flows.submission.resume import resume
 from trainmaster.orchestrator.flows.submission.submit import submit
@@ -82,7 +82,7 @@ def launch(services: Services, arrival: Arrival, request: Request, text: Text) -
     except RecordExists:
         return resume(services, services.ledger.present(arrival.run_id))
     with suppress(TrainmasterError):  # the submission must not wait for a status, and tells the next one
-        tell_status(services, held, is_first=True)
+        write_status(services, held, is_first=True)
     return warned(submit(services, held), held.record.problems)
 
 
@@ -182,7 +182,7 @@ def reject(services: Services, arrival: Arrival, refused: Refused, over: OverCap
         return resume(services, there)
     if over is not None and over.mark is not None:
         services.starts.unmark(over.mark)
-    tell_status(services, held, is_first=True)
+    write_status(services, held, is_first=True)
     number = len(refused.faults)
     faults = "1 fault" if number == 1 else f"{number} faults"
     why = f"for {faults}" if over is None else f"by a cap: {over.reached.text}"

@@ -22,7 +22,7 @@ from trainmaster.orchestrator.core.errors import (
 from trainmaster.orchestrator.core.requests.candidates import candidates_of
 from trainmaster.orchestrator.core.runs.moves import live_lease
 from trainmaster.orchestrator.core.runs.states import RunState
-from trainmaster.orchestrator.flows.completion.settle import settle_hint
+from trainmaster.orchestrator.flows.completion.complete import complete_from_log
 from trainmaster.orchestrator.flows.queue import full_limit, limits_for, place_of, start_pass
 from trainmaster.orchestrator.flows.services import FlowResult, Services
 from trainmaster.orchestrator.flows.submission.resume import take_over
@@ -33,12 +33,12 @@ BUSY = (LeaseTooShort, GenerationMoved)
 """No time is left for the run, or it lost a slot race: its class is closed, so that later runs cannot overtake it."""
 
 
-def settle_and_admit(services: Services, hint: JobHint) -> Iterator[FlowResult]:
-    """Act on a log entry, and admit queued runs where that made room. See `settle_hint`.
+def complete_and_admit(services: Services, hint: JobHint) -> Iterator[FlowResult]:
+    """Act on a log entry, and admit queued runs where that made room. See `complete_from_log`.
 
     An error along the queue is logged and leaves the entry acknowledged: the tick makes another pass.
     """
-    result = settle_hint(services, hint)
+    result = complete_from_log(services, hint)
     yield result
     if result.made_room or result.is_due:
         yield from admit(services, room_freed=result.made_room)

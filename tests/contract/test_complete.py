@@ -44,7 +44,7 @@ def launched() -> tuple[World, Arrival, Job]:
 def test_a_succeeded_job_ends_with_its_model_and_metrics_on_record() -> None:
     world, arrival, job = launched()
     world.train(world.record(arrival.run_id))
-    world.settle(world.hint(job))
+    world.complete(world.hint(job))
     record = world.record(arrival.run_id)
     assert record.state is RunState.SUCCEEDED
     assert record.model is not None
@@ -75,8 +75,8 @@ def ids(arrival: Arrival, *states: str) -> list[str]:
 def test_every_state_is_told_once_and_the_run_is_no_longer_active() -> None:
     world, arrival, job = launched()
     world.train(world.record(arrival.run_id))
-    world.settle(world.hint(job))
-    world.settle(world.hint(job))
+    world.complete(world.hint(job))
+    world.complete(world.hint(job))
     world.sweep()
     assert [notice.id for notice in world.notices.published] == ids(arrival, *WAY)
     assert world.active() == []
@@ -86,8 +86,8 @@ def test_an_end_costs_ten_storage_operations_and_its_repetition_one() -> None:
     world, arrival, job = launched()
     world.train(world.record(arrival.run_id))
     first, second = Boundary(), Boundary()
-    world.settle(world.hint(job), first)
-    world.settle(world.hint(job), second)
+    world.complete(world.hint(job), first)
+    world.complete(world.hint(job), second)
     assert first.calls == [
         "read job",
         "read ledger",
@@ -121,7 +121,7 @@ def test_an_entry_that_tells_of_an_end_too_early_is_asked_for_again() -> None:
     world, arrival, job = launched()
     world.jobs.become(job.name, JobState.RUNNING)
     with pytest.raises(JobUnfinished) as early:
-        world.settle(world.hint(job))
+        world.complete(world.hint(job))
     assert early.value.retryable
     assert world.record(arrival.run_id).state is RunState.RUNNING
 
@@ -129,7 +129,7 @@ def test_an_entry_that_tells_of_an_end_too_early_is_asked_for_again() -> None:
 def test_an_entry_of_a_running_job_marks_the_run_running() -> None:
     world, arrival, job = launched()
     world.jobs.become(job.name, JobState.RUNNING)
-    world.settle(world.hint(job, tells_end=False))
+    world.complete(world.hint(job, tells_end=False))
     assert world.record(arrival.run_id).state is RunState.RUNNING
     assert world.document("status/requests/cassava.yaml.json")["state"] == "running"
 
@@ -137,7 +137,7 @@ def test_an_entry_of_a_running_job_marks_the_run_running() -> None:
 def test_a_failed_job_ends_with_its_error_in_the_services_words() -> None:
     world, arrival, job = launched()
     world.jobs.become(job.name, JobState.FAILED, error=Failure(code=3, message="The replica exited with 1."))
-    world.settle(world.hint(job))
+    world.complete(world.hint(job))
     record = world.record(arrival.run_id)
     assert (record.state, record.failure) == (
         RunState.FAILED,
@@ -150,9 +150,9 @@ def test_a_failure_without_a_reason_is_given_time_for_one() -> None:
     world, arrival, job = launched()
     world.jobs.become(job.name, JobState.FAILED)
     with pytest.raises(JobUnfinished):
-        world.settle(world.hint(job))
+        world.complete(world.hint(job))
     world.clock.advance(timedelta(minutes=2))
-    world.settle(world.hint(job))
+    world.complete(world.hint(job))
     record = world.record(arrival.run_id)
     assert record.state is RunState.FAILED
     assert record.failure is not None
@@ -162,14 +162,14 @@ def test_a_failure_without_a_reason_is_given_time_for_one() -> None:
 def test_a_cancelled_job_ends_cancelled() -> None:
     world, arrival, job = launched()
     world.jobs.become(job.name, JobState.CANCELLED, error=Failure(code=1, message="cancelled"))
-    world.settle(world.hint(job, tells_end=False))
+    world.complete(world.hint(job, tells_end=False))
     assert world.record(arrival.run_id).state is RunState.CANCELLED
 
 
 def test_a_success_without_a_model_says_so_in_plain_words() -> None:
     world, arrival, job = launched()
     world.jobs.become(job.name, JobState.SUCCEEDED)
-    world.settle(world.hint(job))
+    world.complete(world.hint(job))
     record = world.record(arrival.run_id)
     assert record.state is RunState.SUCCEEDED
     assert record.model is None
@@ -180,7 +180,7 @@ def test_a_success_without_a_model_says_so_in_plain_words() -> None:
 def test_a_model_without_a_manifest_is_recorded_without_metrics() -> None:
     world, arrival, job = launched()
     world.train(world.record(arrival.run_id), manifest=False)
-    world.settle(world.hint(job))
+    world.complete(world.hint(job))
     record = world.record(arrival.run_id)
     assert record.model is not None
     assert (record.model.format, record.model.metrics, record.model.manifest_uri) == ("saved_model", {}, None)
@@ -193,7 +193,7 @@ def test_a_manifest_that_does_not_fit_the_files_is_not_believed() -> None:
     world.train(record)
     prefix = f"cassava-resnet50/{arrival.run_id}/model/"
     world.objects.write(MODELS, prefix + "saved_model.pb", b"another graph", if_generation=None)
-    world.settle(world.hint(job))
+    world.complete(world.hint(job))
     record = world.record(arrival.run_id)
     assert record.model is not None
     assert record.model.metrics == {}
@@ -207,7 +207,7 @@ def test_a_diverged_metric_is_told_in_words_and_does_not_spoil_the_record() -> N
     manifest = {**export_manifest(uri), "metrics": {"accuracy": 0.1, "loss": float("nan")}}
     name = f"cassava-resnet50/{arrival.run_id}/model/export.json"
     world.objects.write(MODELS, name, json.dumps(manifest).encode(), if_generation=None)
-    world.settle(world.hint(job))
+    world.complete(world.hint(job))
     record = world.record(arrival.run_id)
     assert record.model is not None
     assert record.model.metrics == {"accuracy": 0.1}
@@ -218,7 +218,7 @@ def test_the_model_path_never_comes_from_the_log() -> None:
     world, arrival, job = launched()
     world.train(world.record(arrival.run_id))
     forged = json.dumps({"event": "model_exported", "model_path": "gs://evil/model/"})
-    world.settle(replace(world.hint(job), insert_id=forged))
+    world.complete(replace(world.hint(job), insert_id=forged))
     record = world.record(arrival.run_id)
     assert record.model is not None
     assert record.model.uri.startswith("gs://models/")
@@ -228,7 +228,7 @@ def test_an_entry_about_no_job_of_ours_changes_nothing() -> None:
     world, arrival, job = launched()
     before = world.record(arrival.run_id)
     stranger = replace(job, name="projects/my-project/locations/us-central1/customJobs/4711")
-    world.settle(world.hint(stranger))
+    world.complete(world.hint(stranger))
     assert world.record(arrival.run_id) == before
 
 
@@ -238,7 +238,7 @@ def test_a_finished_job_that_forged_our_label_ends_nothing() -> None:
     assert before.output_uri is not None
     forged = world.jobs.submit(labelled(arrival.run_id, before.output_uri))
     world.jobs.become(forged.name, JobState.SUCCEEDED)
-    result = world.settle(world.hint(forged))
+    result = world.complete(world.hint(forged))
     assert result.severity == "WARNING"
     after = world.record(arrival.run_id)
     (problem,) = after.problems  # it may have written where the run's own job writes
@@ -300,7 +300,7 @@ def test_any_order_of_events_and_a_death_among_them_end_in_the_same_record(
             case "pause":
                 world.clock.advance(LEASE)
             case _ if jobs:
-                world.settle(world.hint(jobs[0], tells_end=event == "end entry"), boundary)
+                world.complete(world.hint(jobs[0], tells_end=event == "end entry"), boundary)
 
     for number, event in enumerate([*order, "pause", "upload", "sweep"]):
         boundary = Boundary(die_at=dies_at if number == victim else None, die_after_the_call=after)

@@ -12,10 +12,10 @@ from trainmaster.orchestrator.core.completion.model import (
 )
 from trainmaster.orchestrator.core.completion.outcome import (
     Outcome,
+    completed,
     error_still_due,
     outcome_of,
     seen_going_on,
-    settled,
     stockout_of,
 )
 from trainmaster.orchestrator.core.completion.places import model_places, shared_place
@@ -30,7 +30,7 @@ from trainmaster.orchestrator.core.runs.moves import gave_up, job_of_run
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.core.runs.states import END_OF, RunState
 from trainmaster.orchestrator.flows.completion.finish import finish_run, refresh_status
-from trainmaster.orchestrator.flows.completion.status import tell_status, tell_steps, warned
+from trainmaster.orchestrator.flows.completion.status import publish_states, warned, write_status
 from trainmaster.orchestrator.flows.completion.transitions import (
     cancel_second_jobs,
     look_for_second_job,
@@ -41,7 +41,7 @@ from trainmaster.orchestrator.log_events import LogEvent
 from trainmaster.orchestrator.stores.ledger import RACES_MAX, Held
 
 
-def settle_hint(services: Services, hint: JobHint) -> FlowResult:
+def complete_from_log(services: Services, hint: JobHint) -> FlowResult:
     """Act on a log entry, after asking the job itself. Safe to repeat, and in any order with a launch.
 
     Raises:
@@ -61,13 +61,13 @@ def settle_hint(services: Services, hint: JobHint) -> FlowResult:
             message=f"{job.name} is a trial; the study tells the end", run_id=run_id, severity="DEBUG"
         )
     report = EndReport(by="log", insert_id=hint.insert_id, entry_time=hint.entry_time)
-    result = settle_job(services, held, job, report)
+    result = complete_run(services, held, job, report)
     if hint.tells_end and job.state not in END_OF:
         raise JobUnfinished(job.name, job.state)
     return result
 
 
-def settle_job(
+def complete_run(
     services: Services, held: Held, job: Job, report: EndReport, *, shows_progress: bool = False
 ) -> FlowResult:
     """Bring the record up to the job. `shows_progress`: also with how far it is; it may cost one read.
@@ -140,11 +140,11 @@ def _write(
         known = seen_going_on(record, job, now=now, attempt=services.attempt, progress=progress)
         if known is not None:
             known = _with_overwriting_noted(services, record, known, job)
-            tell_steps(services, record, known)
-            tell_status(services, services.ledger.replace(held, known))
+            publish_states(services, record, known)
+            write_status(services, services.ledger.replace(held, known))
         return FlowResult(message=f"the job goes on: {job.state}", run_id=record.run_id, severity="DEBUG")
     outcome = _with_files_kept(services, record.run_id, outcome)
-    ended = settled(record, job, outcome, report=report, now=now, attempt=services.attempt)
+    ended = completed(record, job, outcome, report=report, now=now, attempt=services.attempt)
     finished = finish_run(services, services.ledger.replace(held, ended), record)
     where = f"; its model is {ended.model.uri}" if ended.model else ""
     result = FlowResult(

@@ -50,7 +50,7 @@ def expected_accelerator(
     """The kind, GPU or TPU, and in words what the job has for this replica; None where nothing can be expected.
 
     `device_files`: the names in /dev that begin with nvidia. They count only in a job of the service: a program that
-    is tried on a machine of one's own may leave its GPU alone. A TPU at an address of the network needs no device.
+    runs outside the service may leave a GPU unused. A TPU at an address of the network needs no device.
     """
     if LOCAL_STACK in environment or cluster.role is Role.PARAMETER_SERVER:
         return None

@@ -29,6 +29,15 @@ def convert(*arguments: str, text: str = "") -> Done:
     return trainmaster("convert", *arguments, cwd=ROOT, environment={}, text=text)
 
 
+def lenient_policy(folder: Path) -> tuple[str, ...]:
+    """Flags of a deployment with the shipped policy, letting containers through that have ended."""
+    text = (ROOT / "functions" / "policy.yaml").read_text()
+    file = folder / "policy.yaml"
+    file.write_text(text.replace("retired_images: refuse", "retired_images: warn"))
+    deployment = ("--project", "my-project", "--models-bucket", "my-project-models")
+    return ("--policy", str(file), *deployment)
+
+
 def parsed(message: Any, document: object) -> Any:  # the client's messages carry no types
     """The document as the official message; one with a field that it has not is refused."""
     return json_format.ParseDict(document, message.pb(message()))
@@ -44,10 +53,11 @@ def test_every_job_is_one_that_the_official_client_knows(case: Case) -> None:
 
 
 @pytest.mark.parametrize("example", sorted(EXAMPLES.glob("*.yaml")), ids=lambda path: path.stem)
-def test_the_examples_are_sound_and_open_with_the_command_that_converts_them(example: Path) -> None:
+def test_the_examples_are_sound_and_open_with_the_command_that_converts_them(
+    example: Path, tmp_path: Path
+) -> None:
     assert f"trainmaster convert examples/ai_platform/{example.name}" in example.read_text()
-    policy = ("--policy", str(ROOT / "functions" / "policy.yaml"), "--models-bucket", "my-project-models")
-    done = convert(str(example), *policy, "--project", "my-project")
+    done = convert(str(example), *lenient_policy(tmp_path))
     assert done.status == 0, done.err
     kind = JobKind(done.err.split(",")[0])
     job = parsed(MESSAGES[kind], yaml.safe_load(done.out))
@@ -159,20 +169,32 @@ def test_every_dialect_is_converted(document: dict[str, Any]) -> None:
 
 
 def test_the_region_may_be_another(tmp_path: Path) -> None:
-    file = str(EXAMPLES / "package.yaml")
-    images = {each: convert(file, *each).out for each in ((), ("--region", "asia-east1"))}
+    file, policy = str(EXAMPLES / "package.yaml"), lenient_policy(tmp_path)
+    images = {each: convert(file, *policy, *each).out for each in ((), ("--region", "asia-east1"))}
     assert "us-docker.pkg.dev" in images[()]
     assert "asia-docker.pkg.dev" in images["--region", "asia-east1"]
 
 
-def test_warnings_go_to_standard_error_and_name_unverified_rows() -> None:
+def test_packages_are_refused_while_no_container_can_run_them() -> None:
     done = convert(str(EXAMPLES / "package.yaml"))
+    assert (done.status, done.out) == (1, "")
+    (fault,) = done.err.splitlines()
+    assert fault.startswith(
+        "$.trainingInput.runtimeVersion: the prebuilt container is no longer available since"
+    )
+    assert "docs/how-to/ai-platform.md#packages-in-an-image-of-your-own" in fault
+
+
+def test_warnings_go_to_standard_error_and_name_unverified_rows(tmp_path: Path) -> None:
+    done = convert(str(EXAMPLES / "package.yaml"), *lenient_policy(tmp_path))
     warnings = [line for line in done.err.splitlines() if line.startswith("warning: ")]
     assert [line.split(": ")[1] for line in warnings] == [
         "$.trainingInput.runtimeVersion",
+        "$.trainingInput.runtimeVersion",
         "$.trainingInput.scaleTier",
     ]
-    assert "unverified" in warnings[1]
+    assert "no longer available since 2026-07-11" in warnings[1]
+    assert "unverified" in warnings[2]
     assert "warning" not in done.out
 
 

@@ -77,6 +77,7 @@ def shipped_request_rules() -> RequestRules:
         schemas={name: schema(name) for name in ("training_request.v1", RULE_SCHEMA, ORDER_SCHEMA)},
         policy=policy_from(read.value, {"project": PROJECT, "region": REGION, "models_bucket": MODELS}),
         region=REGION,
+        today=START.date(),
     )
 
 

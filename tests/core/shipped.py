@@ -1,6 +1,7 @@
 """The request rules and schemas as they are shipped, for one project and region."""
 
 import json
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -27,4 +28,5 @@ REQUEST_RULES = RequestRules(
     schemas={"training_request.v1": schema("training_request.v1")},
     policy=policy_from(policy_document(), NAMES),
     region="us-central1",
+    today=date(2026, 3, 1),
 )

@@ -1,8 +1,6 @@
 """A config.yaml of AI Platform Training, dropped as it is, trains and ends on record."""
 
-import io
 import json
-import tarfile
 from typing import Any
 
 import jsonschema
@@ -13,8 +11,6 @@ from google.cloud.aiplatform_v1.types import JobState
 from .project import ROOT, Project, image_uri
 
 pytestmark = pytest.mark.slow
-
-TINY = ROOT / "tests" / "e2e" / "images" / "tiny" / "tiny.py"
 
 
 def config(project: Project, **training_input: Any) -> str:
@@ -90,33 +86,20 @@ def test_a_legacy_config_with_hyperparameters_becomes_a_study(project: Project) 
     assert not record.get("problems")
 
 
-def test_a_legacy_config_of_packages_trains_them_in_todays_prebuilt_container(project: Project) -> None:
-    name = "packages/line_trainer-0.1.tar.gz"
-    project.storage.bucket(f"{project.id}-data").blob(name).upload_from_string(source_distribution())
+def test_a_legacy_config_of_packages_is_refused_while_no_container_can_run_them(project: Project) -> None:
     written = {
         "scaleTier": "BASIC",
         "runtimeVersion": "2.11",
         "pythonVersion": "3.7",
-        "packageUris": [f"gs://{project.id}-data/{name}"],
+        "packageUris": [f"gs://{project.id}-data/packages/line_trainer-0.1.tar.gz"],
         "pythonModule": "line_trainer.task",
-        "args": ["--epochs=30"],
-        "jobDir": "gs://elsewhere/jobs",
     }
     text = yaml.safe_dump({"jobId": "Line_20200101", "trainingInput": written})
-    _, record = ended_run(project, "requests/legacy/package.yaml", text)
-    assert record["state"] == "succeeded", record
-    assert record["model"]["uri"] == f"gs://{project.models}/line_20200101/{record['run_id']}/model/"
-    (job,) = project.jobs(record["run_id"])
-    package = job.job_spec.worker_pool_specs[0].python_package_spec
-    assert package.executor_image_uri == "us-docker.pkg.dev/vertex-ai/training/tf-cpu.2-17.py310:latest"
-    told = [problem.partition(":")[0] for problem in record["problems"]]
-    assert told == [
-        "$.jobId",
-        "$.trainingInput.jobDir",
-        "$.trainingInput.jobDir",
-        "$.trainingInput.runtimeVersion",
-        "$.trainingInput.scaleTier",
-    ]
+    status, record = ended_run(project, "requests/legacy/package.yaml", text)
+    assert (status["state"], record["state"]) == ("rejected", "rejected")
+    (problem,) = record["problems"]
+    assert problem.startswith("$.trainingInput.runtimeVersion: the prebuilt container is no longer available")
+    assert project.jobs(record["run_id"]) == []
 
 
 def test_a_program_that_reads_master_is_given_the_environment_it_knew(project: Project) -> None:
@@ -131,21 +114,6 @@ def test_a_program_that_reads_master_is_given_the_environment_it_knew(project: P
 
     project.eventually(lambda: "master-0" in replicas(), "the primary replica is called master")
     assert replicas() <= {"master-0", "worker-0"}
-
-
-def source_distribution() -> bytes:
-    """The tiny trainer as `python setup.py sdist` packs it."""
-    setup = (
-        "from setuptools import setup\nsetup(name='line_trainer', version='0.1', packages=['line_trainer'])\n"
-    )
-    files = {"setup.py": setup, "line_trainer/__init__.py": "", "line_trainer/task.py": TINY.read_text()}
-    packed = io.BytesIO()
-    with tarfile.open(fileobj=packed, mode="w:gz") as archive:
-        for name, text in files.items():
-            member = tarfile.TarInfo(f"line_trainer-0.1/{name}")
-            member.size = len(text.encode())
-            archive.addfile(member, io.BytesIO(text.encode()))
-    return packed.getvalue()
 
 
 def test_a_legacy_config_that_has_no_equal_today_is_rejected_whole(project: Project) -> None:

@@ -5,6 +5,7 @@ import shlex
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -185,7 +186,8 @@ def _is_json(file: str, content: bytes) -> bool:
 
 def _request_rules(region: str, policy: Policy | None) -> RequestRules:
     """What the request is held against."""
-    return RequestRules(schemas={REQUEST_SCHEMA: _schema(REQUEST_SCHEMA)}, policy=policy, region=region)
+    schemas, today = {REQUEST_SCHEMA: _schema(REQUEST_SCHEMA)}, datetime.now(UTC).date()
+    return RequestRules(schemas=schemas, policy=policy, region=region, today=today)
 
 
 def _moved(read: Document, region: str) -> Document:

@@ -3,7 +3,7 @@
 import json
 import secrets
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
@@ -130,7 +130,7 @@ class Wiring:
             self._adapters,
             self.settings,
             attempt=secrets.token_hex(8),
-            request_rules=lambda: self._request_rules,
+            request_rules=lambda: replace(self._request_rules, today=self._adapters.clock.now().date()),
             prices=lambda: self._prices,
             export_schema=lambda: self._schema("model_export.v1"),
             prepare_jobs=self._jobs.prepare,
@@ -150,7 +150,10 @@ class Wiring:
         """
         schemas = {each: self._schema(each) for each in (RULE_SCHEMA, ORDER_SCHEMA, REQUEST_SCHEMA)}
         with IMPORTING:  # the first use of a schema imports its validator
-            return RequestRules(schemas=schemas, policy=self._policy(), region=self.settings.region)
+            today = self._adapters.clock.now().date()
+            return RequestRules(
+                schemas=schemas, policy=self._policy(), region=self.settings.region, today=today
+            )
 
     @cached_property
     def _prices(self) -> Prices:

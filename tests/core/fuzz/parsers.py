@@ -78,6 +78,7 @@ REQUEST_RULES = RequestRules(
     schemas={name: schema(name) for name in ("training_request.v1", "retraining_rule.v1")},
     policy=policy_from(policy_document(), NAMES),
     region="us-central1",
+    today=NOON.date(),
 )
 
 

@@ -12,12 +12,12 @@ from tests.core.legacy_cases import CASES
 from tests.core.legacy_jobs import IMAGE, Case, custom, with_image, with_packages
 from tests.core.shipped import REQUEST_RULES, ROOT
 from trainmaster.orchestrator.core.names import MODEL_LABEL, RUN_LABEL
+from trainmaster.orchestrator.core.requests.checks.prebuilt import container_of
 from trainmaster.orchestrator.core.requests.checks.scheduling import FLEX_START_ACCELERATORS
 from trainmaster.orchestrator.core.requests.dialects import LEGACY, OWN, dialect_of
 from trainmaster.orchestrator.core.requests.legacy.tables import (
     ACCELERATORS,
     EXECUTOR,
-    EXECUTOR_ENDS,
     IMAGE_HOSTS,
     MACHINES,
     RETIRED_ACCELERATORS,
@@ -225,4 +225,7 @@ def test_the_migration_guide_has_every_row_as_the_tables_have_it() -> None:
     assert f"{RUNTIMES[0]} to {RUNTIMES[-1]}" in guide
     assert f"{RETIRED_RUNTIMES[0]} to {RETIRED_RUNTIMES[-1]}" in guide
     assert EXECUTOR.format(host="us", kind="cpu") in guide
-    assert EXECUTOR_ENDS in guide
+    container = container_of(EXECUTOR.format(host="us", kind="cpu"))
+    assert container is not None
+    assert f"{container.patched_until}" in guide
+    assert f"{container.available_until}" in guide

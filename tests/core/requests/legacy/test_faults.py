@@ -215,17 +215,17 @@ def test_an_accelerator_that_is_gone_names_todays_nearest(name: str) -> None:
 
 
 @pytest.mark.parametrize("runtime", RETIRED_RUNTIMES)
-def test_a_runtime_that_is_gone_names_todays_nearest(runtime: str) -> None:
+def test_a_runtime_that_is_gone_names_an_image_of_ones_own(runtime: str) -> None:
     (fault,) = faults_of(with_packages(scaleTier="BASIC", runtimeVersion=runtime)).values()
     assert "TensorFlow 1" in fault.problem
-    assert "runtimeVersion: '2.11'" in fault.repair
+    assert "packages-in-an-image-of-your-own" in fault.repair
 
 
 @pytest.mark.parametrize("python", RETIRED_PYTHONS)
-def test_a_python_that_is_gone_names_todays_nearest(python: str) -> None:
+def test_a_python_that_is_gone_names_an_image_of_ones_own(python: str) -> None:
     (fault,) = faults_of(with_packages(scaleTier="BASIC", pythonVersion=python)).values()
     assert fault.path == f"{HERE}.pythonVersion"
-    assert "Python 3.10" in fault.repair
+    assert "packages-in-an-image-of-your-own" in fault.repair
 
 
 @pytest.mark.parametrize(
@@ -281,10 +281,14 @@ def test_faults_of_a_study_have_the_places_of_the_text() -> None:
         (
             {"runtimeVersion": 1.15},
             "runtimeVersion",
-            "runtimeVersion: '2.11' with pythonVersion: '3.7' is taken",
+            "build an image and write masterConfig: {imageUri: …}",
         ),
         ({"runtimeVersion": "2.11", "pythonVersion": 3.1}, "pythonVersion", "write one of these, in quotes"),
-        ({"runtimeVersion": "2.11", "pythonVersion": 2.7}, "pythonVersion", "runtimeVersion: '2.11' with"),
+        (
+            {"runtimeVersion": "2.11", "pythonVersion": 2.7},
+            "pythonVersion",
+            "build an image and write masterConfig",
+        ),
     ],
 )
 def test_a_version_without_quotes_is_told_what_is_taken(

@@ -4,6 +4,7 @@ import functools
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from ipaddress import ip_address, ip_network
 from typing import Any
 
@@ -55,6 +56,13 @@ class ImageFlags:
     runs_trainer: bool = False
 
 
+class RetiredImages(StrEnum):
+    """What becomes of a request for one of Google's prebuilt containers after the end of its availability."""
+
+    REFUSE = "refuse"
+    WARN = "warn"
+
+
 @dataclass(frozen=True, kw_only=True)
 class Policy:
     """The policy file, its `${…}` filled in: schemas/policy.v1.schema.json.
@@ -82,6 +90,7 @@ class Policy:
     web_access: bool = False
     dashboard_access: bool = False
     require_digest: tuple[str, ...] = ()
+    retired_images: RetiredImages = RetiredImages.REFUSE
     admission: Admission = field(default_factory=Admission)
     models_bucket: str = ""
     """The deployment's own, which the file need not mention."""

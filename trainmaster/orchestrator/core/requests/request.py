@@ -5,6 +5,7 @@ What is checked here is in our own dialect; `reading.py` makes that of the user'
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import date
 from functools import partial
 from typing import Any
 
@@ -21,6 +22,7 @@ from trainmaster.orchestrator.core.requests.candidates import (
 )
 from trainmaster.orchestrator.core.requests.checks.cluster import cluster_faults, cluster_warnings
 from trainmaster.orchestrator.core.requests.checks.policy import policy_faults
+from trainmaster.orchestrator.core.requests.checks.prebuilt import prebuilt_faults, prebuilt_warnings
 from trainmaster.orchestrator.core.requests.checks.secrets import secret_faults
 from trainmaster.orchestrator.core.requests.checks.tuning import tuning_faults
 from trainmaster.orchestrator.core.requests.draft import Draft
@@ -35,7 +37,7 @@ MAX_FAULTS = 200
 
 @dataclass(frozen=True, kw_only=True)
 class RequestRules:
-    """What requests are checked against: schemas by their id, the policy, and the region of this deployment.
+    """What requests are checked against: schemas by their id, the policy, the region of this deployment, and the day (UTC).
 
     Without a policy, as where a request is only converted, everything is allowed.
     """
@@ -43,6 +45,7 @@ class RequestRules:
     schemas: Mapping[str, Mapping[str, Any]]
     policy: Policy | None
     region: str
+    today: date
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,10 +129,11 @@ def checked(
     known = _first_of_each_place((written(secrets), faults, *map(written, (*found, *of_fallbacks))))
     if known:
         return Refused(faults=tuple(sorted(without_echoes(known))))
+    warnings = (*cluster_warnings(draft), *prebuilt_warnings(draft, request_rules.today))
     return Request(
         document={**document, "region": region},
         spec=spec_from(document),
-        warnings=tuple(sorted(set(written(cluster_warnings(draft))))),
+        warnings=tuple(sorted(set(written(warnings)))),
         written_path=written_path,
     )
 
@@ -159,6 +163,7 @@ def _found(draft: Draft, request_rules: RequestRules, spelled: Mapping[str, str]
         cluster_faults(draft),
         of_schema,
         policy_faults(draft),
+        prebuilt_faults(draft, request_rules.today),
         tuning_faults(draft),
     )
     return (secret_faults(draft), *rest)

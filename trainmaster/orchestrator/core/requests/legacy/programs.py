@@ -8,7 +8,6 @@ from trainmaster.orchestrator.core.documents.translation import Own
 from trainmaster.orchestrator.core.requests.legacy.reading import MASTER, OTHERS, ROLES, Job, Role
 from trainmaster.orchestrator.core.requests.legacy.tables import (
     EXECUTOR,
-    EXECUTOR_ENDS,
     EXECUTOR_SAYS,
     GCLOUD_FLAGS,
     IMAGE_HOSTS,
@@ -23,8 +22,8 @@ _PACKAGE_KEYS = ("packageUris", "pythonModule", "runtimeVersion", "pythonVersion
 _OWN = ("containerCommand", "containerArgs")
 _JOB_DIR = "--job-dir"
 _PYTHON_REPAIR = (
-    f"runtimeVersion: '2.11' with pythonVersion: '3.7' is taken and runs with {EXECUTOR_SAYS}; "
-    "or build an image and write masterConfig: {imageUri: …}"
+    "build an image and write masterConfig: {imageUri: …} "
+    "(docs/how-to/ai-platform.md#packages-in-an-image-of-your-own)"
 )
 
 
@@ -155,8 +154,7 @@ def _check_runtime(job: Job) -> None:
     elif runtime in RUNTIMES:
         job.spec.warn(
             "runtimeVersion",
-            f"it runs in today's nearest prebuilt container, with {EXECUTOR_SAYS}; "
-            f"the list of prebuilt containers ends its availability on {EXECUTOR_ENDS}",
+            f"it runs in the nearest prebuilt container, with {EXECUTOR_SAYS}",
             repair="check the program with these versions, or build an image and name it in masterConfig.imageUri",
         )
     elif runtime is not None:

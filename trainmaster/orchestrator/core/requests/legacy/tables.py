@@ -106,10 +106,11 @@ RETIRED_ACCELERATORS: Mapping[str, str] = {
 }
 """What is gone, and what to write today."""
 
+# Vertex AI installs Python packages in its own prebuilt containers alone, so no other image can take their place:
+# https://cloud.google.com/vertex-ai/docs/reference/rest/v1/CustomJobSpec#PythonPackageSpec ("You must use an image
+# from this list"). Of those with TensorFlow this is the last; checks/prebuilt.py says until when it is available.
 EXECUTOR = "{host}-docker.pkg.dev/vertex-ai/training/tf-{kind}.2-17.py310:latest"
 EXECUTOR_SAYS = "TensorFlow 2.17 and Keras 3 with Python 3.10"
-EXECUTOR_ENDS = "2026-07-11"
-"""The end of the image's availability, as the list of prebuilt containers has it."""
 RUNTIMES = tuple(f"2.{minor}" for minor in range(1, 12))
 """Runtime versions whose nearest prebuilt container is EXECUTOR."""
 RETIRED_RUNTIMES = tuple(f"1.{minor}" for minor in range(16))

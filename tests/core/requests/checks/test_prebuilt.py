@@ -1,0 +1,115 @@
+"""Prebuilt containers of Google are refused after the end of their availability, and warned about before it."""
+
+from dataclasses import replace
+from datetime import date, timedelta
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.core.legacy_jobs import package, pool, with_packages
+from tests.core.shipped import REQUEST_RULES
+from trainmaster.orchestrator.core.policy.policy import RetiredImages
+from trainmaster.orchestrator.core.requests.checks.prebuilt import CONTAINERS, READ_ON, container_of
+from trainmaster.orchestrator.core.requests.legacy.tables import EXECUTOR
+from trainmaster.orchestrator.core.requests.reading import request_in
+from trainmaster.orchestrator.core.requests.request import Refused, Request
+
+END = date(2026, 7, 11)
+DAY = timedelta(days=1)
+IMAGE = "us-docker.pkg.dev/vertex-ai/training/tf-cpu.2-17.py310:latest"
+OURS = {
+    "model_name": "census",
+    "image": IMAGE,
+    "labels": {"team": "vision"},
+    "cluster": {"chief": {"machine": "n1-standard-4"}},
+}
+VERTEX = {"workerPoolSpecs": [pool("n1-standard-4", 1, package(IMAGE))]}
+
+
+def answer(
+    document: dict[str, Any], today: date, retired: RetiredImages = RetiredImages.REFUSE
+) -> Request | Refused:
+    assert REQUEST_RULES.policy is not None
+    rules = replace(REQUEST_RULES, today=today, policy=replace(REQUEST_RULES.policy, retired_images=retired))
+    return request_in(yaml.safe_dump(document).encode(), as_json=False, request_rules=rules, name="census")
+
+
+CASES = pytest.mark.parametrize(
+    ("document", "path"),
+    [
+        (OURS, "$.image"),
+        (VERTEX, "$.workerPoolSpecs[0].pythonPackageSpec.executorImageUri"),
+        (with_packages(), "$.trainingInput.runtimeVersion"),
+    ],
+    ids=["an image of ours", "an executor of Vertex AI", "a runtime of AI Platform"],
+)
+
+
+@CASES
+def test_after_its_end_the_container_is_refused_at_its_place_with_the_repair(
+    document: dict[str, Any], path: str
+) -> None:
+    refused = answer(document, END + DAY)
+    assert isinstance(refused, Refused)
+    (fault,) = refused.faults
+    assert fault.path == path
+    assert fault.problem == (
+        f"the prebuilt container is no longer available since 2026-07-11, by Google's list as of {READ_ON}"
+    )
+    assert fault.repair.startswith("build an image of your own")
+
+
+@CASES
+def test_in_the_90_days_before_its_end_the_container_is_warned_about(
+    document: dict[str, Any], path: str
+) -> None:
+    for today, is_warned in ((END - 91 * DAY, False), (END - 90 * DAY, True), (END, True)):
+        request = answer(document, today)
+        assert isinstance(request, Request), request
+        warnings = [each for each in request.warnings if "is available until 2026-07-11 only" in each.problem]
+        assert [each.path for each in warnings] == [path] * is_warned
+
+
+def test_a_policy_may_let_ended_containers_through_with_a_warning() -> None:
+    request = answer(OURS, END + DAY, RetiredImages.WARN)
+    assert isinstance(request, Request)
+    (warning,) = request.warnings
+    assert "no longer available since 2026-07-11" in warning.problem
+
+
+def test_a_request_without_a_policy_is_held_against_the_dates_too() -> None:
+    rules = replace(REQUEST_RULES, policy=None, today=END + DAY)
+    refused = request_in(yaml.safe_dump(OURS).encode(), as_json=False, request_rules=rules)
+    assert isinstance(refused, Refused)
+
+
+@pytest.mark.parametrize(
+    ("image", "ends"),
+    [
+        ("europe-docker.pkg.dev/vertex-ai/training/tf-gpu.2-17.py310", END),
+        ("asia-docker.pkg.dev/vertex-ai/training/pytorch-xla.2-2.py310:latest", date(2026, 10, 23)),
+        (f"us-docker.pkg.dev/vertex-ai/training/sklearn-cpu.1-0@sha256:{'0' * 64}", date(2025, 6, 30)),
+        ("us-docker.pkg.dev/vertex-ai/training/tf-cpu.2-11", date(2024, 11, 15)),
+        ("us-docker.pkg.dev/vertex-ai/training/ray-gpu.2-42.py311:latest", date(2027, 3, 1)),
+        ("us-docker.pkg.dev/vertex-ai/training/tf-cpu.2-99.py313:latest", None),
+        ("us-docker.pkg.dev/vertex-ai/training/tf-cpu.2-171.py310:latest", None),
+        ("us-docker.pkg.dev/my-project/training/tf-cpu.2-17.py310:latest", None),
+        ("us-docker.pkg.dev/vertex-ai/prediction/tf2-cpu.2-15:latest", None),
+    ],
+)
+def test_a_container_is_known_by_its_name_whatever_its_region_and_tag(image: str, ends: date | None) -> None:
+    container = container_of(image)
+    assert (container and container.available_until) == ends
+
+
+def test_legacy_packages_are_given_the_container_with_tensorflow_that_ended_last() -> None:
+    container = container_of(EXECUTOR.format(host="us", kind="cpu"))
+    assert container is not None
+    assert container is container_of(EXECUTOR.format(host="us", kind="gpu"))
+    with_tensorflow = [row for row in CONTAINERS if row.names.startswith("tf-")]
+    assert container.available_until == max(row.available_until for row in with_tensorflow)
+
+
+def test_every_container_is_patched_before_it_ends() -> None:
+    assert all(row.patched_until < row.available_until for row in CONTAINERS)

@@ -1,7 +1,6 @@
 """`make deploy` and `make undeploy`, with scripts in the place of gcloud and terraform on PATH."""
 
 import os
-import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -261,63 +260,3 @@ def test_make_undeploy_deletes_buckets_only_when_told(given: list[str], *, delet
     )
     assert f"-m trainmaster undeploy --project '{PROJECT}' --region '{REGION}'" in said.stdout
     assert ("--delete-buckets" in said.stdout) == deletes
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(600)  # gcloud takes seconds to start
-@pytest.mark.slow
-@pytest.mark.skipif(shutil.which("gcloud") is None, reason="gcloud is not on PATH")
-def test_the_real_gcloud_takes_every_command_that_is_asked_of_it(cloud: Cloud, tmp_path: Path) -> None:
-    """It has no account here, so it refuses each once it has read it; what it could not read it says first."""
-    cloud.up()
-    deployed(cloud)
-    asked = {
-        *cloud.up().asked,
-        *cloud.down("--delete-buckets").asked,
-        *Cloud(tmp_path).up().asked,
-        trigger_update(),
-    }
-    commands = {
-        re.sub(r"gs://[^ /]+", "gs://bucket", line.removeprefix("gcloud "))
-        for line in asked
-        if line.startswith("gcloud ")
-    }
-    assert len(commands) > 10
-    environment = {
-        **os.environ,
-        "CLOUDSDK_CONFIG": str(tmp_path / "none"),
-        "CLOUDSDK_CORE_DISABLE_PROMPTS": "1",
-    }
-    environment.pop("GOOGLE_APPLICATION_CREDENTIALS", None)
-    for command in sorted(commands):
-        ran = subprocess.run(
-            ["gcloud", *command.split()],
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
-        for words in ("unrecognized arguments", "Invalid choice", "Invalid value", "must be specified"):
-            assert words not in ran.stderr, command
-        assert "account" in ran.stderr.lower() or "credentials" in ran.stderr, ran.stderr
-
-
-def trigger_update() -> str:
-    """The update of a trigger's subscription with every flag that triggers.tf gives it."""
-    text = (ROOT / "trainmaster/deploy/terraform/triggers.tf").read_text()
-    flags = {line.strip().split("--")[1].split("=")[0] for line in text.splitlines() if '"--' in line}
-    values = {
-        "project": "p",
-        "ack-deadline": "120",
-        "expiration-period": "never",
-        "min-retry-delay": "10s",
-        "max-retry-delay": "600s",
-        "message-retention-duration": "86400s",
-        "dead-letter-topic": "projects/p/topics/t",
-        "max-delivery-attempts": "50",
-    }
-    assert flags == set(values)
-    return "gcloud pubsub subscriptions update x " + " ".join(
-        f"--{flag}={values[flag]}" for flag in sorted(flags)
-    )

@@ -79,7 +79,7 @@ bench: $(STAMP) ## every benchmark, one after the other; bench/README.md has the
 	$(PY) bench/data_events.py
 	$(PY) bench/recovery.py
 	$(PY) bench/gateway.py
-	$(PY) bench/sweep_cost.py
+	$(PY) bench/reconcile_cost.py
 	$(PY) bench/simulation.py
 	$(PY) bench/fuzz.py
 	$(PY) bench/fuzz.py --surfaces

@@ -24,11 +24,11 @@ from trainmaster.orchestrator.core.requests.arrival import Ignored
 from trainmaster.orchestrator.core.retraining.arrivals import arrived_in
 from trainmaster.orchestrator.core.retraining.signals import Signal, alert_in, image_pushed_in, notice_in
 from trainmaster.orchestrator.flows.intake import answer_entry, take_message, take_upload
+from trainmaster.orchestrator.flows.reconcile import reconcile
 from trainmaster.orchestrator.flows.retraining.tick import tick
 from trainmaster.orchestrator.flows.retraining.turn import take_notice, take_signal
 from trainmaster.orchestrator.flows.services import FlowResult, Services
 from trainmaster.orchestrator.flows.submission.queue_pass import complete_and_admit
-from trainmaster.orchestrator.flows.sweep import sweep
 from trainmaster.orchestrator.settings import settings_from
 from trainmaster.orchestrator.wiring import Wiring
 
@@ -112,7 +112,7 @@ def on_job_log(envelope: Envelope) -> Iterable[FlowResult]:
 def on_tick(_: Envelope) -> Iterable[FlowResult]:
     """The schedule asks what no event told, and what rules are due."""
     services = _services()
-    yield from sweep(services)  # first: a run that ended makes room for its rule's next
+    yield from reconcile(services)  # first: a run that ended makes room for its rule's next
     yield from tick(services)
 
 

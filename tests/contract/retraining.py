@@ -133,7 +133,7 @@ class RuleWorld(World):
         """The job of the nth run ends well; its log entry is delivered, and then the notices that it causes."""
         if self.records()[number].job is None:  # whoever was to submit it died
             self.wait(LEASE.total_seconds() + 1)
-            self.sweep()
+            self.reconcile()
         record = self.records()[number]
         assert record.job is not None
         job = self.jobs.read(record.job.name)

@@ -53,7 +53,7 @@ def test_in_one_pass_the_run_without_a_grant_lets_those_behind_it_go() -> None:
     first, second, third = denied(world, priority=90), denied(world, priority=80), launched(world)
     room.places = None
     world.clock.advance(timedelta(minutes=11))
-    world.sweep()
+    world.reconcile()
     assert states(world, first, second, third) == ["waiting", "waiting", "submitted"]
     assert places(world) == [first, second]
 
@@ -71,11 +71,11 @@ def test_only_the_first_of_an_account_is_tried_again_and_all_go_once_the_grant_i
     first, second = denied(world), denied(world)
     room.asked = []
     world.clock.advance(timedelta(seconds=31))
-    world.sweep()
+    world.reconcile()
     assert room.asked == [first]
     world.jobs.denied_accounts.clear()
     world.clock.advance(timedelta(seconds=61))
-    world.sweep()
+    world.reconcile()
     assert room.asked == [first, first, second]
     assert states(world, first, second) == ["submitted", "submitted"]
     ends(world, first)
@@ -91,7 +91,7 @@ def test_the_pause_between_attempts_doubles() -> None:
         assert waiting is not None
         pauses.append(waiting.not_before - world.clock.now())
         world.clock.advance(pauses[-1])
-        world.sweep()
+        world.reconcile()
     assert pauses == [timedelta(seconds=30), timedelta(seconds=60), timedelta(seconds=120)]
 
 
@@ -99,7 +99,7 @@ def test_without_a_grant_for_seven_days_the_run_fails_with_the_reason() -> None:
     world = without_grant()
     run_id = denied(world)
     world.clock.advance(WAIT_IN_ALL + timedelta(hours=1))
-    world.sweep()
+    world.reconcile()
     assert states(world, run_id) == ["failed"]
     failure = world.record(run_id).failure
     assert failure is not None
@@ -116,9 +116,9 @@ def test_a_run_that_waited_for_a_grant_keeps_the_order_of_its_machines_afterward
     other = launched(world)
     world.jobs.denied_accounts.clear()
     world.clock.advance(timedelta(minutes=11))
-    world.sweep()
+    world.reconcile()
     assert states(world, first, other) == ["waiting", "waiting"]
     room.places, room.asked = 1, []
     world.clock.advance(timedelta(minutes=11))
-    world.sweep()
+    world.reconcile()
     assert states(world, first, other) == ["submitted", "waiting"]

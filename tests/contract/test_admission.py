@@ -48,7 +48,7 @@ def test_who_waits_goes_by_priority_and_then_by_arrival() -> None:
     assert places(world) == [high, first, second, low]
     room.places, room.asked = 1, []
     world.clock.advance(timedelta(minutes=11))
-    world.sweep()
+    world.reconcile()
     for run_id in (high, first, second):
         assert going(world) == [run_id]
         ends(world, run_id)
@@ -82,7 +82,7 @@ def test_a_new_run_does_not_overtake_who_waits_for_the_same_and_one_of_more_prio
     assert reason is not None
     assert reason.reason == f"{waits} waits for the same before it"
     world.clock.advance(timedelta(seconds=31))
-    world.sweep()
+    world.reconcile()
     assert states(world, waits, later) == ["submitted", "submitted"]
     assert room.asked[2:] == [waits, later]
 
@@ -94,7 +94,7 @@ def test_one_refusal_closes_its_class_and_no_other_in_one_walk() -> None:
     gpu = launched(world, **GPU)
     room.asked = []
     world.clock.advance(timedelta(minutes=11))
-    world.sweep()
+    world.reconcile()
     assert room.asked == [cpus[0], gpu]
 
 
@@ -103,11 +103,11 @@ def test_nobody_goes_before_the_first_whose_pause_is_not_over() -> None:
     room = Room(world, 0)
     launched(world)
     world.clock.advance(timedelta(seconds=31))
-    world.sweep()  # its second attempt: the next is due in a minute
+    world.reconcile()  # its second attempt: the next is due in a minute
     later = launched(world)
     room.places, room.asked = None, []
     world.clock.advance(timedelta(seconds=31))
-    world.sweep()
+    world.reconcile()
     assert room.asked == []
     assert states(world, later) == ["waiting"]
 
@@ -118,14 +118,14 @@ def test_a_run_that_may_have_gone_keeps_nobody_waiting_and_goes_when_its_lease_i
     first, second = launched(world), launched(world)
     room.places, room.loses = None, {first}
     world.clock.advance(timedelta(minutes=1))
-    world.sweep()
+    world.reconcile()
     third = launched(world)
     assert states(world, first, second, third) == ["waiting", "submitted", "submitted"]
     world.clock.advance(timedelta(minutes=1))
-    world.sweep()
+    world.reconcile()
     assert places(world) == [], "while the lease lasts, nobody knows and nobody waits for it"
     world.clock.advance(LEASE)
-    world.sweep()
+    world.reconcile()
     assert states(world, first) == ["submitted"]
     assert room.asked.count(first) == 3
     assert places(world) == []
@@ -141,14 +141,14 @@ def test_a_run_that_another_process_asks_for_or_died_over_keeps_nobody_waiting()
     assert held is not None
     dead = taken_over(held.record, attempt="dead", now=world.clock.now(), lease=LEASE)
     world.services().ledger.replace(held, dead)
-    world.sweep()
+    world.reconcile()
     assert states(world, first, second) == ["waiting", "submitted"]
     assert places(world) == [first], "it may be asking at this moment"
     world.clock.advance(SUBMIT_NEEDS)
-    world.sweep()
+    world.reconcile()
     assert places(world) == [], "no new run waits for it any more"
     world.clock.advance(LEASE)
-    world.sweep()
+    world.reconcile()
     assert states(world, first) == ["submitted"]
 
 
@@ -173,13 +173,13 @@ def test_when_the_service_is_with_rate_limit_the_whole_region_pauses() -> None:
     cpu, gpu = launched(world), launched(world, **GPU)
     room.places, room.too_fast, room.asked = None, 1, []
     world.clock.advance(timedelta(minutes=11))
-    world.sweep()
+    world.reconcile()
     assert room.asked == [cpu]
-    world.sweep()
+    world.reconcile()
     new = launched(world, **GPU)
     assert room.asked == [cpu], "nobody asks before the pause is over"
     world.clock.advance(timedelta(seconds=31))
-    world.sweep()
+    world.reconcile()
     assert states(world, cpu, gpu, new) == ["submitted"] * 3
     assert world.record(cpu).submission.candidate == 0
 
@@ -192,10 +192,10 @@ def test_a_run_that_is_only_told_to_ask_less_often_fails_after_a_week_with_the_s
     assert states(world, one) == ["waiting"]
     for _ in range(7):
         world.clock.advance(timedelta(days=1))
-        world.sweep()
+        world.reconcile()
     assert states(world, one) == ["waiting"]
     world.clock.advance(timedelta(minutes=1))
-    world.sweep()
+    world.reconcile()
     assert states(world, one) == ["failed"]
     error = world.record(one).failure
     assert error is not None
@@ -213,7 +213,7 @@ def test_one_refusal_for_the_rate_of_requests_does_not_count_once_there_was_anot
     room.too_fast = 1
     one = launched(world, fallbacks=[{"region": ELSEWHERE}])
     world.clock.advance(timedelta(minutes=1))
-    world.sweep()
+    world.reconcile()
     (job,) = world.jobs.all()
     world.clock.advance(WAIT_IN_ALL + timedelta(days=1))  # it is queued for so long
     ended = world.jobs.become(job.name, JobState.FAILED, error=NO_CAPACITY, ran=False)
@@ -232,14 +232,14 @@ def test_one_refusal_for_the_rate_of_requests_does_not_count_after_a_wait_for_a_
     room.too_fast = 1
     low, high = launched(world, priority=10), launched(world, priority=90)
     world.clock.advance(timedelta(minutes=1))
-    world.sweep()
+    world.reconcile()
     assert states(world, low, high) == ["waiting", "submitted"]
     world.clock.advance(WAIT_IN_ALL + timedelta(days=1))
     room.too_fast = 1
     ends(world, high)
     assert states(world, low) == ["waiting"]
     world.clock.advance(timedelta(minutes=1))
-    world.sweep()
+    world.reconcile()
     assert states(world, low) == ["submitted"]
 
 
@@ -257,16 +257,16 @@ def test_who_waited_for_a_limit_longer_than_a_week_does_not_fail_at_its_first_re
     first, second = launched(world), launched(world)
     for _ in range(9):
         world.clock.advance(timedelta(days=1))
-        world.sweep()
+        world.reconcile()
     assert room.asked == [first]
     room.places = 0
     ends(world, first)
     assert states(world, second) == ["waiting"]
     world.clock.advance(WAIT_IN_ALL - timedelta(days=1))
-    world.sweep()
+    world.reconcile()
     assert states(world, second) == ["waiting"]
     world.clock.advance(timedelta(days=1, hours=1))
-    world.sweep()
+    world.reconcile()
     assert states(world, second) == ["failed"]
     error = world.record(second).failure
     assert error is not None
@@ -284,7 +284,7 @@ def test_a_run_to_which_the_service_never_answers_ends_and_gives_its_slot_back()
         record = world.record(arrival.run_id)
         assert (record.submission.unanswered, record.state) == (number + 1, RunState.RESERVED)
         world.clock.advance(LEASE)
-    world.sweep()
+    world.reconcile()
     assert states(world, arrival.run_id) == ["failed"]
     record = world.record(arrival.run_id)
     assert record.failure is not None
@@ -292,7 +292,7 @@ def test_a_run_to_which_the_service_never_answers_ends_and_gives_its_slot_back()
     assert "the connection broke" in record.failure.message
     assert (slots(world), len(room.asked)) == ([], UNANSWERED_MAX)
     world.clock.advance(LEASE)
-    world.sweep()  # which looks once more for the job of one who was only slow
+    world.reconcile()  # which looks once more for the job of one who was only slow
     assert world.active() == []
 
 
@@ -302,7 +302,7 @@ def test_an_answer_ends_the_row_of_those_without_one() -> None:
     arrival = unanswered(world, room)
     room.places = 0
     world.clock.advance(LEASE)
-    world.sweep()
+    world.reconcile()
     record = world.record(arrival.run_id)
     assert (record.state, record.submission.unanswered) == (RunState.WAITING, 0)
     assert record.admission.refused_since == record.submission.tries[-1].at
@@ -315,7 +315,7 @@ def test_a_run_that_waits_ends_when_the_policy_allows_it_no_more() -> None:
     world.request_rules = request_rules_with(admission=Admission(), regions=(REGION,))
     room.places, room.asked = None, []
     world.clock.advance(timedelta(minutes=11))
-    world.sweep()
+    world.reconcile()
     assert states(world, run_id) == ["failed"]
     record = world.record(run_id)
     assert record.failure is not None
@@ -330,21 +330,21 @@ def test_a_place_that_is_left_over_is_taken_away_and_keeps_nobody() -> None:
     services.queue.put(place_of(services, world.record(run_id)))
     later = launched(world)
     assert states(world, later) == ["waiting"]
-    world.sweep()
+    world.reconcile()
     assert states(world, later) == ["submitted"]
     assert places(world) == []
 
 
-def test_a_run_that_waits_without_a_place_is_given_one_by_the_sweep() -> None:
+def test_a_run_that_waits_without_a_place_is_given_one_by_the_reconciler() -> None:
     world = World()
     room = Room(world, 0)
     run_id = launched(world)
     world.objects.delete(LEDGER, next(each.name for each in world.objects.listing(LEDGER, "waiting/")))
-    world.sweep()
+    world.reconcile()
     assert places(world) == [run_id]
     room.places = None
     world.clock.advance(timedelta(seconds=31))
-    world.sweep()
+    world.reconcile()
     assert states(world, run_id) == ["submitted"]
 
 
@@ -358,7 +358,7 @@ def test_what_is_no_place_keeps_nobody_waiting() -> None:
     ):
         world.objects.write(LEDGER, name, b"", if_generation=None, metadata={"classes": "us-central1_n1_cpu"})
     assert states(world, launched(world)) == ["submitted"]
-    assert not [each for each in world.sweep() if each.severity not in ("INFO", "DEBUG")]
+    assert not [each for each in world.reconcile() if each.severity not in ("INFO", "DEBUG")]
 
 
 def test_a_damaged_record_at_the_head_keeps_nobody_waiting() -> None:
@@ -368,7 +368,7 @@ def test_a_damaged_record_at_the_head_keeps_nobody_waiting() -> None:
     world.objects.write(LEDGER, f"runs/{damaged}.json", b"[", if_generation=None)
     room.places = None
     world.clock.advance(timedelta(seconds=31))
-    told = world.sweep()
+    told = world.reconcile()
     assert states(world, behind) == ["submitted"]
     assert "ERROR" in {each.severity for each in told}
 

@@ -110,7 +110,7 @@ def test_a_job_that_found_no_capacity_is_followed_by_none_once_its_run_was_to_en
     carried_out(world, order_to_end(world, run_id))
     world.complete(world.hint(world.jobs.read(job.name)))
     world.clock.advance(timedelta(hours=1))
-    world.sweep()
+    world.reconcile()
     assert states(world, run_id) == ["failed"]
     assert len(world.jobs.all()) == 1
     error = world.record(run_id).failure
@@ -139,7 +139,7 @@ def test_a_run_of_which_no_job_came_ends_when_its_lease_is_over() -> None:
     world.clock.advance(LEASE + timedelta(seconds=1))
     carried_out(world, order_to_end(world, run_id))
     assert states(world, run_id) == ["cancelled"]
-    world.sweep()
+    world.reconcile()
     assert world.jobs.all() == []
 
 
@@ -154,13 +154,13 @@ def test_a_run_whose_submission_is_looked_for_in_vain_gets_no_job_by_anybody() -
     with pytest.raises(LeaseHeld):
         carried_out(world, order)
     world.clock.advance(LEASE + timedelta(seconds=1))
-    world.sweep()
+    world.reconcile()
     assert states(world, run_id) == ["cancelled"]
     assert world.jobs.all() == []
 
 
 def test_an_order_is_not_kept_off_by_submissions_to_which_the_service_never_answers() -> None:
-    """Each leaves a lease behind, and the sweep would make the next one before the order comes again."""
+    """Each leaves a lease behind, and the reconciler would make the next one before the order comes again."""
     world = World()
     room = Room(world)
     arrival = unanswered(world, room)
@@ -169,17 +169,17 @@ def test_an_order_is_not_kept_off_by_submissions_to_which_the_service_never_answ
         with pytest.raises(LeaseHeld):
             carried_out(world, order)
     world.clock.advance(LEASE)
-    world.sweep()
+    world.reconcile()
     assert (states(world, arrival.run_id), room.asked) == (["cancelled"], [arrival.run_id])
     carried_out(world, order)
 
 
-def test_a_notice_that_could_not_be_published_follows_with_the_next_sweep() -> None:
+def test_a_notice_that_could_not_be_published_follows_with_the_next_reconcile_pass() -> None:
     world = World()
     Room(world, 0)
     run_id = launched(world)
     world.clock.advance(timedelta(minutes=1))
-    world.sweep()  # it is taken up in vain, and so the sweep is to look for a job of it later
+    world.reconcile()  # it is taken up in vain, and so the reconciler is to look for a job of it later
     order = order_to_end(world, run_id)
     nobody_hears = At("publish", before=raising(ServiceFailed("Pub/Sub", "publish", "it is not there")))
     before = told(world, run_id)
@@ -187,29 +187,29 @@ def test_a_notice_that_could_not_be_published_follows_with_the_next_sweep() -> N
     assert "step 'notices' is not done: Pub/Sub could not publish" in result.message
     carried_out(world, order)
     assert (told(world, run_id), world.active()) == (before, [run_id])
-    world.sweep()
+    world.reconcile()
     assert "cancelled" in told(world, run_id)
     assert world.active() == [run_id]
     world.clock.advance(LEASE)
     published = told(world, run_id)
-    world.sweep()
+    world.reconcile()
     assert (told(world, run_id), world.active()) == (published, [])
 
 
-def test_the_sweeps_look_at_a_run_that_was_ended_wakes_nobody_before_his_time() -> None:
+def test_the_reconcilers_look_at_a_run_that_was_ended_wakes_nobody_before_his_time() -> None:
     world = World()
     room = Room(world, 0)
     ended, other = launched(world), launched(world, **GPU)
     for _ in range(5):
         world.clock.advance(timedelta(minutes=11))
-        world.sweep()
+        world.reconcile()
     due = world.record(other).admission.waiting
     assert due is not None
     room.places = None
     carried_out(world, order_to_end(world, ended))
     world.clock.advance(LEASE)
     assert due.not_before > world.clock.now()
-    world.sweep()
+    world.reconcile()
     assert (states(world, ended, other), world.active()) == (["cancelled", "waiting"], [other])
 
 
@@ -247,11 +247,11 @@ def test_the_job_of_one_that_woke_before_a_waiting_run_was_ended_is_found() -> N
     carried_out(world, order_to_end(world, arrival.run_id))
     assert (states(world, arrival.run_id), world.jobs.going()) == (["cancelled"], [])
     world.clock.advance(LEASE)
-    world.sweep()
+    world.reconcile()
     assert world.active() == []
 
 
-def test_a_job_that_was_not_asked_or_does_not_heed_is_asked_again_by_every_sweep() -> None:
+def test_a_job_that_was_not_asked_or_does_not_heed_is_asked_again_by_every_reconcile_pass() -> None:
     world = World()
     run_id = launched(world)
     refuses = At("cancel", before=raising(ServiceFailed("Vertex AI", "cancel", "it is not there")))
@@ -259,14 +259,14 @@ def test_a_job_that_was_not_asked_or_does_not_heed_is_asked_again_by_every_sweep
         list(take_and_admit(world.services(refuses), order_to_end(world, run_id)))
     end, asked = world.jobs.cancel, list[str]()
     world.jobs.cancel = asked.append  # type: ignore[method-assign, assignment]  # a service that promises and does nothing
-    world.sweep()
-    world.sweep()
+    world.reconcile()
+    world.reconcile()
     record = world.record(run_id)
     assert record.job is not None
     assert asked == [record.job.name] * 2
     world.jobs.cancel = end  # type: ignore[method-assign]
-    world.sweep()
-    world.sweep()
+    world.reconcile()
+    world.reconcile()
     assert states(world, run_id) == ["cancelled"]
 
 

@@ -39,7 +39,7 @@ def test_after_the_last_candidate_the_first_is_due_again_after_a_pause() -> None
     assert record.admission.waiting is not None
     assert record.admission.waiting.not_before > world.clock.now()
     world.clock.advance(timedelta(seconds=31))
-    world.sweep()
+    world.reconcile()
     assert world.record(arrival.run_id).state is RunState.SUBMITTED
     assert sent.machines[-1] == "n1-standard-4"
 
@@ -66,7 +66,7 @@ def test_a_job_that_was_given_up_is_never_adopted() -> None:
     with pytest.raises(Killed):
         world.complete(world.hint(old), dies_before("write status"))
     assert world.record(arrival.run_id).state is RunState.WAITING
-    world.sweep()
+    world.reconcile()
     record = kept(world, arrival.run_id)
     assert record.job is not None
     assert record.job.name != old.name
@@ -92,7 +92,7 @@ def test_a_job_of_another_candidate_is_found_where_it_was_submitted() -> None:
     with pytest.raises(Killed):
         world.launch(arrival, dies_after("submit"))
     world.clock.advance(LEASE)
-    world.sweep()
+    world.reconcile()
     (job,) = world.jobs.all()
     record = kept(world, arrival.run_id)
     assert record.job is not None
@@ -124,7 +124,7 @@ def test_a_service_that_is_asked_too_fast_is_asked_for_the_same_candidate_after_
         <= timedelta(seconds=PAUSE_MOST_S)
     )
     world.clock.advance(timedelta(seconds=PAUSE_MOST_S + 1))
-    world.sweep()
+    world.reconcile()
     assert sent.machines == ["n1-standard-4", "n1-standard-4"]
     assert world.record(arrival.run_id).state is RunState.SUBMITTED
 

@@ -38,7 +38,7 @@ def test_a_storm_is_one_refusal_a_run_and_one_notice_a_window() -> None:
     world = capped(runs_per_hour=3)
     runs = [launched(world) for _ in range(10)]
     assert states(world, *runs) == ["submitted"] * 3 + ["rejected"] * 7
-    world.sweep()
+    world.reconcile()
     (notice,) = cap_notices(world)
     assert notice["id"] == "caps/runs_per_hour/2026-03-01T12"
     refused = world.record(runs[5])
@@ -74,8 +74,8 @@ def test_old_marks_go() -> None:
     world = capped(runs_per_hour=5)
     launched(world)
     world.clock.advance(timedelta(days=1))
-    world.sweep()
+    world.reconcile()
     assert [each.name for each in world.objects.listing(LEDGER, "started/")] != []
     world.clock.advance(timedelta(days=1))
-    world.sweep()
+    world.reconcile()
     assert [each.name for each in world.objects.listing(LEDGER, "started/")] == []

@@ -197,7 +197,7 @@ def test_a_run_ends_on_record_while_nothing_can_be_published_and_all_is_told_lat
     assert world.record(arrival.run_id).state is RunState.SUCCEEDED
     assert champion(world)["current"]["run_id"] == arrival.run_id
     world.notices = reachable
-    world.sweep()
+    world.reconcile()
     assert told(world, "promoted") == ["champions/cassava-resnet50/1"]
     ids = {notice.id for notice in world.notices.published}
     assert {f"{arrival.run_id}/running", f"{arrival.run_id}/succeeded"} <= ids

@@ -28,7 +28,7 @@ from trainmaster.orchestrator.core.names import JobKind
 from trainmaster.orchestrator.core.requests.arrival import Arrival
 from trainmaster.orchestrator.core.runs.job import Failure, Job, JobState
 from trainmaster.orchestrator.core.runs.states import RunState
-from trainmaster.orchestrator.flows.sweep import ORPHAN_AGE, VANISHED_AGE
+from trainmaster.orchestrator.flows.reconcile import ORPHAN_AGE, VANISHED_AGE
 
 RECORD = Draft202012Validator(schema("run_record.v2"))
 
@@ -77,7 +77,7 @@ def test_every_state_is_told_once_and_the_run_is_no_longer_active() -> None:
     world.train(world.record(arrival.run_id))
     world.complete(world.hint(job))
     world.complete(world.hint(job))
-    world.sweep()
+    world.reconcile()
     assert [notice.id for notice in world.notices.published] == ids(arrival, *WAY)
     assert world.active() == []
 
@@ -106,15 +106,15 @@ def test_an_end_costs_ten_storage_operations_and_its_repetition_one() -> None:
     assert second.calls == ["read job", "read ledger"]
 
 
-def test_the_sweep_ends_a_run_of_which_no_log_entry_told() -> None:
+def test_the_reconciler_ends_a_run_of_which_no_log_entry_told() -> None:
     world, arrival, _ = launched()
     world.train(world.record(arrival.run_id))
-    world.sweep()
+    world.reconcile()
     record = world.record(arrival.run_id)
     assert record.state is RunState.SUCCEEDED
     assert record.completion is not None
     assert record.completion.reported_by is not None
-    assert record.completion.reported_by.by == "sweep"
+    assert record.completion.reported_by.by == "reconcile"
 
 
 def test_an_entry_that_tells_of_an_end_too_early_is_asked_for_again() -> None:
@@ -256,10 +256,10 @@ def test_a_finished_job_that_forged_our_label_ends_nothing() -> None:
 def test_a_job_deleted_while_its_run_went_on_fails_the_run() -> None:
     world, arrival, job = launched()
     world.jobs.remove(job.name)
-    world.sweep()
+    world.reconcile()
     assert world.record(arrival.run_id).state is RunState.SUBMITTED
     world.clock.advance(VANISHED_AGE)
-    world.sweep()
+    world.reconcile()
     record = world.record(arrival.run_id)
     assert record.state is RunState.FAILED
     assert record.failure is not None
@@ -269,14 +269,14 @@ def test_a_job_deleted_while_its_run_went_on_fails_the_run() -> None:
 def test_a_marker_without_a_record_is_removed_once_its_event_can_come_no_more() -> None:
     world = World()
     world.ledger.mark_active("orphan-20260301t120000-0123456789")
-    world.sweep()
+    world.reconcile()
     assert world.active() == ["orphan-20260301t120000-0123456789"]
     world.clock.advance(ORPHAN_AGE)
-    world.sweep()
+    world.reconcile()
     assert world.active() == []
 
 
-EVENTS = ("upload", "upload", "export entry", "end entry", "end entry", "sweep", "pause")
+EVENTS = ("upload", "upload", "export entry", "end entry", "end entry", "reconcile", "pause")
 
 
 @settings(deadline=None, max_examples=80)
@@ -295,14 +295,14 @@ def test_any_order_of_events_and_a_death_among_them_end_in_the_same_record(
         match event:
             case "upload":
                 world.launch(arrival, boundary)
-            case "sweep":
-                world.sweep(boundary)
+            case "reconcile":
+                world.reconcile(boundary)
             case "pause":
                 world.clock.advance(LEASE)
             case _ if jobs:
                 world.complete(world.hint(jobs[0], tells_end=event == "end entry"), boundary)
 
-    for number, event in enumerate([*order, "pause", "upload", "sweep"]):
+    for number, event in enumerate([*order, "pause", "upload", "reconcile"]):
         boundary = Boundary(die_at=dies_at if number == victim else None, die_after_the_call=after)
         try:
             deliver(event, boundary)
@@ -329,7 +329,7 @@ def test_any_order_of_events_and_a_death_among_them_end_in_the_same_record(
     assert world.active() == []
 
 
-def test_a_mistake_with_one_run_keeps_the_sweep_from_no_other() -> None:
+def test_a_mistake_with_one_run_keeps_the_reconciler_from_no_other() -> None:
     world, arrival, _ = launched()
     second = world.drop(name="requests/second.yaml")
     world.launch(second)
@@ -345,9 +345,9 @@ def test_a_mistake_with_one_run_keeps_the_sweep_from_no_other() -> None:
                 raise AttributeError("'int' object has no attribute 'name'")
             return super().cross(name, call)
 
-    told = world.sweep(Broken())
+    told = world.reconcile(Broken())
     assert sorted(each.severity for each in told) == ["CRITICAL", "INFO"]
     states = {world.record(each.run_id).state for each in (arrival, second)}
     assert states == {RunState.SUBMITTED, RunState.SUCCEEDED}
-    world.sweep()
+    world.reconcile()
     assert world.active() == []

@@ -1,7 +1,7 @@
 """An accident at every call the flows make, before, in and after it: whatever happens then, every promise is kept.
 
 The process dies or the call fails at one point; what was not acknowledged comes again, at once or only after the
-sweep has been there; a dead process's request may still arrive. Then the world comes to rest.
+reconciler has been there; a dead process's request may still arrive. Then the world comes to rest.
 """
 
 import re
@@ -71,7 +71,7 @@ class Replay:
     name: str
     point: int
     accident: Accident
-    sweep_first: bool
+    reconcile_first: bool
     chapter: Chapter = field(init=False)
     stage: Stage = field(init=False)
     struck: Counter[str] = field(default_factory=Counter)
@@ -95,7 +95,7 @@ class Replay:
         self._land()
         for seconds in (61, LEASE.total_seconds(), 61, 601, 61):
             self.stage.wait(seconds)
-            self.stage.sweep()
+            self.stage.reconcile()
             self.stage.tick()
         return self.stage
 
@@ -103,9 +103,9 @@ class Replay:
         if not self._died(step, boundary):
             return
         self._land()  # while the lease lives: a request is not on its way for longer
-        if self.sweep_first:
+        if self.reconcile_first:
             self.stage.wait(LEASE.total_seconds() + 1)
-            self.stage.sweep()
+            self.stage.reconcile()
             self.stage.tick()
         if step.again:
             for _ in range(DELIVERIES_MAX):
@@ -218,7 +218,7 @@ def points_of(name: str, accident: Accident) -> list[tuple[int, str]]:
 
 
 @pytest.mark.parametrize(
-    ("accident", "sweep_first"),
+    ("accident", "reconcile_first"),
     [
         *((accident, False) for accident in ACCIDENTS),
         *(
@@ -229,14 +229,16 @@ def points_of(name: str, accident: Accident) -> list[tuple[int, str]]:
     ],
 )
 @pytest.mark.parametrize("name", SCENES)
-def test_an_accident_at_any_call_breaks_no_promise(name: str, accident: Accident, sweep_first: bool) -> None:
+def test_an_accident_at_any_call_breaks_no_promise(
+    name: str, accident: Accident, reconcile_first: bool
+) -> None:
     points = points_of(name, accident)
     problems = list[str]()
     for point, call in points:
-        replay = Replay(name=name, point=point, accident=accident, sweep_first=sweep_first)
+        replay = Replay(name=name, point=point, accident=accident, reconcile_first=reconcile_first)
         stage = replay.run()
         found = broken(SCENES[name], stage)
-        if not sweep_first:  # while it goes on, less data may have come when the rule fires
+        if not reconcile_first:  # while it goes on, less data may have come when the rule fires
             found += broken_of_rules(SCENES[name], stage)
         problems += [f"at call {point}, {call}: {each}" for each in found]
         assert replay.struck == {accident: 1}
@@ -274,7 +276,7 @@ def test_a_second_job_and_an_end_that_is_not_told_would_be_found() -> None:
         name=name,
         point=calls.index("submit"),
         accident=Accident.KILLED_AFTER,
-        sweep_first=False,
+        reconcile_first=False,
     )
     replay.stage.jobs.of_run = lambda *_: ()  # type: ignore[method-assign]  # as it never is
     replay.stage.notices = LivingNotices(lambda _: None)

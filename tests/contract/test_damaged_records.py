@@ -11,7 +11,7 @@ from tests.contract.world import LEDGER, MODELS, World
 from trainmaster.orchestrator.core.policy.admission import Limit
 from trainmaster.orchestrator.core.runs.job import JobState
 from trainmaster.orchestrator.core.runs.states import RunState
-from trainmaster.orchestrator.flows.sweep import ORPHAN_AGE
+from trainmaster.orchestrator.flows.reconcile import ORPHAN_AGE
 
 DAMAGE = b"["
 
@@ -76,26 +76,26 @@ def test_a_record_that_was_written_with_a_point_before_goes_on() -> None:
     assert (states(world, run_id), slots(world)) == (["succeeded"], [])
 
 
-def test_a_damaged_record_is_told_by_every_sweep_with_what_to_do() -> None:
+def test_a_damaged_record_is_told_by_every_reconcile_pass_with_what_to_do() -> None:
     world = World()
     Room(world)
     run_id, other = launched(world), launched(world)
     damage(world, run_id)
     world.train(world.record(other))
     for _ in range(2):
-        (told,) = [each for each in world.sweep() if each.run_id == run_id]
+        (told,) = [each for each in world.reconcile() if each.run_id == run_id]
         assert told.severity == "ERROR"
         assert "holds no run record" in told.message
         assert "Restore an earlier generation" in told.message
     assert world.record(other).state is RunState.SUCCEEDED
     world.objects.delete(LEDGER, f"runs/{run_id}.json")
     world.clock.advance(ORPHAN_AGE)
-    world.sweep()
+    world.reconcile()
     assert world.active() == [], "a deleted one is forgotten, as the message says"
 
 
 @pytest.mark.parametrize("version", ["run_record.v1", "run_record.v3", None])
-def test_a_record_of_another_version_is_left_as_it_is_and_every_sweep_says_what_to_do(
+def test_a_record_of_another_version_is_left_as_it_is_and_every_reconcile_pass_says_what_to_do(
     version: str | None,
 ) -> None:
     world = World()
@@ -105,7 +105,7 @@ def test_a_record_of_another_version_is_left_as_it_is_and_every_sweep_says_what_
     world.objects.write(LEDGER, f"runs/{run_id}.json", written, if_generation=None)
     world.train(world.record(other))
     for _ in range(2):
-        (told,) = [each for each in world.sweep() if each.run_id == run_id]
+        (told,) = [each for each in world.reconcile() if each.run_id == run_id]
         assert told.severity == "ERROR"
         assert f"expected run_record.v2, found {version!r}" in told.message
         assert "Run the release that wrote it" in told.message
@@ -122,11 +122,11 @@ def test_the_slot_of_a_damaged_record_is_kept_while_its_job_goes_on_and_not_for_
     damage(world, damaged)
     waits = launched(world)
     world.clock.advance(ORPHAN_AGE + timedelta(hours=1))
-    world.sweep()
+    world.reconcile()
     assert states(world, waits) == ["waiting"], "the job of the damaged record goes on"
     world.jobs.become(job.name, JobState.SUCCEEDED)
     world.clock.advance(timedelta(minutes=1))
-    world.sweep()
+    world.reconcile()
     assert states(world, waits) == ["submitted"]
 
 
@@ -137,8 +137,8 @@ def test_the_slot_of_a_damaged_record_without_a_job_is_kept_as_long_as_its_event
     world.services().slots.take("all", 0, damaged)
     damage(world, damaged)
     waits = launched(world)
-    world.sweep()
+    world.reconcile()
     assert states(world, waits) == ["waiting"]
     world.clock.advance(ORPHAN_AGE + timedelta(hours=1))
-    world.sweep()
+    world.reconcile()
     assert states(world, waits) == ["submitted"]

@@ -137,10 +137,10 @@ def test_a_log_that_arrives_late_is_looked_at_again_and_only_the_notice_waits() 
     assert world.document(STATUS)["reason"] == f"{WORDS} (its log is still being read: look again)"
     assert ends_told(world) == []
     world.clock.advance(LOG_DELAY / 2)
-    world.sweep()
+    world.reconcile()
     assert ends_told(world) == []
     world.job_logs.write(job_id(job), CHIEF, *TRACEBACK)
-    world.sweep()
+    world.reconcile()
     assert_explained(world, run_id)
     assert len(ends_told(world)) == 1
 
@@ -151,7 +151,7 @@ def test_a_log_that_does_not_come_is_waited_for_two_minutes(boundary: Boundary |
     world.job_logs.write(job_id(job), CHIEF)
     world.complete(world.hint(job), boundary)
     world.clock.advance(LOG_DELAY)
-    world.sweep(boundary)
+    world.reconcile(boundary)
     record = world.record(run_id)
     assert record.failure == Failure(code=3, message=WORDS)
     (problem,) = record.problems
@@ -174,7 +174,7 @@ def test_a_death_at_any_call_loses_no_reason(number: int, *, after: bool, late: 
     if late:
         world.job_logs.write(job_id(job), CHIEF, *TRACEBACK)
     world.complete(world.hint(job))
-    world.sweep()
+    world.reconcile()
     assert_explained(world, run_id)
 
 
@@ -187,14 +187,14 @@ class Flooded(MemoryJobLogs):
 
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 @pytest.mark.parametrize("number", range(12))
-def test_a_sweep_that_dies_as_a_late_log_comes_loses_no_reason(number: int, *, after: bool) -> None:
+def test_a_reconcile_pass_that_dies_as_a_late_log_comes_loses_no_reason(number: int, *, after: bool) -> None:
     world, run_id, job = failed()
     world.job_logs.write(job_id(job), CHIEF)
     world.complete(world.hint(job))
     world.job_logs.write(job_id(job), CHIEF, *TRACEBACK)
     with suppress(Killed):
-        world.sweep(Boundary(die_at=number, die_after_the_call=after))
-    world.sweep()
+        world.reconcile(Boundary(die_at=number, die_after_the_call=after))
+    world.reconcile()
     assert_explained(world, run_id)
 
 

@@ -19,7 +19,7 @@ def ended() -> tuple[World, Held]:
     return world, held
 
 
-def test_a_step_that_fails_keeps_no_other_from_running_and_the_sweep_repeats_it_alone() -> None:
+def test_a_step_that_fails_keeps_no_other_from_running_and_the_reconciler_repeats_it_alone() -> None:
     world, arrival, job = launched()
     world.train(world.record(arrival.run_id))
     down = At("publish", before=raising(ServiceFailed("Pub/Sub", "publish", "it is not there")))
@@ -29,7 +29,7 @@ def test_a_step_that_fails_keeps_no_other_from_running_and_the_sweep_repeats_it_
     assert set(steps_done(world.record(arrival.run_id))) == set(STEPS) - {"notices"}
     assert world.active() == [arrival.run_id]
     again = At("write status")
-    world.sweep(again)
+    world.reconcile(again)
     assert set(steps_done(world.record(arrival.run_id))) == set(STEPS)
     assert world.active() == []
     assert "write status" not in again.calls

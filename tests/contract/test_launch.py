@@ -152,7 +152,7 @@ def test_while_the_lease_lives_another_delivery_is_asked_to_come_again() -> None
     with pytest.raises(LeaseHeld) as held:
         world.launch(arrival)
     assert held.value.retryable
-    assert world.sweep() == []
+    assert world.reconcile() == []
 
 
 def test_an_expired_lease_is_taken_over_and_the_job_found_is_adopted() -> None:
@@ -199,31 +199,31 @@ def test_a_submission_refused_for_good_fails_the_run_with_the_reason() -> None:
     assert record.state is RunState.FAILED
     assert record.failure is not None
     assert "no such machine" in record.failure.message
-    world.sweep()
+    world.reconcile()
     told = [notice.id for notice in world.notices.published]
     assert told == [f"{arrival.run_id}/reserved", f"{arrival.run_id}/failed"]
     assert world.active() == []
 
 
-def test_without_room_the_run_waits_and_the_sweep_submits_it_when_it_is_due() -> None:
+def test_without_room_the_run_waits_and_the_reconciler_submits_it_when_it_is_due() -> None:
     world = World()
     arrival = world.drop()
     full = Answering(world, SubmissionDeferred(429, "quota"), SubmissionDeferred(429, "quota"))
     world.launch(arrival, jobs=full)
     assert world.record(arrival.run_id).state is RunState.WAITING
-    world.sweep()
+    world.reconcile()
     assert world.record(arrival.run_id).state is RunState.WAITING
     assert world.jobs.all() == []
     world.clock.advance(timedelta(seconds=30))
     world.launch(arrival, jobs=full)
     assert len(full.sent) == 1, "whoever waits has its turn with the queue"
-    world.sweep(jobs=full)
+    world.reconcile(jobs=full)
     waiting = world.record(arrival.run_id).admission.waiting
     assert waiting is not None
     assert (waiting.attempts, waiting.not_before - world.clock.now()) == (2, timedelta(seconds=60))
     RECORD.validate(encoded(world.record(arrival.run_id)))
     world.clock.advance(timedelta(seconds=60))
-    world.sweep()
+    world.reconcile()
     record = world.record(arrival.run_id)
     assert [step.state for step in record.history] == ["reserved", "waiting", "submitted"]
     assert len(world.jobs.all()) == 1
@@ -271,7 +271,7 @@ def test_the_status_of_a_waiting_run_shows_the_latest_reason_and_a_late_writer_c
     assert earlier is not None
     assert world.document("status/requests/cassava.yaml.json")["reason"] == "no T4"
     world.clock.advance(timedelta(seconds=30))
-    world.sweep(jobs=full)
+    world.reconcile(jobs=full)
     later = world.document("status/requests/cassava.yaml.json")
     STATUS.validate(later)
     assert (later["state"], later["reason"]) == ("waiting", "no A100")
@@ -306,7 +306,7 @@ def test_a_run_that_finds_no_room_for_a_week_fails_and_says_so() -> None:
     for pause in (WAIT_IN_ALL, timedelta(hours=1)):
         assert world.record(arrival.run_id).state is RunState.WAITING
         world.clock.advance(pause)
-        world.sweep(jobs=full)
+        world.reconcile(jobs=full)
     record = world.record(arrival.run_id)
     assert record.state is RunState.FAILED
     assert record.failure is not None

@@ -52,7 +52,7 @@ def test_a_full_limit_keeps_its_own_runs_and_nobody_else() -> None:
         "model.cassava",
         "as many jobs run as the limit of the model cassava allows: 1",
     )
-    world.sweep()
+    world.reconcile()
     assert states(world, second) == ["waiting"]
     ends(world, first)
     assert states(world, second) == ["submitted"]
@@ -85,7 +85,7 @@ def test_while_another_walk_asks_for_the_first_who_waits_for_a_limit_its_slot_is
     asked = taken_over(held.record, attempt="another walk", now=world.clock.now(), lease=LEASE)
     world.services().ledger.replace(held, asked)
     world.clock.advance(since)
-    world.sweep()
+    world.reconcile()
     assert going(world) == ([low] if since else [])
     assert (high in places(world)) is not bool(since)
 
@@ -127,7 +127,7 @@ def test_a_run_that_waits_for_room_holds_no_slot() -> None:
     assert slots(world) == []
     room.places = None
     world.clock.advance(timedelta(seconds=31))
-    world.sweep()
+    world.reconcile()
     assert len(slots(world)) == 1
 
 
@@ -144,13 +144,13 @@ def test_a_slot_that_nobody_holds_any_more_is_taken_over() -> None:
         world.services().slots.take("all", 0, holder)
         run_id = launched(world)
         assert states(world, run_id) == ["waiting"]
-        world.sweep()
+        world.reconcile()
         if holder == ended:
             assert states(world, run_id) == ["submitted"]
         else:
             assert states(world, run_id) == ["waiting"], "its event may still come again"
             world.clock.advance(timedelta(hours=25))
-            world.sweep()
+            world.reconcile()
             assert states(world, run_id) == ["submitted"]
         ends(world, run_id)
 
@@ -174,7 +174,7 @@ def test_a_slot_given_back_late_is_not_that_of_the_runs_next_job() -> None:
         # It has written down that the run waits, and stands still before it gives the slot back.
         world.complete(world.hint(job), dies_before("delete slots"))
     assert states(world, first) == ["waiting"]
-    world.sweep()
+    world.reconcile()
     assert states(world, first) == ["submitted"]
     world.services().slots.free(before.admission.slots[0])
     second = launched(world)
@@ -192,7 +192,7 @@ def test_what_was_taken_before_a_full_limit_is_given_back_only_by_whoever_has_th
     held = late.ledger.find(arrival.run_id)
     assert held is not None
     world.clock.advance(LEASE)
-    world.sweep()
+    world.reconcile()
     assert states(world, arrival.run_id) == ["submitted"]
     there = slots(world)
     # Whoever was taken over finds one more limit by the policy that it knows, and that one is full.
@@ -231,7 +231,7 @@ def test_a_run_of_more_priority_gets_the_slot_first_though_it_is_of_another_clas
         "all",
         f"{high} waits for a place under the same limit before it",
     )
-    world.sweep()
+    world.reconcile()
     assert states(world, high, low) == ["submitted", "waiting"]
     ends(world, first)
     assert states(world, low) == ["submitted"]
@@ -243,7 +243,7 @@ def test_nobody_waits_at_a_limit_for_a_run_that_waits_for_room_as_well() -> None
     launched(world, priority=90, **GPU)
     room = Room(world, 0)
     world.request_rules = limited(Limit(jobs=2)).request_rules
-    world.sweep()
+    world.reconcile()
     room.places = None
     low = launched(world, priority=0)
     assert states(world, first, low) == ["submitted", "submitted"], "the one of more priority found no room"
@@ -305,7 +305,7 @@ def test_of_many_at_once_never_more_run_than_the_limit_allows_and_all_get_their_
         for run_id in going(world):
             ends(world, run_id)
         world.clock.advance(timedelta(minutes=11))
-        world.sweep()
+        world.reconcile()
     assert room.most <= 3
     assert states(world, *(each.run_id for each in arrivals)) == ["succeeded"] * 16
     assert (slots(world), places(world), world.active()) == ([], [], [])

@@ -24,10 +24,10 @@ def job_reported_by_its_log(state: JobState) -> Sequence[FlowResult]:
     return [world.complete(world.hint(world.jobs.become(record.job.name, state, error=error)))]
 
 
-def job_found_by_the_sweep() -> Sequence[FlowResult]:
+def job_found_by_the_reconciler() -> Sequence[FlowResult]:
     world = World()
     world.train(world.record(launched(world)))
-    return world.sweep()
+    return world.reconcile()
 
 
 def submission_without_room() -> Sequence[FlowResult]:
@@ -52,7 +52,7 @@ def job_without_capacity() -> Sequence[FlowResult]:
 def damaged_record() -> Sequence[FlowResult]:
     world = World()
     world.objects.write(LEDGER, f"runs/{launched(world)}.json", b"[", if_generation=None)
-    return world.sweep()
+    return world.reconcile()
 
 
 def jobs_that_cannot_be_read(error: Exception) -> Sequence[FlowResult]:
@@ -62,27 +62,27 @@ def jobs_that_cannot_be_read(error: Exception) -> Sequence[FlowResult]:
     def fail() -> None:
         raise error
 
-    return world.sweep(At("read job", before=fail))
+    return world.reconcile(At("read job", before=fail))
 
 
-def sweep_without_time_for_all() -> Sequence[FlowResult]:
+def reconcile_without_time_for_all() -> Sequence[FlowResult]:
     world = World()
     for _ in range(6):
         launched(world)
-    return world.sweep(At("read job", before=lambda: world.clock.advance(timedelta(seconds=15))))
+    return world.reconcile(At("read job", before=lambda: world.clock.advance(timedelta(seconds=15))))
 
 
 SCENES: Sequence[tuple[LogEvent, Callable[[], Sequence[FlowResult]]]] = [
     *((LogEvent.JOB_ENDED, lambda state=state: job_reported_by_its_log(state)) for state in
       (JobState.SUCCEEDED, JobState.FAILED, JobState.CANCELLED, JobState.EXPIRED)),
-    (LogEvent.JOB_ENDED, job_found_by_the_sweep),
+    (LogEvent.JOB_ENDED, job_found_by_the_reconciler),
     (LogEvent.RUN_WAITS, submission_without_room),
     (LogEvent.RUN_WAITS, limit_reached),
     (LogEvent.RUN_WAITS, job_without_capacity),
-    (LogEvent.RUN_NOT_SWEPT, damaged_record),
-    (LogEvent.RUN_NOT_SWEPT, lambda: jobs_that_cannot_be_read(ServiceFailed("Vertex AI", "read", "503"))),
-    (LogEvent.RUN_NOT_SWEPT, lambda: jobs_that_cannot_be_read(ZeroDivisionError("a mistake"))),
-    (LogEvent.SWEEP_BEHIND, sweep_without_time_for_all),
+    (LogEvent.RUN_NOT_RECONCILED, damaged_record),
+    (LogEvent.RUN_NOT_RECONCILED, lambda: jobs_that_cannot_be_read(ServiceFailed("Vertex AI", "read", "503"))),
+    (LogEvent.RUN_NOT_RECONCILED, lambda: jobs_that_cannot_be_read(ZeroDivisionError("a mistake"))),
+    (LogEvent.RECONCILE_BEHIND, reconcile_without_time_for_all),
 ]  # fmt: skip
 
 
@@ -100,7 +100,7 @@ def test_the_flows_write_every_name() -> None:
 def test_a_refusal_and_a_job_that_goes_on_have_no_name() -> None:
     world = World()
     assert world.launch(world.drop()).event is None
-    assert {each.event for each in world.sweep()} == {None}
+    assert {each.event for each in world.reconcile()} == {None}
 
 
 def test_the_runbook_lists_every_name() -> None:

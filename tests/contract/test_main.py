@@ -262,7 +262,7 @@ def test_a_line_that_metrics_count_is_printed_with_its_name(
     with start("on_tick") as function:
         assert function.publish({"messageId": "1", "data": ""}).status_code == 200
         (line,) = [json.loads(each) for each in function.output().splitlines() if run_id in each]
-    assert (line["event"], line["severity"], line["run_id"]) == (LogEvent.RUN_NOT_SWEPT, "ERROR", run_id)
+    assert (line["event"], line["severity"], line["run_id"]) == (LogEvent.RUN_NOT_RECONCILED, "ERROR", run_id)
 
 
 @pytest.mark.slow

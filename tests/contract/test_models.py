@@ -212,7 +212,7 @@ def test_a_run_with_a_place_of_its_own_lists_nothing_as_it_begins(model_uri: str
     record = begun(world, "own", {**REQUEST, **changes})
     assert (record.state, record.problems) == (RunState.RUNNING, ())
     boundary = Boundary()
-    world.sweep(boundary)
+    world.reconcile(boundary)
     assert "list models" not in boundary.calls
 
 

@@ -1,4 +1,4 @@
-"""While a job runs, each sweep brings the record and the drop's status up to what the job has reached."""
+"""While a job runs, each reconcile pass brings the record and the drop's status up to what the job has reached."""
 
 import json
 from typing import Any
@@ -43,21 +43,21 @@ def report(world: World, job: Job, content: object, place: str = "model/metrics.
     world.objects.write(MODELS, name, written, if_generation=None)
 
 
-def swept(world: World, boundary: Boundary | None = None) -> list[str]:
-    """The calls of one sweep of one running job."""
+def reconciled(world: World, boundary: Boundary | None = None) -> list[str]:
+    """The calls of one reconcile pass of one running job."""
     crossed = boundary or Boundary()
-    world.sweep(crossed)
+    world.reconcile(crossed)
     return crossed.calls
 
 
 def test_a_running_tuning_shows_its_best_trial_and_how_many_trials_are_in_each_state() -> None:
     world, job = running(TUNING)
-    world.sweep()
+    world.reconcile()
     assert not {"trials", "best_trial", "metrics"} & set(status(world))
     ended = [trial(1, 0.6), trial(2, 0.9), trial(3, None, TrialState.INFEASIBLE)]
     going_on = [trial(4, 0.95, TrialState.ACTIVE), trial(5, None, TrialState.REQUESTED)]
     world.jobs.become(job.name, JobState.RUNNING, trials=[*ended, *going_on])
-    world.sweep()
+    world.reconcile()
     shown = status(world)
     assert shown["state"] == "running"
     assert shown["trials"] == {"SUCCEEDED": 2, "INFEASIBLE": 1, "ACTIVE": 1, "REQUESTED": 1}
@@ -74,7 +74,7 @@ def test_a_running_tuning_shows_its_best_trial_and_how_many_trials_are_in_each_s
 def test_an_ended_tuning_shows_its_best_trial_and_its_model() -> None:
     world, job = running(TUNING)
     world.jobs.become(job.name, JobState.RUNNING, trials=[trial(1, None, TrialState.ACTIVE)])
-    world.sweep()
+    world.reconcile()
     record = world.record(status(world)["run_id"])
     world.try_out(record, JobState.SUCCEEDED, [trial(1, 0.6), trial(2, 0.9)])
     world.complete(world.hint(job))
@@ -88,7 +88,7 @@ def test_a_running_job_shows_the_last_values_of_its_metrics_file() -> None:
     world, job = running()
     for accuracy in (0.5, 0.75):
         report(world, job, {"val_accuracy": accuracy, "note": "epoch", "loss": float("nan")})
-        world.sweep()
+        world.reconcile()
         assert status(world)["metrics"] == {"val_accuracy": accuracy}
 
 
@@ -98,9 +98,9 @@ def test_what_has_not_changed_is_not_written_again_and_costs_one_read_at_most(re
     trials = [trial(1, 0.6), trial(2, None, TrialState.ACTIVE)] if request_text == TUNING else []
     world.jobs.become(job.name, JobState.RUNNING, trials=trials)
     report(world, job, {"val_accuracy": 0.5})
-    world.sweep()
+    world.reconcile()
     shown = status(world)
-    calls = swept(world)
+    calls = reconciled(world)
     assert not [call for call in calls if call.startswith(("write", "delete", "publish"))]
     assert calls.count("read job") == 1
     assert calls.count(f"read {MODELS}") == (0 if request_text == TUNING else 1)
@@ -123,9 +123,9 @@ def test_what_has_not_changed_is_not_written_again_and_costs_one_read_at_most(re
 def test_a_broken_metrics_file_keeps_the_last_values_and_writes_nothing(content: bytes) -> None:
     world, job = running()
     report(world, job, {"val_accuracy": 0.5})
-    world.sweep()
+    world.reconcile()
     report(world, job, content)
-    assert not [call for call in swept(world) if call.startswith("write")]
+    assert not [call for call in reconciled(world) if call.startswith("write")]
     assert status(world)["metrics"] == {"val_accuracy": 0.5}
 
 
@@ -136,10 +136,10 @@ def test_a_broken_metrics_file_keeps_the_last_values_and_writes_nothing(content:
         AccessDenied("Cloud Storage", "read", "storage.objects.get"),
     ],
 )
-def test_metrics_that_cannot_be_read_keep_no_run_from_being_swept(error: Exception) -> None:
+def test_metrics_that_cannot_be_read_keep_no_run_from_being_reconciled(error: Exception) -> None:
     world, job = running()
     report(world, job, {"val_accuracy": 0.5})
-    (result, *_) = world.sweep(At(f"read {MODELS}", before=raising(error)))
+    (result, *_) = world.reconcile(At(f"read {MODELS}", before=raising(error)))
     assert result.message == "the job goes on: JOB_STATE_RUNNING"
     assert "metrics" not in status(world)
 
@@ -147,10 +147,10 @@ def test_metrics_that_cannot_be_read_keep_no_run_from_being_swept(error: Excepti
 def test_a_failed_run_without_a_model_keeps_its_last_metrics() -> None:
     world, job = running()
     report(world, job, {"val_accuracy": 0.5})
-    world.sweep()
+    world.reconcile()
     world.jobs.become(job.name, JobState.FAILED)
     world.clock.advance(ERROR_DELAY)
-    world.sweep()
+    world.reconcile()
     shown = status(world)
     assert (shown["state"], shown["metrics"]) == ("failed", {"val_accuracy": 0.5})
 
@@ -176,5 +176,5 @@ def test_metrics_are_read_beside_the_model_only_where_no_other_run_writes(model_
     uri = place.format(run=status(world)["run_id"], output=job.output_uri)
     world.objects.write(MODELS, uri.removeprefix(f"gs://{MODELS}/"), b'{"loss": 0.5}', if_generation=None)
     world.objects.write(MODELS, "shared/metrics.json", b'{"loss": 9}', if_generation=None)
-    world.sweep()
+    world.reconcile()
     assert status(world)["metrics"] == {"loss": 0.5}

@@ -46,13 +46,13 @@ def test_every_fault_of_a_request_is_reported_under_rejected() -> None:
     assert world.jobs.all() == []
 
 
-def test_the_notice_of_a_rejection_goes_out_with_the_next_sweep() -> None:
+def test_the_notice_of_a_rejection_goes_out_with_the_next_reconcile_pass() -> None:
     world = World()
     arrival = world.drop(b"[]")
     world.launch(arrival)
     assert world.notices.published == []
-    world.sweep()
-    world.sweep()
+    world.reconcile()
+    world.reconcile()
     assert [notice.id for notice in world.notices.published] == [f"{arrival.run_id}/rejected"]
 
 

@@ -217,7 +217,7 @@ def test_replace_waits_while_the_run_to_be_replaced_is_being_submitted(world: Ru
     world.order({"fire": {"rule": "cassava"}}, "2")
     assert len(world.records()) == 1
     world.wait(LEASE.total_seconds() + 1)
-    world.sweep()  # adopts the job
+    world.reconcile()  # adopts the job
     world.tick()
     first, second = world.records()
     assert second.source.firing == 2

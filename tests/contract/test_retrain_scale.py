@@ -52,7 +52,7 @@ def past_runs(world: World, count: int, *, first: int = 0) -> None:
 def cost_of_a_tick(world: MeteredWorld) -> Counter[tuple[str, str]]:
     world.wait(60)
     before = Counter(world.meter.operations)
-    world.sweep()
+    world.reconcile()
     world.tick()
     return Counter(world.meter.operations) - before
 

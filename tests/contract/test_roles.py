@@ -86,7 +86,7 @@ def test_a_run_that_found_no_room_is_the_same_job_when_it_finds_some() -> None:
     world.launch(arrival, jobs=watched)
     assert world.record(arrival.run_id).state is RunState.WAITING
     world.clock.advance(LEASE)
-    world.sweep(jobs=watched)
+    world.reconcile(jobs=watched)
     first, second = watched.sent
     assert first == second
 
@@ -103,7 +103,7 @@ def test_a_run_that_a_dead_function_reserved_is_submitted_where_its_record_says(
     assert record["problems"] == []
     assert record["request"]["document"]["model_name"] == record["request"]["model_name"]
     world.clock.advance(LEASE)
-    world.sweep()
+    world.reconcile()
     (job,) = world.jobs.all()
     assert job.output_uri == record["request"]["output_uri"]
     assert job.output_uri.split("/")[-2] == record["request"]["model_name"]

@@ -62,20 +62,20 @@ def test_the_one_that_wakes_and_hears_no_answer_cancels_its_own_job_all_the_same
     one_job_stays(world, arrival)
 
 
-def test_one_that_wakes_and_dies_is_found_by_the_sweeps_second_look_which_is_one() -> None:
+def test_one_that_wakes_and_dies_is_found_by_the_reconcilers_second_look_which_is_one() -> None:
     world = World()
     arrival = world.drop()
     with pytest.raises(Killed):
         world.launch(arrival, taken_over_meanwhile(world, arrival, raising(Killed("after it woke"))))
     assert len(world.jobs.going()) == 2
     early = Boundary()
-    world.sweep(early)
+    world.reconcile(early)
     assert "find jobs" not in early.calls
     world.clock.advance(LEASE)
-    world.sweep()
+    world.reconcile()
     one_job_stays(world, arrival)
     later = Boundary()
-    world.sweep(later)
+    world.reconcile(later)
     assert "find jobs" not in later.calls
 
 
@@ -103,7 +103,7 @@ def test_one_that_wakes_before_the_others_record_is_found_by_the_other() -> None
 def test_one_that_wakes_late_is_found_when_its_job_shows_in_the_log() -> None:
     world, arrival, wake = taken_over()
     world.clock.advance(10 * LEASE)
-    world.sweep()
+    world.reconcile()
     second = wake()
     world.complete(world.hint(second, tells_end=False))
     one_job_stays(world, arrival)
@@ -136,7 +136,7 @@ def test_one_that_wakes_when_its_run_waits_leaves_its_job_to_whoever_is_next() -
     with pytest.raises(RecordMoved):
         world.launch(arrival, At("submit", before=no_room))
     world.clock.advance(timedelta(minutes=1))
-    world.sweep()
+    world.reconcile()
     (job,) = world.jobs.going()
     record = world.record(arrival.run_id)
     assert record.job is not None
@@ -155,7 +155,7 @@ def test_a_second_job_that_was_cancelled_never_becomes_the_runs_own() -> None:
     world.complete(world.hint(world.jobs.read(second.name)))
     for _ in range(3):
         world.clock.advance(timedelta(minutes=2))
-        world.sweep()
+        world.reconcile()
     record = world.record(arrival.run_id)
     assert record.job is not None
     assert record.job.name not in (own.name, second.name)
@@ -164,7 +164,7 @@ def test_a_second_job_that_was_cancelled_never_becomes_the_runs_own() -> None:
 
 @pytest.mark.parametrize("shown", [True, False], ids=["shown at once", "shown late"])
 def test_one_that_wakes_while_its_run_ends_without_a_job_is_found(*, shown: bool) -> None:
-    """It finds no end on record yet; whoever writes the end looks for its job, and the sweep once more."""
+    """It finds no end on record yet; whoever writes the end looks for its job, and the reconciler once more."""
     world = World()
     arrival = world.drop()
     wake = stopped_before_submitting(world, arrival)
@@ -181,9 +181,9 @@ def test_one_that_wakes_while_its_run_ends_without_a_job_is_found(*, shown: bool
     assert world.record(arrival.run_id).state is RunState.FAILED
     assert (world.jobs.going() == []) is shown
     world.jobs.of_run = shows  # type: ignore[method-assign]
-    assert world.active() == [arrival.run_id], "the sweep is to look once more"
+    assert world.active() == [arrival.run_id], "the reconciler is to look once more"
     world.clock.advance(LEASE)
-    world.sweep()
+    world.reconcile()
     assert world.jobs.going() == []
     record = world.record(arrival.run_id)
     RECORD.validate(encoded(record))
@@ -245,7 +245,7 @@ def test_one_that_looks_late_cancels_no_job_that_the_run_was_given_meanwhile() -
         told = world.jobs.become(failed.name, JobState.FAILED, error=NO_CAPACITY, ran=False)
         world.complete(world.hint(told, insert_id="another"))
         world.clock.advance(timedelta(minutes=2))
-        world.sweep()
+        world.reconcile()
 
     world.complete(world.hint(failed), At("find jobs", before=meanwhile))
     record = world.record(arrival.run_id)
@@ -287,15 +287,15 @@ def test_a_run_that_nobody_took_over_costs_no_listing_of_jobs() -> None:
     boundary = Boundary()
     world.launch(arrival, boundary)
     world.clock.advance(10 * LEASE)
-    world.sweep(boundary)
+    world.reconcile(boundary)
     assert "find jobs" not in boundary.calls
 
 
-def test_a_cancellation_that_fails_is_tried_again_by_the_next_sweep() -> None:
+def test_a_cancellation_that_fails_is_tried_again_by_the_next_reconcile_pass() -> None:
     world, arrival, wake = taken_over()
     wake()
     world.clock.advance(LEASE)
-    world.sweep(At("cancel", before=raising(ServiceFailed("Vertex AI", "cancel", "it is not there"))))
+    world.reconcile(At("cancel", before=raising(ServiceFailed("Vertex AI", "cancel", "it is not there"))))
     assert len(world.jobs.going()) == 2
-    world.sweep()
+    world.reconcile()
     one_job_stays(world, arrival)

@@ -1,6 +1,6 @@
 """Whatever is interleaved with whatever, call by call: the record behaves as a simple model says.
 
-Uploads, redeliveries, log entries, sweeps, cancellations and orders to end a run go on side by side, each stopped before any of its
+Uploads, redeliveries, log entries, reconcile passes, cancellations and orders to end a run go on side by side, each stopped before any of its
 calls while others run; they fail, die, and come again. The service has room or none, or asks for fewer requests;
 jobs find no capacity; and no more than AT_ONCE_MAX may go on at a time.
 """
@@ -37,9 +37,9 @@ from trainmaster.orchestrator.core.requests.submission import Submission
 from trainmaster.orchestrator.core.runs.job import Job, JobState
 from trainmaster.orchestrator.core.runs.states import END_OF, ENDS, LEGAL_MOVES, OVER, PROGRESS, RunState
 from trainmaster.orchestrator.flows.intake import take_and_admit
+from trainmaster.orchestrator.flows.reconcile import reconcile
 from trainmaster.orchestrator.flows.services import Services
 from trainmaster.orchestrator.flows.submission.queue_pass import complete_and_admit
-from trainmaster.orchestrator.flows.sweep import sweep
 
 TIMEOUT = timedelta(seconds=120)
 AT_ONCE = 5
@@ -107,7 +107,7 @@ class Deployment(RuleBasedStateMachine):
     @precondition(lambda self: len(self.running) < AT_ONCE)
     @rule(calls=st.integers(0, 20))
     def tick(self, calls: int) -> None:
-        self._begin(lambda services: list(sweep(services)), None, calls)
+        self._begin(lambda services: list(reconcile(services)), None, calls)
 
     @precondition(lambda self: self.running)
     @rule(which=NUMBERS, calls=st.integers(1, 6), fails=st.sampled_from([None, None, None, False, True]))
@@ -186,7 +186,7 @@ class Deployment(RuleBasedStateMachine):
                 assert END_OF[self.world.jobs.read(held.record.job.name).state] is state
 
     def teardown(self) -> None:
-        """Whoever still runs dies; what is owed is delivered; jobs end; and after some sweeps all is told."""
+        """Whoever still runs dies; what is owed is delivered; jobs end; and after some reconcile passes all is told."""
         for process, _ in self.running:
             process.kill()
         self._answered()
@@ -196,13 +196,13 @@ class Deployment(RuleBasedStateMachine):
             for flow in [*self.owed]:
                 self._begin(flow, flow, calls=1000)
                 self.owed.remove(flow)
-            self.world.sweep()
+            self.world.reconcile()
             self.no_more_jobs_go_on_than_the_limit_allows()
             for job in self.world.jobs.going():
                 self.world.jobs.become(job.name, JobState.SUCCEEDED)
         for _ in range(3):
             self.world.clock.advance(LEASE)
-            self.world.sweep()
+            self.world.reconcile()
         self.a_run_has_one_job_at_most_that_found_capacity()
         self.records_only_go_forward_and_ends_are_the_jobs()
         assert self.world.active() == []

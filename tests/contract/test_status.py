@@ -157,7 +157,7 @@ def test_a_run_whose_submission_keeps_failing_keeps_its_state_and_says_why() -> 
     assert (status["state"], status["run_id"]) == ("reserved", arrival.run_id)
     assert "whether the job was created is not known: 503" in status["reason"]
     world.clock.advance(LEASE)
-    world.sweep()
+    world.reconcile()
     assert (told(world)["state"], "reason" in told(world)) == ("submitted", False)
 
 

@@ -74,12 +74,12 @@ def test_stockouts_of_every_candidate_come_to_a_pause_before_the_first_again() -
     world.launch(arrival)
     for _ in range(3):
         world.complete(world.hint(stock_out(world, world.record(arrival.run_id))))
-    world.sweep()
+    world.reconcile()
     record = kept(world, arrival.run_id)
     assert (record.state, record.submission.candidate, record.round) == (RunState.WAITING, 0, 3)
     assert sent.regions == [REGION, REGION, ELSEWHERE]
     world.clock.advance(timedelta(seconds=31))
-    world.sweep()
+    world.reconcile()
     assert world.record(arrival.run_id).state is RunState.SUBMITTED
 
 
@@ -123,7 +123,7 @@ def test_a_stockout_told_before_its_submission_is_on_record_keeps_the_run_for_no
 
     def meanwhile() -> None:
         told_at_once(world)
-        world.sweep()
+        world.reconcile()
 
     services = world.services(At("submit", after=meanwhile))
     result = take(services, arrival)
@@ -151,7 +151,7 @@ def test_a_stockout_told_while_the_answer_to_a_submission_is_lost_leaves_the_lea
     list(admit(world.services(), room_freed=False))
     assert len(world.jobs.all()) == 1
     world.clock.advance(LEASE)
-    world.sweep()
+    world.reconcile()
     assert world.record(arrival.run_id).state is RunState.SUBMITTED
     assert len(world.jobs.all()) == 2
 

@@ -71,7 +71,7 @@ def test_every_end_keeps_its_trials_and_the_best_of_them(state: JobState) -> Non
     trials = [trial(1, 0.6), trial(2, None, TrialState.INFEASIBLE)]
     world.try_out(world.record(arrival.run_id), state, trials)
     world.clock.advance(END_WAIT)
-    world.sweep()
+    world.reconcile()
     record = world.record(arrival.run_id)
     assert record.state is END_OF[state]
     assert record.tuning is not None
@@ -152,7 +152,7 @@ def test_any_order_of_trials_and_any_repetition_end_in_the_same_record() -> None
         world, arrival, job = launched()
         world.try_out(world.record(arrival.run_id), JobState.SUCCEEDED, order)
         world.complete(world.hint(job))
-        world.sweep()
+        world.reconcile()
         world.complete(world.hint(job))
         record = world.record(arrival.run_id)
         assert record.model is not None

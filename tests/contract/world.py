@@ -32,9 +32,9 @@ from trainmaster.orchestrator.core.retraining.reading import RULE_SCHEMA
 from trainmaster.orchestrator.core.runs.job import Job, JobState, Trial, TrialState
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.flows.intake import take
+from trainmaster.orchestrator.flows.reconcile import reconcile
 from trainmaster.orchestrator.flows.services import FlowResult, Services
 from trainmaster.orchestrator.flows.submission.queue_pass import complete_and_admit
-from trainmaster.orchestrator.flows.sweep import sweep
 from trainmaster.orchestrator.ports.objects import Listed, Objects, Stored
 from trainmaster.orchestrator.ports.services import JobLogs, Notices, TrainingJobs
 from trainmaster.orchestrator.settings import settings_from
@@ -279,8 +279,10 @@ class World:
         result, *_ = complete_and_admit(self.services(boundary), hint)
         return result
 
-    def sweep(self, boundary: Boundary | None = None, jobs: TrainingJobs | None = None) -> list[FlowResult]:
-        return list(sweep(self.services(boundary, jobs)))
+    def reconcile(
+        self, boundary: Boundary | None = None, jobs: TrainingJobs | None = None
+    ) -> list[FlowResult]:
+        return list(reconcile(self.services(boundary, jobs)))
 
     def record(self, run_id: str) -> RunRecord:
         held = self.ledger.find(run_id)

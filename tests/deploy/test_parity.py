@@ -18,7 +18,7 @@ from trainmaster.local.stack.provision import kept_subscription
 from trainmaster.local.stack.topology import Topology, read_topology
 from trainmaster.orchestrator.core.events.self_test import SELF_TEST_PREFIX
 from trainmaster.orchestrator.core.names import STARTED_PREFIX, cap_object
-from trainmaster.orchestrator.flows.sweep import STARTS_KEPT
+from trainmaster.orchestrator.flows.reconcile import STARTS_KEPT
 from trainmaster.orchestrator.settings import LEASE_MARGIN, settings_from
 from trainmaster.orchestrator.stores.self_tests import KEPT_FOR
 

@@ -21,8 +21,8 @@ ROOT = Path(__file__).resolve().parents[2]
 
 COUNTED = {
     "ends": LogEvent.JOB_ENDED,
-    "unswept": LogEvent.RUN_NOT_SWEPT,
-    "behind": LogEvent.SWEEP_BEHIND,
+    "unreconciled": LogEvent.RUN_NOT_RECONCILED,
+    "behind": LogEvent.RECONCILE_BEHIND,
     "waits": LogEvent.RUN_WAITS,
 }
 

@@ -13,7 +13,7 @@ from tests.repo.wording.report import LIMIT, read, report_on
 FILES = {
     "a.py": 'X = 1  # a port\n\n\ndef f():\n    """A port\n    that whoever asks may use."""\n',
     "b.py": 'raise ValueError(\n    f"found {value!r}: "\n    "a whole number is wanted here"\n)\n',
-    "c.py": "x = 1\n# The sweep looks at what\n# nobody has reported yet.\ny = 2\n",
+    "c.py": "x = 1\n# The reconciler looks at what\n# nobody has reported yet.\ny = 2\n",
     "d.md": "# A page\n\nThe run goes\non when the lease is over.\n",
     "e.yaml": "a: 1\ndescription: the place of a run that nobody has admitted\n",
     "f.tf": 'resource "a" "b" {\n  # Terraform is told of it by the topology.\n}\n',

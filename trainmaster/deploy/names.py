@@ -12,7 +12,7 @@ import yaml
 from trainmaster.resources import DEPLOY
 
 ACCOUNT_PREFIX = "tm-"
-METRICS = ("behind", "ends", "mistakes", "refusals", "unswept", "waits")
+METRICS = ("behind", "ends", "mistakes", "refusals", "unreconciled", "waits")
 """Counters of log lines, as trainmaster/deploy/terraform/plan/monitoring.tf has them: a test compares."""
 SETTINGS = Path("trainmaster.tfvars")
 """Settings of the deployment, in the folder where the command runs; docs/how-to/deploy.md lists them."""

@@ -53,8 +53,8 @@ class Settings:
         return self.function_timeout + LEASE_MARGIN
 
     @property
-    def sweep_within(self) -> timedelta:
-        """Half of the timeout: the last run's look may take long, and the rules' tick comes after the sweep."""
+    def reconcile_within(self) -> timedelta:
+        """Half of the timeout: the last run's look may take long, and the rules' tick comes after the reconciler."""
         return self.function_timeout / 2
 
 

@@ -94,7 +94,7 @@ def services_over(
         slots=Slots(objects, ledger_bucket),
         starts=Starts(objects, ledger_bucket),
         prepare_jobs=prepare_jobs,
-        sweep_within=settings.sweep_within,
+        reconcile_within=settings.reconcile_within,
     )
 
 

@@ -97,7 +97,7 @@ def _length(seconds: float) -> str:
 
 def _admission(life: Life, records: dict[str, RunRecord]) -> Iterator[str]:
     """Nobody waits, nobody who goes on holds anything, and no cap was passed."""
-    life.world.sweep()
+    life.world.reconcile()
     for place in life.world.services().queue.places():
         yield f"{place.run_id} has a place in the queue still"
     yield from _held_slots(life, records)

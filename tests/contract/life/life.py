@@ -28,11 +28,11 @@ from trainmaster.orchestrator.core.requests.submission import Submission
 from trainmaster.orchestrator.core.retraining.signals import Heard, notice_in
 from trainmaster.orchestrator.core.runs.job import Job
 from trainmaster.orchestrator.flows.intake import take_and_admit
+from trainmaster.orchestrator.flows.reconcile import reconcile
 from trainmaster.orchestrator.flows.retraining.tick import tick
 from trainmaster.orchestrator.flows.retraining.turn import take_notice
 from trainmaster.orchestrator.flows.services import FlowResult, Services
 from trainmaster.orchestrator.flows.submission.queue_pass import complete_and_admit
-from trainmaster.orchestrator.flows.sweep import sweep
 
 FUNCTION_TIMEOUT_S = 120.0
 """As trainmaster/deploy/topology.yaml has it; the lease outlasts it by a minute."""
@@ -137,7 +137,7 @@ class Life:
 
     def _tick(self, resting_s: float) -> None:
         def flow(services: Services) -> list[FlowResult]:
-            return [*sweep(services), *tick(services)]
+            return [*reconcile(services), *tick(services)]
 
         if self.random.random() < self.odds.dropped:
             self.tally.dropped["tick"] += 1

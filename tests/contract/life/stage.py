@@ -49,7 +49,7 @@ class Stage(RuleWorld):
             if len(self.jobs.all()) > number:
                 break
             self.wait(LEASE.total_seconds() / 2)
-            self.sweep()
+            self.reconcile()
             self.tick()
         return self.jobs.all()[number]
 

@@ -147,7 +147,7 @@ def rolled_back(name: str) -> Step:
 
 
 def _ticked(stage: Stage, boundary: Boundary) -> None:
-    stage.sweep(boundary)
+    stage.reconcile(boundary)
     stage.tick(boundary)
 
 

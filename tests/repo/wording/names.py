@@ -22,6 +22,7 @@ REPLACED = {
     "settle_job": "complete_run",
     "tell_status": "write_status",
     "tell_steps": "publish_states",
+    "sweep": "reconcile",
     "telling": "notices, or what it tells apart",
     "terms_spelled_out": "normalize_admission",
 }

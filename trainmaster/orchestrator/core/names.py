@@ -23,7 +23,7 @@ ACTIVE_PREFIX = "active/"
 WAITING_PREFIX = "waiting/"
 SLOTS_PREFIX = "slots/"
 STARTED_PREFIX = "started/"
-SWEPT_TO_OBJECT = "sweep/swept-to.json"
+RECONCILE_STOPPED_AT_OBJECT = "reconcile/stopped-at.json"
 
 RUN_LABEL = "trainmaster_run_id"
 MODEL_LABEL = "trainmaster_model"

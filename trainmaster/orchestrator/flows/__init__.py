@@ -1,1 +1,1 @@
-"""The order of core calls and port calls: intake, submission, admission, completion, retraining, and the sweep."""
+"""The order of core calls and port calls: intake, submission, admission, completion, retraining, and the reconciler."""

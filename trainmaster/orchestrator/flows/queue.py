@@ -154,7 +154,7 @@ def _is_left(services: Services, slot: Slot) -> bool:
     now = services.clock.now()
     try:
         held = services.ledger.find(slot.holder)
-    except RecordDamaged:  # which is told by the sweep; the slot is kept while there may be a job
+    except RecordDamaged:  # which is told by the reconciler; the slot is kept while there may be a job
         return now - slot.taken_at > ORPHAN_AGE and not _has_job(services, slot.holder)
     if held is None:
         return now - slot.taken_at > ORPHAN_AGE

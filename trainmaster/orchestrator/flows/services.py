@@ -25,8 +25,8 @@ from trainmaster.orchestrator.stores.self_tests import SelfTests
 class Services:
     """The ports, the deployment, and this delivery's own `attempt`: random text made at the rim.
 
-    `prepare_jobs` does what a submission to a region needs before it can be sent. No run is looked at by a sweep that is
-    older than `sweep_within`.
+    `prepare_jobs` does what a submission to a region needs before it can be sent. No run is looked at by a reconcile pass that is
+    older than `reconcile_within`.
     `request_rules`, `prices` and `export_schema` are read when first needed: a duplicate event needs none of them.
     """
 
@@ -55,7 +55,7 @@ class Services:
     slots: Slots
     starts: Starts
     prepare_jobs: Callable[[str], None]
-    sweep_within: timedelta
+    reconcile_within: timedelta
 
 
 @dataclass(frozen=True, kw_only=True)

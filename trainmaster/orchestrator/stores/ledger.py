@@ -20,7 +20,7 @@ from trainmaster.orchestrator.core.errors import (
 )
 from trainmaster.orchestrator.core.names import (
     ACTIVE_PREFIX,
-    SWEPT_TO_OBJECT,
+    RECONCILE_STOPPED_AT_OBJECT,
     marker_object,
     model_files_object,
     record_object,
@@ -131,11 +131,11 @@ class Ledger(Store):
         return Held(record=record, version=written)
 
     def mark_active(self, run_id: str) -> None:
-        """Put the run where the sweep looks. Safe to repeat."""
+        """Put the run where the reconciler looks. Safe to repeat."""
         self.objects.write(self.bucket, marker_object(run_id), b"", if_generation=None, content_type=TEXT)
 
     def unmark(self, run_id: str) -> None:
-        """Take the run from where the sweep looks. Safe to repeat."""
+        """Take the run from where the reconciler looks. Safe to repeat."""
         self.objects.delete(self.bucket, marker_object(run_id))
 
     def active(self) -> Iterator[Marker]:
@@ -143,21 +143,21 @@ class Ledger(Store):
         for listed in self.objects.listing(self.bucket, ACTIVE_PREFIX):
             yield Marker(run_id=run_id_of_marker(listed.name), created_at=listed.created_at)
 
-    def swept_to(self) -> Marker | None:
-        """The last run that a sweep without time for all came to; None when the last one came to the end."""
-        stored = self._find(SWEPT_TO_OBJECT)
+    def stopped_at(self) -> Marker | None:
+        """The last run that a reconcile pass without time for all came to; None when the last one came to the end."""
+        stored = self._find(RECONCILE_STOPPED_AT_OBJECT)
         try:
             return None if stored is None else decoded(Marker, json.loads(stored.content))
         except ValueError:
-            return None  # a hint that cannot be read costs one sweep its place, no run its turn
+            return None  # a hint that cannot be read costs one reconcile pass its place, no run its turn
 
-    def keep_swept_to(self, marker: Marker | None) -> None:
-        """Keep it for the next sweep. Two sweeps at once may overwrite each other's: it is no more than a hint."""
+    def keep_stopped_at(self, marker: Marker | None) -> None:
+        """Keep it for the next reconcile pass. Two passes at once may overwrite each other's: it is no more than a hint."""
         if marker is None:
-            self.objects.delete(self.bucket, SWEPT_TO_OBJECT)
+            self.objects.delete(self.bucket, RECONCILE_STOPPED_AT_OBJECT)
         else:
             content = json_bytes(encoded(marker))
-            self.objects.write(self.bucket, SWEPT_TO_OBJECT, content, if_generation=None)
+            self.objects.write(self.bucket, RECONCILE_STOPPED_AT_OBJECT, content, if_generation=None)
 
     def keep_submitted(self, run_id: str, document: Mapping[str, object]) -> tuple[str, str]:
         """Keep the request as it was written, and give the object's URI and SHA-256.

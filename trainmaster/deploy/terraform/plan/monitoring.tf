@@ -18,14 +18,14 @@ locals {
       filter = "jsonPayload.event=\"job_ended\""
       labels = ["entry_point"]
     }
-    unswept = {
-      what   = "Runs that a sweep could not look at"
-      filter = "jsonPayload.event=\"run_not_swept\""
+    unreconciled = {
+      what   = "Runs that a reconcile pass could not look at"
+      filter = "jsonPayload.event=\"run_not_reconciled\""
       labels = []
     }
     behind = {
-      what   = "Sweeps that had no time for all active runs"
-      filter = "jsonPayload.event=\"sweep_behind\""
+      what   = "Reconcile passes that had no time for all active runs"
+      filter = "jsonPayload.event=\"reconcile_behind\""
       labels = []
     }
     waits = {
@@ -62,7 +62,7 @@ locals {
       for_s = 0
     }
     sink_silence = {
-      title = "Only the sweep tells of ends"
+      title = "Only the reconciler tells of ends"
       query = "sum(increase(logging_googleapis_com:user_trainmaster_ends{monitored_resource=\"cloud_run_revision\",entry_point=\"on_tick\"}[6h])) > 2 unless sum(increase(logging_googleapis_com:user_trainmaster_ends{monitored_resource=\"cloud_run_revision\",entry_point=\"on_job_log\"}[6h])) > 0"
       for_s = 0
     }
@@ -74,11 +74,11 @@ locals {
     stuck_runs = {
       title = "A run is stuck"
       # Each tick says it once of each such run.
-      query = "sum(increase(logging_googleapis_com:user_trainmaster_unswept{monitored_resource=\"cloud_run_revision\"}[30m])) > 20"
+      query = "sum(increase(logging_googleapis_com:user_trainmaster_unreconciled{monitored_resource=\"cloud_run_revision\"}[30m])) > 20"
       for_s = 0
     }
-    sweep_behind = {
-      title = "Sweeps have no time for all runs"
+    reconcile_behind = {
+      title = "Reconcile passes have no time for all runs"
       query = "sum(increase(logging_googleapis_com:user_trainmaster_behind{monitored_resource=\"cloud_run_revision\"}[30m])) > 20"
       for_s = 0
     }
@@ -115,7 +115,7 @@ locals {
     { title = "Oldest waiting event, s", query = "max by (subscription_id) (pubsub_googleapis_com:subscription_oldest_unacked_message_age{subscription_id=~\"eventarc-${var.region}-(${local.services})-.*\"})" },
     { title = "Dead letters", query = "max by (subscription_id) (pubsub_googleapis_com:subscription_num_undelivered_messages{subscription_id=~\"${join("|", keys(local.subscriptions))}\"})" },
     { title = "Log entries that the sink could not deliver, an hour", query = "sum by (name) (increase(logging_googleapis_com:exports_error_count{monitored_resource=\"logging_sink\",name=~\"${join("|", keys(local.sinks))}\"}[1h]))" },
-    { title = "Runs that sweeps could not look at, an hour", query = "sum(increase(logging_googleapis_com:user_trainmaster_unswept{monitored_resource=\"cloud_run_revision\"}[1h]))" },
+    { title = "Runs that reconcile passes could not look at, an hour", query = "sum(increase(logging_googleapis_com:user_trainmaster_unreconciled{monitored_resource=\"cloud_run_revision\"}[1h]))" },
     { title = "Memory of instances, share of the limit, 99th percentile", query = "histogram_quantile(0.99, sum by (le, service_name) (increase(run_googleapis_com:container_memory_utilizations_bucket{monitored_resource=\"cloud_run_revision\",service_name=~\"${local.services}\"}[10m])))" },
     { title = "Instances", query = "sum by (service_name) (max_over_time(run_googleapis_com:container_instance_count{monitored_resource=\"cloud_run_revision\",service_name=~\"${local.services}\"}[5m]))" },
   ]

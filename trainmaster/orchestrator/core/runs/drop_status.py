@@ -171,7 +171,7 @@ def status_after_failure(
 ) -> Mapping[str, Any] | None:
     """`present`, or the first status of the drop, with why a delivery failed; None where nobody is to be told.
 
-    A run on record keeps its state: the sweep goes on with it, whatever becomes of the event.
+    A run on record keeps its state: the reconciler goes on with it, whatever becomes of the event.
     """
     generation, _ = _order(present)
     if generation > (drop.generation or 0) or present.get("state") in {*ENDS, HELD}:

@@ -62,7 +62,7 @@ class Rejection:
 
 @dataclass(frozen=True, kw_only=True)
 class EndReport:
-    """What reported the job's end: a log entry, or the sweep."""
+    """What reported the job's end: a log entry, or the reconciler."""
 
     by: str
     insert_id: str | None = None

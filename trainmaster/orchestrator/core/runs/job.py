@@ -97,7 +97,7 @@ def trials_by_state(trials: Sequence[Trial] | Sequence[RecordedTrial]) -> Mappin
 
 @dataclass(frozen=True, kw_only=True)
 class Progress:
-    """What a job has reached that still runs, as the sweep last saw it."""
+    """What a job has reached that still runs, as the reconciler last saw it."""
 
     trials: Mapping[str, int] | None = None
     """How many trials of a tuning are in each state."""

@@ -90,7 +90,7 @@ class SubmissionState:
     unanswered: int = 0
     """Submissions in a row that got no answer."""
     second_job_check_at: datetime | None = None
-    """When the sweep looks once for a job of an attempt that lost its lease; also after an end without a job."""
+    """When the reconciler looks once for a job of an attempt that lost its lease; also after an end without a job."""
 
 
 def shortened(reason: str) -> str:
@@ -203,7 +203,7 @@ class RunRecord:
     """When an order, or a rule that replaces the run, wanted it to end; no other job follows."""
     job: RecordedJob | None = None
     progress: Progress | None = None
-    """What the job had reached when the sweep last saw it running; the result of its end replaces it."""
+    """What the job had reached when the reconciler last saw it running; the result of its end replaces it."""
     model: Model | None = None
     tuning: TuningResult | None = None
     """None for a run without trials, and before its end."""

@@ -1,6 +1,6 @@
 """What a failed job's log says of it comes on record, before the status and the notice of the end.
 
-The log may arrive after the end: until LOG_DELAY has passed, the sweep looks again. Whatever the log service does, the
+The log may arrive after the end: until LOG_DELAY has passed, the reconciler looks again. Whatever the log service does, the
 run has ended, and no later step waits any longer.
 """
 

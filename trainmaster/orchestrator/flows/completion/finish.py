@@ -5,7 +5,7 @@
     record    names the steps that are done: one write for all of a pass
     marker    removed once every step is done and no second job is looked for
 
-After a crash between any two of these the marker is still there, and the sweep runs the steps that are not on record.
+After a crash between any two of these the marker is still there, and the reconciler runs the steps that are not on record.
 """
 
 from collections.abc import Callable, Mapping
@@ -44,7 +44,7 @@ class End:
 
 
 Step = Callable[[End], str | None]
-"""Returns what a slow step still waits for: the sweep calls it again. None: the step is done."""
+"""Returns what a slow step still waits for: the reconciler calls it again. None: the step is done."""
 
 
 def _explain_failure(end: End) -> str | None:
@@ -128,7 +128,7 @@ def finish_run(
     The notices are those of the states that `before` does not have; without it, those of all states.
 
     Raises:
-        RecordMoved: the record kept changing; the sweep runs the steps again.
+        RecordMoved: the record kept changing; the reconciler runs the steps again.
         Exception: a mistake in a step, after the other steps have run.
     """
     end = End(services=services, held=held, before=before)
@@ -161,7 +161,7 @@ def _outcome(step: Step, end: End) -> str | Exception | None:
 
 
 def refresh_status(services: Services, held: Held, message: str) -> FlowResult:
-    """Bring the status up when an event of the run comes again; steps that are left are the sweep's."""
+    """Bring the status up when an event of the run comes again; steps that are left are the reconciler's."""
     record = held.record
     if "status" not in steps_done(record):
         write_status(services, held)

@@ -3,7 +3,7 @@
 A second job of a run is found and cancelled. It comes of a function that was stopped between its last look at its lease
 and its submission, and woke up when another had taken the run over. The one that woke writes nothing: its record has
 moved. It submits and then reads the record; the other writes the record and then lists the jobs. So at least one of
-them sees both jobs, whatever the order. If the one that woke dies in between, the sweep's second look finds its job, or
+them sees both jobs, whatever the order. If the one that woke dies in between, the reconciler's second look finds its job, or
 the job's own log.
 """
 
@@ -115,7 +115,7 @@ def _ended(
 ) -> FlowResult:
     """The end without a job; then one is looked for that somebody who lost his lease submitted meanwhile.
 
-    The sweep looks once more, and removes the marker then.
+    The reconciler looks once more, and removes the marker then.
     """
     before, now = held.record, services.clock.now()
     ended = moved(record, state, entered_at=now, now=now, attempt=services.attempt)
@@ -155,7 +155,7 @@ def put_in_queue(services: Services, held: Held, waiting: RunRecord, slots: Sequ
     `slots` were taken and are not on record.
 
     A place without a record that says so is removed by the next pass; a record without a place, which another
-    attempt may have taken away late, is given one by the sweep.
+    attempt may have taken away late, is given one by the reconciler.
     """
     services.queue.put(place_of(services, waiting))
     publish_states(services, held.record, waiting)
@@ -189,7 +189,7 @@ def jobs_of(services: Services, record: RunRecord) -> Sequence[Job]:
 
 
 def second_look_done(services: Services, held: Held) -> Held:
-    """The record after the sweep's one look, which is due no more."""
+    """The record after the reconciler's one look, which is due no more."""
     held = look_for_second_job(services, held)
     submission = replace(held.record.submission, second_job_check_at=None)
     done = replace(held.record, submission=submission, attempt=services.attempt)

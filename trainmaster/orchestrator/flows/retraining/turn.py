@@ -282,6 +282,6 @@ def _launch(services: Services, rule: Rule, firing: Firing) -> FlowResult | Refu
     except LeaseHeld as error:
         return FlowResult(message=f"{what}: {error}", run_id=firing.run_id, severity="DEBUG")
     except SubmissionUnknown as error:
-        # The run is reserved: from here on it is the sweep's, like every other.
+        # The run is reserved: from here on it is the reconciler's, like every other.
         return FlowResult(message=f"{what}: {error}", run_id=firing.run_id, severity="WARNING")
     return replace(results, message=f"{what}: {results.message}", is_due=results.is_due or leaves_place)

@@ -3,7 +3,7 @@
 The order of writes, and what a crash between two of them leaves:
 
     mark      counts the run, where the policy has caps
-    marker    the sweep will look; without a record it finds nothing and the event comes again
+    marker    the reconciler will look; without a record it finds nothing and the event comes again
     original  the text as it was written, under a name of its own hash: no record names it yet
     record    reserved, with a lease: until it expires nobody else submits
     status    reserved: the user sees it at once, however long the submission takes; what follows is in `submit.py`
@@ -163,7 +163,7 @@ def reject(services: Services, arrival: Arrival, refused: Refused, over: OverCap
 
     The report, then the record, then the status; where a cap refused it, its mark goes after the record.
 
-    The sweep tells the notice: the Pub/Sub client takes longer to import than all of this takes to do.
+    The reconciler tells the notice: the Pub/Sub client takes longer to import than all of this takes to do.
     """
     services.ledger.mark_active(arrival.run_id)
     report_uri = report(services, arrival, refused)

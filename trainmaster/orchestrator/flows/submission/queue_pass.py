@@ -68,7 +68,7 @@ def admit(
     for place in queue_pass.places:
         if most is not None and turns >= most:
             return
-        if services.clock.now() - queue_pass.began_at >= services.sweep_within / 2:
+        if services.clock.now() - queue_pass.began_at >= services.reconcile_within / 2:
             yield FlowResult(message="no time for all that wait: the next pass continues", severity="NOTICE")
             return
         if queue_pass.skips(place):
@@ -129,7 +129,7 @@ def _turn(services: Services, queue_pass: QueuePass, place: Place, *, reclaim: b
 def _leave_until_lease_ends(services: Services, queue_pass: QueuePass, place: Place) -> None:
     """Let no run wait for one that may have a job: this is not known before its lease ends.
 
-    If it has none, the sweep gives it its place again once the lease is over.
+    If it has none, the reconciler gives it its place again once the lease is over.
     """
     services.queue.remove(place)
     queue_pass.mark_gone(place.run_id)

@@ -1,9 +1,9 @@
-"""A run on record is looked at again: by another delivery of its event, an order, the sweep or its turn in the queue.
+"""A run on record is looked at again: by another delivery of its event, an order, the reconciler or its turn in the queue.
 
 It goes on as far as it can, or is ended before its time: by an order, or because a rule replaces it.
 
     record    says that the run is to end: no job follows, whatever becomes of the one it may have
-    job       is asked to end, by the sweep again and again; the run ends when the job says that it has
+    job       is asked to end, by the reconciler again and again; the run ends when the job says that it has
 
 A run without a job ends at once. Until somebody's lease is over, nobody knows whether there is one.
 """
@@ -93,7 +93,7 @@ def cancel(services: Services, held: Held) -> FlowResult:
     Raises:
         LeaseHeld: the run is being submitted at this moment.
         RecordMoved: it has just changed.
-        ServiceFailed: the job was not asked; the sweep asks it again.
+        ServiceFailed: the job was not asked; the reconciler asks it again.
     """
     record, now = held.record, services.clock.now()
     if record.ended:
@@ -112,7 +112,7 @@ def cancel(services: Services, held: Held) -> FlowResult:
     lease = live_lease(record, now)
     if lease is not None:
         if is_new and record.submission.unanswered > 0:
-            # The lease outlives a submission without an answer, and the sweep may be at the next one before us.
+            # The lease outlives a submission without an answer, and the reconciler may be at the next one before us.
             services.ledger.replace(held, held.record)
         raise LeaseHeld(record.run_id, lease.expires_at)
     result = take_over(services, held, None)

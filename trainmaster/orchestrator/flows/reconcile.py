@@ -1,6 +1,6 @@
 """What no event told: every marked run is looked at. The cost follows the number of active runs.
 
-Oldest first. A sweep that has no time for all says how many are left, and the next one goes on behind them.
+Oldest first. A reconcile pass that has no time for all says how many are left, and the next one goes on behind them.
 """
 
 import traceback
@@ -32,10 +32,10 @@ STARTS_KEPT = timedelta(days=1)
 STARTS_FORGOTTEN_AT_ONCE = 500
 TIDY_MINUTES = 5
 """Old marks go in the first minutes of an hour: a listing every minute would cost more than the marks do."""
-REPORT = EndReport(by="sweep")
+REPORT = EndReport(by="reconcile")
 
 
-def sweep(services: Services) -> Iterator[FlowResult]:
+def reconcile(services: Services) -> Iterator[FlowResult]:
     """Look at every marked run once, then go along the queue. An error with one run delays no other."""
     waiting: list[Held] = []
     made_room = False
@@ -53,36 +53,40 @@ def _looked_at(services: Services, waiting: list[Held]) -> Iterator[FlowResult]:
     began = services.clock.now()
     markers = sorted(services.ledger.active(), key=_age)
     # A single run needs no place: it costs nothing to begin with it again.
-    stopped_at = services.ledger.swept_to() if len(markers) > 1 else None
+    stopped_at = services.ledger.stopped_at() if len(markers) > 1 else None
     markers = in_turn(markers, stopped_at)
     for number, marker in enumerate(markers):
-        if number > 0 and services.clock.now() - began >= services.sweep_within:
-            services.ledger.keep_swept_to(markers[number - 1])
+        if number > 0 and services.clock.now() - began >= services.reconcile_within:
+            services.ledger.keep_stopped_at(markers[number - 1])
             left = len(markers) - number
-            message = f"no time for {left} of {len(markers)} active runs: the next sweep goes on with them"
-            yield FlowResult(message=message, severity="WARNING", event=LogEvent.SWEEP_BEHIND)
+            message = (
+                f"no time for {left} of {len(markers)} active runs: the next reconcile pass goes on with them"
+            )
+            yield FlowResult(message=message, severity="WARNING", event=LogEvent.RECONCILE_BEHIND)
             return
         try:
             done = _look_at(services, marker, waiting)
         except LeaseHeld:
             continue
         except TrainmasterError as error:
-            yield _not_swept(marker, f"not swept: {error}", "WARNING")
-        except Exception:  # a mistake in this program must not stop the sweep for all the others
-            yield _not_swept(marker, f"not swept: {traceback.format_exc()}", "CRITICAL")
+            yield _not_reconciled(marker, f"not reconciled: {error}", "WARNING")
+        except Exception:  # a mistake in this program must not stop the reconciler for all the others
+            yield _not_reconciled(marker, f"not reconciled: {traceback.format_exc()}", "CRITICAL")
         else:
             if done is not None:
                 yield done
     if stopped_at is not None:
-        services.ledger.keep_swept_to(None)
+        services.ledger.keep_stopped_at(None)
 
 
-def _not_swept(marker: Marker, message: str, severity: str) -> FlowResult:
-    return FlowResult(message=message, run_id=marker.run_id, severity=severity, event=LogEvent.RUN_NOT_SWEPT)
+def _not_reconciled(marker: Marker, message: str, severity: str) -> FlowResult:
+    return FlowResult(
+        message=message, run_id=marker.run_id, severity=severity, event=LogEvent.RUN_NOT_RECONCILED
+    )
 
 
 def in_turn(markers: Sequence[Marker], stopped_at: Marker | None) -> list[Marker]:
-    """`markers`, oldest first, beginning behind the one at which the last sweep stopped."""
+    """`markers`, oldest first, beginning behind the one at which the last reconcile pass stopped."""
     if stopped_at is None:
         return list(markers)
     behind = [marker for marker in markers if _age(marker) > _age(stopped_at)]
@@ -97,7 +101,7 @@ def _look_at(services: Services, marker: Marker, waiting: list[Held]) -> FlowRes
     try:
         held = services.ledger.find(marker.run_id)
     except RecordDamaged as damaged:
-        return _not_swept(marker, str(damaged), "ERROR")
+        return _not_reconciled(marker, str(damaged), "ERROR")
     if held is None:
         return _look_at_orphan(services, marker)
     record = held.record

@@ -1,9 +1,9 @@
-"""What a sweep costs beside 100 and beside 100,000 finished runs: storage operations, and time.
+"""What a reconcile pass costs beside 100 and beside 100,000 finished runs: storage operations, and time.
 
-python bench/sweep_cost.py [--active 50] [--sweeps 30]
+python bench/reconcile_cost.py [--active 50] [--passes 30]
 
-The deployed sweep on the in-memory adapters. The records of the finished runs are copies of one that the flow
-itself ended. Sweeps beside both are timed in turns, and the medians compared; the exit status says whether the
+The deployed reconcile pass on the in-memory adapters. The records of the finished runs are copies of one that the flow
+itself ended. Passes beside both are timed in turns, and the medians compared; the exit status says whether the
 larger ledger costs the same operations, and a tenth more or less of time at most.
 """
 
@@ -30,7 +30,7 @@ def world_with(active: int, finished: int) -> World:
     arrival = world.drop(name="requests/finished.yaml")
     world.launch(arrival)
     world.train(world.record(arrival.run_id))
-    world.sweep()
+    world.reconcile()
     record = world.objects.read(LEDGER, f"runs/{arrival.run_id}.json").content
     for number in range(finished - 1):
         world.objects.write(LEDGER, f"runs/finished-{number}.json", record, if_generation=0)
@@ -41,13 +41,13 @@ def world_with(active: int, finished: int) -> World:
 
 def operations(world: World) -> Counter[str]:
     boundary = Boundary()
-    world.sweep(boundary)
+    world.reconcile(boundary)
     return Counter(boundary.calls)
 
 
 def seconds_of(world: World) -> float:
     began = time.perf_counter()
-    world.sweep()
+    world.reconcile()
     return time.perf_counter() - began
 
 
@@ -55,14 +55,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--active", type=int, default=50, help="runs that go on")
     parser.add_argument(
-        "--sweeps", type=int, default=30, help="timed sweeps beside each number of finished runs"
+        "--passes", type=int, default=30, help="timed passes beside each number of finished runs"
     )
     asked = parser.parse_args()
     worlds = [world_with(asked.active, finished) for finished in FINISHED]
     counted = [operations(world) for world in worlds]
     gc.collect()
     gc.freeze()  # a collection of 100,000 records' objects would be timed otherwise
-    timed = list(zip(*([seconds_of(world) for world in worlds] for _ in range(asked.sweeps)), strict=True))
+    timed = list(zip(*([seconds_of(world) for world in worlds] for _ in range(asked.passes)), strict=True))
     medians = [statistics.median(each) for each in timed]
     print(f"{'finished':>10}  {'active':>6}  {'operations':>10}  {'median':>9}")
     for finished, calls, median in zip(FINISHED, counted, medians, strict=True):

@@ -1,4 +1,4 @@
-"""The sweep has a time of its own, and every active run has its turn."""
+"""The reconciler has a time of its own, and every active run has its turn."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -32,16 +32,16 @@ def ended(world: World, runs: list[str]) -> list[bool]:
     return [world.record(run_id).state is RunState.SUCCEEDED for run_id in runs]
 
 
-def test_a_sweep_without_time_for_all_takes_the_oldest_and_says_how_many_are_left() -> None:
+def test_a_reconcile_pass_without_time_for_all_takes_the_oldest_and_says_how_many_are_left() -> None:
     world = World()
     runs = launched(world, 6)
     for run_id in runs:
         world.train(world.record(run_id))
-    told = world.sweep(slow_reads(world))  # a minute, of a quarter of a minute each
+    told = world.reconcile(slow_reads(world))  # a minute, of a quarter of a minute each
     assert ended(world, runs) == [True, True, True, True, False, False]
-    assert told[-1].message == "no time for 2 of 6 active runs: the next sweep goes on with them"
+    assert told[-1].message == "no time for 2 of 6 active runs: the next reconcile pass goes on with them"
     assert told[-1].severity == "WARNING"
-    world.sweep(slow_reads(world))
+    world.reconcile(slow_reads(world))
     assert all(ended(world, runs))
     assert world.active() == []
 
@@ -50,33 +50,33 @@ def test_runs_that_go_on_keep_no_other_from_its_turn() -> None:
     world = World()
     runs = launched(world, 7)
     world.train(world.record(runs[-1]))
-    world.sweep(slow_reads(world))
+    world.reconcile(slow_reads(world))
     assert ended(world, runs)[-1] is False
-    world.sweep(slow_reads(world))
+    world.reconcile(slow_reads(world))
     assert ended(world, runs)[-1] is True
 
 
-def test_a_sweep_that_came_to_the_end_begins_with_the_oldest_again() -> None:
+def test_a_reconcile_pass_that_came_to_the_end_begins_with_the_oldest_again() -> None:
     world = World()
     runs = launched(world, 6)
-    world.sweep(slow_reads(world))
-    world.sweep()
-    assert world.ledger.swept_to() is None
+    world.reconcile(slow_reads(world))
+    world.reconcile()
+    assert world.ledger.stopped_at() is None
     world.train(world.record(runs[0]))
-    assert world.sweep()[0].run_id == runs[0]
+    assert world.reconcile()[0].run_id == runs[0]
 
 
 def test_a_place_that_cannot_be_read_costs_no_run_its_turn() -> None:
     world = World()
     runs = launched(world, 3)
-    world.objects.write(LEDGER, "sweep/swept-to.json", b"[", if_generation=None)
+    world.objects.write(LEDGER, "reconcile/stopped-at.json", b"[", if_generation=None)
     for run_id in runs:
         world.train(world.record(run_id))
-    world.sweep()
+    world.reconcile()
     assert all(ended(world, runs))
 
 
-def test_a_sweep_costs_the_same_operations_however_many_runs_have_ended() -> None:
+def test_a_reconcile_pass_costs_the_same_operations_however_many_runs_have_ended() -> None:
     def cost(finished: int) -> dict[tuple[str, str], int]:
         world = World()
         objects = MeteredObjects(world.clock)
@@ -85,7 +85,7 @@ def test_a_sweep_costs_the_same_operations_however_many_runs_have_ended() -> Non
         for number in range(finished):
             objects.write(LEDGER, f"runs/finished-{number}.json", b"{}", if_generation=0)
         objects.meter.operations.clear()
-        world.sweep()
+        world.reconcile()
         return dict(objects.meter.operations)
 
     assert cost(0) == cost(5000)

@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
-from trainer.accelerators import expected_accelerator, missing_accelerator
+from trainer.accelerators import LOCAL_STACK, expected_accelerator, missing_accelerator
 from trainer.cluster_variable import cluster_from
 from trainer.task import main
+from trainmaster.local.process.family import MARK
 
 T4 = {"machine_type": "n1-standard-8", "accelerator_type": "NVIDIA_TESLA_T4", "accelerator_count": 2}
 CPU = {"machine_type": "n1-standard-8"}
@@ -80,3 +81,7 @@ def test_a_job_with_a_tpu_that_tensorflow_does_not_see_ends_with_status_2_and_th
     """A TPU, so that the test says the same on a machine with a GPU."""
     assert main(["--dataset=horses_or_humans"], variables(V5E)) == 2
     assert "Use an image whose TensorFlow supports TPUs" in capsys.readouterr().err
+
+
+def test_the_trainer_knows_the_local_stack_by_the_mark_of_every_process_of_it() -> None:
+    assert LOCAL_STACK == MARK

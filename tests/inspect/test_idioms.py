@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.inspect.test_checks import HEADER, TREES, complaints, examined
-from trainmaster.inspect.finding import Level, Subject
+from trainmaster.inspect.finding import Finding, Level, Subject
 
 WHO_SAVES = {
     "the tutorial's way": (
@@ -173,6 +173,134 @@ def test_a_studys_parameter_must_be_a_flag(source: str, tmp_path: Path) -> None:
     assert found == [PARSERS[source] or Level.OK]
 
 
+ARGPARSE = """
+import argparse, os
+parser = argparse.ArgumentParser()
+parser.add_argument("--epochs", "-e", type=int)
+parser.add_argument("--augment", action=argparse.BooleanOptionalAction)
+os.environ["AIP_MODEL_DIR"]
+"""
+ABSL = """
+import os
+from absl import app, flags
+flags.DEFINE_integer("epochs", 1, "")
+flags.DEFINE_bool("augment", True, "")
+os.environ["AIP_MODEL_DIR"]
+"""
+CLICK = """
+import click, os
+@click.command()
+@click.option("--epochs", type=int)
+@click.option("--augment/--no-augment", default=True)
+def main(epochs, augment): os.environ["AIP_MODEL_DIR"]
+"""
+PARSED, IGNORED = "parser.parse_args()", "parser.parse_known_args()"
+START = 'ENTRYPOINT ["python", "train.py"]'
+GIVEN = [
+    (
+        ARGPARSE + PARSED,
+        START,
+        "args: [--epochs=2, --augment, --no-augment, --help]",
+        Level.OK,
+        "The program takes",
+    ),
+    (
+        ARGPARSE + PARSED,
+        START,
+        "args: [--epoch=2]",
+        Level.OK,
+        "takes --epoch",
+    ),  # argparse takes a flag's beginning
+    (ARGPARSE + PARSED, START, "args: [--epohcs, '2']", Level.ERROR, "--epohcs is given, and"),
+    (ARGPARSE + PARSED, "", "args: [--epohcs=2]", Level.ERROR, "Did you mean 'epochs'?"),
+    (ARGPARSE + IGNORED, START, "args: [--epohcs=2]", Level.WARNING, "drops it. Did you mean 'epochs'?"),
+    (ARGPARSE + PARSED, START, "command: [python, train.py, --lr=1]", Level.ERROR, "--lr is given"),
+    (
+        ARGPARSE + PARSED,
+        'CMD ["python", "train.py", "--epohcs=2"]',
+        "",
+        Level.ERROR,
+        "Did you mean 'epochs'?",
+    ),
+    (ARGPARSE + PARSED, f'{START}\nCMD ["--epohcs=2"]', "", Level.ERROR, "Did you mean 'epochs'?"),
+    (ARGPARSE + PARSED, f'{START}\nCMD ["--epohcs=2"]', "args: [--epochs=2]", Level.OK, "takes --epochs"),
+    (ARGPARSE + PARSED, 'CMD ["python", "train.py"]', "args: [--epochs=2]", Level.ERROR, "args replace"),
+    (
+        ARGPARSE + PARSED,
+        'CMD ["python", "train.py"]',
+        "args: [python, train.py, --x=1]",
+        Level.ERROR,
+        "--x is",
+    ),
+    (ABSL, START, "args: [--epochs=2, --noaugment, --verbosity=1]", Level.OK, "The program takes"),
+    (ABSL, START, "args: [--epohcs=2]", Level.ERROR, "Did you mean 'epochs'?"),
+    (CLICK, START, "args: [--epochs=2, --no-augment]", Level.OK, "The program takes"),
+    (CLICK, START, "args: [--epohcs=2]", Level.ERROR, "Did you mean 'epochs'?"),
+    (
+        ARGPARSE + PARSED,
+        'ENTRYPOINT ["python", "-m", "trainer.launch", "--framework", "torch", "--", "python", "train.py"]',
+        "args: [--epochs=2]",
+        Level.OK,
+        "takes --epochs",
+    ),
+]
+
+
+@pytest.mark.parametrize(("source", "dockerfile", "request_lines", "level", "words"), GIVEN)
+def test_a_flag_that_is_given_must_be_one_that_the_program_declares(
+    source: str, dockerfile: str, request_lines: str, level: Level, words: str, tmp_path: Path
+) -> None:
+    found = arguments(tmp_path, source, dockerfile, request_lines)
+    assert [(each.level, words in each.found) for each in found if words in each.found] == [(level, True)]
+    assert (level is Level.OK) == all(each.level is Level.OK for each in found)
+
+
+UNKNOWN = [
+    (f"import deepspeed\n{ARGPARSE}deepspeed.add_config_arguments(parser)\n{PARSED}", START),
+    ("import os\nos.environ['AIP_MODEL_DIR']", START),
+    ("import argparse\nfor name in NAMES:\n    parser.add_argument(name)\nparser.parse_args()", START),
+    (ARGPARSE + PARSED, 'ENTRYPOINT ["sh", "-c", "python train.py --epochs=$EPOCHS"]'),
+    (f"import a_package_of_theirs\n{ARGPARSE}{PARSED}", START),
+]
+
+
+@pytest.mark.parametrize(("source", "dockerfile"), UNKNOWN)
+def test_flags_that_may_go_elsewhere_are_not_complained_of(
+    source: str, dockerfile: str, tmp_path: Path
+) -> None:
+    assert arguments(tmp_path, source, dockerfile, "args: [--epohcs=2]") == []
+
+
+def arguments(tree: Path, source: str, dockerfile: str, request_lines: str) -> list[Finding]:
+    (tree / "train.py").write_text(source)
+    (tree / "Dockerfile").write_text(f"FROM python:3.11\n{dockerfile}\n")
+    request = (
+        f"model_name: a\nimage: gcr.io/p/b\ncluster: {{chief: {{machine: n1-standard-4}}}}\n{request_lines}\n"
+    )
+    (tree / "request.yaml").write_text(request)
+    return [each for each in examined(tree / "train.py") if each.subject is Subject.ARGUMENTS]
+
+
+REPAIRS = [
+    ("import torch\nloss.backward()", "the training loop", "torch.save"),
+    ("import tensorflow as tf\nmodel.fit(data)", "a Keras callback", "BackupAndRestore"),
+    ("import torch, lightning\nmodel.fit(data)", "the training loop", "ckpt_path"),
+]
+
+
+@pytest.mark.parametrize(("source", "report", "checkpoint"), REPAIRS)
+def test_a_repair_fits_the_programs_framework(
+    source: str, report: str, checkpoint: str, tmp_path: Path
+) -> None:
+    (tmp_path / "train.py").write_text(f"{source}\n")
+    (tmp_path / "request.yaml").write_text((TREES / "metric_tag" / "request.yaml").read_text())
+    repairs = {each.subject: each.repair for each in examined(tmp_path / "train.py")}
+    assert report in repairs[Subject.METRIC]
+    assert "hyperparameter_metric_tag='accuracy'" in repairs[Subject.METRIC]
+    assert checkpoint in repairs[Subject.CHECKPOINTS]
+    assert ("keras" in repairs[Subject.CHECKPOINTS]) == ("tensorflow" in source)
+
+
 MODEL_DIRS = {
     "print('nothing')": ("", Level.ERROR, "never reads AIP_MODEL_DIR"),
     '"""AIP_MODEL_DIR is described here and read nowhere."""': ("", Level.ERROR, "never reads"),
@@ -183,7 +311,17 @@ MODEL_DIRS = {
         "is given by the request",
     ),
     "parser.add_argument('--job-dir', help='')": ("args: [--epochs=1]", Level.ERROR, "gives no --job-dir"),
-    "parser.add_argument('--model_dir')": ("args: ['--model_dir=$(AIP_MODEL_DIR)']", Level.OK, "is handed"),
+    "parser.add_argument('--model_dir')": (
+        "args: ['--model_dir=$(AIP_MODEL_DIR)']",
+        Level.ERROR,
+        "which reaches the program as it is written",
+    ),
+    "parser.add_argument('--model_dir', default=os.environ['AIP_MODEL_DIR'])": (
+        "args: ['--model_dir=$(AIP_MODEL_DIR)']",
+        Level.ERROR,
+        "which reaches the program as it is written",
+    ),
+    "os.environ['MODEL_DIR']": ("env: {MODEL_DIR: $(AIP_MODEL_DIR)}", Level.OK, "is handed"),
     "model.save('gs://bucket/codelab/m')": (
         "model_uri: gs://bucket/codelab",
         Level.OK,

@@ -27,6 +27,7 @@ class Subject(StrEnum):
     KERAS = "keras"
     METRIC = "metric"
     PARAMETERS = "parameters"
+    ARGUMENTS = "arguments"
     SAVING = "saving"
     MODEL_DIR = "model-dir"
     STRATEGY = "strategy"
@@ -62,6 +63,7 @@ USUAL_COSTS = {
     Subject.METRIC: "Every trial trains to its end and is paid for; the study learns nothing from any of them.",
     Subject.PARAMETERS: "Every trial ends with exit status 2 as soon as it reads its command line, after its machine "
     "has started.",
+    Subject.ARGUMENTS: "Every replica ends as soon as it reads its command line, after its machine has started.",
     Subject.SAVING: "All replicas see one AIP_MODEL_DIR; they overwrite each other's files, and the model can come out "
     "damaged after the whole training was paid for.",
     Subject.MODEL_DIR: "The training is paid for, and its model is nowhere the service, or anybody else, looks for it.",

@@ -19,13 +19,19 @@ KERAS_3_SINCE = (2, 16)  # https://keras.io/getting_started: TensorFlow 2.16 is 
 class Surroundings:
     """`variables` are set for every process of the image; `tensorflow` is major and minor, None where not said.
 
-    `command` is the image's ENTRYPOINT and CMD.
+    A request's `command` replaces the ENTRYPOINT and the CMD, its `args` the CMD alone.
     """
 
     variables: Mapping[str, str] = field(default_factory=dict)
     tensorflow: tuple[int, int] | None = None
-    command: tuple[str, ...] = ()
+    entrypoint: tuple[str, ...] = ()
+    cmd: tuple[str, ...] = ()
     dockerfile: str = ""
+
+    @property
+    def command(self) -> tuple[str, ...]:
+        """What the image starts by itself."""
+        return (*self.entrypoint, *self.cmd)
 
     @property
     def has_keras_2(self) -> bool:
@@ -36,18 +42,23 @@ def surroundings_of(root: Path) -> Surroundings:
     """What the Dockerfile and the requirements at the root of a tree say; nothing is guessed beyond."""
     dockerfile = _text(root / "Dockerfile")
     parsed = DockerfileParser(fileobj=io.BytesIO(dockerfile.encode()))
-    command: tuple[str, ...] = ()
+    entrypoint: tuple[str, ...] = ()
+    cmd: tuple[str, ...] = ()
     version = None
     for each in parsed.structure:
         match each["instruction"]:
             case "FROM":  # a new stage
-                command, version = (), tensorflow_of(each["value"])
-            case "ENTRYPOINT" | "CMD":
-                command += _words(each["value"])
+                entrypoint, cmd, version = (), (), tensorflow_of(each["value"])
+            case "ENTRYPOINT":
+                entrypoint = _words(each["value"])
+            case "CMD":
+                cmd = _words(each["value"])
     requirements = "\n".join(_text(path) for path in sorted(root.glob("requirements*.txt")))
     if (pinned := PINNED.search(requirements)) is not None:
         version = (int(pinned[1]), int(pinned[2]))
-    return Surroundings(variables=parsed.envs, tensorflow=version, command=command, dockerfile=dockerfile)
+    return Surroundings(
+        variables=parsed.envs, tensorflow=version, entrypoint=entrypoint, cmd=cmd, dockerfile=dockerfile
+    )
 
 
 def tensorflow_of(image: str) -> tuple[int, int] | None:

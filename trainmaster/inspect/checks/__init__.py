@@ -1,6 +1,7 @@
 """One room per check, but for the files themselves: what was examined goes in, findings come out."""
 
 from trainmaster.inspect.checks import (
+    arguments,
     checkpoints,
     keras,
     metric,
@@ -30,7 +31,7 @@ def _source(examined: Examined) -> Check:
         yield Subject.SOURCE.fine(f"{count} {'file' if count == 1 else 'files'} examined, from {shown} on")
 
 
-ROOMS = (keras, strategy, saving, model_dir, roles, metric, parameters, checkpoints)
+ROOMS = (keras, strategy, saving, model_dir, roles, metric, parameters, arguments, checkpoints)
 
 
 def findings_of(examined: Examined) -> list[Finding]:

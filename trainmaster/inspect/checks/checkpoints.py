@@ -21,16 +21,15 @@ READERS = {
     "load_checkpoint",
     "load_state_dict",
 }
-FRAMEWORKS = {
-    "tensorflow",
-    "keras",
-    "tf_keras",
-    "torch",
-}  # what others fit, scikit-learn's say, cannot be continued
 STEPS = {"backward", "minimize", "apply_gradients", "train_on_batch", "make_train_function"}
 WRITERS = ("ModelCheckpoint", "save_weights", "Checkpoint")
 LOCAL = ("/tmp", "/var", "./", "/root", "/home", "/app")  # noqa: S108 - places that do not outlive a machine
-REPAIR = "Keep checkpoints below AIP_CHECKPOINT_DIR and read them at the start; tf.keras.callbacks.BackupAndRestore does both."
+REPAIR = "Keep checkpoints below AIP_CHECKPOINT_DIR and read them at the start"
+REPAIR_BY = {
+    "lightning": "Trainer(default_root_dir=…) and fit(ckpt_path=…) do both.",
+    "torch": "torch.save the state_dict of model and optimizer after each epoch, and load_state_dict them at the start.",
+    "keras": "tf.keras.callbacks.BackupAndRestore does both.",
+}
 
 
 def check(examined: Examined) -> Check:
@@ -49,7 +48,7 @@ def check(examined: Examined) -> Check:
             level=Level.WARNING,
             found="Checkpoints are written and never read" if written else "The program keeps no checkpoint",
             place=module.place(call),
-            repair=REPAIR,
+            repair=_repair(examined),
         )
     yield from _peers(examined)
 
@@ -59,8 +58,8 @@ def _training(examined: Examined) -> Call | None:
     for module, call in examined.program.calls():
         if module.dotted(call.func) == "tensorflow.GradientTape" or last_name(call.func) in STEPS:
             return module, call
-    named = {name.partition(".")[0] for name in examined.program.imported}
-    return next(examined.on_models("fit"), None) if FRAMEWORKS & named else None
+    # What others fit, scikit-learn's say, cannot be continued.
+    return next(examined.on_models("fit"), None) if examined.framework else None
 
 
 def _where(examined: Examined, kept: Call) -> Finding:
@@ -74,11 +73,16 @@ def _where(examined: Examined, kept: Call) -> Finding:
             level=Level.WARNING,
             found=f"Checkpoints are kept in {local[0]!r}, on the replica's own machine",
             place=place,
-            repair=REPAIR,
+            repair=_repair(examined),
         )
     return Subject.CHECKPOINTS.fine(
         f"`{ast.unparse(call.func)}` keeps checkpoints and continues from them", place
     )
+
+
+def _repair(examined: Examined) -> str:
+    how = REPAIR_BY.get(examined.framework or "")
+    return f"{REPAIR}: {how}" if how else f"{REPAIR}."
 
 
 def _peers(examined: Examined) -> Check:

@@ -22,6 +22,13 @@ PARAMETER_SERVER = (
     "tensorflow.distribute.ParameterServerStrategyV2",
 )
 
+FRAMEWORKS = {
+    "lightning": {"lightning", "pytorch_lightning"},
+    "torch": {"torch"},
+    "keras": {"tensorflow", "keras", "tf_keras"},
+}
+"""Packages by framework; the first that is imported counts."""
+
 Call = tuple[Module, ast.Call]
 
 
@@ -58,6 +65,13 @@ class Examined:
             **self.surroundings.variables,
             **(self.request.program.env if self.request is not None else {}),
         }
+
+    @property
+    def framework(self) -> str | None:
+        """What the program trains with, as far as its imports tell: lightning, torch or keras."""
+        packages = {name.partition(".")[0] for name in self.program.imported}
+        found = (name for name, those in FRAMEWORKS.items() if packages & those)
+        return next(found, None)
 
     def harm(self) -> Level:
         """How bad a fault is that only a cluster suffers from."""

@@ -35,11 +35,19 @@ def check(examined: Examined) -> Check:
         yield Subject.METRIC.fault(
             found=f"The request tunes for {', '.join(map(repr, request.metrics))}, and the program reports no metric",
             place=Place(path=request.path),
-            repair=f"Report it after each evaluation: hypertune.HyperTune().{REPORT}(hyperparameter_metric_tag=…).",
+            repair=_repair(examined, request.metrics[0]),
         )
         return
     for metric in request.metrics:
         yield _metric_finding(metric, reports)
+
+
+def _repair(examined: Examined, metric: str) -> str:
+    where = "in on_epoch_end of a Keras callback" if examined.framework == "keras" else "in the training loop"
+    call = (
+        f"hypertune.HyperTune().{REPORT}(hyperparameter_metric_tag={metric!r}, metric_value=…, global_step=…)"
+    )
+    return f"Install cloudml-hypertune and report it after each evaluation, {where}: {call}."
 
 
 def _metric_finding(metric: str, reports: list[Report]) -> Finding:

@@ -11,11 +11,15 @@ VARIABLE = "AIP_MODEL_DIR"
 IN_THE_SDK = "google.cloud.aiplatform.training_utils.environment_variables"
 JOB_DIR = {"--job-dir", "--job_dir", "job-dir", "job_dir"}
 STARTERS = {"execv", "execvp", "execve", "execvpe", "Popen", "check_call", "run_path"}
-REPAIR = f'Save to os.environ["{VARIABLE}"]; or hand it over in the request: --model_dir=$({VARIABLE}).'
+REFERENCE = f"$({VARIABLE})"
+REPAIR = f'Save to os.environ["{VARIABLE}"].'
 
 
 def check(examined: Examined) -> Check:
     program, request = examined.program, examined.request
+    if request is not None and any(REFERENCE in word for word in request.program.args):
+        yield _unexpanded(request)
+        return
     if (place := program.mention(VARIABLE)) is not None:
         yield Subject.MODEL_DIR.fine(f"{VARIABLE} is read", place)
         return
@@ -48,6 +52,19 @@ def _saves_where_named(examined: Examined, request: Request) -> bool:
     place, strings = request.spec.model_uri.partition("${")[0].rstrip("/"), examined.program.strings
     told = {flag for flag, value in flags_in(request.program.args) if place in value}
     return bool(told & strings) or any(place in text for text in strings)
+
+
+def _unexpanded(request: Request) -> Finding:
+    """Vertex AI documents that references are expanded in values of `env`, and of nothing else.
+
+    Source: EnvVar, https://cloud.google.com/vertex-ai/docs/reference/rest/v1/EnvVar
+    """
+    return Subject.MODEL_DIR.fault(
+        found=f"The request's args have {REFERENCE}, which reaches the program as it is written",
+        place=Place(path=request.path),
+        cost="The program saves to a directory of that name on its own machine, which is lost with it.",
+        repair=f'Read it in the program: os.environ["{VARIABLE}"], for example as the default of the flag.',
+    )
 
 
 def _unread(examined: Examined) -> Finding:

@@ -18,6 +18,8 @@ from trainmaster.orchestrator.core.requests.spec import ParameterType
 
 ADDERS = {"add_argument", "option", "Option", "add_option"}
 DEFINES = re.compile(r"DEFINE_\w+")  # absl.flags
+ADDS_FLAGS = re.compile(r"add_\w*(args|arguments)|\w+ArgumentParser")
+"""Functions of libraries that declare flags of their own, for example `deepspeed.add_config_arguments(parser)`."""
 PARSERS = {"parse_args", "parse_known_args", "parse_known_intermixed_args", "parse_intermixed_args"}
 
 
@@ -70,6 +72,8 @@ def command_line_of(examined: Examined) -> CommandLine:
             found = list(_declared(module, call, is_absl=name not in ADDERS))
             flags += found
             is_open |= not found and not _is_positional(call)
+        elif ADDS_FLAGS.fullmatch(name):
+            is_open |= examined.program.called(module, call) is None
         elif name in PARSERS:
             exists = True
             # A second parser of the same program may take what the first leaves.
@@ -84,7 +88,8 @@ def _declared(module: Module, call: ast.Call, *, is_absl: bool) -> Iterator[Flag
     names = [argument.value for argument in given if isinstance(argument, ast.Constant)]
     for name in names:
         if isinstance(name, str) and (is_absl or name.startswith("-")):
-            yield Flag(name=name.lstrip("-"), place=place, reads_whole=whole)
+            for spelling in name.split("/"):  # click's --shout/--no-shout
+                yield Flag(name=spelling.strip().lstrip("-"), place=place, reads_whole=whole)
 
 
 def _is_positional(call: ast.Call) -> bool:
@@ -98,7 +103,7 @@ def _parameter_finding(
     if flag is not None:
         return _unreadable(parameter, flag)
     here = Place(path=request.path)
-    if not line.exists or line.is_open or _takes_both_spellings(examined) or not examined.program.is_whole:
+    if not line.exists or line.is_open or takes_both_spellings(examined) or not examined.program.is_whole:
         if parameter.name in examined.program.strings and line.exists:
             return None  # declared by a table that the parser is built from
         return Subject.PARAMETERS.unknown(f"whether the program takes --{parameter.name}", here)
@@ -130,7 +135,7 @@ def _unreadable(parameter: Parameter, flag: Flag) -> Finding | None:
     )
 
 
-def _takes_both_spellings(examined: Examined) -> bool:
+def takes_both_spellings(examined: Examined) -> bool:
     """Whether dashes and underscores are exchanged somewhere, as programs do with flags."""
     calls = (call for _, call in examined.program.calls() if last_name(call.func) == "replace")
     return any({"-", "_"} == set(words(call)) for call in calls)

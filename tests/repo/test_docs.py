@@ -47,3 +47,12 @@ def test_the_runbook_says_of_every_error_what_it_means_and_whether_the_event_com
 
 def test_the_guarantees_cite_tests() -> None:
     assert len([name for _, name in cited(ROOT / "docs" / "explanation" / "guarantees.md") if name]) > 20
+
+
+def test_every_word_of_the_glossary_is_used_in_code() -> None:
+    rows = re.findall(r"^\| ([a-z][^|]*) \|", (ROOT / "docs/reference/glossary.md").read_text(), re.MULTILINE)
+    words = [word for row in rows if row != "word" for word in row.split(", ")]
+    code = "\n".join(path.read_text() for path in (ROOT / "trainmaster").rglob("*.py"))
+    unused = [word for word in words if not re.search(re.sub(r"[ -]", "[ _-]", word), code, re.IGNORECASE)]
+    assert len(words) > 20
+    assert unused == []

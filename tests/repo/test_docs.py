@@ -1,15 +1,19 @@
-"""What the documents name is there."""
+"""What the documents name exists, and the requests and rules that they show are valid."""
 
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import yaml
+from jsonschema import Draft202012Validator
 
 from trainmaster.orchestrator.core.errors import TrainmasterError
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([*(ROOT / "docs").rglob("*.md"), ROOT / "bench" / "README.md", ROOT / "CONTRIBUTING.md"])
+SCHEMA_BY_KEY = {"when": "retraining_rule.v1", "cluster": "training_request.v1"}
 CITED = re.compile(r"`(?P<path>tests/[\w/]+\.py)?(?:::(?P<name>test_\w+))?`")
 
 
@@ -56,3 +60,22 @@ def test_every_word_of_the_glossary_is_used_in_code() -> None:
     unused = [word for word in words if not re.search(re.sub(r"[ -]", "[ _-]", word), code, re.IGNORECASE)]
     assert len(words) > 20
     assert unused == []
+
+
+def shown() -> Iterator[tuple[str, dict[str, object]]]:
+    """Page and content of each whole request or rule in a page; parts of one have no `model_name`."""
+    for page in [ROOT / "README.md", *PAGES]:
+        for block in re.findall(r"^```yaml\n(.*?)^```$", page.read_text(), re.DOTALL | re.MULTILINE):
+            content = yaml.safe_load(block)
+            if "when" in content or {"model_name", "cluster"} <= content.keys():
+                yield page.name, content
+
+
+def test_the_requests_and_rules_that_pages_show_fit_their_schemas() -> None:
+    faults = []
+    for page, content in shown():
+        schema = next(name for key, name in SCHEMA_BY_KEY.items() if key in content)
+        validator = Draft202012Validator(json.loads((ROOT / f"schemas/{schema}.schema.json").read_text()))
+        faults += [f"{page}: {error.message}" for error in validator.iter_errors(content)]
+    assert faults == []
+    assert len(list(shown())) > 5

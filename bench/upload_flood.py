@@ -37,7 +37,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))  # run as a file, from anywhere
 
 from tests.e2e.project import Project, running_project  # noqa: E402  # needs the line above
-from tests.e2e.reckoning import STUB, Upload, files_in, reckoning, stub_request, stub_uri  # noqa: E402
+from tests.e2e.reckoning import STUB, Upload, count_files, reckoning, stub_request, stub_uri  # noqa: E402
 
 PROJECT = "bench-flood"
 TAKER = "on-request-uploaded"
@@ -158,7 +158,7 @@ def until_all_ended(project: Project, count: int) -> None:
     """Return when every upload is on record and no run is active, or when nothing more moves."""
     last, since = (-1, -1), time.monotonic()
     while True:
-        now = files_in(project, "runs"), files_in(project, "active")
+        now = count_files(project, "runs"), count_files(project, "active")
         if now == (count, 0):
             return
         if now != last:

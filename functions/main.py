@@ -15,14 +15,19 @@ from cloudevents.http import CloudEvent
 from werkzeug.exceptions import InternalServerError
 
 from trainmaster.orchestrator import log
-from trainmaster.orchestrator.core.completion.entry import hint_in
+from trainmaster.orchestrator.core.completion.entry import parse_hint
 from trainmaster.orchestrator.core.documents.codec import time_or
 from trainmaster.orchestrator.core.errors import GenerationMoved, LeaseHeld, RecordMoved, TrainmasterError
 from trainmaster.orchestrator.core.events.envelope import Envelope, event_key, pubsub_message
-from trainmaster.orchestrator.core.events.self_test import marked_entry_in
+from trainmaster.orchestrator.core.events.self_test import parse_marked_entry
 from trainmaster.orchestrator.core.requests.arrival import Ignored
-from trainmaster.orchestrator.core.retraining.arrivals import arrived_in
-from trainmaster.orchestrator.core.retraining.signals import Signal, alert_in, image_pushed_in, notice_in
+from trainmaster.orchestrator.core.retraining.arrivals import parse_arrived_object
+from trainmaster.orchestrator.core.retraining.signals import (
+    Signal,
+    parse_alert,
+    parse_image_push,
+    parse_notice,
+)
 from trainmaster.orchestrator.flows.intake import answer_entry, take_message, take_upload
 from trainmaster.orchestrator.flows.reconcile import reconcile
 from trainmaster.orchestrator.flows.retraining.tick import tick
@@ -99,10 +104,10 @@ def on_request_published(envelope: Envelope) -> Iterable[FlowResult]:
 def on_job_log(envelope: Envelope) -> Iterable[FlowResult]:
     """The sink delivered a log entry of a job."""
     message = pubsub_message(envelope)
-    marked = marked_entry_in(message)
+    marked = parse_marked_entry(message)
     if marked is not None:
         return [answer_entry(_services(), marked)]
-    hint = hint_in(message)
+    hint = parse_hint(message)
     if hint is None:
         return [FlowResult(message="ignored: the entry is about no training job")]
     return complete_and_admit(_services(), hint)
@@ -119,7 +124,7 @@ def on_tick(_: Envelope) -> Iterable[FlowResult]:
 @_entry_point
 def on_data_arrived(envelope: Envelope) -> Iterable[FlowResult]:
     """An object was finalized in a bucket that rules watch."""
-    arrival, wiring = arrived_in(envelope), _wiring()
+    arrival, wiring = parse_arrived_object(envelope), _wiring()
     if arrival.bucket in (wiring.settings.inbox_bucket, wiring.settings.ledger_bucket):
         # What is kept about an arrival lies in the ledger: its event would tell of itself for ever.
         return [FlowResult(message=f"ignored: no rule may watch {arrival.bucket!r}", severity="WARNING")]
@@ -131,19 +136,19 @@ def on_data_arrived(envelope: Envelope) -> Iterable[FlowResult]:
 @_entry_point
 def on_image_pushed(envelope: Envelope) -> Iterable[FlowResult]:
     """Artifact Registry tells of an image."""
-    return _signalled(image_pushed_in(pubsub_message(envelope)))
+    return _signalled(parse_image_push(pubsub_message(envelope)))
 
 
 @_entry_point
 def on_alert(envelope: Envelope) -> Iterable[FlowResult]:
     """Cloud Monitoring raised an alert."""
-    return _signalled(alert_in(pubsub_message(envelope)))
+    return _signalled(parse_alert(pubsub_message(envelope)))
 
 
 @_entry_point
 def on_notice(envelope: Envelope) -> Iterable[FlowResult]:
     """One of our own notices: other models' rules may wait for it, and queued firings for the end of a run."""
-    heard = notice_in(pubsub_message(envelope))
+    heard = parse_notice(pubsub_message(envelope))
     if isinstance(heard, Ignored):
         return [FlowResult(message=f"ignored: {heard.reason}", severity="DEBUG")]
     return take_notice(_services(), heard)

@@ -58,7 +58,7 @@ class MetricFile:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             if path.exists():
-                found = reports_in(path.read_text(), trial_id)
+                found = parse_reports(path.read_text(), trial_id)
                 self._reports = [report for report in found if int(report["global_step"]) <= after_step]
                 self._write()
             elif not os.access(path.parent, os.W_OK):
@@ -97,7 +97,7 @@ class MetricFile:
         self._path.write_text("".join(json.dumps(report, sort_keys=True) + "\n" for report in self._reports))
 
 
-def reports_in(text: str, trial_id: str) -> list[dict[str, Any]]:
+def parse_reports(text: str, trial_id: str) -> list[dict[str, Any]]:
     """The reports of `trial_id` in a metric file, up to the first line that is none: what a killed process left."""
     found: list[dict[str, Any]] = []
     for line in text.splitlines():

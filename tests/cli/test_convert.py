@@ -15,7 +15,7 @@ from tests.core.legacy_jobs import IMAGE, Case, custom
 from tests.core.shipped import REQUEST_RULES, ROOT
 from trainmaster.cli.convert import converted
 from trainmaster.orchestrator.core.names import JobKind
-from trainmaster.orchestrator.core.requests.reading import request_in
+from trainmaster.orchestrator.core.requests.reading import parse_request
 from trainmaster.orchestrator.core.requests.request import Request
 from trainmaster.orchestrator.core.requests.submission import Target, submission_of
 
@@ -46,7 +46,7 @@ def parsed(message: Any, document: object) -> Any:  # the client's messages carr
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_every_job_is_one_that_the_official_client_knows(case: Case) -> None:
     text = yaml.safe_dump(dict(case.written)).encode()
-    request = request_in(text, as_json=False, request_rules=REQUEST_RULES)
+    request = parse_request(text, as_json=False, request_rules=REQUEST_RULES)
     assert isinstance(request, Request)
     for submission in (submission_of("run-1", request.spec, TARGET), converted(request.spec, TARGET)):
         parsed(MESSAGES[submission.kind], submission.body)

@@ -11,13 +11,13 @@ from trainmaster.orchestrator.adapters.pubsub import cloud_event
 from trainmaster.orchestrator.core.events.envelope import Envelope, PubsubMessage
 from trainmaster.orchestrator.core.requests.arrival import Ignored
 from trainmaster.orchestrator.core.requests.request import RequestRules
-from trainmaster.orchestrator.core.retraining.arrivals import arrived_in
+from trainmaster.orchestrator.core.retraining.arrivals import parse_arrived_object
 from trainmaster.orchestrator.core.retraining.signals import (
     Heard,
     Signal,
-    alert_in,
-    image_pushed_in,
-    notice_in,
+    parse_alert,
+    parse_image_push,
+    parse_notice,
 )
 from trainmaster.orchestrator.core.retraining.state import RuleState
 from trainmaster.orchestrator.core.runs.job import JobState
@@ -94,7 +94,7 @@ class RuleWorld(World):
         """So many objects come, one after the other."""
         for number in range(first, first + count):
             event = self.finalized(DATA, f"day-1/{number}.jpg", 1000 + number, 10)
-            (log or self.log).append(arrived_in(event))
+            (log or self.log).append(parse_arrived_object(event))
 
     def crossing_log(self, boundary: Boundary) -> ArrivalLog:
         """The log of a new instance, whose calls cross the boundary."""
@@ -123,11 +123,11 @@ class RuleWorld(World):
     def pushed(self, digit: str, tag: str = "latest", message_id: str = "") -> Signal | Ignored:
         digest = f"{IMAGE}@sha256:{digit * 64}"
         document = {"action": "INSERT", "digest": digest, "tag": f"{IMAGE}:{tag}"}
-        return image_pushed_in(self.message(document, message_id))
+        return parse_image_push(self.message(document, message_id))
 
     def alerted(self, incident_id: str, policy: str, state: str = "open") -> Signal | Ignored:
         incident = {"incident_id": incident_id, "policy_name": policy, "state": state, "summary": "drift"}
-        return alert_in(self.message({"incident": incident, "version": "1.2"}))
+        return parse_alert(self.message({"incident": incident, "version": "1.2"}))
 
     def finish(self, number: int, boundary: Boundary | None = None) -> None:
         """The job of the nth run ends well; its log entry is delivered, and then the notices that it causes."""
@@ -142,7 +142,7 @@ class RuleWorld(World):
         self.complete(self.hint(job), boundary)
         for notice in [each for each in self.notices.published if each.subject == record.run_id]:
             event = cloud_event(notice, "//trainmaster/test")
-            heard = notice_in(self.message(event))
+            heard = parse_notice(self.message(event))
             if isinstance(heard, Heard):
                 list(take_notice(self.services(boundary), heard))
 

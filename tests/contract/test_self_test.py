@@ -12,10 +12,15 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from tests.contract.world import LEDGER, PROJECT, REGION, REQUEST, START, World, schema
-from trainmaster.orchestrator.core.completion.entry import hint_in
+from trainmaster.orchestrator.core.completion.entry import parse_hint
 from trainmaster.orchestrator.core.events.envelope import PubsubMessage, pubsub_message
-from trainmaster.orchestrator.core.events.self_test import DryRun, MarkedEntry, dry_run_in, marked_entry_in
-from trainmaster.orchestrator.core.requests.arrival import message_in
+from trainmaster.orchestrator.core.events.self_test import (
+    DryRun,
+    MarkedEntry,
+    parse_dry_run,
+    parse_marked_entry,
+)
+from trainmaster.orchestrator.core.requests.arrival import parse_message
 from trainmaster.orchestrator.flows.intake import answer_entry, try_request
 
 ID = "0123456789abcdef0123456789abcdef"
@@ -37,16 +42,16 @@ def entry(job_id: str = "0", mark: object = ID) -> dict[str, Any]:
 
 
 def marked(job_id: str = "0", mark: object = ID) -> MarkedEntry | None:
-    return marked_entry_in(message(entry(job_id, mark)))
+    return parse_marked_entry(message(entry(job_id, mark)))
 
 
 def dry_run(content: bytes, **attributes: str) -> DryRun:
-    found = dry_run_in(message(content, dry_run="true", self_test_id=ID, **attributes))
+    found = parse_dry_run(message(content, dry_run="true", self_test_id=ID, **attributes))
     assert found is not None
     return found
 
 
-def answer_in(world: World, self_test_id: str = ID) -> dict[str, Any]:
+def read_answer(world: World, self_test_id: str = ID) -> dict[str, Any]:
     found = world.document(f"self-test/{self_test_id}.json")
     Draft202012Validator(schema("self_test.v1")).validate(found)
     return found
@@ -61,7 +66,7 @@ def test_a_marked_entry_is_answered_with_its_latency_and_nothing_else_is_written
     found = marked()
     assert found is not None
     result = answer_entry(world.services(), found)
-    answer = answer_in(world)
+    answer = read_answer(world)
     assert (answer["entry_point"], answer["latency_s"]) == ("on_job_log", 2.0)
     assert ledger_names(world) == [f"self-test/{ID}.json"]
     assert ID in result.message
@@ -75,13 +80,13 @@ def test_a_redelivered_entry_keeps_the_first_answer() -> None:
     answer_entry(world.services(), found)
     world.clock.advance(timedelta(minutes=5))
     answer_entry(world.services(), found)
-    assert answer_in(world)["latency_s"] == 2.0
+    assert read_answer(world)["latency_s"] == 2.0
 
 
 def test_a_mark_on_a_real_jobs_entry_changes_nothing() -> None:
     """Else whoever may label log entries could keep an end from its run."""
     assert marked(job_id="1234567890123456789") is None
-    hint = hint_in(message(entry("1234567890123456789")))
+    hint = parse_hint(message(entry("1234567890123456789")))
     assert hint is not None
     assert hint.tells_end
 
@@ -93,13 +98,13 @@ def test_what_is_no_id_is_no_self_test(mark: object) -> None:
 
 @given(st.binary(max_size=200))
 def test_no_bytes_of_an_entry_break_the_reading(noise: bytes) -> None:
-    assert marked_entry_in(message(b"trainmaster_self_test" + noise)) is None
+    assert parse_marked_entry(message(b"trainmaster_self_test" + noise)) is None
 
 
 def test_a_sound_request_is_answered_with_its_job_and_no_job_is_submitted() -> None:
     world = World()
     try_request(world.services(), dry_run(REQUEST))
-    verdict = answer_in(world)["verdict"]
+    verdict = read_answer(world)["verdict"]
     assert verdict["accepted"]
     assert verdict["submission"]["parent"] == f"projects/{PROJECT}/locations/{REGION}"
     assert verdict["submission"]["kind"] == "customJobs"
@@ -126,7 +131,7 @@ def test_a_sound_request_is_answered_with_its_job_and_no_job_is_submitted() -> N
 def test_a_faulty_request_is_answered_with_its_faults(content: bytes, path: str) -> None:
     world = World()
     try_request(world.services(), dry_run(content))
-    verdict = answer_in(world)["verdict"]
+    verdict = read_answer(world)["verdict"]
     assert not verdict["accepted"]
     assert path in [fault["path"] for fault in verdict["faults"]]
     assert ledger_names(world) == [f"self-test/{ID}.json"]
@@ -134,17 +139,17 @@ def test_a_faulty_request_is_answered_with_its_faults(content: bytes, path: str)
 
 @pytest.mark.parametrize("wanted", ["true", "True", "1", "yes", ""])
 def test_whatever_is_said_but_false_means_dry(wanted: str) -> None:
-    assert dry_run_in(message(REQUEST, dry_run=wanted)) is not None
+    assert parse_dry_run(message(REQUEST, dry_run=wanted)) is not None
 
 
 @pytest.mark.parametrize("attributes", [{}, {"dry_run": "false"}, {"self_test_id": ID}])
 def test_a_message_that_says_nothing_of_it_is_run(attributes: Mapping[str, str]) -> None:
-    assert dry_run_in(message(REQUEST, **attributes)) is None
+    assert parse_dry_run(message(REQUEST, **attributes)) is None
 
 
 @pytest.mark.parametrize("given_id", ["", "runs/x", "../x", ID.upper()])
 def test_without_a_usable_id_the_answer_has_one_of_the_messages_own(given_id: str) -> None:
-    found = [dry_run_in(message(REQUEST, dry_run="true", self_test_id=given_id)) for _ in range(2)]
+    found = [parse_dry_run(message(REQUEST, dry_run="true", self_test_id=given_id)) for _ in range(2)]
     assert found[0] is not None
     assert found[0] == found[1]
     assert len(found[0].self_test_id) == 32
@@ -157,7 +162,7 @@ def test_no_run_can_have_the_id_that_stands_in_a_tried_requests_job() -> None:
     world = World()
     envelope = world.envelope(data)
     assert pubsub_message(envelope).attributes["idempotency_key"] == "dry-run"
-    assert message_in(envelope).run_id != "dry-run"
+    assert parse_message(envelope).run_id != "dry-run"
 
 
 def test_answers_of_the_day_before_are_removed_by_the_next() -> None:

@@ -18,13 +18,13 @@ from trainmaster.orchestrator.adapters.memory import (
 )
 from trainmaster.orchestrator.core.completion.entry import JobHint
 from trainmaster.orchestrator.core.completion.explanation import LogEntry, LogQuery
-from trainmaster.orchestrator.core.documents.document import document_in
+from trainmaster.orchestrator.core.documents.document import parse_document
 from trainmaster.orchestrator.core.events.envelope import Envelope
 from trainmaster.orchestrator.core.names import RUN_LABEL, JobKind, location_name
 from trainmaster.orchestrator.core.notices.notice import Notice
 from trainmaster.orchestrator.core.policy.admission import Admission
 from trainmaster.orchestrator.core.policy.policy import policy_from
-from trainmaster.orchestrator.core.requests.arrival import Arrival, message_in, upload_in
+from trainmaster.orchestrator.core.requests.arrival import Arrival, parse_message, parse_upload
 from trainmaster.orchestrator.core.requests.orders import ORDER_SCHEMA
 from trainmaster.orchestrator.core.requests.request import RequestRules
 from trainmaster.orchestrator.core.requests.submission import Submission
@@ -71,7 +71,7 @@ def schema(schema_id: str) -> dict[str, Any]:
 
 def shipped_request_rules() -> RequestRules:
     """The policy and schemas as they are deployed."""
-    read = document_in((ROOT / "functions" / "policy.yaml").read_bytes(), as_json=False)
+    read = parse_document((ROOT / "functions" / "policy.yaml").read_bytes(), as_json=False)
     assert not read.faults
     return RequestRules(
         schemas={name: schema(name) for name in ("training_request.v1", RULE_SCHEMA, ORDER_SCHEMA)},
@@ -242,7 +242,7 @@ class World:
         return self.uploaded(name, generation, len(content))
 
     def uploaded(self, name: str, generation: int, size_bytes: int) -> Arrival:
-        arrival = upload_in(
+        arrival = parse_upload(
             self.envelope(
                 {
                     "bucket": INBOX,
@@ -258,7 +258,7 @@ class World:
         return arrival
 
     def published(self, message: Mapping[str, object]) -> Arrival:
-        return message_in(self.envelope({"message": message}))
+        return parse_message(self.envelope({"message": message}))
 
     def envelope(self, data: object) -> Envelope:
         now = self.clock.now()

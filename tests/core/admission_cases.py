@@ -6,9 +6,9 @@ from typing import Any
 
 from tests.core.shipped import NAMES, REQUEST_RULES, ROOT, policy_document
 from trainmaster.orchestrator.core.admission.cost import Prices, priced, prices_from
-from trainmaster.orchestrator.core.documents.document import Document, document_in
+from trainmaster.orchestrator.core.documents.document import Document, parse_document
 from trainmaster.orchestrator.core.policy.policy import Policy, policy_from
-from trainmaster.orchestrator.core.requests.candidates import Candidate, candidates_in
+from trainmaster.orchestrator.core.requests.candidates import Candidate, parse_candidates
 from trainmaster.orchestrator.core.requests.reading import checked_request
 from trainmaster.orchestrator.core.requests.request import Refused, Request, RequestRules
 
@@ -63,7 +63,7 @@ def document(**changes: Any) -> dict[str, Any]:
 
 
 def candidates(**changes: Any) -> tuple[Candidate, ...]:
-    return candidates_in(document(**{"region": "us-central1", **changes}))
+    return parse_candidates(document(**{"region": "us-central1", **changes}))
 
 
 def policy(admission: Mapping[str, Any] | None = None, **changes: Any) -> Policy:
@@ -95,7 +95,7 @@ def sound(written: Mapping[str, Any], *, under: Policy | None = None) -> Request
 
 
 def shipped_prices() -> dict[str, Any]:
-    read = document_in((ROOT / "functions" / "prices.yaml").read_bytes(), as_json=False)
+    read = parse_document((ROOT / "functions" / "prices.yaml").read_bytes(), as_json=False)
     assert not read.faults
     assert isinstance(read.value, dict)
     return read.value

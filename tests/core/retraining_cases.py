@@ -13,7 +13,7 @@ from trainmaster.orchestrator.core.names import Buckets
 from trainmaster.orchestrator.core.requests.request import Refused
 from trainmaster.orchestrator.core.retraining.arrivals import ArrivedObject, Batch
 from trainmaster.orchestrator.core.retraining.book import Book
-from trainmaster.orchestrator.core.retraining.reading import RULE_SCHEMA, rule_in
+from trainmaster.orchestrator.core.retraining.reading import RULE_SCHEMA, parse_rule
 from trainmaster.orchestrator.core.retraining.request_check import RuleRequirements
 from trainmaster.orchestrator.core.retraining.rule import ChampionFacts, Rule
 from trainmaster.orchestrator.core.retraining.state import RuleState, state_for
@@ -46,7 +46,7 @@ def dropped(
 ) -> Rule | Refused:
     """What comes of a rule's file with this content: text as it is, values as YAML."""
     text = document if isinstance(document, str) else yaml.safe_dump(document, sort_keys=False)
-    return rule_in(
+    return parse_rule(
         text.encode(),
         dropped_name=name,
         generation=generation,

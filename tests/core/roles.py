@@ -8,7 +8,7 @@ from typing import Any
 from tests.core.shipped import NAMES, REQUEST_RULES, policy_document
 from trainmaster.orchestrator.core.documents.faults import Fault
 from trainmaster.orchestrator.core.policy.policy import policy_from
-from trainmaster.orchestrator.core.requests.reading import request_in
+from trainmaster.orchestrator.core.requests.reading import parse_request
 from trainmaster.orchestrator.core.requests.request import Refused, Request
 from trainmaster.orchestrator.core.requests.submission import Submission, Target, submission_of
 
@@ -48,7 +48,7 @@ def cluster(**roles: Any) -> dict[str, Any]:
 def answer(document: Mapping[str, Any], **policy: Any) -> Request | Refused:
     """What becomes of the request; `policy` replaces what the shipped policy says."""
     request_rules = replace(REQUEST_RULES, policy=replace(POLICY, **policy))
-    return request_in(json.dumps(document).encode(), as_json=True, request_rules=request_rules)
+    return parse_request(json.dumps(document).encode(), as_json=True, request_rules=request_rules)
 
 
 def accepted(document: Mapping[str, Any], **policy: Any) -> Request:

@@ -5,7 +5,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from trainmaster.orchestrator.core.documents.document import document_in
+from trainmaster.orchestrator.core.documents.document import parse_document
 from trainmaster.orchestrator.core.policy.policy import policy_from
 from trainmaster.orchestrator.core.requests.request import RequestRules
 
@@ -18,7 +18,7 @@ def schema(schema_id: str) -> dict[str, Any]:
 
 
 def policy_document() -> dict[str, Any]:
-    read = document_in((ROOT / "functions" / "policy.yaml").read_bytes(), as_json=False)
+    read = parse_document((ROOT / "functions" / "policy.yaml").read_bytes(), as_json=False)
     assert isinstance(read.value, dict)
     return read.value
 

@@ -8,7 +8,7 @@ from typing import Any
 from tests.core.shipped import REQUEST_RULES
 from trainmaster.orchestrator.core.documents.faults import PathPart, json_path
 from trainmaster.orchestrator.core.requests.dialects import dialect_of
-from trainmaster.orchestrator.core.requests.reading import request_in
+from trainmaster.orchestrator.core.requests.reading import parse_request
 from trainmaster.orchestrator.core.requests.request import Refused, Request
 from trainmaster.orchestrator.core.requests.spec import JobSpec, spec_from
 
@@ -122,7 +122,7 @@ def snake_path(path: Path) -> str:
 
 def answered(document: object, *, name: str | None = None) -> Request | Refused:
     text = json.dumps(document)  # which is YAML too, and repeats what YAML would write as an alias
-    return request_in(text.encode(), as_json=False, request_rules=REQUEST_RULES, name=name)
+    return parse_request(text.encode(), as_json=False, request_rules=REQUEST_RULES, name=name)
 
 
 def sound(document: object, *, name: str | None = None) -> Request:

@@ -30,7 +30,7 @@ from trainmaster.local.http import in_thread, serving
 from trainmaster.local.project import project_number
 from trainmaster.local.stack.access import grants_of
 from trainmaster.local.stack.topology import read_topology
-from trainmaster.orchestrator.core.requests.reading import request_in
+from trainmaster.orchestrator.core.requests.reading import parse_request
 from trainmaster.orchestrator.core.requests.request import Request as SoundRequest
 
 PROJECT, REGION = "p-one", "us-central1"
@@ -65,7 +65,9 @@ def test_what_is_expected_is_what_the_local_stack_grants(deployment: Deployment)
 
 def test_the_doctors_own_request_is_one_that_the_shipped_policy_allows() -> None:
     ours = deployment_of(project=NAMES["project"], region=NAMES["region"], topology=DEPLOY / "topology.yaml")
-    assert isinstance(request_in(own_request(ours), as_json=True, request_rules=REQUEST_RULES), SoundRequest)
+    assert isinstance(
+        parse_request(own_request(ours), as_json=True, request_rules=REQUEST_RULES), SoundRequest
+    )
 
 
 @pytest.mark.parametrize(

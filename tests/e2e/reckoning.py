@@ -99,7 +99,7 @@ def custom_jobs(project: Project) -> list[CustomJob]:
     return list(project.vertex.list_custom_jobs(request={"parent": parent, "page_size": 100}))
 
 
-def files_in(project: Project, folder: str) -> int:
+def count_files(project: Project, folder: str) -> int:
     """How many objects of the ledger lie in a folder."""
     path = project.folder(project.ledger) / folder
     return sum(1 for _ in path.iterdir()) if path.exists() else 0

@@ -13,7 +13,16 @@ from trainmaster.local.process.family import members
 
 from .project import ENDED, Project, eventually, nothing_left, running_project
 from .proxied import quick_topology
-from .reckoning import STUB, Upload, custom_jobs, files_in, reckoning, records_on_disk, stub_request, stub_uri
+from .reckoning import (
+    STUB,
+    Upload,
+    count_files,
+    custom_jobs,
+    reckoning,
+    records_on_disk,
+    stub_request,
+    stub_uri,
+)
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
@@ -72,11 +81,11 @@ def uploads_of(project: Project) -> list[Upload]:
 
 
 def on_record(project: Project, count: int) -> bool:
-    return files_in(project, "runs") >= count
+    return count_files(project, "runs") >= count
 
 
 def all_ended(project: Project, count: int) -> bool:
-    return on_record(project, count) and files_in(project, "active") == 0
+    return on_record(project, count) and count_files(project, "active") == 0
 
 
 def check(project: Project, count: int) -> None:

@@ -82,7 +82,7 @@ def test_a_message_becomes_a_trained_model_on_record(project: Project) -> None:
     record = project.eventually(ended, f"the run of message {message_id}")
     assert_trained(project, record)
     status = project.eventually(
-        lambda: _status_in(project, f"messages/{message_id}", "succeeded"), "the message's status"
+        lambda: _status_with_state(project, f"messages/{message_id}", "succeeded"), "the message's status"
     )
     assert status["run_id"] == record["run_id"]
 
@@ -165,7 +165,9 @@ def test_a_failing_trainer_ends_as_a_failed_run_with_the_error_of_the_replica_th
 def test_the_status_of_a_drop_says_how_its_run_goes_on_and_where_its_log_is(project: Project) -> None:
     name, go = "requests/watched.yaml", f"gs://{project.models}/watched-may-end"
     project.upload(name, request(project.id, f"--wait-for={go}"))
-    running = project.eventually(lambda: _status_in(project, name, "running"), "the status says that it runs")
+    running = project.eventually(
+        lambda: _status_with_state(project, name, "running"), "the status says that it runs"
+    )
     jsonschema.validate(running, schema("drop_status.v1"))
     assert [running["job_name"]] == [job.name for job in project.jobs(running["run_id"])]
     assert running["logs"]["project"] == project.id
@@ -187,7 +189,7 @@ def test_the_status_of_a_drop_says_how_its_run_goes_on_and_where_its_log_is(proj
     )
 
 
-def _status_in(project: Project, name: str, state: str) -> dict[str, Any] | None:
+def _status_with_state(project: Project, name: str, state: str) -> dict[str, Any] | None:
     status = project.status(name)
     return status if status and status["state"] == state else None
 
@@ -198,7 +200,7 @@ def test_what_is_not_under_requests_is_ignored_and_its_status_says_so(project: P
     for name in names:
         project.upload(name, request(project.id))
     for name in names:
-        project.eventually(partial(_status_in, project, name, "ignored"), f"{name} was looked at")
+        project.eventually(partial(_status_with_state, project, name, "ignored"), f"{name} was looked at")
     assert set(project.records()) == before
 
 

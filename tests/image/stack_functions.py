@@ -48,7 +48,7 @@ def point(link: Path, target: Path) -> None:
     new.replace(link)
 
 
-def files_in(directory: Path) -> dict[str, bytes]:
+def read_files(directory: Path) -> dict[str, bytes]:
     """The content of every file by its path, but for what Python compiled."""
     found = (path for path in directory.rglob("*") if path.is_file() and path.suffix != ".pyc")
     return {str(path.relative_to(directory)): path.read_bytes() for path in found}

@@ -23,7 +23,7 @@ from trainmaster.local.stack.state import client_variables_path
 from .cloud_build import Worker, loaded
 from .conftest import ROOT, needs
 from .figures import DEADLINE_S, add_figures, request_for
-from .stack_functions import StackFunctions, files_in, point
+from .stack_functions import StackFunctions, point, read_files
 from .step_programs import HOST, add_gcloud, add_python, local_worker
 
 pytestmark = [
@@ -107,12 +107,12 @@ def test_a_build_deploys_the_functions_and_a_rule_trains_with_its_image(
     worker.run(build, *(step["id"] for step in build["steps"]))
 
     assert set(deployments.updated) == set(build["substitutions"]["_FUNCTIONS"].split())
-    built = files_in(worker.workspace / "build" / "functions")
+    built = read_files(worker.workspace / "build" / "functions")
     deployed = StackFunctions(project=project, link=functions)
     for function in deployments.updated:
         source = deployed.source_of(function)
         assert source is not None
-        assert files_in(source) == built, function
+        assert read_files(source) == built, function
 
     digest = (worker.output / "output").read_text().strip()
     assert digest == (worker.workspace / "trainer-image.txt").read_text().strip()

@@ -8,8 +8,8 @@ import pytest
 from trainmaster.inspect.checks import findings_of
 from trainmaster.inspect.checks.examined import Examined
 from trainmaster.inspect.finding import Finding, Level, Subject
-from trainmaster.inspect.request import request_in
-from trainmaster.inspect.source.tree import program_in, tree_at
+from trainmaster.inspect.request import read_request
+from trainmaster.inspect.source.tree import find_program, tree_at
 from trainmaster.inspect.surroundings import Surroundings, surroundings_of
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -40,9 +40,9 @@ def examined(program: Path, *, surroundings: Surroundings | None = None) -> list
     tree = tree_at(program)
     return findings_of(
         Examined(
-            program=program_in(tree, None),
+            program=find_program(tree, None),
             surroundings=surroundings or surroundings_of(tree.root),
-            request=request_in(request) if request.exists() else None,
+            request=read_request(request) if request.exists() else None,
         )
     )
 
@@ -90,10 +90,12 @@ def test_the_mended_program_is_not_complained_of(name: str) -> None:
 def test_the_trainer_itself_has_nothing_to_complain_of(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
     tree = tree_at(Path("trainer"))
-    request = request_in(Path("examples/tuning.yaml"))
+    request = read_request(Path("examples/tuning.yaml"))
     findings = findings_of(
         Examined(
-            program=program_in(tree, "trainer.task"), surroundings=surroundings_of(tree.root), request=request
+            program=find_program(tree, "trainer.task"),
+            surroundings=surroundings_of(tree.root),
+            request=request,
         )
     )
     assert [finding for finding in findings if finding.level is Level.ERROR] == []
@@ -163,7 +165,7 @@ def test_a_scripts_neighbours_are_found_as_python_finds_them(told: str, tmp_path
         "import places\nplaces.MODEL\n" if told == "script" else "from training import places\nplaces.MODEL\n"
     )
     tree = tree_at(tmp_path)
-    program = program_in(tree, "training.train")
+    program = find_program(tree, "training.train")
     assert len(program.modules) == 2
     assert program.is_whole
 

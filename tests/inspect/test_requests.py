@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from trainmaster.inspect.finding import Unusable
-from trainmaster.inspect.request import Parameter, request_in
+from trainmaster.inspect.request import Parameter, read_request
 from trainmaster.inspect.surroundings import Surroundings, surroundings_of, tensorflow_of
 from trainmaster.orchestrator.core.requests.spec import ParameterType
 
@@ -81,7 +81,7 @@ def test_every_dialect_asks_the_same_of_the_program(
 ) -> None:
     path = tmp_path / "request.yaml"
     path.write_text(text)
-    request = request_in(path)
+    request = read_request(path)
     assert request.is_tuning
     assert request.metrics == ("accuracy",)
     assert request.parameters == PARAMETERS + children
@@ -93,7 +93,7 @@ def test_every_dialect_asks_the_same_of_the_program(
 
 def test_variables_of_the_chief_and_the_restart_are_read(tmp_path: Path) -> None:
     (tmp_path / "own").write_text(OWN)
-    request = request_in(tmp_path / "own")
+    request = read_request(tmp_path / "own")
     assert request.program.env == {"A": "1", "B": "3"}
     assert request.spec.scheduling.restart_on_worker_restart
 
@@ -101,7 +101,7 @@ def test_variables_of_the_chief_and_the_restart_are_read(tmp_path: Path) -> None
 def test_a_legacy_study_without_a_tag_has_the_default_one(tmp_path: Path) -> None:
     path = tmp_path / "config.yaml"
     path.write_text(LEGACY.replace("    hyperparameterMetricTag: accuracy\n", ""))
-    assert request_in(path).metrics == ("training/hptuning/metric",)
+    assert read_request(path).metrics == ("training/hptuning/metric",)
 
 
 def test_a_custom_job_is_no_study(tmp_path: Path) -> None:
@@ -109,7 +109,7 @@ def test_a_custom_job_is_no_study(tmp_path: Path) -> None:
     spec = {"imageUri": "gcr.io/p/i", "command": ["python", "train.py"]}
     pool = {"machineSpec": {"machineType": "n1-standard-4"}, "containerSpec": spec}
     path.write_text(json.dumps({"jobSpec": {"workerPoolSpecs": [pool]}}))
-    request = request_in(path)
+    request = read_request(path)
     assert not request.is_tuning
     assert request.command == ("python", "train.py")
 
@@ -123,7 +123,7 @@ def test_a_custom_job_is_no_study(tmp_path: Path) -> None:
     ids=lambda path: path.name,
 )
 def test_every_example_of_a_request_is_understood(path: Path) -> None:
-    assert request_in(path).path == str(path)
+    assert read_request(path).path == str(path)
 
 
 @pytest.mark.parametrize(
@@ -141,13 +141,13 @@ def test_what_is_no_request_is_refused_in_plain_words(text: str, words: str, tmp
     path = tmp_path / "request.yaml"
     path.write_text(text)
     with pytest.raises(Unusable) as refused:
-        request_in(path)
+        read_request(path)
     assert words in str(refused.value)
 
 
 def test_a_missing_request_is_refused() -> None:
     with pytest.raises(Unusable, match="cannot be read"):
-        request_in(Path("nowhere.yaml"))
+        read_request(Path("nowhere.yaml"))
 
 
 DOCKERFILE = """
@@ -201,14 +201,14 @@ def test_an_images_name_may_state_its_tensorflow(image: str, version: tuple[int,
 def test_every_fault_of_a_request_is_reported_at_once(text: str, paths: list[str], tmp_path: Path) -> None:
     (tmp_path / "request.yaml").write_text(text)
     with pytest.raises(Unusable) as caught:
-        request_in(tmp_path / "request.yaml")
+        read_request(tmp_path / "request.yaml")
     found = {fault.partition(": ")[2].partition(":")[0] for fault in caught.value.faults}
     assert found >= set(paths)
 
 
 def test_names_that_the_user_chose_are_of_any_kind(tmp_path: Path) -> None:
     (tmp_path / "request.yaml").write_text(OWN.replace('{A: "1", B: "2"}', "{args: x}\nlabels: {metrics: y}"))
-    assert request_in(tmp_path / "request.yaml").program.env == {"args": "x", "B": "3"}
+    assert read_request(tmp_path / "request.yaml").program.env == {"args": "x", "B": "3"}
 
 
 def test_a_module_that_is_not_in_the_tree_is_told(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from trainmaster.inspect.finding import Place
-from trainmaster.inspect.smoke.last_error import last_error_in
+from trainmaster.inspect.smoke.last_error import parse_last_error
 from trainmaster.inspect.smoke.run import put_off
 from trainmaster.inspect.smoke.watch import Limits, Replica, State, watch
 
@@ -92,7 +92,7 @@ Traceback (most recent call last):
     return _default_decoder.decode(s)
 json.decoder.JSONDecodeError: Expecting property name {{{{node a/b}}}} enclosed
 """
-    said = last_error_in(text, tmp_path)
+    said = parse_last_error(text, tmp_path)
     assert said.text == "json.decoder.JSONDecodeError: Expecting property name enclosed"
     assert said.place == Place(path=str(program), line=3)
     assert said.code == "json.loads('{')"
@@ -133,18 +133,18 @@ ValueError: Attempt to convert a value (PerReplica:{
 def test_what_a_runtime_writes_behind_a_traceback_is_not_the_error_and_a_last_word_is(
     tmp_path: Path, behind: str, error: str
 ) -> None:
-    assert last_error_in(RAISED + behind, tmp_path).text == error
+    assert parse_last_error(RAISED + behind, tmp_path).text == error
 
 
 def test_a_line_that_a_thread_logs_into_a_traceback_is_not_the_error(tmp_path: Path) -> None:
     logged = RAISED.replace("ValueError", "done\nERROR:tensorflow:last error: lost\nValueError")
-    assert last_error_in(logged, tmp_path).text == "ValueError: Attempt to convert a value (PerReplica:{"
+    assert parse_last_error(logged, tmp_path).text == "ValueError: Attempt to convert a value (PerReplica:{"
 
 
 def test_an_interpreter_that_dies_over_a_traceback_is_told(tmp_path: Path) -> None:
     begun, _, _ = RAISED.partition("ValueError")
     died = "Fatal Python error: Segmentation fault"
-    assert last_error_in(f"{begun}{died}\n", tmp_path).text == died
+    assert parse_last_error(f"{begun}{died}\n", tmp_path).text == died
 
 
 def test_a_signal_that_comes_as_replicas_start_is_answered_once_all_are_known() -> None:
@@ -173,9 +173,9 @@ Current thread 0x00007f0000000002 (most recent call first):
   File "{program}", line 2 in main
   File "{program}", line 3 in <module>
 """
-    assert last_error_in(text, tmp_path).place == Place(path=str(program), line=2)
+    assert parse_last_error(text, tmp_path).place == Place(path=str(program), line=2)
 
 
 def test_a_silent_end_names_nothing(tmp_path: Path) -> None:
-    said = last_error_in("", tmp_path)
+    said = parse_last_error("", tmp_path)
     assert (said.text, said.place, said.code) == ("", None, "")

@@ -118,6 +118,7 @@ def test_the_repository_has_few_such_phrases_and_no_replaced_name() -> None:
         "class Happened: ...",
         "def happened() -> None: ...",
         "async def rung() -> None: ...",
+        "def hint_in(message: str) -> None: ...",
         "def f(happened: str) -> None: ...",
         "for happened in (): ...",
         "from flows import Happened",
@@ -131,6 +132,10 @@ def test_a_replaced_name_is_refused_where_it_is_defined_or_imported(content: str
 
 def test_a_replaced_name_is_a_word_like_any_other_in_prose() -> None:
     assert report_on([("a.py", '"""Once it has happened, tell."""\n')]).names == ()
+
+
+def test_a_verb_and_a_claim_may_end_in_in() -> None:
+    assert report_on([("a.py", "def is_number_in() -> bool: ...\ndef _take_in() -> None: ...\n")]).names == ()
 
 
 def test_no_name_is_replaced_by_another_replaced_name() -> None:

@@ -127,7 +127,7 @@ def has_saved(epoch: int, step: int) -> Callable[[Replica], bool]:
     )
 
 
-def said_in(replicas: list[Replica]) -> str:
+def output_tails(replicas: list[Replica]) -> str:
     """Why they failed, for a test that did."""
     return "\n".join(
         replica.out.read_text()[-1500:] + replica.err.read_text()[-1500:] for replica in replicas

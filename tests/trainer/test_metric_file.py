@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trainer.faults import Unusable
-from trainer.metric_file import DEFAULT_METRIC_FILE, MetricFile, Trial, reports_in, trial_from
+from trainer.metric_file import DEFAULT_METRIC_FILE, MetricFile, Trial, parse_reports, trial_from
 
 
 @pytest.fixture
@@ -59,7 +59,7 @@ def test_no_more_than_the_last_hundred_reports_are_kept(path: Path) -> None:
 def test_values_that_are_no_numbers_are_not_reported(path: Path) -> None:
     file = MetricFile(path, trial_id="1")
     file.report({"loss": math.nan, "accuracy": 0.5, "other": math.inf}, 5)
-    assert [sorted(line) for line in reports_in(path.read_text(), "1")] == [
+    assert [sorted(line) for line in parse_reports(path.read_text(), "1")] == [
         ["accuracy", "checkpoint_path", "global_step", "timestamp", "trial"]
     ]
 

@@ -16,7 +16,7 @@ from tests.trainer.survival import (
     Small,
     has_reached,
     has_saved,
-    said_in,
+    output_tails,
     statuses,
     weights_of,
 )
@@ -54,13 +54,13 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Small]:
 def weights(small: Small) -> str:
     """The hash of the weights that two replicas end with when nothing happens."""
     replicas = small.cluster("undisturbed")
-    assert statuses(replicas) == [0, 0], said_in(replicas)
+    assert statuses(replicas) == [0, 0], output_tails(replicas)
     return weights_of(replicas)
 
 
 def finished(small: Small, run: str, replicas: list[Replica]) -> str:
     """The hash of the weights of a run that must have ended well."""
-    assert statuses(replicas) == [0] * len(replicas), said_in(replicas)
+    assert statuses(replicas) == [0] * len(replicas), output_tails(replicas)
     check_export(small.run_dir(run) / "model")
     return weights_of(replicas)
 
@@ -83,7 +83,7 @@ def test_a_worker_killed_and_restarted_alone_ends_its_peer_and_the_run_continues
     chief.wait_until(has_saved(1, 4))
     worker.process.kill()
     again = small.start("killed", "--checkpoint_steps=5", tf_config=configs[1])
-    assert statuses([chief], LOST_WITHIN_S) == [134], said_in([chief])
+    assert statuses([chief], LOST_WITHIN_S) == [134], output_tails([chief])
     assert not (small.run_dir("killed") / "model" / "export.json").exists()
     assert again.process.poll() is None, "it waits for a chief"
     replicas = [small.start("killed", "--checkpoint_steps=5", tf_config=configs[0]), again]
@@ -111,7 +111,7 @@ def test_a_run_that_is_terminated_again_and_again_continues_each_time_to_the_sam
     chief, worker = small.cluster(run, "--evaluation_step_ms=500")
     chief.wait_until(has_saved(2, 0))
     worker.process.send_signal(signal.SIGTERM)
-    assert statuses([chief, worker], GRACE_S) == [143, 143], said_in([chief, worker])
+    assert statuses([chief, worker], GRACE_S) == [143, 143], output_tails([chief, worker])
     assert begun_at(chief) == first
     (passed_over,) = chief.events("checkpoint_damaged")
     assert passed_over["path"] == str(newest.with_suffix(""))
@@ -133,7 +133,7 @@ def terminated(
     replicas[asked].process.send_signal(signal.SIGTERM)
     replicas[asked].process.send_signal(signal.SIGTERM)
     both = list(replicas.values())
-    assert statuses(both, GRACE_S) == [143, 143], said_in(both)
+    assert statuses(both, GRACE_S) == [143, 143], output_tails(both)
     assert begun_at(replicas["chief"]) == begun
     ends = [replica.events("preempted") for replica in both]
     assert [len(events) for events in ends] == [1, 1]
@@ -154,13 +154,13 @@ def test_a_frozen_replica_ends_the_other_within_a_minute(small: Small, frozen: s
     replicas["chief"].wait_until(has_reached(1, 2))
     victim = replicas.pop(frozen)
     victim.process.send_signal(signal.SIGSTOP)
-    assert statuses(list(replicas.values()), LOST_WITHIN_S) == [134], said_in(list(replicas.values()))
+    assert statuses(list(replicas.values()), LOST_WITHIN_S) == [134], output_tails(list(replicas.values()))
     victim.process.kill()
 
 
 def test_a_peer_that_never_starts_is_waited_for_as_long_as_asked(small: Small) -> None:
     chief = small.start("alone", "--peers_within_s=2", tf_config=two_replicas()[0])
-    assert statuses([chief]) == [134], said_in([chief])
+    assert statuses([chief]) == [134], output_tails([chief])
     (missing,) = chief.events("peers_missing")
     assert "127.0.0.1" in missing["message"]
     assert missing["severity"] == "ERROR"
@@ -170,7 +170,7 @@ def test_sigterm_before_the_training_ends_at_once_with_nothing_to_save(small: Sm
     worker = small.start("early", "--checkpoint_steps=5", tf_config=two_replicas()[1])
     worker.wait_until(lambda replica: b"says: this is worker-0" in replica.err.read_bytes())
     worker.process.send_signal(signal.SIGTERM)
-    assert statuses([worker], GRACE_S) == [143], said_in([worker])
+    assert statuses([worker], GRACE_S) == [143], output_tails([worker])
     assert [event["saved"] for event in worker.events("preempted")] == [False]
 
 
@@ -186,7 +186,7 @@ def killed_in_export(small: Small) -> Replica:
 def test_a_checkpoint_of_another_model_is_refused(small: Small, killed_in_export: Replica) -> None:
     shutil.copytree(small.run_dir("exporting"), small.run_dir("other"))
     other = small.start("other", "--norm=none")
-    assert statuses([other]) == [2], said_in([other])
+    assert statuses([other]) == [2], output_tails([other])
     assert re.search(r"The checkpoint \S+ckpt-\d+ is of another model", other.err.read_text())
 
 

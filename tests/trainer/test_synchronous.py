@@ -9,7 +9,7 @@ import pytest
 
 from tests.trainer.conftest import Replica, two_replicas, write_demo_dataset
 from tests.trainer.exports import check_export
-from tests.trainer.survival import Small, said_in, statuses
+from tests.trainer.survival import Small, output_tails, statuses
 from trainer.evaluator.evaluations import FILE_NAME
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1500)]
@@ -46,7 +46,7 @@ def watched(small: Small) -> dict[str, Replica]:
     killed.wait_until(lambda replica: replica.events("evaluated"))
     killed.process.kill()
     again = small.start("watched", *arguments, tf_config=evaluator)
-    assert statuses([chief, worker, again]) == [0, 0, 0], said_in([chief, worker, again])
+    assert statuses([chief, worker, again]) == [0, 0, 0], output_tails([chief, worker, again])
     return {"chief-0": chief, "worker-0": worker, "killed": killed, "evaluator-0": again}
 
 
@@ -116,7 +116,7 @@ def alone(small: Small, norm: str, *seeds: int) -> list[Replica]:
         )
         for seed in seeds
     ]
-    assert set(statuses(replicas)) == {0}, said_in(replicas)
+    assert set(statuses(replicas)) == {0}, output_tails(replicas)
     return replicas
 
 
@@ -140,7 +140,7 @@ def test_two_workers_reach_the_loss_curve_of_one_process_within_the_noise_of_the
     seeds = (1, 2)
     cluster = small.cluster("together", f"--seed={seeds[0]}", f"--batch_size={GLOBAL_BATCH // 2}")
     one_process = [curve(replica) for replica in alone(small, "batch", *seeds)]
-    assert statuses(cluster) == [0, 0], said_in(cluster)
+    assert statuses(cluster) == [0, 0], output_tails(cluster)
     together = curve(cluster[0])
     assert len(together) == EPOCHS
     assert together[-1] < together[0], "it learns"

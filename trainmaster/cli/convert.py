@@ -13,13 +13,13 @@ from typing import Any
 import click
 import yaml
 
-from trainmaster.orchestrator.core.documents.document import Document, document_in, is_json
+from trainmaster.orchestrator.core.documents.document import Document, is_json, parse_document
 from trainmaster.orchestrator.core.documents.faults import Fault
 from trainmaster.orchestrator.core.documents.validation import schema_faults
 from trainmaster.orchestrator.core.names import MODEL_LABEL, RUN_LABEL, JobKind, model_name_from
 from trainmaster.orchestrator.core.policy.policy import Policy, policy_from
 from trainmaster.orchestrator.core.requests.dialects import dialect_of
-from trainmaster.orchestrator.core.requests.placeholders import MODEL_URI, RUN_ID, names_in
+from trainmaster.orchestrator.core.requests.placeholders import MODEL_URI, RUN_ID, find_names
 from trainmaster.orchestrator.core.requests.reading import checked_request
 from trainmaster.orchestrator.core.requests.request import (
     REQUEST_SCHEMA,
@@ -124,9 +124,9 @@ def _checked(
         Unusable: the file or the policy cannot be read.
     """
     content = sys.stdin.buffer.read() if file == STDIN else _bytes(Path(file))
-    read = document_in(content, as_json=_is_json(file, content))
+    read = parse_document(content, as_json=_is_json(file, content))
     read = _moved(read, asked.region) if asked.region else read
-    target = replace(asked, region=asked.region or _region_in(read) or REGION)
+    target = replace(asked, region=asked.region or _find_region(read) or REGION)
     rules = _policy(policy, target) if policy else None
     name = name or (None if file == STDIN else model_name_from(Path(file).stem))
     return too_large(len(content)) or checked_request(
@@ -200,14 +200,14 @@ def _moved(read: Document, region: str) -> Document:
     return replace(read, value={**value, "region": region}) if "region" in value else read
 
 
-def _region_in(read: Document) -> str | None:
+def _find_region(read: Document) -> str | None:
     if not isinstance(read.value, dict):
         return None
     return dialect_of(read.value).in_own(read.value, None).region
 
 
 def _policy(path: Path, target: Target) -> Policy:
-    read = document_in(_bytes(path), as_json=False)
+    read = parse_document(_bytes(path), as_json=False)
     faults: list[Fault] = [*read.faults, *schema_faults(_schema("policy.v1"), read.value, read.spelled)]
     if faults:
         raise Unusable(problems=tuple(f"{path}: {fault}" for fault in faults))
@@ -240,7 +240,7 @@ def _left_out(request: Request) -> Iterator[str]:
     """What the request says of its run and of its model's place, neither of which the job has."""
     spec = request.spec
     words = [word for pool in spec.cluster.pools if pool is not None for word in pool.program.args]
-    if any(RUN_ID in names_in(word) for word in words):
+    if any(RUN_ID in find_names(word) for word in words):
         yield f"warning: the job belongs to no run, so ${{run_id}} in args became {spec.model_name}"
     if MODEL_URI in request.document:
         yield "warning: model_uri has no place in a job: only the service looks for a model there"

@@ -3,7 +3,7 @@
 import sys
 from dataclasses import replace
 
-from trainmaster.deploy.existing import Existing, existing_in
+from trainmaster.deploy.existing import Existing, find_existing
 from trainmaster.deploy.gcloud import GcloudFailed, described, gcloud
 from trainmaster.deploy.names import Names, names_of
 from trainmaster.deploy.preflight import Clearance, judged
@@ -26,7 +26,9 @@ def undeploy(project: str, region: str, *, delete_buckets: bool) -> int:
     """The exit status: 0 done, 1 something failed halfway (repeat it), 2 refused before anything was removed."""
     names = names_of(project, region)
     try:
-        existing = existing_in(names, str(described("projects", "describe", names.project)["projectNumber"]))
+        existing = find_existing(
+            names, str(described("projects", "describe", names.project)["projectNumber"])
+        )
     except GcloudFailed as failed:
         return _refused(f"what is deployed cannot be told: {failed}")
     fault = version_fault() or _fault(names, existing)

@@ -77,7 +77,7 @@ _RESOURCES: Mapping[str, tuple[str, str]] = {
 }
 
 
-def existing_in(names: Names, project_number: str) -> Existing:
+def find_existing(names: Names, project_number: str) -> Existing:
     """Look at everything whose name the deployment takes. Nothing is changed.
 
     Raises:

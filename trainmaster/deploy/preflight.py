@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from trainmaster.deploy.existing import Existing, Role, existing_in
+from trainmaster.deploy.existing import Existing, Role, find_existing
 from trainmaster.deploy.gcloud import GcloudFailed, described, gcloud
 from trainmaster.deploy.names import SETTINGS, Names, training_regions
 from trainmaster.resources import DEPLOY
@@ -34,7 +34,7 @@ def clearance_of(names: Names) -> Clearance:
         return Clearance(faults=tuple(faults))
     faults += _of_billing(names.project)
     try:
-        existing = existing_in(names, number)
+        existing = find_existing(names, number)
     except GcloudFailed as failed:
         return Clearance(
             faults=(*faults, f"what exists already cannot be told: {failed}{_elsewhere(failed)}")

@@ -12,12 +12,12 @@ from types import FrameType
 from trainmaster.inspect.checks import findings_of
 from trainmaster.inspect.checks.examined import Examined
 from trainmaster.inspect.finding import Finding, Level, Subject, Unusable, as_json_lines, as_text
-from trainmaster.inspect.request import Request, request_in
+from trainmaster.inspect.request import Request, read_request
 from trainmaster.inspect.smoke.judge import judged, resolved
 from trainmaster.inspect.smoke.run import SmokeRun
 from trainmaster.inspect.smoke.stage import inherited
 from trainmaster.inspect.smoke.watch import Limits
-from trainmaster.inspect.source.tree import Tree, program_in, tree_at
+from trainmaster.inspect.source.tree import Tree, find_program, tree_at
 from trainmaster.inspect.surroundings import Surroundings, surroundings_of, tensorflow_of
 
 DEFAULT_MODULE = "trainer.task"
@@ -54,13 +54,13 @@ def main(options: Options, environment: Mapping[str, str]) -> int:
 
 
 def _findings(options: Options, environment: Mapping[str, str]) -> list[Finding]:
-    request = None if options.request is None else request_in(options.request)
+    request = None if options.request is None else read_request(options.request)
     tree = tree_at(options.tree)
     surroundings = surroundings_of(tree.root)
     if request is not None and surroundings.tensorflow is None:
         surroundings = replace(surroundings, tensorflow=tensorflow_of(request.program.image))
     module = _module(tree, options, request, surroundings)
-    program = program_in(tree, module)
+    program = find_program(tree, module)
     examined = Examined(program=program, surroundings=surroundings, request=request)
     static = [*_module_elsewhere(tree, options, request), *findings_of(examined)]
     if not (options.smoke or options.program):
@@ -109,21 +109,21 @@ def _module(tree: Tree, options: Options, request: Request | None, surroundings:
     """The module that is run: as asked for, as behind `--`, as the request or the Dockerfile says; else not known."""
     if options.module is not None:
         return options.module
-    named = modules_in(options.program) if _is_program(options.program) else []
+    named = find_modules(options.program) if _is_program(options.program) else []
     if not named and not tree.given.is_file():
-        asked = [] if request is None else [*filter(None, [request.module]), *modules_in(request.command)]
-        named = [*asked, *modules_in(surroundings.command)]
+        asked = [] if request is None else [*filter(None, [request.module]), *find_modules(request.command)]
+        named = [*asked, *find_modules(surroundings.command)]
     usual = [] if tree.given.is_file() else [DEFAULT_MODULE]
     return next((name for name in [*named, *usual] if tree.file_of(name) is not None), None)
 
 
-def modules_in(words: Sequence[str]) -> list[str]:
+def find_modules(words: Sequence[str]) -> list[str]:
     """What `python -m trainer.task` or `python /app/trainer/task.py` may be called in a tree, the longest first.
 
     Empty where no Python program is seen. Of a launcher, `python -m trainer.launch … -- python train.py`, it is
     the program behind the dashes.
     """
-    if "--" in words and (launched := modules_in(words[list(words).index("--") + 1 :])):
+    if "--" in words and (launched := find_modules(words[list(words).index("--") + 1 :])):
         return launched
     if "-m" in words[:-1]:
         return [words[list(words).index("-m") + 1]]

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from trainmaster.inspect.finding import Unusable
-from trainmaster.orchestrator.core.documents.document import Document, document_in
+from trainmaster.orchestrator.core.documents.document import Document, parse_document
 from trainmaster.orchestrator.core.documents.faults import Fault, without_echoes
 from trainmaster.orchestrator.core.documents.translation import Translated
 from trainmaster.orchestrator.core.documents.validation import schema_faults
 from trainmaster.orchestrator.core.names import model_name_from
-from trainmaster.orchestrator.core.requests.checks.tuning import parameters_in
+from trainmaster.orchestrator.core.requests.checks.tuning import iter_parameters
 from trainmaster.orchestrator.core.requests.dialects import dialect_of
 from trainmaster.orchestrator.core.requests.request import REQUEST_SCHEMA
 from trainmaster.orchestrator.core.requests.spec import (
@@ -55,7 +55,7 @@ class Request:
     def parameters(self) -> tuple[Parameter, ...]:
         """Every parameter of the study, conditional ones too."""
         tuning = self.spec.tuning.document if self.spec.tuning else {}
-        return tuple(_parameter(name, parameter) for _, name, parameter in parameters_in(tuning))
+        return tuple(_parameter(name, parameter) for _, name, parameter in iter_parameters(tuning))
 
     @property
     def program(self) -> Program:
@@ -92,7 +92,7 @@ class Request:
         return pool.replicas if pool is not None and _what(pool.program) == _what(self.program) else 0
 
 
-def request_in(path: Path) -> Request:
+def read_request(path: Path) -> Request:
     """The request in a YAML or JSON file.
 
     Raises:
@@ -100,7 +100,7 @@ def request_in(path: Path) -> Request:
             deployment takes it is the orchestrator's to say.
     """
     try:
-        read = document_in(path.read_bytes(), as_json=path.suffix.lower() == ".json")
+        read = parse_document(path.read_bytes(), as_json=path.suffix.lower() == ".json")
     except OSError as error:
         raise Unusable(f"--request {str(path)!r} cannot be read: {error}.") from error
     if isinstance(read.value, dict):

@@ -15,7 +15,7 @@ from trainmaster.orchestrator.adapters.importing import IMPORTING
 from trainmaster.orchestrator.adapters.pubsub import PubsubNotices
 from trainmaster.orchestrator.adapters.vertex import VertexJobs
 from trainmaster.orchestrator.core.admission.cost import Prices, ReadPrices, currency_problem, prices_from
-from trainmaster.orchestrator.core.documents.document import document_in
+from trainmaster.orchestrator.core.documents.document import parse_document
 from trainmaster.orchestrator.core.documents.validation import schema_faults
 from trainmaster.orchestrator.core.errors import PolicyInvalid
 from trainmaster.orchestrator.core.names import Buckets, location_name
@@ -183,7 +183,7 @@ class Wiring:
             PolicyInvalid: the file cannot be read, or is not.
         """
         try:
-            read = document_in(path.read_bytes(), as_json=False)
+            read = parse_document(path.read_bytes(), as_json=False)
             faults = [*read.faults, *schema_faults(self._schema(schema_id), read.value, read.spelled)]
             if not faults:
                 return parse(read.value)

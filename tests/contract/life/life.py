@@ -25,7 +25,7 @@ from trainmaster.orchestrator.core.errors import TrainmasterError
 from trainmaster.orchestrator.core.notices.notice import Notice
 from trainmaster.orchestrator.core.requests.arrival import Arrival
 from trainmaster.orchestrator.core.requests.submission import Submission
-from trainmaster.orchestrator.core.retraining.signals import Heard, notice_in
+from trainmaster.orchestrator.core.retraining.signals import Heard, parse_notice
 from trainmaster.orchestrator.core.runs.job import Job
 from trainmaster.orchestrator.flows.intake import take_and_admit
 from trainmaster.orchestrator.flows.reconcile import reconcile
@@ -117,7 +117,7 @@ class Life:
 
     def _published(self, notice: Notice) -> None:
         def flow(services: Services) -> object:
-            heard = notice_in(message)
+            heard = parse_notice(message)
             return list(take_notice(services, heard)) if isinstance(heard, Heard) else None
 
         message = self.world.message(cloud_event(notice, "//trainmaster/life"))
@@ -165,13 +165,13 @@ class Life:
             again = True
         else:
             again = False
-            self._mistakes_in(event, results)
+            self._record_mistakes(event, results)
         if again and event.again:
             wait_s = min(FIRST_RETRY_S * 2 ** (event.attempts - 1), LAST_RETRY_S)
             self.tally.redelivered[event.kind] += 1
             self.later(wait_s * (0.75 + self.random.random() / 2), partial(self._deliver, event))
 
-    def _mistakes_in(self, event: Event, results: object) -> None:
+    def _record_mistakes(self, event: Event, results: object) -> None:
         for each in results if isinstance(results, list) else ():
             if isinstance(each, FlowResult) and each.severity == "CRITICAL":
                 self.tally.mistakes.append(f"{event.kind}: {each.message}")

@@ -18,7 +18,7 @@ from trainmaster.orchestrator.core.admission.waiting import (
     stocked_out,
     unanswered,
 )
-from trainmaster.orchestrator.core.requests.candidates import candidates_in
+from trainmaster.orchestrator.core.requests.candidates import parse_candidates
 from trainmaster.orchestrator.core.runs.job import Job, JobState
 from trainmaster.orchestrator.core.runs.moves import gave_up
 from trainmaster.orchestrator.core.runs.record import (
@@ -38,7 +38,7 @@ REQUEST = AcceptedRequest(
     model_name="m",
     output_uri="gs://models/m/run-1",
 )
-FIRST, LAST = candidates_in(REQUEST.document)
+FIRST, LAST = parse_candidates(REQUEST.document)
 
 
 def test_a_pause_doubles_from_half_a_minute_up_to_ten_minutes() -> None:

@@ -11,8 +11,8 @@ from trainmaster.orchestrator.core.completion.model import (
     FoundModel,
     ModelDirectory,
     ModelFile,
-    first_model_in,
-    model_in,
+    find_first_model,
+    find_model,
 )
 
 URI = "gs://models/m/run/model/"
@@ -27,7 +27,7 @@ def found(
         name: None if document is None else json.dumps(document).encode()
         for name, document in (("metrics", metrics), ("manifest", manifest))
     }
-    return model_in(ModelDirectory(uri=URI, files=files, **contents), EXPORT_SCHEMA, measured)
+    return find_model(ModelDirectory(uri=URI, files=files, **contents), EXPORT_SCHEMA, measured)
 
 
 @pytest.mark.parametrize("path", ["model.pt", "deep/er/weights.bin", "README.md", "metrics.json/oddly.named"])
@@ -100,7 +100,7 @@ def test_a_manifest_of_other_files_is_not_believed_and_the_model_stays() -> None
 )  # fmt: skip
 def test_metrics_that_cannot_be_read_are_told_and_lose_no_model(content: bytes, problem: str) -> None:
     files = (ModelFile(path="m.pt", size_bytes=1, generation=1),)
-    it = model_in(ModelDirectory(uri=URI, files=files, metrics=content), EXPORT_SCHEMA)
+    it = find_model(ModelDirectory(uri=URI, files=files, metrics=content), EXPORT_SCHEMA)
     assert it.model is not None
     assert set(it.model.metrics) <= {"ok"}
     assert it.problems[0].startswith(problem)
@@ -115,7 +115,7 @@ def test_metrics_are_bounded_in_number_and_size() -> None:
     )
     files = (ModelFile(path="m.pt", size_bytes=1, generation=1),)
     large = ModelDirectory(uri=URI, files=files, has_more=True, oversized=("metrics.json",))
-    assert [problem.partition(" ")[0] for problem in model_in(large, EXPORT_SCHEMA).problems] == [
+    assert [problem.partition(" ")[0] for problem in find_model(large, EXPORT_SCHEMA).problems] == [
         "metrics.json",
         "the",
     ]
@@ -123,5 +123,5 @@ def test_metrics_are_bounded_in_number_and_size() -> None:
 
 def test_a_place_with_too_many_files_of_others_is_not_told_to_be_empty() -> None:
     full = ModelDirectory(uri=URI, has_more=True, is_named=True)
-    (problem,) = first_model_in([full], EXPORT_SCHEMA).problems
+    (problem,) = find_first_model([full], EXPORT_SCHEMA).problems
     assert f"{URI} holds more than 20000 files, of which only the first were looked at" in problem

@@ -7,18 +7,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainmaster.orchestrator.core.documents.document import MAX_DEPTH, document_in, is_json
+from trainmaster.orchestrator.core.documents.document import MAX_DEPTH, is_json, parse_document
 
 
 def read(text: str, *, as_json: bool = False) -> object:
-    document = document_in(text.encode(), as_json=as_json)
+    document = parse_document(text.encode(), as_json=as_json)
     assert document.faults == ()
     return document.value
 
 
 def told(text: str | bytes, *, as_json: bool = False) -> str:
     content = text if isinstance(text, bytes) else text.encode()
-    faults = document_in(content, as_json=as_json).faults
+    faults = parse_document(content, as_json=as_json).faults
     assert faults
     return "\n".join(str(fault) for fault in faults)
 
@@ -34,7 +34,7 @@ def test_dates_stay_strings() -> None:
 
 
 def test_the_spelling_of_a_boolean_is_kept() -> None:
-    document = document_in(b"a:\n  b: no\n  c: [On]", as_json=False)
+    document = parse_document(b"a:\n  b: no\n  c: [On]", as_json=False)
     assert document.value == {"a": {"b": False, "c": [True]}}
     assert document.spelled == {"$.a.b": "no", "$.a.c[0]": "On"}
 
@@ -51,7 +51,7 @@ def test_a_number_that_is_not_what_it_looks_like_is_pointed_out(number: str) -> 
 
 @pytest.mark.parametrize("text", ["a: .inf", "a: .nan", "a: 1:30.5x", "a: !!float x"])
 def test_infinities_and_no_numbers_are_refused_or_stay_text(text: str) -> None:
-    document = document_in(text.encode(), as_json=False)
+    document = parse_document(text.encode(), as_json=False)
     assert document.faults or document.value == {"a": "1:30.5x"}
 
 
@@ -77,14 +77,14 @@ def test_a_document_that_contains_itself_is_refused() -> None:
 
 @pytest.mark.parametrize("text", ["[" * 100_000, "- " * 50_000, "{a: " * 10_000])
 def test_deep_nesting_is_refused(text: str) -> None:
-    assert document_in(text.encode(), as_json=False).faults
+    assert parse_document(text.encode(), as_json=False).faults
 
 
 @pytest.mark.parametrize(
     "text", ["[" * 200_000, '{"a":' * 100_000, "[" * (MAX_DEPTH + 2) + "]" * (MAX_DEPTH + 2)]
 )
 def test_deep_json_is_refused(text: str) -> None:
-    assert document_in(text.encode(), as_json=True).faults
+    assert parse_document(text.encode(), as_json=True).faults
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_deep_json_is_refused(text: str) -> None:
     ],
 )
 def test_junk_is_answered_in_plain_words(content: bytes, words: str) -> None:
-    document = document_in(content, as_json=False)
+    document = parse_document(content, as_json=False)
     if not words:
         assert document.value is None
         return
@@ -119,18 +119,18 @@ def test_broken_json_is_answered_with_its_place(text: str) -> None:
 
 
 def test_a_byte_order_mark_is_passed_over() -> None:
-    assert document_in(b"\xef\xbb\xbfa: 1", as_json=False).value == {"a": 1}
+    assert parse_document(b"\xef\xbb\xbfa: 1", as_json=False).value == {"a": 1}
 
 
 @given(st.binary(max_size=300), st.booleans())
 def test_no_bytes_raise_an_error(content: bytes, as_json: bool) -> None:
-    document = document_in(content, as_json=as_json)
+    document = parse_document(content, as_json=as_json)
     assert all(fault.path.startswith("$") and fault.problem for fault in document.faults)
 
 
 @given(st.text(alphabet="ab:-[]{}&*!|>'\"# \n\t?,%@`0.~<", max_size=120))
 def test_no_yaml_like_text_raises_an_error(text: str) -> None:
-    document_in(text.encode(), as_json=False)
+    parse_document(text.encode(), as_json=False)
 
 
 CHARACTERS = st.characters(exclude_categories=("Cs", "Cc"), include_characters="\t\n\r")
@@ -149,7 +149,7 @@ VALUES = st.recursive(
 
 @given(VALUES.filter(lambda value: value is not None))
 def test_what_json_writes_is_read_back(value: object) -> None:
-    document = document_in(json.dumps(value).encode(), as_json=True)
+    document = parse_document(json.dumps(value).encode(), as_json=True)
     assert document.faults == ()
     assert document.value == value or math.isclose(float(str(value)), float(str(document.value)))
 
@@ -164,7 +164,7 @@ def test_what_json_writes_is_read_back(value: object) -> None:
     ],
 )
 def test_what_no_service_takes_for_text_is_a_fault(text: str, as_json: bool, path: str) -> None:
-    (fault,) = document_in(text.encode(), as_json=as_json).faults
+    (fault,) = parse_document(text.encode(), as_json=as_json).faults
     assert fault.problem.startswith("a character that is no text, U+")
     assert fault.path == path or as_json
 

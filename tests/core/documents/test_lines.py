@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainmaster.orchestrator.core.documents.lines import MAX_LINES, lines_in
+from trainmaster.orchestrator.core.documents.lines import MAX_LINES, parse_line_numbers
 
 YAML = """\
 # a comment
@@ -40,15 +40,15 @@ DOCUMENTS = st.recursive(
 
 
 def test_yaml_says_the_line_of_every_key_and_item() -> None:
-    assert lines_in(YAML, as_json=False) == LINES
+    assert parse_line_numbers(YAML, as_json=False) == LINES
 
 
 @given(st.dictionaries(TEXT, DOCUMENTS, max_size=4))
 def test_json_says_the_same_as_yaml_does_of_it(document: dict[str, Any]) -> None:
     text = json.dumps(document, indent=2)
-    assert lines_in(text, as_json=True) == lines_in(text, as_json=False)
+    assert parse_line_numbers(text, as_json=True) == parse_line_numbers(text, as_json=False)
 
 
 @pytest.mark.parametrize("as_json", [True, False])
 def test_the_map_stays_small(as_json: bool) -> None:
-    assert len(lines_in(json.dumps([1] * (MAX_LINES + 1)), as_json=as_json)) == MAX_LINES
+    assert len(parse_line_numbers(json.dumps([1] * (MAX_LINES + 1)), as_json=as_json)) == MAX_LINES

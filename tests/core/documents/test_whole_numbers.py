@@ -18,7 +18,7 @@ from tests.core.roles import MACHINE, TARGET, answer, request
 from tests.core.shipped import NAMES, REQUEST_RULES, ROOT, policy_document, schema
 from trainmaster.orchestrator.adapters.job_messages import message_of
 from trainmaster.orchestrator.core.documents.codec import decoded, encoded
-from trainmaster.orchestrator.core.documents.document import Document, document_in
+from trainmaster.orchestrator.core.documents.document import Document, parse_document
 from trainmaster.orchestrator.core.documents.validation import schema_faults
 from trainmaster.orchestrator.core.documents.values import whole
 from trainmaster.orchestrator.core.policy.policy import policy_from
@@ -198,7 +198,7 @@ def test_a_rule_with_points_is_the_rule() -> None:
 
 @pytest.mark.parametrize("as_json", [True, False], ids=["json", "yaml"])
 def test_the_text_may_be_json_or_yaml(as_json: bool) -> None:
-    read = document_in(json.dumps(request(priority=50.0)).encode(), as_json=as_json)
+    read = parse_document(json.dumps(request(priority=50.0)).encode(), as_json=as_json)
     found = checked_request(read, REQUEST_RULES)
     assert isinstance(found, Request)
     assert type(found.spec.priority) is int

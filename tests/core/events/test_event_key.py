@@ -15,7 +15,7 @@ from trainmaster.orchestrator.core.events.envelope import (
     event_key,
     pubsub_message,
 )
-from trainmaster.orchestrator.core.requests.arrival import message_in
+from trainmaster.orchestrator.core.requests.arrival import parse_message
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 PUBLISHED = "2026-03-01T11:00:00.123Z"
@@ -45,8 +45,8 @@ def replayed(**changes: Any) -> Envelope:
 def test_a_replayed_message_is_the_message_that_it_was() -> None:
     before, after = pubsub_message(message(kind="a")), pubsub_message(replayed(kind="a"))
     assert (after.message_id, dict(after.attributes), after.data) == (before.message_id, {"kind": "a"}, b"x")
-    assert message_in(replayed()).run_id == message_in(message()).run_id
-    assert message_in(replayed()).source.message_id == "1"
+    assert parse_message(replayed()).run_id == parse_message(message()).run_id
+    assert parse_message(replayed()).source.message_id == "1"
     assert event_key(replayed()) == event_key(message())
 
 

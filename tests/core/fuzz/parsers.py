@@ -16,10 +16,10 @@ from typing import Any
 from tests.core.fuzz import seeds
 from tests.core.fuzz.mutation import changed, content_like, places, text
 from tests.core.shipped import policy_document, schema
-from trainmaster.orchestrator.core.completion.entry import JobHint, hint_in
-from trainmaster.orchestrator.core.completion.model import ModelDirectory, ModelFile, model_in
+from trainmaster.orchestrator.core.completion.entry import JobHint, parse_hint
+from trainmaster.orchestrator.core.completion.model import ModelDirectory, ModelFile, find_model
 from trainmaster.orchestrator.core.documents.codec import encoded
-from trainmaster.orchestrator.core.documents.document import document_in
+from trainmaster.orchestrator.core.documents.document import parse_document
 from trainmaster.orchestrator.core.documents.faults import Fault, json_path
 from trainmaster.orchestrator.core.errors import EventMalformed
 from trainmaster.orchestrator.core.events.envelope import (
@@ -32,40 +32,40 @@ from trainmaster.orchestrator.core.events.envelope import (
 from trainmaster.orchestrator.core.events.self_test import (
     DryRun,
     MarkedEntry,
-    dry_run_in,
-    marked_entry_in,
+    parse_dry_run,
+    parse_marked_entry,
     self_test_object,
 )
 from trainmaster.orchestrator.core.names import Buckets, is_run_id, status_object
 from trainmaster.orchestrator.core.policy.policy import policy_from
-from trainmaster.orchestrator.core.requests.arrival import Arrival, Ignored, message_in, upload_in
+from trainmaster.orchestrator.core.requests.arrival import Arrival, Ignored, parse_message, parse_upload
 from trainmaster.orchestrator.core.requests.dialects import LEGACY, OWN, dialect_of
 from trainmaster.orchestrator.core.requests.orders import (
     CancelOrder,
     FireOrder,
     RollbackOrder,
     is_order,
-    order_in,
+    parse_order,
 )
-from trainmaster.orchestrator.core.requests.reading import request_in
+from trainmaster.orchestrator.core.requests.reading import parse_request
 from trainmaster.orchestrator.core.requests.request import Refused, Request, RequestRules
 from trainmaster.orchestrator.core.requests.submission import Target, submission_of
 from trainmaster.orchestrator.core.retraining.arrivals import (
     ArrivedObject,
-    arrived_in,
-    batch_in,
     encoded_batch,
+    parse_arrived_object,
+    parse_batch,
 )
-from trainmaster.orchestrator.core.retraining.book import Book, book_in
+from trainmaster.orchestrator.core.retraining.book import Book, parse_book
 from trainmaster.orchestrator.core.retraining.decision import Facts, decide_on_tick
-from trainmaster.orchestrator.core.retraining.reading import rule_in, template_uri
+from trainmaster.orchestrator.core.retraining.reading import parse_rule, template_uri
 from trainmaster.orchestrator.core.retraining.request_check import RuleRequirements
 from trainmaster.orchestrator.core.retraining.signals import (
     Heard,
     Signal,
-    alert_in,
-    image_pushed_in,
-    notice_in,
+    parse_alert,
+    parse_image_push,
+    parse_notice,
 )
 from trainmaster.orchestrator.core.retraining.state import folded, state_for
 from trainmaster.orchestrator.core.runs.end import Model
@@ -148,8 +148,8 @@ def _bytes_of(documents: list[Any], *, as_json: bool) -> Callable[[Random], byte
 
 def feed_request(content: bytes) -> Verdict:
     as_json = content[:1] == b"{" and len(content) % 2 == 0  # each of the two readers has its share
-    read = request_in(content, as_json=as_json, request_rules=REQUEST_RULES, name="named")
-    document = document_in(content, as_json=as_json).value
+    read = parse_request(content, as_json=as_json, request_rules=REQUEST_RULES, name="named")
+    document = parse_document(content, as_json=as_json).value
     if isinstance(document, dict) and dialect_of(document) is not OWN:
         _in_the_users_words(document, read.faults if isinstance(read, Refused) else read.warnings)
     return refused_well(read.faults) if isinstance(read, Refused) else _submitted(read)
@@ -184,10 +184,10 @@ def _submitted(request: Request) -> Verdict:
 
 def feed_order(content: bytes) -> Verdict:
     for as_json in (False, True):
-        document = document_in(content, as_json=as_json)
+        document = parse_document(content, as_json=as_json)
     if not is_order(document.value):
         return Verdict.PASSED_OVER
-    match order_in(document, seeds.ORDER_SCHEMA, "order-1", NOON):
+    match parse_order(document, seeds.ORDER_SCHEMA, "order-1", NOON):
         case Refused(faults=faults):
             return refused_well(faults)
         case FireOrder() | RollbackOrder() | CancelOrder():
@@ -217,7 +217,7 @@ def draw_rule(random: Random) -> RuleFile:
 
 def feed_rule(file: RuleFile) -> Verdict:
     template_uri(file.content, file.name, BUCKETS)
-    read = rule_in(
+    read = parse_rule(
         file.content,
         dropped_name=file.name,
         generation=1,
@@ -228,7 +228,7 @@ def feed_rule(file: RuleFile) -> Verdict:
     if isinstance(read, Refused):
         return refused_well(read.faults)
     book = Book().with_rule(read)
-    again = book_in(json.loads(json.dumps(encoded(book))))
+    again = parse_book(json.loads(json.dumps(encoded(book))))
     promised(holds=again == book, promise="a rule that can be kept", found=read)
     decide_on_tick(read, folded(state_for(read, None, NOON), read, ()), Facts(now=NOON))
     return Verdict.TAKEN
@@ -252,22 +252,22 @@ def draw_envelope(documents: list[Any]) -> Callable[[Random], Envelope]:
 
 
 def feed_upload(event: Envelope) -> Verdict:
-    return _heard(lambda: upload_in(event, BUCKETS.inbox))
+    return _heard(lambda: parse_upload(event, BUCKETS.inbox))
 
 
 def feed_data_event(event: Envelope) -> Verdict:
-    return _heard(lambda: arrived_in(event))
+    return _heard(lambda: parse_arrived_object(event))
 
 
 def feed_message(event: Envelope) -> Verdict:
     key = event_key(event)
     promised(holds=len(key) in (0, KEY_CHARS) and key.isalnum() == bool(key), promise="a key", found=key)
-    return _heard(lambda: dry_run_in(pubsub_message(event)) or message_in(event))
+    return _heard(lambda: parse_dry_run(pubsub_message(event)) or parse_message(event))
 
 
-def entry_in(message: PubsubMessage) -> MarkedEntry | JobHint | None:
+def parse_entry(message: PubsubMessage) -> MarkedEntry | JobHint | None:
     """What a log entry is taken for: a self-test, or a hint."""
-    return marked_entry_in(message) or hint_in(message)
+    return parse_marked_entry(message) or parse_hint(message)
 
 
 def _message(data: bytes) -> PubsubMessage:
@@ -294,7 +294,7 @@ def _heard(read: Callable[[], object]) -> Verdict:
             promised(holds=is_run_id(found.run_id), promise="a run id", found=found.run_id)
             _kept_name(found.source.object_name)
         case ArrivedObject():
-            (again,) = batch_in("b", encoded_batch([found])).arrivals
+            (again,) = parse_batch("b", encoded_batch([found])).arrivals
             promised(holds=again == found, promise="an arrival that can be kept", found=found)
             _kept_name(found.name)
         case Signal():
@@ -340,7 +340,7 @@ def feed_manifest(content: bytes) -> Verdict:
         ModelDirectory(uri=seeds.MODEL_URI, files=files, metrics=content),
         ModelDirectory(uri=seeds.MODEL_URI, files=files, manifest=content),
     ):
-        found = model_in(directory, seeds.EXPORT_SCHEMA)
+        found = find_model(directory, seeds.EXPORT_SCHEMA)
         for problem in found.problems:
             said_well(problem)
         promised(
@@ -362,10 +362,12 @@ PARSERS = (
     Parser(name="upload event", draw=draw_envelope(seeds.UPLOADS), feed=feed_upload),
     Parser(name="data event", draw=draw_envelope(seeds.UPLOADS), feed=feed_data_event),
     Parser(name="Pub/Sub event", draw=draw_envelope(seeds.MESSAGES), feed=feed_message),
-    Parser(name="log entry", draw=_bytes_of(seeds.LOG_ENTRIES, as_json=True), feed=_message_fed(entry_in)),
-    Parser(name="image push", draw=_bytes_of(seeds.PUSHES, as_json=True), feed=_message_fed(image_pushed_in)),
-    Parser(name="alert", draw=_bytes_of(seeds.ALERTS, as_json=True), feed=_message_fed(alert_in)),
-    Parser(name="notice", draw=_bytes_of(seeds.NOTICES, as_json=True), feed=_message_fed(notice_in)),
+    Parser(name="log entry", draw=_bytes_of(seeds.LOG_ENTRIES, as_json=True), feed=_message_fed(parse_entry)),
+    Parser(
+        name="image push", draw=_bytes_of(seeds.PUSHES, as_json=True), feed=_message_fed(parse_image_push)
+    ),
+    Parser(name="alert", draw=_bytes_of(seeds.ALERTS, as_json=True), feed=_message_fed(parse_alert)),
+    Parser(name="notice", draw=_bytes_of(seeds.NOTICES, as_json=True), feed=_message_fed(parse_notice)),
     Parser(name="model manifest", draw=_bytes_of(seeds.MANIFESTS, as_json=True), feed=feed_manifest),
 )
 

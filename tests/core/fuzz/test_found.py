@@ -8,20 +8,20 @@ import pytest
 
 from tests.core.fuzz import seeds
 from tests.core.fuzz.parsers import BUCKETS, NOON, REQUEST_RULES, RuleFile, Verdict, feed_request, feed_rule
-from trainmaster.orchestrator.core.completion.model import ModelDirectory, ModelFile, model_in
-from trainmaster.orchestrator.core.documents.document import document_in
+from trainmaster.orchestrator.core.completion.model import ModelDirectory, ModelFile, find_model
+from trainmaster.orchestrator.core.documents.document import parse_document
 from trainmaster.orchestrator.core.errors import EventMalformed
 from trainmaster.orchestrator.core.events.envelope import Envelope, PubsubMessage
-from trainmaster.orchestrator.core.events.self_test import dry_run_in
-from trainmaster.orchestrator.core.requests.arrival import upload_in
-from trainmaster.orchestrator.core.requests.reading import request_in
+from trainmaster.orchestrator.core.events.self_test import parse_dry_run
+from trainmaster.orchestrator.core.requests.arrival import parse_upload
+from trainmaster.orchestrator.core.requests.reading import parse_request
 from trainmaster.orchestrator.core.requests.request import Refused
-from trainmaster.orchestrator.core.retraining.arrivals import arrived_in
-from trainmaster.orchestrator.core.retraining.signals import Heard, alert_in, notice_in
+from trainmaster.orchestrator.core.retraining.arrivals import parse_arrived_object
+from trainmaster.orchestrator.core.retraining.signals import Heard, parse_alert, parse_notice
 
 
 def only_fault(content: bytes, *, as_json: bool = False) -> str:
-    (fault,) = document_in(content, as_json=as_json).faults
+    (fault,) = parse_document(content, as_json=as_json).faults
     return str(fault)
 
 
@@ -50,7 +50,7 @@ def test_a_tag_cannot_break_the_line_of_its_fault() -> None:
 
 def test_values_nested_too_deep_to_walk_are_only_refused() -> None:
     deep = b'{"labels": ' + b"[" * 900 + b"]" * 900 + b"}"
-    read = request_in(deep, as_json=True, request_rules=REQUEST_RULES)
+    read = parse_request(deep, as_json=True, request_rules=REQUEST_RULES)
     assert isinstance(read, Refused)
     assert "nested deeper than 32 levels" in str(read.faults[0])
 
@@ -59,7 +59,7 @@ def test_an_accelerator_of_a_legacy_job_may_be_no_word() -> None:
     config = {"imageUri": "gcr.io/my-project/a:1", "acceleratorConfig": {"type": ["K80"], "count": 1}}
     job = {"trainingInput": {"scaleTier": "CUSTOM", "masterType": "n1-standard-8", "masterConfig": config}}
     assert isinstance(
-        request_in(json.dumps(job).encode(), as_json=True, request_rules=REQUEST_RULES), Refused
+        parse_request(json.dumps(job).encode(), as_json=True, request_rules=REQUEST_RULES), Refused
     )
 
 
@@ -83,7 +83,7 @@ def test_a_scale_tier_cannot_break_the_line_of_its_faults() -> None:
         "acceleratorConfig": {"type": "NVIDIA_TESLA_T4", "count": "1"},
     }
     job = {"trainingInput": {"scaleTier": "CUSTOM\n/x", "masterConfig": config, "workerConfig": config}}
-    read = request_in(json.dumps(job).encode(), as_json=True, request_rules=REQUEST_RULES)
+    read = parse_request(json.dumps(job).encode(), as_json=True, request_rules=REQUEST_RULES)
     assert isinstance(read, Refused)
     assert any("machines of its own" in str(fault) for fault in read.faults)
     assert all(str(fault).isprintable() for fault in read.faults)
@@ -99,14 +99,14 @@ def test_the_name_of_a_template_cannot_break_the_line_of_a_rules_faults() -> Non
 def test_a_notice_whose_state_is_no_word_is_malformed(state: object) -> None:
     (notice, *_) = seeds.NOTICES
     with pytest.raises(EventMalformed):
-        notice_in(
+        parse_notice(
             message({**notice, "type": "trainmaster.run.x.v1", "data": {"run_id": "r", "state": state}})
         )
 
 
 def test_the_values_of_a_notice_stay_in_one_line() -> None:
     data = {"run_id": "r\n-2", "state": "succeeded", "model_name": "m\x1b[31m"}
-    heard = notice_in(message({"id": "i", "type": "trainmaster.run.succeeded.v1", "data": data}))
+    heard = parse_notice(message({"id": "i", "type": "trainmaster.run.succeeded.v1", "data": data}))
     assert isinstance(heard, Heard)
     assert heard.signal is not None
     assert all(text.isprintable() for text in heard.signal.values.values())
@@ -114,7 +114,7 @@ def test_the_values_of_a_notice_stay_in_one_line() -> None:
 
 def test_the_keys_of_what_is_no_alert_stay_in_one_line() -> None:
     with pytest.raises(EventMalformed) as malformed:
-        alert_in(message({'x\r\n{"severity": "EMERGENCY"}': 1}))
+        parse_alert(message({'x\r\n{"severity": "EMERGENCY"}': 1}))
     assert str(malformed.value).isprintable()
 
 
@@ -122,24 +122,26 @@ def test_the_keys_of_what_is_no_alert_stay_in_one_line() -> None:
 def test_an_event_about_an_object_that_cannot_be_is_malformed(name: str) -> None:
     fields = {"bucket": "inbox", "name": name, "generation": "1"}
     event = Envelope(id="9", type="t", source="s", subject="", time=NOON, received_at=NOON, data=fields)
-    for read in (lambda: upload_in(event, "inbox"), lambda: arrived_in(event)):
+    for read in (lambda: parse_upload(event, "inbox"), lambda: parse_arrived_object(event)):
         with pytest.raises(EventMalformed) as malformed:
             read()
         assert str(malformed.value).isprintable()
     fine = replace(event, data={**fields, "name": "requests/../\x1b[31m\u202e.yaml"})
-    assert arrived_in(fine).name == "requests/../\x1b[31m\u202e.yaml"
+    assert parse_arrived_object(fine).name == "requests/../\x1b[31m\u202e.yaml"
 
 
 def test_a_dry_run_with_an_id_that_is_no_text_has_an_id_of_its_own() -> None:
     asked = replace(message({}), attributes={"dry_run": "true"})
-    tried = [dry_run_in(replace(asked, message_id=message_id)) for message_id in ("\ud800", "\ud801")]
+    tried = [parse_dry_run(replace(asked, message_id=message_id)) for message_id in ("\ud800", "\ud801")]
     assert len({each.self_test_id for each in tried if each is not None}) == 2
 
 
 def problems(**changes: Any) -> tuple[str, ...]:
     manifest = json.dumps({**seeds.MANIFESTS[0], **changes}).encode()
     files = (ModelFile(path="saved_model.pb", size_bytes=10, generation=1),)
-    found = model_in(ModelDirectory(uri=seeds.MODEL_URI, files=files, manifest=manifest), seeds.EXPORT_SCHEMA)
+    found = find_model(
+        ModelDirectory(uri=seeds.MODEL_URI, files=files, manifest=manifest), seeds.EXPORT_SCHEMA
+    )
     assert found.model is not None
     return found.problems
 
@@ -163,7 +165,7 @@ def test_the_paths_of_a_manifest_stay_in_one_line() -> None:
 
 def test_a_request_that_is_all_faults_has_a_report_that_can_be_read() -> None:
     content = json.dumps({"model_name": "m", "args": [1] * 1000}).encode()
-    read = request_in(content, as_json=True, request_rules=REQUEST_RULES)
+    read = parse_request(content, as_json=True, request_rules=REQUEST_RULES)
     assert isinstance(read, Refused)
     assert len(read.faults) == 201
     # The args, and the image and the cluster that are missing.
@@ -173,4 +175,4 @@ def test_a_request_that_is_all_faults_has_a_report_that_can_be_read() -> None:
 @pytest.mark.timeout(30)
 def test_a_key_that_stands_often_is_found_in_one_look() -> None:
     content = ("{" + ",".join(f'"k{number // 2}":1' for number in range(20_000)) + "}").encode()
-    assert len(document_in(content, as_json=True).faults) == 10_000
+    assert len(parse_document(content, as_json=True).faults) == 10_000

@@ -11,15 +11,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainmaster.orchestrator.core.completion.entry import hint_in
+from trainmaster.orchestrator.core.completion.entry import parse_hint
 from trainmaster.orchestrator.core.errors import EventMalformed
 from trainmaster.orchestrator.core.events.envelope import Envelope, PubsubMessage, pubsub_message
 from trainmaster.orchestrator.core.requests.arrival import (
     Arrival,
     Ignored,
     StoredObject,
-    message_in,
-    upload_in,
+    parse_message,
+    parse_upload,
 )
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -38,7 +38,7 @@ def envelope(data: object, **changes: Any) -> Envelope:
 
 
 def arrival(event: Envelope) -> Arrival:
-    found = upload_in(event, "inbox")
+    found = parse_upload(event, "inbox")
     assert isinstance(found, Arrival)
     return found
 
@@ -81,13 +81,13 @@ def test_a_subject_of_a_legacy_event_may_carry_the_generation() -> None:
     ],
 )
 def test_other_objects_are_ignored(change: dict[str, str]) -> None:
-    assert isinstance(upload_in(envelope({**OBJECT, **change}), "inbox"), Ignored)
+    assert isinstance(parse_upload(envelope({**OBJECT, **change}), "inbox"), Ignored)
 
 
 @pytest.mark.parametrize("generation", [None, "", "x"])
 def test_an_upload_without_a_generation_is_malformed(generation: str | None) -> None:
     with pytest.raises(EventMalformed) as malformed:
-        upload_in(envelope({**OBJECT, "generation": generation}), "inbox")
+        parse_upload(envelope({**OBJECT, "generation": generation}), "inbox")
     assert not malformed.value.retryable
 
 
@@ -114,7 +114,7 @@ def test_an_event_without_a_message_is_malformed(data: object) -> None:
 
 
 def test_a_message_without_data_is_an_empty_request() -> None:
-    assert message_in(envelope({"message": {"messageId": "m", "attributes": None}})).content == b""
+    assert parse_message(envelope({"message": {"messageId": "m", "attributes": None}})).content == b""
 
 
 def entry(**changes: Any) -> dict[str, Any]:
@@ -131,7 +131,7 @@ def hint(document: object) -> Any:
     message = PubsubMessage(
         message_id="m", publish_time=NOW, attributes={}, data=json.dumps(document).encode() + b"\n"
     )
-    return hint_in(message)
+    return parse_hint(message)
 
 
 @pytest.mark.parametrize(
@@ -171,7 +171,7 @@ def test_an_entry_about_no_training_job_is_no_hint(change: dict[str, Any]) -> No
 @pytest.mark.parametrize("content", [b"", b"{", b"[1]", b"\xff", b"[" * 100_000])
 def test_a_message_that_is_no_entry_is_malformed(content: bytes) -> None:
     with pytest.raises(EventMalformed):
-        hint_in(PubsubMessage(message_id="m", publish_time=NOW, attributes={}, data=content))
+        parse_hint(PubsubMessage(message_id="m", publish_time=NOW, attributes={}, data=content))
 
 
 JSON = st.recursive(
@@ -192,7 +192,7 @@ def test_no_entry_raises_anything_unnamed(changes: dict[str, Any]) -> None:
 @given(st.dictionaries(st.sampled_from(["bucket", "name", "generation", "size", "timeCreated"]), JSON))
 def test_no_upload_raises_anything_unnamed(changes: dict[str, Any]) -> None:
     with contextlib.suppress(EventMalformed):
-        upload_in(envelope({**OBJECT, **changes}), "inbox")
+        parse_upload(envelope({**OBJECT, **changes}), "inbox")
 
 
 def test_a_time_before_all_years_is_no_time() -> None:

@@ -21,7 +21,7 @@ from tests.core.admission_cases import (
 from tests.core.roles import T4
 from tests.core.shipped import schema
 from tests.core.vertex_files import spec_of
-from trainmaster.orchestrator.core.requests.candidates import MAX_FALLBACKS, candidates_in, merged
+from trainmaster.orchestrator.core.requests.candidates import MAX_FALLBACKS, merged, parse_candidates
 from trainmaster.orchestrator.core.requests.request import Request
 from trainmaster.orchestrator.core.requests.spec import Accelerator
 
@@ -93,7 +93,7 @@ def test_the_region_of_a_legacy_job_is_one_of_the_policys_and_its_candidates() -
     }
     found = answer(job)
     assert isinstance(found, Request), found
-    (candidate,) = candidates_in(found.document)
+    (candidate,) = parse_candidates(found.document)
     assert candidate.region == "europe-west4"
     assert "another region" in faults(job, under=policy(regions=["us-central1"]))["$.trainingInput.region"]
 
@@ -220,7 +220,7 @@ def test_a_label_says_the_priority_where_the_dialect_has_no_key_for_it() -> None
 
 def test_the_candidates_of_every_dialect_is_the_job_that_its_request_is() -> None:
     found = sound(GCLOUD)
-    (candidate,) = candidates_in(found.document)
+    (candidate,) = parse_candidates(found.document)
     assert candidate.spec == found.spec == spec_of(GCLOUD)
 
 
@@ -292,4 +292,4 @@ JUNK = st.recursive(
 def test_junk_for_fallbacks_is_refused_or_sound_and_never_raises(junk: object) -> None:
     found = answer(document(fallbacks=junk))
     if isinstance(found, Request):
-        assert candidates_in(found.document)
+        assert parse_candidates(found.document)

@@ -11,10 +11,10 @@ import yaml
 from tests.core.retraining_cases import RULE_REQUIREMENTS
 from trainer.flags import flags_from
 from trainmaster.orchestrator.core.names import Buckets
-from trainmaster.orchestrator.core.requests.reading import request_in
+from trainmaster.orchestrator.core.requests.reading import parse_request
 from trainmaster.orchestrator.core.requests.request import Request
 from trainmaster.orchestrator.core.retraining.book import Book
-from trainmaster.orchestrator.core.retraining.reading import rule_in
+from trainmaster.orchestrator.core.retraining.reading import parse_rule
 from trainmaster.orchestrator.core.retraining.rule import Rule
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
@@ -35,7 +35,7 @@ def arguments_of(text: str) -> Sequence[str]:
     """The program's arguments in a sound request or rule."""
     document = yaml.safe_load(text)
     if "when" in document:
-        rule = rule_in(
+        rule = parse_rule(
             text.encode(),
             dropped_name="rules/example.yaml",
             generation=1,
@@ -46,7 +46,7 @@ def arguments_of(text: str) -> Sequence[str]:
         assert isinstance(rule, Rule), rule
         arguments: list[str] = document["request"]["args"]
         return arguments
-    request = request_in(text.encode(), as_json=False, request_rules=RULE_REQUIREMENTS.requests)
+    request = parse_request(text.encode(), as_json=False, request_rules=RULE_REQUIREMENTS.requests)
     assert isinstance(request, Request), request
     return [*request.spec.cluster.chief.program.args, *tuned(request)]
 

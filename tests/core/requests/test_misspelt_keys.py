@@ -6,7 +6,7 @@ import pytest
 
 from tests.core.shipped import REQUEST_RULES
 from trainmaster.orchestrator.core.documents.faults import KEYS_SHOWN
-from trainmaster.orchestrator.core.requests.reading import request_in
+from trainmaster.orchestrator.core.requests.reading import parse_request
 from trainmaster.orchestrator.core.requests.request import Refused
 
 IMAGE = "us-central1-docker.pkg.dev/my-project/trainmaster/trainer:1"
@@ -14,7 +14,7 @@ MACHINE = {"machine": "n1-standard-4"}
 
 
 def faults(document: object) -> list[str]:
-    refused = request_in(
+    refused = parse_request(
         json.dumps(document).encode(), as_json=True, request_rules=REQUEST_RULES, name="small"
     )
     assert isinstance(refused, Refused)

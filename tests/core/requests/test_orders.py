@@ -7,7 +7,7 @@ import yaml
 
 from tests.core.retraining_cases import NOON, REQUEST
 from tests.core.shipped import ROOT, schema
-from trainmaster.orchestrator.core.documents.document import document_in
+from trainmaster.orchestrator.core.documents.document import parse_document
 from trainmaster.orchestrator.core.requests.orders import (
     ORDER_SCHEMA,
     CancelOrder,
@@ -15,7 +15,7 @@ from trainmaster.orchestrator.core.requests.orders import (
     Order,
     RollbackOrder,
     is_order,
-    order_in,
+    parse_order,
     unknown_rule,
 )
 from trainmaster.orchestrator.core.requests.request import Refused
@@ -25,8 +25,8 @@ SCHEMA = schema(ORDER_SCHEMA)
 
 def read(document: Any) -> Order | Refused | None:
     text = document if isinstance(document, str) else yaml.safe_dump(document)
-    found = document_in(text.encode(), as_json=False)
-    return order_in(found, SCHEMA, "o1", NOON) if is_order(found.value) else None
+    found = parse_document(text.encode(), as_json=False)
+    return parse_order(found, SCHEMA, "o1", NOON) if is_order(found.value) else None
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.core.shipped import REQUEST_RULES
-from trainmaster.orchestrator.core.requests.reading import request_in
+from trainmaster.orchestrator.core.requests.reading import parse_request
 from trainmaster.orchestrator.core.requests.request import MAX_REQUEST_BYTES, Refused, Request, too_large
 from trainmaster.orchestrator.core.requests.submission import Target, submission_of
 
@@ -20,7 +20,7 @@ CASSAVA = (ROOT / "examples" / "cassava.yaml").read_text()
 
 def told(text: str) -> dict[str, str]:
     """Each fault by its path."""
-    refused = request_in(text.encode(), as_json=False, request_rules=REQUEST_RULES)
+    refused = parse_request(text.encode(), as_json=False, request_rules=REQUEST_RULES)
     assert isinstance(refused, Refused)
     return {fault.path: str(fault) for fault in refused.faults}
 
@@ -31,7 +31,7 @@ def with_change(**changes: Any) -> str:
 
 
 def test_the_example_becomes_the_job_it_describes() -> None:
-    request = request_in(CASSAVA.encode(), as_json=False, request_rules=REQUEST_RULES)
+    request = parse_request(CASSAVA.encode(), as_json=False, request_rules=REQUEST_RULES)
     assert isinstance(request, Request)
     target = Target(project="my-project", region="us-central1", models_bucket="models")
     machine = {
@@ -72,7 +72,7 @@ def test_everything_a_request_can_say_reaches_the_job() -> None:
         tensorboard="projects/p/locations/us-central1/tensorboards/1",
         cluster={"chief": {"machine": "n1-standard-4", "disk": {"size_gb": 200}}},
     )
-    request = request_in(text.encode(), as_json=False, request_rules=REQUEST_RULES)
+    request = parse_request(text.encode(), as_json=False, request_rules=REQUEST_RULES)
     assert isinstance(request, Request)
     target = Target(project="p", region="us-central1", models_bucket="models")
     job: Any = submission_of("run-1", request.spec, target).body["jobSpec"]
@@ -89,7 +89,7 @@ def test_everything_a_request_can_say_reaches_the_job() -> None:
 
 def test_variables_keep_the_order_of_the_request() -> None:
     text = CASSAVA + "env:\n  B: one\n  A: $(B) two\n"
-    request = request_in(text.encode(), as_json=False, request_rules=REQUEST_RULES)
+    request = parse_request(text.encode(), as_json=False, request_rules=REQUEST_RULES)
     assert isinstance(request, Request)
     target = Target(project="p", region="us-central1", models_bucket="models")
     job: Any = submission_of("run-1", request.spec, target).body["jobSpec"]
@@ -182,7 +182,7 @@ def test_a_document_that_is_no_mapping_is_refused(text: str) -> None:
 
 def test_a_request_may_have_the_size_of_the_limit_and_no_more() -> None:
     assert too_large(MAX_REQUEST_BYTES) is None
-    refused = request_in(b" " * (MAX_REQUEST_BYTES + 1), as_json=False, request_rules=REQUEST_RULES)
+    refused = parse_request(b" " * (MAX_REQUEST_BYTES + 1), as_json=False, request_rules=REQUEST_RULES)
     assert isinstance(refused, Refused)
     assert "too large" in refused.faults[0].problem
 
@@ -191,7 +191,7 @@ def test_a_request_may_have_the_size_of_the_limit_and_no_more() -> None:
 def test_workers_up_to_the_policys_limit_are_taken(count: int) -> None:
     machine = {"machine": "n1-standard-4"}
     text = with_change(cluster={"chief": machine, "workers": {**machine, "count": count}})
-    assert isinstance(request_in(text.encode(), as_json=False, request_rules=REQUEST_RULES), Request)
+    assert isinstance(parse_request(text.encode(), as_json=False, request_rules=REQUEST_RULES), Request)
 
 
 JUNK = st.recursive(
@@ -206,7 +206,7 @@ KEYS = ["model_name", "image", "args", "env", "cluster", "output", "labels", "sc
 @given(st.dictionaries(st.sampled_from(KEYS), JUNK, max_size=5))
 def test_junk_under_known_keys_is_refused_and_never_raises(changes: dict[str, Any]) -> None:
     document = {**yaml.safe_load(CASSAVA), **changes}
-    answer = request_in(yaml.safe_dump(document).encode(), as_json=False, request_rules=REQUEST_RULES)
+    answer = parse_request(yaml.safe_dump(document).encode(), as_json=False, request_rules=REQUEST_RULES)
     if isinstance(answer, Refused):
         assert answer.faults
         assert all(fault.path.startswith("$") and fault.problem for fault in answer.faults)
@@ -218,6 +218,6 @@ def test_junk_under_known_keys_is_refused_and_never_raises(changes: dict[str, An
 )
 def test_a_line_end_after_a_name_is_no_part_of_it(key: str, value: object) -> None:
     document = {**yaml.safe_load(CASSAVA), key: value}
-    answer = request_in(json.dumps(document).encode(), as_json=True, request_rules=REQUEST_RULES)
+    answer = parse_request(json.dumps(document).encode(), as_json=True, request_rules=REQUEST_RULES)
     assert isinstance(answer, Refused)
     assert answer.faults[0].path.startswith(f"$.{key}")

@@ -11,7 +11,7 @@ from google.cloud.aiplatform_v1.types import StudySpec
 from tests.core.shipped import REQUEST_RULES
 from trainmaster.orchestrator.adapters.job_messages import message_of
 from trainmaster.orchestrator.core.names import JobKind
-from trainmaster.orchestrator.core.requests.reading import request_in
+from trainmaster.orchestrator.core.requests.reading import parse_request
 from trainmaster.orchestrator.core.requests.request import Refused, Request
 from trainmaster.orchestrator.core.requests.study import ALGORITHMS, MEASUREMENTS, SCALES
 from trainmaster.orchestrator.core.requests.submission import Submission, Target, submission_of
@@ -75,13 +75,13 @@ API: dict[str, Any] = json.loads(json.dumps(_WRITTEN))
 
 
 def submitted(text: str) -> Submission:
-    request = request_in(text.encode(), as_json=False, request_rules=REQUEST_RULES)
+    request = parse_request(text.encode(), as_json=False, request_rules=REQUEST_RULES)
     assert isinstance(request, Request), request
     return submission_of("run-1", request.spec, TARGET)
 
 
 def told(text: str) -> dict[str, str]:
-    refused = request_in(text.encode(), as_json=False, request_rules=REQUEST_RULES)
+    refused = parse_request(text.encode(), as_json=False, request_rules=REQUEST_RULES)
     assert isinstance(refused, Refused)
     return {fault.path: str(fault) for fault in refused.faults}
 
@@ -281,5 +281,5 @@ def test_faults_in_the_apis_form_have_the_paths_of_the_text() -> None:
 )
 def test_junk_in_the_apis_form_is_a_fault_and_never_an_error(key: str, junk: object) -> None:
     text = yaml.safe_dump({**API, "studySpec": {**API["studySpec"], key: junk}})
-    answer = request_in(text.encode(), as_json=False, request_rules=REQUEST_RULES)
+    answer = parse_request(text.encode(), as_json=False, request_rules=REQUEST_RULES)
     assert isinstance(answer, Request) or all(fault.path.startswith("$") for fault in answer.faults)

@@ -17,9 +17,9 @@ from trainmaster.orchestrator.core.retraining.filling import (
     VALUE_MAX_CHARS,
     Place,
     filled,
+    find_places,
     names_about,
     place_faults,
-    places_in,
     unfilled,
     unfit,
 )
@@ -170,7 +170,7 @@ def test_places_are_found_at_any_depth_and_never_in_keys() -> None:
     deep: Any = "${rule.id}"
     for number in range(200):
         deep = {f"k{number}": [deep]}
-    assert places_in(deep) == (Place(name="rule.id"),)
+    assert find_places(deep) == (Place(name="rule.id"),)
     (fault,) = place_faults({"a": {"${rule.id}": 1}}, NAMES)
     assert fault.path == "$.a['${rule.id}']"
 

@@ -20,7 +20,7 @@ from tests.core.retraining_cases import (
 from tests.core.shipped import ROOT
 from trainmaster.orchestrator.core.documents.codec import encoded
 from trainmaster.orchestrator.core.requests.request import Refused
-from trainmaster.orchestrator.core.retraining.book import MAX_RULES, Book, book_in
+from trainmaster.orchestrator.core.retraining.book import MAX_RULES, Book, parse_book
 from trainmaster.orchestrator.core.retraining.condition import (
     Age,
     Alert,
@@ -103,14 +103,14 @@ def test_a_book_reads_back_what_it_wrote() -> None:
         .with_rule(rule({"manual": {}}))
         .with_rule(rule({"age": {"older_than_s": 60}}, name="rules/b.yaml"))
     )
-    assert book_in(json.loads(json.dumps(encoded(book)))) == book
-    assert book_in({"schema": "rule_book.v1", "rules": []}) == Book()
+    assert parse_book(json.loads(json.dumps(encoded(book)))) == book
+    assert parse_book({"schema": "rule_book.v1", "rules": []}) == Book()
 
 
 @pytest.mark.parametrize("damaged", [None, [], {"rules": 1}, {"rules": [{}]}, {"rules": ["x"]}])
 def test_a_damaged_book_is_an_error_and_not_an_empty_one(damaged: object) -> None:
     with pytest.raises(ValueError, match="no rule book"):
-        book_in(damaged)
+        parse_book(damaged)
 
 
 def test_an_older_generation_never_takes_a_newer_ones_place() -> None:

@@ -18,11 +18,11 @@ from trainmaster.orchestrator.core.retraining.signals import (
     SUMMARY_MAX_CHARS,
     Heard,
     Signal,
-    alert_in,
-    image_pushed_in,
     matches,
-    notice_in,
     one_line,
+    parse_alert,
+    parse_image_push,
+    parse_notice,
 )
 
 DIGEST = f"sha256:{'0f' * 32}"
@@ -45,7 +45,7 @@ class TestImages:
     """What Artifact Registry publishes to the topic gcr."""
 
     def test_a_push_gives_the_image_by_its_digest(self) -> None:
-        signal = signal_of(image_pushed_in(message(PUSH)))
+        signal = signal_of(parse_image_push(message(PUSH)))
         assert signal.kind is ConditionKind.NEW_IMAGE
         assert signal.values == {
             "image.uri": f"{IMAGE}@{DIGEST}",
@@ -66,11 +66,11 @@ class TestImages:
         self, repository: str, tag: str, matched: bool
     ) -> None:
         one = rule({"new_image": {"repository": repository, "tag": tag}}, request={"image": "${image.uri}"})
-        assert matches(one, signal_of(image_pushed_in(message(PUSH)))) is matched
+        assert matches(one, signal_of(parse_image_push(message(PUSH)))) is matched
 
     def test_a_port_in_the_host_is_part_of_the_repository(self) -> None:
         push = {"action": "INSERT", "digest": f"host:5000/a/b@{DIGEST}", "tag": "host:5000/a/b:v1"}
-        assert signal_of(image_pushed_in(message(push))).facts["repository"] == "host:5000/a/b"
+        assert signal_of(parse_image_push(message(push))).facts["repository"] == "host:5000/a/b"
 
     @pytest.mark.parametrize(
         ("push", "says"),
@@ -81,7 +81,7 @@ class TestImages:
         ],
     )
     def test_what_is_no_push_of_a_tag_is_passed_over(self, push: dict[str, str], says: str) -> None:
-        read = image_pushed_in(message(push))
+        read = parse_image_push(message(push))
         assert isinstance(read, Ignored)
         assert says in read.reason
 
@@ -102,7 +102,7 @@ class TestImages:
     )
     def test_what_no_registry_writes_is_malformed(self, push: Any) -> None:
         with pytest.raises(EventMalformed, match="m1"):
-            image_pushed_in(message(push))
+            parse_image_push(message(push))
 
 
 INCIDENT: dict[str, Any] = {
@@ -148,7 +148,7 @@ class TestAlerts:
     """What Cloud Monitoring publishes."""
 
     def test_an_incident_that_opens_is_a_signal(self) -> None:
-        signal = signal_of(alert_in(message(INCIDENT)))
+        signal = signal_of(parse_alert(message(INCIDENT)))
         assert (signal.kind, signal.id) == (ConditionKind.ALERT, "alert/0.opqiw61fsv7p")
         assert signal.values == {
             "alert.policy": "cassava drift / endpoint",
@@ -171,7 +171,7 @@ class TestAlerts:
         ],
     )
     def test_it_fires_rules_by_policy_and_model(self, alert: dict[str, str], matched: bool) -> None:
-        assert matches(rule({"alert": alert}), signal_of(alert_in(message(INCIDENT)))) is matched
+        assert matches(rule({"alert": alert}), signal_of(parse_alert(message(INCIDENT)))) is matched
 
     @pytest.mark.parametrize(
         ("wanted", "matched"),
@@ -186,17 +186,17 @@ class TestAlerts:
     )
     def test_a_model_is_the_same_by_its_projects_id_and_number(self, wanted: str, matched: bool) -> None:
         labels = {"model": "projects/12345/locations/us-central1/models/9@2"}
-        signal = signal_of(alert_in(message(incident(policy_user_labels=labels))))
+        signal = signal_of(parse_alert(message(incident(policy_user_labels=labels))))
         assert matches(rule({"alert": {"model": wanted}}), signal) is matched
 
     def test_every_notification_of_an_incident_is_the_same_signal(self) -> None:
         first, again = (
-            alert_in(message(incident(renotify=flag), message_id=f"m{flag}")) for flag in (False, True)
+            parse_alert(message(incident(renotify=flag), message_id=f"m{flag}")) for flag in (False, True)
         )
         assert signal_of(first).id == signal_of(again).id
 
     def test_an_incident_that_closes_is_passed_over(self) -> None:
-        read = alert_in(message(incident(state="closed", ended_at=1577877071)))
+        read = parse_alert(message(incident(state="closed", ended_at=1577877071)))
         assert isinstance(read, Ignored)
         assert "closed" in read.reason
 
@@ -215,7 +215,7 @@ class TestAlerts:
     )
     def test_what_is_no_alert_is_malformed(self, document: Any, says: str) -> None:
         with pytest.raises(EventMalformed) as raised:
-            alert_in(message(document))
+            parse_alert(message(document))
         assert says in str(raised.value)
 
 
@@ -233,7 +233,7 @@ class TestNotices:
     }
 
     def test_a_run_that_succeeded_is_a_signal_and_an_end(self) -> None:
-        heard = notice_in(message(notice("trainmaster.run.succeeded.v1", state="succeeded", **self.RUN)))
+        heard = parse_notice(message(notice("trainmaster.run.succeeded.v1", state="succeeded", **self.RUN)))
         assert isinstance(heard, Heard)
         assert heard.ended_run_id == "features-1"
         assert heard.signal is not None
@@ -244,17 +244,17 @@ class TestNotices:
 
     @pytest.mark.parametrize("state", ["failed", "cancelled", "rejected", "expired"])
     def test_a_run_that_ended_otherwise_is_only_an_end(self, state: str) -> None:
-        heard = notice_in(message(notice(f"trainmaster.run.{state}.v1", state=state, **self.RUN)))
+        heard = parse_notice(message(notice(f"trainmaster.run.{state}.v1", state=state, **self.RUN)))
         assert heard == Heard(ended_run_id="features-1")
 
     @pytest.mark.parametrize("state", ["reserved", "waiting", "submitted", "running"])
     def test_a_run_on_its_way_is_passed_over(self, state: str) -> None:
         assert isinstance(
-            notice_in(message(notice(f"trainmaster.run.{state}.v1", state=state, **self.RUN))), Ignored
+            parse_notice(message(notice(f"trainmaster.run.{state}.v1", state=state, **self.RUN))), Ignored
         )
 
     def test_a_promotion_is_a_signal(self) -> None:
-        heard = notice_in(message(notice("trainmaster.champion.promoted.v1", **self.RUN)))
+        heard = parse_notice(message(notice("trainmaster.champion.promoted.v1", **self.RUN)))
         assert isinstance(heard, Heard)
         assert heard.signal is not None
         assert matches(rule({"upstream": {"model_name": "features", "event": "promoted"}}), heard.signal)
@@ -262,7 +262,7 @@ class TestNotices:
 
     @pytest.mark.parametrize("kind", ["trainmaster.champion.rolled_back.v1", "trainmaster.rule.tripped.v1"])
     def test_other_notices_fire_nothing(self, kind: str) -> None:
-        assert isinstance(notice_in(message(notice(kind))), Ignored)
+        assert isinstance(parse_notice(message(notice(kind))), Ignored)
 
     @pytest.mark.parametrize(
         "document",
@@ -278,7 +278,7 @@ class TestNotices:
     )
     def test_what_is_no_notice_of_ours_is_malformed(self, document: Any) -> None:
         with pytest.raises(EventMalformed):
-            notice_in(message(document))
+            parse_notice(message(document))
 
 
 def test_a_manual_call_fires_the_rule_it_names_alone() -> None:
@@ -297,6 +297,6 @@ def test_free_text_becomes_one_line_that_fills_a_place(text: str) -> None:
 
 @given(data=st.binary(max_size=200))
 def test_nothing_but_malformed_comes_of_any_bytes(data: bytes) -> None:
-    for read in (image_pushed_in, alert_in, notice_in):
+    for read in (parse_image_push, parse_alert, parse_notice):
         with pytest.raises(EventMalformed):
             read(message(data))

@@ -20,10 +20,10 @@ from trainmaster.orchestrator.core.events.envelope import Envelope
 from trainmaster.orchestrator.core.retraining.arrivals import (
     ArrivedObject,
     Batch,
-    arrived_in,
-    batch_in,
     batch_object,
     encoded_batch,
+    parse_arrived_object,
+    parse_batch,
 )
 from trainmaster.orchestrator.core.retraining.condition import ConditionKind
 from trainmaster.orchestrator.core.retraining.rule import state_object
@@ -128,8 +128,8 @@ def test_a_new_generation_of_an_object_is_new_data() -> None:
 
 def test_batches_read_back_what_was_written() -> None:
     items = [arrived("a\nb \x00 ü.jpg", at=NOON + timedelta(microseconds=7)), *pictures(3)]
-    assert batch_in("arrivals/x", encoded_batch(items)) == Batch(name="arrivals/x", arrivals=tuple(items))
-    assert batch_in("arrivals/x", b"").arrivals == ()
+    assert parse_batch("arrivals/x", encoded_batch(items)) == Batch(name="arrivals/x", arrivals=tuple(items))
+    assert parse_batch("arrivals/x", b"").arrivals == ()
 
 
 @pytest.mark.parametrize(
@@ -137,7 +137,7 @@ def test_batches_read_back_what_was_written() -> None:
 )
 def test_a_damaged_batch_names_its_line(line: bytes) -> None:
     with pytest.raises(ValueError, match="arrivals/x, line 2"):
-        batch_in("arrivals/x", encoded_batch(pictures(1)) + line + b"\n")
+        parse_batch("arrivals/x", encoded_batch(pictures(1)) + line + b"\n")
 
 
 def test_batches_sort_by_time_and_writers_never_meet() -> None:
@@ -157,7 +157,7 @@ def test_an_object_event_tells_what_arrived() -> None:
     event = finalized(
         bucket="data-1", name="cassava/1.jpg", generation="7", size="10", timeCreated="2026-03-04T12:00:01Z"
     )
-    assert arrived_in(event) == arrived("cassava/1.jpg", at=NOON + SECOND, generation=7)
+    assert parse_arrived_object(event) == arrived("cassava/1.jpg", at=NOON + SECOND, generation=7)
 
 
 @pytest.mark.parametrize(
@@ -166,7 +166,7 @@ def test_an_object_event_tells_what_arrived() -> None:
 )
 def test_an_object_event_without_its_object_is_malformed(fields: dict[str, Any]) -> None:
     with pytest.raises(EventMalformed, match="e1"):
-        arrived_in(finalized(**fields))
+        parse_arrived_object(finalized(**fields))
 
 
 def worst() -> RuleState:

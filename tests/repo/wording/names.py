@@ -1,6 +1,7 @@
 """Names that were replaced: no Python of the repository may define one again."""
 
 import ast
+import re
 from collections.abc import Iterator
 
 REPLACED = {
@@ -27,14 +28,29 @@ REPLACED = {
     "terms_spelled_out": "normalize_admission",
 }
 """Each old name with the new one."""
+_READS_FROM = re.compile(r"(?!is_|has_|test_)\w+(?<!_take)(?<!_train)_in")
+"""`hint_in(message)` is `parse_hint(message)`; a verb, as in `_take_in`, and a claim, as in `is_number_in`, may end so."""
 
 
-def replaced_names(tree: ast.Module) -> Iterator[tuple[int, str]]:
-    """Line, counted from one, and name of each definition, parameter, variable or import that has an old name."""
+def replacement(name: str) -> str | None:
+    """What to write instead of a name; None for one that is in use."""
+    return REPLACED.get(name)
+
+
+def function_replacement(name: str) -> str | None:
+    """What to write instead of a function's name; None for one that is in use."""
+    verb = "parse_*, iter_*, find_* or read_*" if _READS_FROM.fullmatch(name) else None
+    return replacement(name) or verb
+
+
+def replaced_names(tree: ast.Module) -> Iterator[tuple[int, str, str]]:
+    """Each definition, parameter, variable or import with an old name: its line, from one, that name, the new one."""
     for node in ast.walk(tree):
+        is_function = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         for name in _defined(node):
-            if name in REPLACED:
-                yield getattr(node, "lineno", 1), name
+            new = function_replacement(name) if is_function else replacement(name)
+            if new is not None:
+                yield getattr(node, "lineno", 1), name, new
 
 
 def _defined(node: ast.AST) -> list[str]:

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from tests.repo.wording.names import REPLACED, replaced_names
+from tests.repo.wording.names import replaced_names
 from tests.repo.wording.phrases import findings
 from tests.repo.wording.prose import WORD, passages, repository
 
@@ -76,8 +76,8 @@ def report_on(files: Iterable[tuple[str, str]]) -> Report:
             )
         if path.endswith(".py"):
             names += (
-                f"{path}:{line}: the name {name!r} was replaced: {REPLACED[name]}"
-                for line, name in replaced_names(ast.parse(content))
+                f"{path}:{line}: the name {name!r} was replaced: {new}"
+                for line, name, new in replaced_names(ast.parse(content))
             )
     return Report(phrases=tuple(phrases), names=tuple(names), words_in=words_in)
 

@@ -1,11 +1,11 @@
 """The service looks for the model in AIP_MODEL_DIR: does the program put it there?"""
 
 from trainmaster.inspect.checks.examined import Check, Examined, beyond
-from trainmaster.inspect.checks.saving import saves_in
+from trainmaster.inspect.checks.saving import iter_saves
 from trainmaster.inspect.finding import Finding, Level, Place, Subject
 from trainmaster.inspect.request import Request
 from trainmaster.inspect.source.module import last_name
-from trainmaster.orchestrator.core.completion.places import flags_in
+from trainmaster.orchestrator.core.completion.places import parse_flags
 
 VARIABLE = "AIP_MODEL_DIR"
 IN_THE_SDK = "google.cloud.aiplatform.training_utils.environment_variables"
@@ -50,7 +50,7 @@ def _saves_where_named(examined: Examined, request: Request) -> bool:
     if request.spec.model_uri is None:
         return False
     place, strings = request.spec.model_uri.partition("${")[0].rstrip("/"), examined.program.strings
-    told = {flag for flag, value in flags_in(request.program.args) if place in value}
+    told = {flag for flag, value in parse_flags(request.program.args) if place in value}
     return bool(told & strings) or any(place in text for text in strings)
 
 
@@ -68,7 +68,7 @@ def _unexpanded(request: Request) -> Finding:
 
 
 def _unread(examined: Examined) -> Finding:
-    save = next(saves_in(examined), None)
+    save = next(iter_saves(examined), None)
     entry = examined.program.entries[0].shown if examined.program.entries else ""
     return Subject.MODEL_DIR.fault(
         found=f"The program never reads {VARIABLE}" + (f"; `{save.shown}` writes elsewhere" if save else ""),

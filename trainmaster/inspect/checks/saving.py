@@ -37,7 +37,7 @@ class Save:
 
 
 def check(examined: Examined) -> Check:
-    saves = list(saves_in(examined))
+    saves = list(iter_saves(examined))
     has_workers = examined.request is not None and examined.request.workers > 0
     if not saves or not (examined.multi_worker or has_workers):
         return
@@ -55,7 +55,7 @@ def check(examined: Examined) -> Check:
         )
 
 
-def saves_in(examined: Examined) -> Iterator[Save]:
+def iter_saves(examined: Examined) -> Iterator[Save]:
     for module, call in examined.on_models(*METHODS):
         yield Save(module=module, call=call, path=argument(call, PATH_NAMES, 0))
     for module, call in examined.program.calls():

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from trainmaster.inspect.finding import Place, as_seen
-from trainmaster.orchestrator.core.completion.last_error import TRACEBACK, error_in, without_ignored
+from trainmaster.orchestrator.core.completion.last_error import TRACEBACK, parse_error, without_ignored
 
 RAISED = re.compile(r'^\s*File "(.+?)", line (\d+), in ', re.MULTILINE)
 DUMPED = re.compile(r'^\s*File "(.+?)", line (\d+) in (.+)$', re.MULTILINE)
@@ -21,11 +21,11 @@ class LastError:
     code: str = ""
 
 
-def last_error_in(text: str, root: Path) -> LastError:
+def parse_last_error(text: str, root: Path) -> LastError:
     """Of the last traceback, or of the stacks that an aborted process wrote."""
     kept = without_ignored(text)
     place = _dumped(kept, root) or _raised(kept, root)
-    return LastError(text=error_in(text), place=place, code="" if place is None else _code(place))
+    return LastError(text=parse_error(text), place=place, code="" if place is None else _code(place))
 
 
 def _code(place: Place) -> str:

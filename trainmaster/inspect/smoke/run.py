@@ -12,7 +12,7 @@ from pathlib import Path
 from trainmaster.inspect.finding import Unusable
 from trainmaster.inspect.request import Request
 from trainmaster.inspect.smoke.judge import Outcome
-from trainmaster.inspect.smoke.last_error import last_error_in
+from trainmaster.inspect.smoke.last_error import parse_last_error
 from trainmaster.inspect.smoke.stage import Stage, staged
 from trainmaster.inspect.smoke.watch import Limits, Replica, State, watch
 
@@ -61,7 +61,7 @@ class SmokeRun:
             state=state,
             status=replica.poll() if state is State.ENDED else None,
             seconds=replica.seconds,
-            last_error=last_error_in(text, self.root),
+            last_error=parse_last_error(text, self.root),
             files=stage.model_files(replica.role),
             reported=stage.reported(replica.role),
         )

@@ -91,7 +91,7 @@ def tree_at(given: Path) -> Tree:
     return tree
 
 
-def program_in(tree: Tree, module: str | None) -> Program:
+def find_program(tree: Tree, module: str | None) -> Program:
     """The program that `module` starts; None: the usual module, else whatever has a `__main__` part, else every file.
 
     Raises:

@@ -12,16 +12,16 @@ from trainmaster.orchestrator.core.documents.document import is_json
 from trainmaster.orchestrator.core.documents.faults import Fault
 from trainmaster.orchestrator.core.errors import ObjectGone
 from trainmaster.orchestrator.core.events.envelope import Envelope, pubsub_message
-from trainmaster.orchestrator.core.events.self_test import Answer, DryRun, MarkedEntry, dry_run_in
+from trainmaster.orchestrator.core.events.self_test import Answer, DryRun, MarkedEntry, parse_dry_run
 from trainmaster.orchestrator.core.names import is_rule_object, object_uri, status_object
 from trainmaster.orchestrator.core.requests.arrival import (
     Arrival,
     Ignored,
     StoredObject,
     Text,
-    message_in,
-    text_in,
-    upload_in,
+    decode_text,
+    parse_message,
+    parse_upload,
 )
 from trainmaster.orchestrator.core.requests.orders import (
     ORDER_SCHEMA,
@@ -30,11 +30,11 @@ from trainmaster.orchestrator.core.requests.orders import (
     Order,
     RollbackOrder,
     is_order,
-    order_in,
+    parse_order,
     unknown_rule,
     unknown_run,
 )
-from trainmaster.orchestrator.core.requests.reading import request_in
+from trainmaster.orchestrator.core.requests.reading import parse_request
 from trainmaster.orchestrator.core.requests.request import Refused, too_large
 from trainmaster.orchestrator.core.requests.submission import submission_of
 from trainmaster.orchestrator.core.retraining.signals import manual_call, matches
@@ -60,7 +60,7 @@ DRY_RUN_ID = "dry-run"
 
 def take_upload(services: Services, envelope: Envelope) -> Iterator[FlowResult]:
     """Take what was dropped into the inbox."""
-    arrival = upload_in(envelope, services.buckets.inbox)
+    arrival = parse_upload(envelope, services.buckets.inbox)
     if isinstance(arrival, Ignored):
         write_ignored_status(services, arrival)
         yield FlowResult(message=f"ignored: {arrival.reason}")
@@ -74,11 +74,11 @@ def take_upload(services: Services, envelope: Envelope) -> Iterator[FlowResult]:
 
 def take_message(services: Services, envelope: Envelope) -> Iterator[FlowResult]:
     """Take what was published to the requests topic."""
-    dry_run = dry_run_in(pubsub_message(envelope))
+    dry_run = parse_dry_run(pubsub_message(envelope))
     if dry_run is not None:
         yield try_request(services, dry_run)
         return
-    yield from take_and_admit(services, message_in(envelope))
+    yield from take_and_admit(services, parse_message(envelope))
 
 
 def take_and_admit(services: Services, arrival: Arrival) -> Iterator[FlowResult]:
@@ -113,7 +113,7 @@ def take(services: Services, arrival: Arrival) -> FlowResult:
 def _text(services: Services, arrival: Arrival) -> Text | Refused:
     content = arrival.content
     if isinstance(content, bytes):
-        return too_large(len(content)) or text_in(content, as_json=is_json(content))
+        return too_large(len(content)) or decode_text(content, as_json=is_json(content))
     refusal = too_large(content.size_bytes)
     if refusal is not None:
         return refusal
@@ -126,13 +126,13 @@ def _text(services: Services, arrival: Arrival) -> Text | Refused:
             repair="a newer upload of the name is a request of its own; otherwise drop the file again",
         )
         return Refused(faults=(fault,))
-    return text_in(found, as_json=content.name.lower().endswith(".json"))
+    return decode_text(found, as_json=content.name.lower().endswith(".json"))
 
 
 def _take_order(services: Services, arrival: Arrival, text: Text) -> FlowResult:
     """Orders start no run of their own, so a sound one leaves no run record. Its identity is the arrival's."""
     schema, given_at = services.request_rules().schemas[ORDER_SCHEMA], arrival.source.event_time
-    order = order_in(text.read, schema, arrival.run_id, given_at)
+    order = parse_order(text.read, schema, arrival.run_id, given_at)
     done = order if isinstance(order, Refused) else _carried_out(services, arrival, order)
     return reject(services, arrival, done) if isinstance(done, Refused) else done
 
@@ -215,7 +215,7 @@ def try_request(services: Services, dry_run: DryRun) -> FlowResult:
     """
     content = dry_run.content
     request_rules = services.request_rules()
-    read = request_in(content, as_json=is_json(content), request_rules=request_rules)
+    read = parse_request(content, as_json=is_json(content), request_rules=request_rules)
     request = priced(read, request_rules.policy, services.prices)
     verdict: dict[str, Any] = {"accepted": not isinstance(request, Refused)}
     if isinstance(request, Refused):

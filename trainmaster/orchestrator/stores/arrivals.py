@@ -16,9 +16,9 @@ from trainmaster.orchestrator.core.retraining.arrivals import (
     ARRIVALS_PREFIX,
     ArrivedObject,
     Batch,
-    batch_in,
     batch_object,
     encoded_batch,
+    parse_batch,
 )
 from trainmaster.orchestrator.ports.objects import Objects
 from trainmaster.orchestrator.ports.services import Clock
@@ -147,7 +147,7 @@ class Arrivals(Store):
         if stored is None:
             return None  # another tick has counted it
         try:
-            return batch_in(name, stored.content)
+            return parse_batch(name, stored.content)
         except ValueError:
             # Nobody but the log writes here, whole objects each: somebody else's file must not stop the tick.
             return Batch(name=name, arrivals=())

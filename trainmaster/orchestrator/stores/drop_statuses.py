@@ -8,9 +8,9 @@ from trainmaster.orchestrator.core.documents.codec import encoded
 from trainmaster.orchestrator.core.errors import GenerationMoved
 from trainmaster.orchestrator.core.runs.drop_status import (
     DropStatus,
+    parse_status,
     status_after,
     status_after_failure,
-    status_in,
 )
 from trainmaster.orchestrator.ports.objects import Objects, json_bytes
 from trainmaster.orchestrator.stores.store import RACES_MAX, Store
@@ -61,11 +61,11 @@ class DropStatuses(Store):
             content = json_bytes(changed)
             with suppress(GenerationMoved):
                 written = self.objects.write(self.bucket, name, content, if_generation=generation)
-                self._last = name, status_in(content), written
+                self._last = name, parse_status(content), written
                 return
             present, generation = self._read(name)
         raise GenerationMoved(self._uri(name), generation)
 
     def _read(self, name: str) -> tuple[_Status, int]:
         stored = self._find(name)
-        return ({}, 0) if stored is None else (status_in(stored.content), stored.generation)
+        return ({}, 0) if stored is None else (parse_status(stored.content), stored.generation)

@@ -8,7 +8,7 @@ from functools import partial
 from trainmaster.orchestrator.core.documents.codec import decoded, encoded
 from trainmaster.orchestrator.core.errors import DocumentDamaged
 from trainmaster.orchestrator.core.names import status_object
-from trainmaster.orchestrator.core.retraining.book import BOOK_OBJECT, Book, book_in
+from trainmaster.orchestrator.core.retraining.book import BOOK_OBJECT, Book, parse_book
 from trainmaster.orchestrator.core.retraining.rule import state_object
 from trainmaster.orchestrator.core.retraining.state import RuleState, RuleStatus
 from trainmaster.orchestrator.ports.objects import json_bytes
@@ -42,7 +42,7 @@ class RuleBook(Store):
         Raises:
             DocumentDamaged: the object holds something else.
         """
-        book, version = self._parsed(BOOK_OBJECT, book_in)
+        book, version = self._parsed(BOOK_OBJECT, parse_book)
         return HeldBook(book=book or Book(), version=version)
 
     def replace(self, held: HeldBook, book: Book) -> None:

@@ -12,7 +12,7 @@ from tests.core.shipped import REQUEST_RULES
 from trainmaster.orchestrator.core.policy.policy import RetiredImages
 from trainmaster.orchestrator.core.requests.checks.prebuilt import CONTAINERS, READ_ON, container_of
 from trainmaster.orchestrator.core.requests.legacy.tables import EXECUTOR
-from trainmaster.orchestrator.core.requests.reading import request_in
+from trainmaster.orchestrator.core.requests.reading import parse_request
 from trainmaster.orchestrator.core.requests.request import Refused, Request
 
 END = date(2026, 7, 11)
@@ -32,7 +32,7 @@ def answer(
 ) -> Request | Refused:
     assert REQUEST_RULES.policy is not None
     rules = replace(REQUEST_RULES, today=today, policy=replace(REQUEST_RULES.policy, retired_images=retired))
-    return request_in(yaml.safe_dump(document).encode(), as_json=False, request_rules=rules, name="census")
+    return parse_request(yaml.safe_dump(document).encode(), as_json=False, request_rules=rules, name="census")
 
 
 CASES = pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_a_policy_may_let_ended_containers_through_with_a_warning() -> None:
 
 def test_a_request_without_a_policy_is_held_against_the_dates_too() -> None:
     rules = replace(REQUEST_RULES, policy=None, today=END + DAY)
-    refused = request_in(yaml.safe_dump(OURS).encode(), as_json=False, request_rules=rules)
+    refused = parse_request(yaml.safe_dump(OURS).encode(), as_json=False, request_rules=rules)
     assert isinstance(refused, Refused)
 
 

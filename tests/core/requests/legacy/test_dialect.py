@@ -26,7 +26,7 @@ from trainmaster.orchestrator.core.requests.legacy.tables import (
     TIERS,
     Machine,
 )
-from trainmaster.orchestrator.core.requests.reading import request_in
+from trainmaster.orchestrator.core.requests.reading import parse_request
 from trainmaster.orchestrator.core.requests.request import Refused, Request
 from trainmaster.orchestrator.core.requests.spec import spec_from
 from trainmaster.orchestrator.core.requests.submission import Target, submission_of
@@ -36,7 +36,7 @@ TARGET = Target(project="my-project", region="us-central1", models_bucket="model
 
 def request_of(document: Mapping[str, Any], *, name: str | None = None) -> Request:
     text = yaml.safe_dump(dict(document)).encode()
-    request = request_in(text, as_json=False, request_rules=REQUEST_RULES, name=name)
+    request = parse_request(text, as_json=False, request_rules=REQUEST_RULES, name=name)
     assert isinstance(request, Request), request
     return request
 
@@ -102,10 +102,10 @@ def test_the_encryption_key_is_the_jobs() -> None:
 
 def test_access_to_running_replicas_is_asked_of_the_policy() -> None:
     text = yaml.safe_dump(custom(enableWebAccess=True)).encode()
-    refused = request_in(text, as_json=False, request_rules=REQUEST_RULES)
+    refused = parse_request(text, as_json=False, request_rules=REQUEST_RULES)
     assert isinstance(refused, Refused)
     assert [fault.path for fault in refused.faults] == ["$.trainingInput.enableWebAccess"]
-    request = request_in(text, as_json=False, request_rules=replace(REQUEST_RULES, policy=None))
+    request = parse_request(text, as_json=False, request_rules=replace(REQUEST_RULES, policy=None))
     assert isinstance(request, Request)
     assert request.spec.settings["web_access"] is True
 
@@ -206,7 +206,7 @@ def test_a_policy_that_allows_no_job_dir_leaves_the_record_where_it_is() -> None
 
 def test_an_image_of_the_policys_no_place_is_refused_at_its_place_in_the_text() -> None:
     document = custom(masterConfig={"imageUri": IMAGE.replace("gcr.io", "docker.io")})
-    refused = request_in(yaml.safe_dump(document).encode(), as_json=False, request_rules=REQUEST_RULES)
+    refused = parse_request(yaml.safe_dump(document).encode(), as_json=False, request_rules=REQUEST_RULES)
     assert isinstance(refused, Refused)
     assert [fault.path for fault in refused.faults] == ["$.trainingInput.masterConfig.imageUri"]
 

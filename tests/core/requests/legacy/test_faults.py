@@ -16,7 +16,7 @@ from trainmaster.orchestrator.core.requests.legacy.tables import (
     RETIRED_RUNTIMES,
     TIERS,
 )
-from trainmaster.orchestrator.core.requests.reading import request_in
+from trainmaster.orchestrator.core.requests.reading import parse_request
 from trainmaster.orchestrator.core.requests.request import Refused, Request
 
 HERE = "$.trainingInput"
@@ -25,7 +25,7 @@ HERE = "$.trainingInput"
 def faults_of(document: Mapping[str, Any], *, name: str | None = None) -> dict[str, Fault]:
     """By path; no place has two."""
     text = yaml.safe_dump(dict(document)).encode()
-    refused = request_in(text, as_json=False, request_rules=REQUEST_RULES, name=name)
+    refused = parse_request(text, as_json=False, request_rules=REQUEST_RULES, name=name)
     assert isinstance(refused, Refused), refused
     faults = {fault.path: fault for fault in refused.faults}
     assert len(faults) == len(refused.faults)
@@ -196,7 +196,7 @@ def test_basic_gpu_names_the_lines_to_write() -> None:
         masterConfig={"acceleratorConfig": {"type": "NVIDIA_TESLA_T4", "count": 1}},
     )
     text = yaml.safe_dump(mended).encode()
-    assert isinstance(request_in(text, as_json=False, request_rules=REQUEST_RULES), Request)
+    assert isinstance(parse_request(text, as_json=False, request_rules=REQUEST_RULES), Request)
 
 
 @pytest.mark.parametrize("name", [name for name, row in MACHINES.items() if row.retired])

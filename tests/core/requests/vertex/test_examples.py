@@ -11,7 +11,7 @@ from google.cloud.aiplatform_v1.types import CustomJobSpec, HyperparameterTuning
 from tests.core.shipped import REQUEST_RULES
 from trainer.flags import flags_from
 from trainmaster.orchestrator.core.names import model_name_from
-from trainmaster.orchestrator.core.requests.reading import request_in
+from trainmaster.orchestrator.core.requests.reading import parse_request
 from trainmaster.orchestrator.core.requests.request import Request
 
 ROOT = Path(__file__).resolve().parents[4]
@@ -19,7 +19,7 @@ FILES = sorted((ROOT / "examples" / "vertex").glob("*.yaml"))
 
 
 def read(path: Path, name: str | None = None) -> Request:
-    request = request_in(path.read_bytes(), as_json=False, request_rules=REQUEST_RULES, name=name)
+    request = parse_request(path.read_bytes(), as_json=False, request_rules=REQUEST_RULES, name=name)
     assert isinstance(request, Request), request
     return request
 

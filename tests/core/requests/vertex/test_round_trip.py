@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tests.core.shipped import REQUEST_RULES
 from tests.core.vertex_files import job, plain, snake, sound, spec_of
 from trainmaster.orchestrator.adapters.job_messages import message_of
-from trainmaster.orchestrator.core.documents.document import document_in
+from trainmaster.orchestrator.core.documents.document import parse_document
 from trainmaster.orchestrator.core.documents.validation import schema_faults
 from trainmaster.orchestrator.core.requests.dialects import VERTEX_CUSTOM, VERTEX_TUNING, Dialect
 from trainmaster.orchestrator.core.requests.placeholders import LITERAL
@@ -136,7 +136,7 @@ REQUESTS = merged(
 def read_again(document: object, dialect: Dialect, *, name: str | None) -> JobSpec:
     """The job of a file with this content; its form must be sound, and so must what it says in our own way."""
     text = yaml.dump(document, Dumper=WithoutAliases, sort_keys=False, allow_unicode=True)
-    read = document_in(text.encode(), as_json=False)
+    read = parse_document(text.encode(), as_json=False)
     assert not read.faults
     assert isinstance(read.value, dict)
     meant = dialect.in_own(read.value, name)

@@ -47,7 +47,7 @@ class Delivery:
         return f"{self.prefix}{DONE}"
 
 
-def delivery_in(target: Target, bucket: str, number: int) -> Delivery:
+def read_delivery(target: Target, bucket: str, number: int) -> Delivery:
     """What has arrived of a burst."""
     prefix = burst_prefix(number)
     created = {

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from trainmaster.cli.demo.progress import TrainingProgress
-from trainmaster.cli.demo.retraining.data import Delivery, delivery_in
+from trainmaster.cli.demo.retraining.data import Delivery, read_delivery
 from trainmaster.client.clients import Target, log_reader, pubsub_clients, storage_client
 from trainmaster.client.job_logs import JobLogs
 from trainmaster.client.records import document_at
@@ -94,7 +94,7 @@ class RetrainWatch:
         for run in runs:
             self._follow_training(run)
         deliveries = [
-            delivery_in(self._target, self._data_bucket, number) for number in range(1, self.bursts + 1)
+            read_delivery(self._target, self._data_bucket, number) for number in range(1, self.bursts + 1)
         ]
         return RetrainSighting(
             started_at=self._started_at,

@@ -12,7 +12,7 @@ from trainmaster.orchestrator.core.documents.faults import Fault, PathPart, list
 from trainmaster.orchestrator.core.policy.admission import Caps, UnknownPrices
 from trainmaster.orchestrator.core.policy.currency import amount, money
 from trainmaster.orchestrator.core.policy.policy import Policy
-from trainmaster.orchestrator.core.requests.candidates import FALLBACKS, Candidate, candidates_in, pools_of
+from trainmaster.orchestrator.core.requests.candidates import FALLBACKS, Candidate, parse_candidates, pools_of
 from trainmaster.orchestrator.core.requests.request import Refused, Request
 from trainmaster.orchestrator.core.requests.spec import Disk, JobSpec, WorkerPool
 from trainmaster.orchestrator.core.runs.record import Estimate
@@ -171,7 +171,7 @@ def priced(request: Request | Refused, policy: Policy | None, prices: ReadPrices
     """
     if isinstance(request, Refused) or policy is None or prices is None or not policy.admission.priced:
         return request
-    caps, candidates, table = policy.admission.caps, candidates_in(request.document), prices()
+    caps, candidates, table = policy.admission.caps, parse_candidates(request.document), prices()
     faults = _at_written_places(request, _faults(caps, candidates, table))
     if faults:
         return Refused(faults=faults)

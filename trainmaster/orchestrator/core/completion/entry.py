@@ -30,7 +30,7 @@ class JobHint:
     entry_time: datetime
 
 
-def hint_in(message: PubsubMessage) -> JobHint | None:
+def parse_hint(message: PubsubMessage) -> JobHint | None:
     """The hint in the message; None when the entry is about no training job.
 
     Source: https://cloud.google.com/logging/docs/export/pubsub

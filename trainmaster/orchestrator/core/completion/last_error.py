@@ -60,7 +60,7 @@ def tells_of_lost_peer(error: str) -> bool:
     return any(sign in error for sign in LOST_PEER)
 
 
-def error_in(text: str) -> str:
+def parse_error(text: str) -> str:
     """The line of the exception that ended the program, whatever its runtime's threads wrote after it.
 
     Without any error it is the last line; empty where nothing was written.

@@ -91,7 +91,7 @@ class FoundModel:
     problems: tuple[str, ...] = field(default=())
 
 
-def first_model_in(
+def find_first_model(
     directories: Sequence[ModelDirectory],
     export_schema: Mapping[str, Any],
     *,
@@ -104,7 +104,7 @@ def first_model_in(
     """
     for number, directory in enumerate(directories):
         if directory.holds_model:
-            found = model_in(directory, export_schema, measured)
+            found = find_model(directory, export_schema, measured)
             missed = tuple(f"{_contents(each)}: no model" for each in directories[:number] if each.is_named)
             return replace(found, problems=(*missed, *found.problems))
     looked = "; ".join(map(_contents, directories))
@@ -113,7 +113,7 @@ def first_model_in(
     return FoundModel(model=None, problems=(f"no model was found: {looked}. {_ADVICE}{advice}",))
 
 
-def model_in(
+def find_model(
     directory: ModelDirectory, export_schema: Mapping[str, Any], measured: Mapping[str, float] | None = None
 ) -> FoundModel:
     """The model in the directory. `measured` are metrics that the service knows; those that the trainer wrote win."""
@@ -121,9 +121,9 @@ def model_in(
     if not files:
         return FoundModel(model=None, problems=(f"no model was found: {_contents(directory)}. {_ADVICE}",))
     problems = [f"{name} is too large to be read" for name in directory.oversized]
-    manifest, told = _manifest_in(directory, files, export_schema)
+    manifest, told = _parse_manifest(directory, files, export_schema)
     problems += told
-    metrics, told = _metrics_in(directory.metrics)
+    metrics, told = _parse_metrics(directory.metrics)
     problems += told
     written = {**manifest.get("metrics", {}), **metrics}
     finite, told = _finite(written)
@@ -199,7 +199,7 @@ def _older(directory: ModelDirectory) -> str:
 
 
 # Any: where there are no problems, the schema vouches for the types.
-def _manifest_in(
+def _parse_manifest(
     directory: ModelDirectory, files: Sequence[ModelFile], export_schema: Mapping[str, Any]
 ) -> tuple[Mapping[str, Any], list[str]]:
     """The manifest, empty unless it describes these files; and the reasons for rejecting it."""
@@ -237,14 +237,14 @@ def _size_problems(files: Sequence[Mapping[str, Any]], sizes: Mapping[str, int])
     return ([f"files are missing: {listed(missing)}"] if missing else []) + differing
 
 
-def metrics_in(content: bytes | None) -> Mapping[str, float]:
+def parse_metrics(content: bytes | None) -> Mapping[str, float]:
     """The finite numbers in a metrics.json by name; empty where it holds none, is broken or is larger than allowed."""
     if content is None or len(content) > MAX_METRICS_BYTES:
         return {}
-    return _finite(_metrics_in(content)[0])[0]
+    return _finite(_parse_metrics(content)[0])[0]
 
 
-def _metrics_in(content: bytes | None) -> tuple[Mapping[str, Any], list[str]]:
+def _parse_metrics(content: bytes | None) -> tuple[Mapping[str, Any], list[str]]:
     """The numbers by name, and what is wrong with the others."""
     if content is None:
         return {}, []

@@ -11,7 +11,7 @@ from trainmaster.orchestrator.core.completion.model import (
     FoundModel,
     ModelDirectory,
     ModelFile,
-    first_model_in,
+    find_first_model,
 )
 from trainmaster.orchestrator.core.completion.places import suggested_uri
 from trainmaster.orchestrator.core.completion.trials import (
@@ -81,7 +81,7 @@ def _found(
     best = best_trial(job.trials, spec.tuning) if spec.tuning is not None else None
     measured = best_measurement(job.trials, best, spec.tuning) if spec.tuning is not None and best else None
     suggested = suggested_uri(spec)
-    return first_model_in(directories, export_schema, measured=measured, suggested_uri=suggested)
+    return find_first_model(directories, export_schema, measured=measured, suggested_uri=suggested)
 
 
 def _failure(state: RunState, job: Job) -> Failure | None:

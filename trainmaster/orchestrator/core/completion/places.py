@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from trainmaster.orchestrator.core.completion.trials import best_trial
 from trainmaster.orchestrator.core.names import model_uri, trial_output_uri
-from trainmaster.orchestrator.core.requests.placeholders import MODEL_URI, RUN_ID, TRIAL, filled, names_in
+from trainmaster.orchestrator.core.requests.placeholders import MODEL_URI, RUN_ID, TRIAL, filled, find_names
 from trainmaster.orchestrator.core.requests.spec import JobSpec
 from trainmaster.orchestrator.core.runs.job import Job
 from trainmaster.orchestrator.core.runs.record import AcceptedRequest
@@ -59,7 +59,7 @@ def model_places(job: Job, request: AcceptedRequest, spec: JobSpec) -> tuple[Mod
     named = ModelPlace(
         uri=filled(request.model_uri, **{TRIAL: best.id} if best else {}),
         is_named=True,
-        since=None if RUN_ID in names_in(written) else started_at,
+        since=None if RUN_ID in find_names(written) else started_at,
     )
     return (named, own) if written else (own, named)
 
@@ -70,7 +70,7 @@ def shared_place(job: Job, request: AcceptedRequest) -> ModelPlace | None:
     A `--job-dir` is left out: a program that is started again continues there.
     """
     written = str(request.document.get(MODEL_URI, ""))
-    if request.model_uri is None or not written or RUN_ID in names_in(written) or job.start_time is None:
+    if request.model_uri is None or not written or RUN_ID in find_names(written) or job.start_time is None:
         return None
     fixed, has_more, _ = request.model_uri.partition("${")
     uri = fixed[: fixed.rindex("/")] if has_more else fixed
@@ -80,7 +80,7 @@ def shared_place(job: Job, request: AcceptedRequest) -> ModelPlace | None:
 def suggested_uri(spec: JobSpec) -> str | None:
     """The `model_uri` that the chief's own arguments suggest; None where they name no other place than the request."""
     named = (spec.model_uri or "").rstrip("/")
-    for flag, value in flags_in(spec.cluster.chief.program.args):
+    for flag, value in parse_flags(spec.cluster.chief.program.args):
         uri = _URI.fullmatch(value)
         if _FLAGS.fullmatch(flag) and uri is not None:
             directory = f"gs://{uri[2]}".rstrip("/")
@@ -89,7 +89,7 @@ def suggested_uri(spec: JobSpec) -> str | None:
     return None
 
 
-def flags_in(args: Sequence[str]) -> list[tuple[str, str]]:
+def parse_flags(args: Sequence[str]) -> list[tuple[str, str]]:
     """Each argument taken for a flag with its value: `--flag=value`, or `--flag` and the next argument."""
     pairs = zip(args, (*args, "")[1:], strict=True)
     return [

@@ -23,13 +23,13 @@ from trainmaster.orchestrator.core.documents.values import (
 )
 from trainmaster.orchestrator.core.documents.yaml_text import yaml_document
 
-__all__ = ["MAX_DEPTH", "Document", "document_in", "is_json", "is_too_deep"]
+__all__ = ["MAX_DEPTH", "Document", "is_json", "is_too_deep", "parse_document"]
 
 _NO_TEXT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff]")
 """Control characters but tab and line ends, and halves of surrogate pairs: no service takes them in its strings."""
 
 
-def document_in(content: bytes, *, as_json: bool) -> Document:
+def parse_document(content: bytes, *, as_json: bool) -> Document:
     """The document in the bytes, or the faults that keep it from being one.
 
     `as_json` False takes YAML 1.1, of which JSON as people write it is a part.

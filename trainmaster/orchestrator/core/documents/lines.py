@@ -12,7 +12,7 @@ MAX_LINES = 10_000
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s{}\[\],:"]+')
 
 
-def lines_in(text: str, *, as_json: bool) -> Mapping[str, int]:
+def parse_line_numbers(text: str, *, as_json: bool) -> Mapping[str, int]:
     """The line, counted from 1, of each path of a text that was read without a fault."""
     if as_json:
         found = _json_lines(text)

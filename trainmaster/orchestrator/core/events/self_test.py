@@ -66,7 +66,7 @@ def self_test_object(self_test_id: str) -> str:
     return f"{SELF_TEST_PREFIX}{self_test_id}.json"
 
 
-def marked_entry_in(message: PubsubMessage) -> MarkedEntry | None:
+def parse_marked_entry(message: PubsubMessage) -> MarkedEntry | None:
     """The self-test in a log entry; None for every entry about a real job, whatever it is marked with.
 
     Whoever may write logs may write this too; all that it brings about is an answer under an id of its own.
@@ -86,7 +86,7 @@ def marked_entry_in(message: PubsubMessage) -> MarkedEntry | None:
     )
 
 
-def dry_run_in(message: PubsubMessage) -> DryRun | None:
+def parse_dry_run(message: PubsubMessage) -> DryRun | None:
     """The request in the message, where it only wants to be tried; None where it is to be run.
 
     Only `dry_run=false` is as good as no attribute: a job that somebody hoped not to start costs more than one

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from trainmaster.orchestrator.core.documents.codec import time_or
-from trainmaster.orchestrator.core.documents.document import Document, document_in
+from trainmaster.orchestrator.core.documents.document import Document, parse_document
 from trainmaster.orchestrator.core.documents.faults import listed, nearest, plain
-from trainmaster.orchestrator.core.documents.lines import lines_in
+from trainmaster.orchestrator.core.documents.lines import parse_line_numbers
 from trainmaster.orchestrator.core.errors import EventMalformed
 from trainmaster.orchestrator.core.events.envelope import Envelope, pubsub_message
 from trainmaster.orchestrator.core.names import (
@@ -69,7 +69,7 @@ class Ignored:
     dropped: StoredObject | None = None
 
 
-def upload_in(envelope: Envelope, inbox_bucket: str) -> Arrival | Ignored:
+def parse_upload(envelope: Envelope, inbox_bucket: str) -> Arrival | Ignored:
     """The request or rule that the finalized object may be.
 
     Raises:
@@ -83,7 +83,7 @@ def upload_in(envelope: Envelope, inbox_bucket: str) -> Arrival | Ignored:
     if not (is_request_object(name) or is_rule_object(name)):
         return _ignored(envelope, bucket, name)
     created_at = time_or(fields.get("timeCreated"), envelope.time)
-    return drop_of(stored_in(envelope, bucket, name), envelope.id, created_at, envelope.received_at)
+    return drop_of(parse_stored_object(envelope, bucket, name), envelope.id, created_at, envelope.received_at)
 
 
 def _ignored(envelope: Envelope, bucket: str, name: str) -> Ignored:
@@ -99,12 +99,12 @@ def _ignored(envelope: Envelope, bucket: str, name: str) -> Ignored:
     if is_temporary(name):
         return Ignored(reason=reason)
     try:
-        return Ignored(reason=reason, dropped=stored_in(envelope, bucket, name))
+        return Ignored(reason=reason, dropped=parse_stored_object(envelope, bucket, name))
     except EventMalformed:
         return Ignored(reason=reason)
 
 
-def stored_in(envelope: Envelope, bucket: str, name: str) -> StoredObject:
+def parse_stored_object(envelope: Envelope, bucket: str, name: str) -> StoredObject:
     """The object of this name, of whose generation the event tells.
 
     Raises:
@@ -144,7 +144,7 @@ def drop_of(dropped: StoredObject, event_id: str, created_at: datetime, received
     )
 
 
-def message_in(envelope: Envelope) -> Arrival:
+def parse_message(envelope: Envelope) -> Arrival:
     """The request that the message carries.
 
     With the attribute `idempotency_key`, every message of that key is the same request, whenever it was
@@ -182,8 +182,8 @@ class Text:
     read: Document
 
 
-def text_in(content: bytes, *, as_json: bool) -> Text:
-    return Text(content=content, as_json=as_json, read=document_in(content, as_json=as_json))
+def decode_text(content: bytes, *, as_json: bool) -> Text:
+    return Text(content=content, as_json=as_json, read=parse_document(content, as_json=as_json))
 
 
 def submitted_document(run_id: str, dialect: str, text: Text) -> Mapping[str, object]:
@@ -193,5 +193,5 @@ def submitted_document(run_id: str, dialect: str, text: Text) -> Mapping[str, ob
         "run_id": run_id,
         "dialect": dialect,
         "text": text.content.decode(),
-        "lines": lines_in(text.content.decode("utf-8-sig"), as_json=text.as_json),
+        "lines": parse_line_numbers(text.content.decode("utf-8-sig"), as_json=text.as_json),
     }

@@ -22,14 +22,14 @@ https://cloud.google.com/vertex-ai/docs/general/cmek, …/vertex-ai/docs/experim
 def candidate_documents(document: Mapping[str, Any]) -> tuple[dict[str, Any], ...]:
     """The documents of the candidates, none with fallbacks of its own: the request itself, then each fallback over it."""
     own = without_fallbacks(document)
-    return (own, *(merged(own, patch) for _, patch in fallbacks_in(document)))
+    return (own, *(merged(own, patch) for _, patch in iter_fallbacks(document)))
 
 
 def without_fallbacks(document: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in document.items() if key != FALLBACKS}
 
 
-def fallbacks_in(document: Mapping[str, Any]) -> Iterator[tuple[int, Mapping[str, Any]]]:
+def iter_fallbacks(document: Mapping[str, Any]) -> Iterator[tuple[int, Mapping[str, Any]]]:
     """Each fallback that is a mapping, with its place in the list."""
     for index, patch in enumerate(list_at(document, FALLBACKS)[:MAX_FALLBACKS]):
         if isinstance(patch, Mapping):
@@ -82,11 +82,11 @@ def candidates_of(record: RunRecord) -> tuple[Candidate, ...]:
     prefix = output_prefix_uri(record.request.output_uri)
     return tuple(
         replace(each, spec=replace(each.spec, output_prefix_uri=prefix))
-        for each in candidates_in(record.request.document)
+        for each in parse_candidates(record.request.document)
     )
 
 
-def candidates_in(document: Mapping[str, Any]) -> tuple[Candidate, ...]:
+def parse_candidates(document: Mapping[str, Any]) -> tuple[Candidate, ...]:
     """The candidates of a canonical document, never empty; those that name no region run in its own."""
     return tuple(
         Candidate(number=number, region=each.get("region") or document["region"], spec=spec_from(each))
@@ -138,7 +138,7 @@ def fallback_faults(document: Mapping[str, Any], home: str) -> list[Fault]:
 
 def _roles(document: Mapping[str, Any]) -> Iterator[Fault]:
     there = [role for role in ROLES if role in mapping_at(document, "cluster")]
-    for index, patch in fallbacks_in(document):
+    for index, patch in iter_fallbacks(document):
         for role in ROLES:
             if role in mapping_at(patch, "cluster") and role not in there:
                 yield Fault(
@@ -152,7 +152,7 @@ def _roles(document: Mapping[str, Any]) -> Iterator[Fault]:
 def _repeated(document: Mapping[str, Any], home: str) -> Iterator[Fault]:
     own = without_fallbacks(document)
     earlier = [(_asked(own, home), "the request itself")]
-    for index, patch in fallbacks_in(document):
+    for index, patch in iter_fallbacks(document):
         asked = _asked(merged(own, patch), home)
         same = next((what for known, what in earlier if known == asked), None)
         if same is not None:

@@ -50,7 +50,9 @@ def is_order(document: object) -> bool:
     return isinstance(document, dict) and not document.keys().isdisjoint(ORDER_KEYS)
 
 
-def order_in(read: Document, schema: Mapping[str, Any], order_id: str, given_at: datetime) -> Order | Refused:
+def parse_order(
+    read: Document, schema: Mapping[str, Any], order_id: str, given_at: datetime
+) -> Order | Refused:
     """The order in a document that `is_order`, or every fault of it.
 
     Every delivery of an order has the same `order_id`, and carries it out at most once.

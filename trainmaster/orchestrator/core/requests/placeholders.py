@@ -38,7 +38,7 @@ def literal(value: object) -> object:
     return value.replace("${", LITERAL) if isinstance(value, str) else value
 
 
-def names_in(text: str) -> frozenset[str]:
+def find_names(text: str) -> frozenset[str]:
     """The names of the text's placeholders."""
     return frozenset(found["inside"] for found in PLACEHOLDER.finditer(text) if found["end"])
 
@@ -64,7 +64,7 @@ def placeholder_faults(draft: Draft) -> list[Fault]:
 def _model_uri_faults(uri: str, draft: Draft) -> Iterator[Fault]:
     at: Path = (MODEL_URI,)
     yield from _faults(at, uri, (RUN_ID, TRIAL) if draft.tuning else (RUN_ID,), draft)
-    names = names_in(uri)
+    names = find_names(uri)
     if draft.tuning and TRIAL not in names:
         yield Fault(
             at=at,

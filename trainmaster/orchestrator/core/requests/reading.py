@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from trainmaster.orchestrator.core.documents.document import Document, document_in
+from trainmaster.orchestrator.core.documents.document import Document, parse_document
 from trainmaster.orchestrator.core.documents.faults import Fault
 from trainmaster.orchestrator.core.documents.translation import Translated
 from trainmaster.orchestrator.core.documents.unvalidated import text_at
@@ -20,7 +20,7 @@ from trainmaster.orchestrator.core.requests.request import (
 )
 
 
-def request_in(
+def parse_request(
     content: bytes, *, as_json: bool, request_rules: RequestRules, name: str | None = None
 ) -> Request | Refused:
     """The request in these bytes, or every fault of text, schema and policy at once.
@@ -30,7 +30,7 @@ def request_in(
     refusal = too_large(len(content))
     if refusal is not None:
         return refusal
-    return checked_request(document_in(content, as_json=as_json), request_rules, name=name)
+    return checked_request(parse_document(content, as_json=as_json), request_rules, name=name)
 
 
 def checked_request(

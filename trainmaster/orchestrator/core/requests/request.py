@@ -16,7 +16,7 @@ from trainmaster.orchestrator.core.policy.policy import Policy
 from trainmaster.orchestrator.core.requests.candidates import (
     fallback_faults,
     fallback_path,
-    fallbacks_in,
+    iter_fallbacks,
     merged,
     without_fallbacks,
 )
@@ -177,7 +177,7 @@ def _of_fallbacks(
     own = without_fallbacks(document)
     yield fallback_faults(document, draft.region)
     told = {fault for group in known for fault in group}
-    for index, patch in fallbacks_in(document):
+    for index, patch in iter_fallbacks(document):
         whole = without_fallbacks(merged(own, patch))
         candidate = replace(draft, document=whole, region=text_at(whole, "region") or draft.region)
         for group in _found(candidate, request_rules, {})[1:]:

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from trainmaster.orchestrator.core.documents.codec import decoded_time, encoded_time, time_or
 from trainmaster.orchestrator.core.errors import EventMalformed
 from trainmaster.orchestrator.core.events.envelope import Envelope
-from trainmaster.orchestrator.core.requests.arrival import StoredObject, stored_in
+from trainmaster.orchestrator.core.requests.arrival import StoredObject, parse_stored_object
 
 ARRIVALS_PREFIX = "arrivals/"
 
@@ -39,7 +39,7 @@ def batch_object(at: datetime, instance: str, number: int) -> str:
     return f"{ARRIVALS_PREFIX}{at.astimezone(UTC):%Y%m%dt%H%M%S%f}-{instance}-{number}"
 
 
-def arrived_in(envelope: Envelope) -> ArrivedObject:
+def parse_arrived_object(envelope: Envelope) -> ArrivedObject:
     """The object that the event says was finalized.
 
     Raises:
@@ -49,7 +49,7 @@ def arrived_in(envelope: Envelope) -> ArrivedObject:
     bucket, name = fields.get("bucket"), fields.get("name")
     if not (isinstance(bucket, str) and bucket and isinstance(name, str) and name):
         raise EventMalformed(f"event {envelope.id!r} does not name an object")
-    stored = stored_in(envelope, bucket, name)
+    stored = parse_stored_object(envelope, bucket, name)
     return ArrivedObject(**vars(stored), created_at=time_or(fields.get("timeCreated"), envelope.time))
 
 
@@ -62,7 +62,7 @@ def encoded_batch(arrivals: Iterable[ArrivedObject]) -> bytes:
     return "".join(f"{line}\n" for line in lines).encode()
 
 
-def batch_in(name: str, content: bytes) -> Batch:
+def parse_batch(name: str, content: bytes) -> Batch:
     """The batch that `encoded_batch` wrote.
 
     Raises:

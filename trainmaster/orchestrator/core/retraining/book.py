@@ -49,7 +49,7 @@ class Book:
         return len(json.dumps(encoded(self)))
 
 
-def book_in(document: object) -> Book:
+def parse_book(document: object) -> Book:
     """The book that `encoded` turned into `document`.
 
     Raises:

@@ -100,7 +100,7 @@ def _texts(document: object, path: Path, *, in_key: bool = False) -> Iterator[tu
                 yield from _texts(part, (*path, index))
 
 
-def places_in(document: object) -> tuple[Place, ...]:
+def find_places(document: object) -> tuple[Place, ...]:
     """Every different place of the document."""
     return tuple(dict.fromkeys(found.place for found in places_at(document)))
 
@@ -166,7 +166,7 @@ def filled(document: object, values: Mapping[str, str]) -> object:
     Raises:
         ValueError: a place has no fit value; `unfilled` says so beforehand.
     """
-    if reason := unfilled(places_in(document), values):
+    if reason := unfilled(find_places(document), values):
         raise ValueError(reason)
     is_later = _filled_later(document)
 

@@ -9,8 +9,8 @@ from trainmaster.orchestrator.core.documents.faults import Fault
 from trainmaster.orchestrator.core.names import run_id_at
 from trainmaster.orchestrator.core.requests.request import Refused
 from trainmaster.orchestrator.core.retraining.condition import ConditionKind
-from trainmaster.orchestrator.core.retraining.filling import filled, places_in, unfilled
-from trainmaster.orchestrator.core.retraining.request_check import made_by, template_in
+from trainmaster.orchestrator.core.retraining.filling import filled, find_places, unfilled
+from trainmaster.orchestrator.core.retraining.request_check import made_by, parse_template
 from trainmaster.orchestrator.core.retraining.rule import ChampionFacts, Rule
 from trainmaster.orchestrator.core.retraining.state import DAY, Counted, Due, Firing, RuleState, with_seen
 
@@ -95,7 +95,7 @@ def with_firing(state: RuleState, firing: Firing, due: Due) -> RuleState:
 
 
 def request_of_firing(rule: Rule, firing: Firing, template: bytes | None) -> bytes | Refused:
-    """The filled request as JSON, as `request_in` reads it; the same firing gives the same bytes.
+    """The filled request as JSON, as `parse_request` reads it; the same firing gives the same bytes.
 
     `template` is the object of `rule.request_uri` as it is now; None where the request is inline, or where the
     object is gone, which is a refusal. A template may have changed since the rule was checked, so what comes
@@ -103,7 +103,7 @@ def request_of_firing(rule: Rule, firing: Firing, template: bytes | None) -> byt
     """
     document: object = rule.request
     if rule.request_uri is not None:
-        read = template_in(rule.request_uri, template)
+        read = parse_template(rule.request_uri, template)
         if isinstance(read, Refused) or read.faults or not isinstance(read.value, dict):
             return Refused(faults=read.faults)
         document = read.value
@@ -112,7 +112,7 @@ def request_of_firing(rule: Rule, firing: Firing, template: bytes | None) -> byt
                 f"{rule.request_uri} names another model, output or champion than when the rule was checked",
                 "drop the rule again, so that it is checked for loops with the new one",
             )
-    if missing := unfilled(places_in(document), firing.values):
+    if missing := unfilled(find_places(document), firing.values):
         return _refused(missing, "")
     return json.dumps(filled(document, firing.values)).encode()
 

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from trainmaster.orchestrator.core.documents.document import Document, document_in
+from trainmaster.orchestrator.core.documents.document import Document, parse_document
 from trainmaster.orchestrator.core.documents.faults import Fault, json_path, listed
 from trainmaster.orchestrator.core.documents.validation import schema_faults
 from trainmaster.orchestrator.core.names import REQUESTS_PREFIX, RULES_PREFIX, Buckets, split_object_uri
@@ -38,7 +38,7 @@ def rule_id_of(object_name: str) -> str | None:
     return rule_id if _RULE_ID.fullmatch(rule_id) else None
 
 
-def rule_in(
+def parse_rule(
     content: bytes,
     *,
     dropped_name: str,
@@ -96,11 +96,11 @@ def rule_too_large(size_bytes: int) -> Refused | None:
 
 
 def _read(content: bytes, dropped_name: str) -> Document:
-    return document_in(content, as_json=dropped_name.lower().endswith(".json"))
+    return parse_document(content, as_json=dropped_name.lower().endswith(".json"))
 
 
 def template_uri(content: bytes, dropped_name: str, buckets: Buckets) -> str | None:
-    """The `gs://` URI of the object which the rule takes its request from, to be read before `rule_in`.
+    """The `gs://` URI of the object which the rule takes its request from, to be read before `parse_rule`.
 
     None where the rule names none, or none that it may name.
     """

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from trainmaster.orchestrator.core.admission.cost import ReadPrices, priced
-from trainmaster.orchestrator.core.documents.document import Document, document_in
+from trainmaster.orchestrator.core.documents.document import Document, parse_document
 from trainmaster.orchestrator.core.documents.faults import Fault, json_path, listed
 from trainmaster.orchestrator.core.documents.unvalidated import mapping_at, text_at
 from trainmaster.orchestrator.core.names import Buckets, output_uri
@@ -27,10 +27,10 @@ from trainmaster.orchestrator.core.retraining.filling import (
     NAMES,
     Place,
     filled,
+    find_places,
     names_about,
     place_faults,
     places_at,
-    places_in,
     unfit,
 )
 from trainmaster.orchestrator.core.retraining.rule import Makes
@@ -83,14 +83,14 @@ def inline_request(request: Mapping[str, Any], spelled: Mapping[str, str], aroun
 
 def template_request(uri: str, template: bytes | None, around: Circumstances) -> Checked:
     """The check of a request that the rule names; every fault is at the name and tells the place within."""
-    read = template_in(uri, template)
+    read = parse_template(uri, template)
     if isinstance(read, Refused):
         return Checked(faults=tuple(_at_uri(fault, uri) for fault in read.faults))
     checked = _checked(read.value, read.spelled, around) if isinstance(read.value, dict) else Checked()
     return replace(checked, faults=tuple(_at_uri(fault, uri) for fault in (*read.faults, *checked.faults)))
 
 
-def template_in(uri: str, template: bytes | None) -> Document | Refused:
+def parse_template(uri: str, template: bytes | None) -> Document | Refused:
     """The template's values, a mapping, or why there are none; None: there is no such object."""
     if template is None:
         problem, repair = "the object is gone, or was never there", "put it there, and drop the rule again"
@@ -98,7 +98,7 @@ def template_in(uri: str, template: bytes | None) -> Document | Refused:
     refusal = too_large(len(template))
     if refusal is not None:
         return refusal
-    read = document_in(template, as_json=uri.lower().endswith(".json"))
+    read = parse_document(template, as_json=uri.lower().endswith(".json"))
     if isinstance(read.value, dict):
         return read
     fault = Fault(path="$", problem="a request is a mapping of keys to values", value=read.value)
@@ -116,7 +116,7 @@ def _checked(request: Mapping[str, Any], spelled: Mapping[str, str], around: Cir
         return Checked(faults=faults)
     prefix = makes.output_prefix_uri or f"gs://{around.requirements.buckets.models}"
     writes_uri = output_uri(prefix, makes.model_name, "")
-    return Checked(faults=faults, makes=makes, writes_uri=writes_uri, places=places_in(request))
+    return Checked(faults=faults, makes=makes, writes_uri=writes_uri, places=find_places(request))
 
 
 def _request_faults(
@@ -197,7 +197,7 @@ def _samples(
     request: Mapping[str, Any], around: Circumstances
 ) -> Iterator[tuple[Condition, Mapping[str, str]]]:
     """Two sets of values for each condition: with everything it may give, and with as little as it may."""
-    places = places_in(request)
+    places = find_places(request)
     needed = {place.name for place in places if place.default is None or unfit(place.default)}
     may_lack = names_about("champion", "data")
     lacks = (

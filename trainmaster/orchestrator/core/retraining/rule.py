@@ -1,4 +1,4 @@
-"""A sound rule. `reading.rule_in` makes one of a dropped file; the book keeps it."""
+"""A sound rule. `reading.parse_rule` makes one of a dropped file; the book keeps it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

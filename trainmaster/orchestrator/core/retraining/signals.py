@@ -75,7 +75,7 @@ def matches(rule: Rule, signal: Signal) -> bool:
     return any(each.kind is signal.kind and each.matches(signal.facts) for each in rule.conditions)
 
 
-def image_pushed_in(message: PubsubMessage) -> Signal | Ignored:
+def parse_image_push(message: PubsubMessage) -> Signal | Ignored:
     """The push of a tagged image to Artifact Registry that the message tells of.
 
     Source: https://cloud.google.com/artifact-registry/docs/configure-notifications
@@ -112,7 +112,7 @@ def _pushed(message: PubsubMessage, tag: str, digest: object) -> Signal:
     )
 
 
-def alert_in(message: PubsubMessage) -> Signal | Ignored:
+def parse_alert(message: PubsubMessage) -> Signal | Ignored:
     """The incident of Cloud Monitoring in the message.
 
     Source: https://cloud.google.com/monitoring/support/notification-options, the schema of webhooks, version 1.2, which
@@ -165,7 +165,7 @@ class Heard:
     ended_run_id: str | None = None
 
 
-def notice_in(message: PubsubMessage) -> Heard | Ignored:
+def parse_notice(message: PubsubMessage) -> Heard | Ignored:
     """What the notice, a structured CloudEvent of ours, means to rules.
 
     Raises:

@@ -147,7 +147,7 @@ def first_problems(problems: Sequence[str]) -> tuple[str, ...]:
     return (*problems[:PROBLEMS_MAX], f"and {more} more") if more > 0 else tuple(problems)
 
 
-def status_in(content: bytes) -> Mapping[str, Any]:
+def parse_status(content: bytes) -> Mapping[str, Any]:
     """The status in an object's content; empty where it holds something else."""
     try:
         document = json.loads(content)

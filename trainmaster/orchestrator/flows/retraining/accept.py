@@ -8,7 +8,12 @@ from trainmaster.orchestrator.core.names import split_object_uri
 from trainmaster.orchestrator.core.requests.arrival import Arrival, StoredObject, drop_of
 from trainmaster.orchestrator.core.requests.request import Refused
 from trainmaster.orchestrator.core.retraining.book import Book
-from trainmaster.orchestrator.core.retraining.reading import rule_id_of, rule_in, rule_too_large, template_uri
+from trainmaster.orchestrator.core.retraining.reading import (
+    parse_rule,
+    rule_id_of,
+    rule_too_large,
+    template_uri,
+)
 from trainmaster.orchestrator.core.retraining.request_check import RuleRequirements
 from trainmaster.orchestrator.core.retraining.rule import Rule
 from trainmaster.orchestrator.core.retraining.state import RuleStanding, RuleStatus, state_for, status_of
@@ -55,7 +60,7 @@ def _in_book(services: Services, dropped: StoredObject) -> Rule | Refused:
     template = _template(services, template_uri(content, dropped.name, services.buckets))
     for _ in range(RACES_MAX):
         held = services.rule_book.read()
-        rule = rule_in(
+        rule = parse_rule(
             content,
             dropped_name=dropped.name,
             generation=dropped.generation,
@@ -81,7 +86,7 @@ def _template(services: Services, uri: str | None) -> bytes | None:
     try:
         return services.inbox.latest(*split_object_uri(uri))[0]
     except ObjectGone:
-        return None  # which `rule_in` reports with the rest
+        return None  # which `parse_rule` reports with the rest
 
 
 def _begun(services: Services, rule: Rule) -> HeldState:

@@ -24,7 +24,7 @@ from trainmaster.orchestrator.core.errors import (
 )
 from trainmaster.orchestrator.core.names import object_uri, split_object_uri
 from trainmaster.orchestrator.core.notices.notice import RulePayload, rule_tripped
-from trainmaster.orchestrator.core.requests.arrival import Arrival, text_in
+from trainmaster.orchestrator.core.requests.arrival import Arrival, decode_text
 from trainmaster.orchestrator.core.requests.request import Refused
 from trainmaster.orchestrator.core.retraining.arrivals import Batch
 from trainmaster.orchestrator.core.retraining.condition import Age
@@ -278,7 +278,7 @@ def _launch(services: Services, rule: Rule, firing: Firing) -> FlowResult | Refu
     )
     try:
         arrival = Arrival(run_id=firing.run_id, source=source, content=content)
-        results = take_request(services, arrival, text_in(content, as_json=True))
+        results = take_request(services, arrival, decode_text(content, as_json=True))
     except LeaseHeld as error:
         return FlowResult(message=f"{what}: {error}", run_id=firing.run_id, severity="DEBUG")
     except SubmissionUnknown as error:

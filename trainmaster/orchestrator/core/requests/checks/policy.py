@@ -20,7 +20,7 @@ from trainmaster.orchestrator.core.policy.policy import (
     repository,
     under,
 )
-from trainmaster.orchestrator.core.requests.checks.tuning import parameters_in
+from trainmaster.orchestrator.core.requests.checks.tuning import iter_parameters
 from trainmaster.orchestrator.core.requests.draft import EXECUTOR_IMAGE, Draft
 
 _CHIPS = "leave it out: tpu_topology says how many chips there are"
@@ -216,7 +216,7 @@ def _env(policy: Policy, draft: Draft) -> Iterator[Fault]:
 def _flags(_: Policy, draft: Draft) -> Iterator[Fault]:
     """Every replica of a trial is given its parameters as flags: what the chief's image does not take fails it."""
     row = draft.flags_of(draft.running["chief"])
-    for path, name, _parameter in parameters_in(draft.tuning) if row is not None else ():
+    for path, name, _parameter in iter_parameters(draft.tuning) if row is not None else ():
         if row is not None and name not in row.flags:
             yield Fault(
                 at=path,

@@ -105,7 +105,7 @@ def strategy_faults(draft: Draft, *, reduces: bool) -> Iterator[Fault]:
     faults: dict[str, Fault] = {}
     for runs in map(draft.running.__getitem__, draft.roles):
         row = draft.flags_of(runs)
-        found = strategy_in(runs.args) if row is not None and row.runs_trainer else None
+        found = find_strategy(runs.args) if row is not None and row.runs_trainer else None
         if found is None:
             continue
         index, strategy = found
@@ -118,7 +118,7 @@ def strategy_faults(draft: Draft, *, reduces: bool) -> Iterator[Fault]:
     yield from faults.values()
 
 
-def strategy_in(args: Sequence[object]) -> tuple[int, str] | None:
+def find_strategy(args: Sequence[object]) -> tuple[int, str] | None:
     """The strategy that the arguments ask for, and which of them does; the last one counts."""
     found = None
     for index, word in enumerate(args):

@@ -60,12 +60,12 @@ def _by_name(names: Sequence[str], draft: Draft) -> Iterator[tuple[Path, str]]:
             for index, word in enumerate(words):
                 if isinstance(word, str):
                     before = words[index - 1] if index else None
-                    name = _named_in(word, before, names)
+                    name = _find_secret(word, before, names)
                     if name:
                         yield (*here, key, index), f"a value of {name}"
 
 
-def _named_in(word: str, before: object, names: Sequence[str]) -> str:
+def _find_secret(word: str, before: object, names: Sequence[str]) -> str:
     """The name, one of the names of secrets, whose value the word holds: `--name=value`, or after `--name`."""
     for pair in _NAMED.finditer(word):
         if _says_secret(pair["name"], names) and _holds(pair["value"]):

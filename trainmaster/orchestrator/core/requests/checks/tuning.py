@@ -26,7 +26,7 @@ def tuning_faults(draft: Draft) -> list[Fault]:
     tuning = draft.tuning
     flags = _flags_given(draft)
     faults = [*_counts(tuning), *_metrics(tuning), *_moments(tuning), *_names(tuning)]
-    for path, name, parameter in parameters_in(tuning):
+    for path, name, parameter in iter_parameters(tuning):
         faults += _parameter(path, parameter)
         if name in flags:
             problem = "args has this flag already, and the trials would be given it twice"
@@ -46,7 +46,7 @@ def tuning_faults(draft: Draft) -> list[Fault]:
     return sorted(faults)
 
 
-def parameters_in(tuning: Mapping[str, object]) -> Iterator[tuple[Path, str, Mapping[str, object]]]:
+def iter_parameters(tuning: Mapping[str, object]) -> Iterator[tuple[Path, str, Mapping[str, object]]]:
     """Every parameter with its path and name, conditional ones after the one they depend on."""
     waiting = [((*HERE, "parameters"), mapping_at(tuning, "parameters"))]
     while waiting:
@@ -107,7 +107,7 @@ def _metrics(tuning: Mapping[str, object]) -> Iterator[Fault]:
 def _names(tuning: Mapping[str, object]) -> Iterator[Fault]:
     """A trial is given each flag once. Source: StudySpec.ParameterSpec, parameter_id and conditional_parameter_specs."""
     parents: dict[str, Path] = {}
-    for path, name, _parameter in parameters_in(tuning):
+    for path, name, _parameter in iter_parameters(tuning):
         parent = path[:-4]  # (..., PARENT, "conditional", NUMBER, "parameters", name); empty at the top
         if parents.setdefault(name, parent) != parent:
             problem = (

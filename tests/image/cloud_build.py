@@ -72,16 +72,20 @@ class Worker:
 
     def _run(self, step: Mapping[str, Any], shared: list[str]) -> None:
         own = dict(substituted(pair, self.values).split("=", 1) for pair in [*shared, *step.get("env", [])])
-        subprocess.run(
-            [step["entrypoint"], *(substituted(word, self.values) for word in step["args"])],
-            cwd=self.workspace / step.get("dir", ""),
-            env={
-                "PATH": f"{self.shims}:{os.environ['PATH']}",
-                "HOME": str(self.output),
-                "BUILDER_OUTPUT": str(self.output),
-                **own,
-            },
-            check=True,
-            capture_output=True,
-            text=True,
-        )
+        try:
+            subprocess.run(
+                [step["entrypoint"], *(substituted(word, self.values) for word in step["args"])],
+                cwd=self.workspace / step.get("dir", ""),
+                env={
+                    "PATH": f"{self.shims}:{os.environ['PATH']}",
+                    "HOME": str(self.output),
+                    "BUILDER_OUTPUT": str(self.output),
+                    **own,
+                },
+                check=True,
+                capture_output=True,
+                text=True,
+            )
+        except subprocess.CalledProcessError as failed:
+            failed.add_note(f"step {step['id']}:\n{failed.stdout}{failed.stderr}")
+            raise

@@ -6,6 +6,7 @@ Real are gcloud, the builder, the registry, and the stack that takes functions, 
 """
 
 import json
+import os
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -80,16 +81,18 @@ def worker(
         add_gcloud(
             made.shims, variables=client_variables_path(project.state, "gcloud"), more=deployments.environment
         )
-        for name in uploaded_files():
+        for name in uploaded_files(tmp_path):
             path = made.workspace / name
             path.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(ROOT / name, path)
         yield made
 
 
-def uploaded_files() -> list[str]:
+def uploaded_files(config: Path) -> list[str]:
     command = ["gcloud", "meta", "list-files-for-upload", str(ROOT)]
-    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
+    environment = {**os.environ, "CLOUDSDK_CONFIG": str(config / "gcloud")}
+    done = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
+    return done.stdout.splitlines()
 
 
 def test_a_build_deploys_the_functions_and_a_rule_trains_with_its_image(

@@ -57,6 +57,14 @@ NO_PLACE = "this key has no place in a request; found"
             f"$.workerPoolSpecs[0].machineSpec.machine_typ: {NO_PLACE} 'machine_typ'; did you mean 'machine_type'?; ",
         ),
         (
+            {"displayName": "small", "workerPoolSpec": vertex({"imageUri": IMAGE}, {})["workerPoolSpecs"]},
+            f"$.workerPoolSpec: {NO_PLACE} 'workerPoolSpec'; did you mean 'workerPoolSpecs'?; allowed: ",
+        ),
+        (
+            own(jobIds="small"),
+            "$.jobIds: unknown key 'jobIds'; allowed: args, ",
+        ),
+        (
             {
                 "jobId": "small",
                 "trainingInput": {
@@ -90,7 +98,7 @@ def test_a_misspelt_key_hides_no_other_fault() -> None:
 
 
 def test_a_second_spelling_of_a_key_that_is_there_hides_nothing() -> None:
-    """`machne` can only have meant what stands beside it, so what is wrong with that one is told."""
+    """`machne` is near a key that is present, whose own fault stays."""
     found = faults(own(cluster={"chief": {"machine": 5, "machne": "n1-standard-4"}}))
     assert [fault.partition(":")[0] for fault in found] == [
         "$.cluster.chief.machine",

@@ -72,7 +72,7 @@ def _replaced(cmd: Sequence[str], first: str, place: Place) -> Finding:
 
 
 def _of_program(words: Sequence[str]) -> Sequence[str]:
-    """What the program itself is given: nothing of what starts it, an interpreter or a launcher."""
+    """The program's own arguments, without those of its interpreter or launcher."""
     if _SHELLS & set(words[:2]):
         return ()
     if "--" in words:  # a launcher's own arguments come before
@@ -105,7 +105,7 @@ def _unknown(flag: str, line: CommandLine, place: Place) -> Finding:
             f"{meant}",
             place,
             level=Level.WARNING,
-            cost="The program runs as if the flag were not there.",
+            cost="The program runs without it.",
             repair="Correct the flag, declare it, or leave it out.",
         )
     return Subject.ARGUMENTS.fault(

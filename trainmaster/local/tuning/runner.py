@@ -196,7 +196,9 @@ class TuningJobRunner(JobRunner[TuningJob]):
             return self._move(JobState.SUCCEEDED)
         failed = [trial for trial in self.job.trials.values() if trial.state is TrialState.INFEASIBLE]
         first = min(failed, key=lambda trial: trial.message.end_time.ToNanoseconds()).message
-        reason = f"Too many trials failed ({len(failed)}). The first, {first.id}: {first.infeasible_reason}"
+        reason = (
+            f"Too many trials failed ({len(failed)}). The first, trial {first.id}: {first.infeasible_reason}"
+        )
         return self._move(JobState.FAILED, code=USER_CODE, reason=reason)
 
     def _folder(self, trial: Trial) -> Path:

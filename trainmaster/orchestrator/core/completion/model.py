@@ -152,7 +152,7 @@ def overwriting_problem(directory: ModelDirectory) -> str | None:
     own = f"{parent}{slash}${{run_id}}" + (f"/{name}" if name else "")
     return (
         f"{directory.uri} holds {_older(directory)}. The run may overwrite them, and with them the model that an earlier "
-        f"run has on record; give each run a place of its own with ${{run_id}} in model_uri, for example {own}"
+        f"run has on record; give each run its own place with ${{run_id}} in model_uri, for example {own}"
     )
 
 

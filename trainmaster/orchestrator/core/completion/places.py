@@ -65,7 +65,7 @@ def model_places(job: Job, request: AcceptedRequest, spec: JobSpec) -> tuple[Mod
 
 
 def shared_place(job: Job, request: AcceptedRequest) -> ModelPlace | None:
-    """Where the running job may overwrite an earlier run's model; None where the run has a place of its own.
+    """Where the running job may overwrite an earlier run's model; None where only this run writes.
 
     A `--job-dir` is left out: a program that is started again continues there.
     """

@@ -10,7 +10,7 @@ from trainmaster.orchestrator.core.runs.record import AcceptedRequest
 
 
 def metrics_uri(job: Job, request: AcceptedRequest, spec: JobSpec) -> str | None:
-    """Where the running job may have written its metrics; None where nothing is to be read.
+    """Where the running job may have written its metrics; None where there is nothing to read.
 
     A tuning's come from the service. Only places of this run alone count: metrics of an earlier run may lie in a place
     that runs share.

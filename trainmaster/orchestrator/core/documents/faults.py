@@ -67,10 +67,11 @@ class Fault:
 
 
 def without_echoes(faults: Iterable[Fault]) -> list[Fault]:
-    """The faults but those of an absent key that an unknown one is most likely a misspelling of."""
+    """The faults except those at or below an absent key that an unknown one is most likely a misspelling of."""
     faults = list(faults)
     meant = {fault.meant for fault in faults if fault.meant}
-    return [fault for fault in faults if fault.path not in meant]
+    below = tuple(f"{path}{separator}" for path in meant for separator in ".[")
+    return [fault for fault in faults if fault.path not in meant and not fault.path.startswith(below)]
 
 
 def unknown_key(

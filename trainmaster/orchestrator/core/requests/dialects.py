@@ -2,10 +2,17 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Any
 
 from trainmaster.orchestrator.core.documents.translation import Translated
 from trainmaster.orchestrator.core.requests.vertex.dialect import custom_job, tuning_job
+
+MARK_MAX_CHARS, KEYS_MAX = 40, 40
+MARK_LIKENESS = 0.85
+"""How similar a key must be to a dialect's mark; no key of our own dialect is."""
+OWN_KEYS = frozenset({"model_name", "image", "python_package", "cluster"})
+"""A document with any of them is in our own dialect, whatever else it has."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,5 +61,16 @@ DIALECTS = (LEGACY, VERTEX_TUNING, VERTEX_CUSTOM, OWN)
 
 
 def dialect_of(document: Mapping[str, Any]) -> Dialect:
-    """The first dialect that has a mark in the document, else our own."""
-    return next((dialect for dialect in DIALECTS if not dialect.marks.isdisjoint(document)), OWN)
+    """The first dialect that has a mark in the document, a misspelt one if need be, else our own."""
+    marked = (dialect for dialect in DIALECTS if not dialect.marks.isdisjoint(document))
+    return next(marked, None) or _misspelt_dialect(document) or OWN
+
+
+def _misspelt_dialect(document: Mapping[str, Any]) -> Dialect | None:
+    """The dialect of `workerPoolSpec`, which then refuses that key and names the right one."""
+    if not OWN_KEYS.isdisjoint(document):
+        return None
+    keys = [str(key) for key in document if len(str(key)) <= MARK_MAX_CHARS]
+    marks = {mark: dialect for dialect in DIALECTS for mark in dialect.marks}
+    near = (get_close_matches(key, marks, n=1, cutoff=MARK_LIKENESS) for key in keys[:KEYS_MAX])
+    return next((marks[found[0]] for found in near if found), None)

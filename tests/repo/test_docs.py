@@ -54,7 +54,8 @@ def test_the_guarantees_cite_tests() -> None:
 
 
 def test_every_word_of_the_glossary_is_used_in_code() -> None:
-    rows = re.findall(r"^\| ([a-z][^|]*) \|", (ROOT / "docs/reference/glossary.md").read_text(), re.MULTILINE)
+    ours = (ROOT / "docs/reference/glossary.md").read_text().partition("\n## Google's names\n")[0]
+    rows = re.findall(r"^\| ([a-z][^|]*) \|", ours, re.MULTILINE)
     words = [word for row in rows if row != "word" for word in row.split(", ")]
     code = "\n".join(path.read_text() for path in (ROOT / "trainmaster").rglob("*.py"))
     unused = [word for word in words if not re.search(re.sub(r"[ -]", "[ _-]", word), code, re.IGNORECASE)]

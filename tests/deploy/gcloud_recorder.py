@@ -15,7 +15,9 @@ SERVICES = (
     "artifactregistry", "cloudbilling", "cloudresourcemanager", "cloudscheduler", "eventarc", "iam", "logging", "pubsub",
     "run", "serviceusage", "storage",
 )  # fmt: skip
-_AFTER = frozenset({"projects", "namespaces", "locations", "operations", "subscriptions", "topics", "b", "o"})
+_AFTER = (
+    "projects", "namespaces", "locations", "operations", "subscriptions", "topics", "serviceAccounts", "services", "b", "o",
+)  # fmt: skip
 """Path segments that a name follows."""
 _OBJECT = {
     "bucket": "bucket",

@@ -112,7 +112,7 @@ def test_standard_input_is_a_file_without_a_name() -> None:
     text = (EXAMPLES / "config.yaml").read_text()
     done = convert("-", text=text)
     assert done.status == 1
-    assert done.err.startswith("$.jobId: missing: nothing names the model")
+    assert done.err.startswith("$.jobId: missing: the model needs a name")
     assert yaml.safe_load(convert("-", "--name", "census", text=text).out)["displayName"] == "census"
     assert convert("-", "--name", "Census 1", text=text).status == 2
 

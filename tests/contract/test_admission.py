@@ -80,7 +80,7 @@ def test_a_new_run_does_not_overtake_who_waits_for_the_same_and_one_of_more_prio
     assert room.asked == [urgent, other]
     reason = world.record(later).admission.waiting
     assert reason is not None
-    assert reason.reason == f"{waits} waits for the same before it"
+    assert reason.reason == f"{waits} is ahead of it, waiting for the same"
     world.clock.advance(timedelta(seconds=31))
     world.reconcile()
     assert states(world, waits, later) == ["submitted", "submitted"]
@@ -201,7 +201,7 @@ def test_a_run_that_is_only_told_to_ask_less_often_fails_after_a_week_with_the_s
     assert error is not None
     assert error.code == 429
     assert error.message.startswith(
-        "the service only asked for fewer requests in the 7 days since 2026-03-01"
+        "the service kept asking for fewer requests during the 7 days since 2026-03-01"
     )
     assert "requests per minute" in error.message
     assert places(world) == []
@@ -270,7 +270,7 @@ def test_who_waited_for_a_limit_longer_than_a_week_does_not_fail_at_its_first_re
     assert states(world, second) == ["failed"]
     error = world.record(second).failure
     assert error is not None
-    assert error.message.startswith("there was no room in the 7 days since 2026-03-10")
+    assert error.message.startswith("there was no capacity in the 7 days since 2026-03-10")
 
 
 def test_a_run_to_which_the_service_never_answers_ends_and_gives_its_slot_back() -> None:
@@ -319,7 +319,7 @@ def test_a_run_that_waits_ends_when_the_policy_allows_it_no_more() -> None:
     assert states(world, run_id) == ["failed"]
     record = world.record(run_id)
     assert record.failure is not None
-    assert record.failure.message.startswith("the request is not allowed any more: $.region")
+    assert record.failure.message.startswith("the request is no longer allowed: $.region")
     assert (room.asked, places(world)) == ([], [])
 
 

@@ -89,7 +89,7 @@ def test_the_job_of_a_run_is_asked_to_end_and_its_own_end_ends_the_run() -> None
     result = carried_out(world, order)
     record = world.record(run_id)
     assert record.job is not None
-    assert result.message == f"{record.job.name} was asked to end"
+    assert result.message == f"{record.job.name} was asked to cancel"
     assert record.state is RunState.SUBMITTED, "the job has not told of its end"
     RECORD.validate(encoded(record))
     status = world.document("status/requests/end.json.json")
@@ -97,7 +97,7 @@ def test_the_job_of_a_run_is_asked_to_end_and_its_own_end_ends_the_run() -> None
     world.complete(world.hint(world.jobs.read(record.job.name)))
     assert states(world, run_id) == ["cancelled"]
     asked_at = world.record(run_id).cancel_requested_at
-    assert carried_out(world, order).message == "the run had ended before: cancelled"
+    assert carried_out(world, order).message == "the run had already ended: cancelled"
     assert world.record(run_id).cancel_requested_at == asked_at
 
 
@@ -184,7 +184,7 @@ def test_a_notice_that_could_not_be_published_follows_with_the_next_reconcile_pa
     nobody_hears = At("publish", before=raising(ServiceFailed("Pub/Sub", "publish", "it is not there")))
     before = told(world, run_id)
     result, *_ = take_and_admit(world.services(nobody_hears), order)
-    assert "step 'notices' is not done: Pub/Sub could not publish" in result.message
+    assert "step 'notices' has not finished: Pub/Sub could not publish" in result.message
     carried_out(world, order)
     assert (told(world, run_id), world.active()) == (before, [run_id])
     world.reconcile()
@@ -232,7 +232,9 @@ def test_the_job_of_one_that_wakes_between_look_and_end_is_found() -> None:
     list(take_and_admit(world.services(At("find jobs", after=once)), order))
     record = world.record(arrival.run_id)
     assert (record.state, world.jobs.going()) == (RunState.CANCELLED, [])
-    assert record.problems == (f"a second job was found, {woken[0].name}: it is cancelled; the run has none",)
+    assert record.problems == (
+        f"a second job was found, {woken[0].name}: it is being cancelled; the run has none",
+    )
     RECORD.validate(encoded(record))
 
 
@@ -285,7 +287,7 @@ def test_a_run_that_has_ended_stays_as_it_is() -> None:
     run_id = launched(world)
     ends(world, run_id)
     before = world.record(run_id)
-    assert carried_out(world, order_to_end(world, run_id)).message == "the run had ended before: succeeded"
+    assert carried_out(world, order_to_end(world, run_id)).message == "the run had already ended: succeeded"
     assert world.record(run_id) == before
 
 
@@ -294,4 +296,4 @@ def test_an_order_about_a_run_that_is_not_there_is_refused_with_its_place() -> N
     arrival = order_to_end(world, "cassava-20260301t120000-0123456789")
     carried_out(world, arrival)
     (problem,) = world.record(arrival.run_id).problems
-    assert problem.startswith("$.cancel.run: there is no such run")
+    assert problem.startswith("$.cancel.run: no run has this id")

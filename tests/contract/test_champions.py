@@ -149,8 +149,8 @@ def test_a_rollback_may_come_as_a_message() -> None:
 @pytest.mark.parametrize(
     ("rollback", "path", "problem", "allowed"),
     [
-        ({"model_name": "nobody"}, "$.rollback.model_name", "no model of this name", None),
-        ({"model_name": "cassava-resnet50"}, "$.rollback.model_name", "no other champion before", None),
+        ({"model_name": "nobody"}, "$.rollback.model_name", "no champion has this model name", None),
+        ({"model_name": "cassava-resnet50"}, "$.rollback.model_name", "no champion before it", None),
         (
             {"model_name": "cassava-resnet50", "to_run": "run-x"},
             "$.rollback.to_run",

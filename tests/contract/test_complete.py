@@ -197,7 +197,7 @@ def test_a_manifest_that_does_not_fit_the_files_is_not_believed() -> None:
     record = world.record(arrival.run_id)
     assert record.model is not None
     assert record.model.metrics == {}
-    assert record.problems == ("export.json is not believed: saved_model.pb has 13 bytes, not 5",)
+    assert record.problems == ("export.json was ignored: saved_model.pb has 13 bytes, not 5",)
 
 
 def test_a_diverged_metric_is_told_in_words_and_does_not_spoil_the_record() -> None:
@@ -242,7 +242,7 @@ def test_a_finished_job_that_forged_our_label_ends_nothing() -> None:
     assert result.severity == "WARNING"
     after = world.record(arrival.run_id)
     (problem,) = after.problems  # it may have written where the run's own job writes
-    assert problem.startswith(f"a second job was found, {forged.name}: it had ended by itself")
+    assert problem.startswith(f"a second job was found, {forged.name}: it had already ended")
     assert after.submission.second_jobs == (forged.name,)
     unchanged = {
         "problems": (),

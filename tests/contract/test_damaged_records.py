@@ -85,7 +85,7 @@ def test_a_damaged_record_is_told_by_every_reconcile_pass_with_what_to_do() -> N
     for _ in range(2):
         (told,) = [each for each in world.reconcile() if each.run_id == run_id]
         assert told.severity == "ERROR"
-        assert "holds no run record" in told.message
+        assert "is not a valid run record" in told.message
         assert "Restore an earlier generation" in told.message
     assert world.record(other).state is RunState.SUCCEEDED
     world.objects.delete(LEDGER, f"runs/{run_id}.json")

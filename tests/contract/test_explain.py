@@ -119,7 +119,7 @@ def test_a_deployment_that_may_not_read_logs_says_what_to_grant_and_delays_nothi
     assert (record.state, record.failure) == (RunState.FAILED, Failure(code=3, message=WORDS))
     (problem,) = record.problems
     assert problem == (
-        "the log of the job does not say here why the job failed: Cloud Logging does not let this deployment read "
+        "the job's log does not say why the job failed: Cloud Logging does not let this deployment read "
         "the log of job 1000: logging.logEntries.list is not granted; `trainmaster deploy` grants it"
     )
     assert world.document(STATUS)["problems"] == [problem]
@@ -132,9 +132,12 @@ def test_a_log_that_arrives_late_is_looked_at_again_and_only_the_notice_waits() 
     world.job_logs.write(job_id(job), CHIEF)
     result = world.complete(world.hint(job))
     assert result.made_room
-    assert "step 'reason' is not done: the log of its job: it told nothing within 120 s" in result.message
+    assert "step 'reason' has not finished: the job's log: it showed no reason within 120 s" in result.message
     assert world.record(run_id).state is RunState.FAILED
-    assert world.document(STATUS)["reason"] == f"{WORDS} (its log is still being read: look again)"
+    assert (
+        world.document(STATUS)["reason"]
+        == f"{WORDS} (the reason will appear here once its log has been read)"
+    )
     assert ends_told(world) == []
     world.clock.advance(LOG_DELAY / 2)
     world.reconcile()
@@ -155,7 +158,7 @@ def test_a_log_that_does_not_come_is_waited_for_two_minutes(boundary: Boundary |
     record = world.record(run_id)
     assert record.failure == Failure(code=3, message=WORDS)
     (problem,) = record.problems
-    assert problem.startswith("the log of the job does not say here why the job failed: ")
+    assert problem.startswith("the job's log does not say why the job failed: ")
     assert ("503" in problem) == (boundary is not None)
     assert world.document(STATUS)["reason"] == WORDS
     assert len(ends_told(world)) == 1
@@ -236,7 +239,7 @@ def test_a_trial_that_refused_its_arguments_is_told_as_that_and_not_as_a_missing
     words = f"The replica {CHIEF} exited with a non-zero status of 2."
     reason = words + LINK
     _, record, _ = tuned(JobState.FAILED, [infeasible(1, reason), infeasible(2, reason)], refused=2)
-    told = f"the program refused its arguments: {USAGE[-1]}"
+    told = f"the program rejected its arguments: {USAGE[-1]}"
     assert record.tuning is not None
     for each in record.tuning.trials:
         assert each.infeasible_reason == words
@@ -260,7 +263,7 @@ def test_reason_and_problem_of_a_tuning_count_alike_and_quote_the_trial_that_fai
     trials = [*cancelled, third, infeasible(4, reason)]
     _, record, _ = tuned(JobState.FAILED, trials, refused=4, words=words)
     assert record.failure is not None
-    cause = f"trial 3, {CHIEF}: the program refused its arguments: {USAGE[-1]}"
+    cause = f"trial 3, {CHIEF}: the program rejected its arguments: {USAGE[-1]}"
     more = "" if "trials" in words else f". {words}"
     assert record.failure.message == f"4 of 4 trials failed; the first, {cause}{more}"
     (problem,) = record.problems

@@ -24,7 +24,7 @@ def test_a_step_that_fails_keeps_no_other_from_running_and_the_reconciler_repeat
     world.train(world.record(arrival.run_id))
     down = At("publish", before=raising(ServiceFailed("Pub/Sub", "publish", "it is not there")))
     result = world.complete(world.hint(job), down)
-    assert "step 'notices' is not done: Pub/Sub could not publish: it is not there" in result.message
+    assert "step 'notices' has not finished: Pub/Sub could not publish: it is not there" in result.message
     assert (result.severity, result.made_room) == ("WARNING", True)
     assert set(steps_done(world.record(arrival.run_id))) == set(STEPS) - {"notices"}
     assert world.active() == [arrival.run_id]
@@ -42,7 +42,7 @@ def test_a_slow_step_is_asked_again_until_it_is_done() -> None:
     steps = {**STEPS, "copy": lambda _: next(answers)}
     for _ in range(2):
         finished = finish_run(world.services(), held, steps=steps)
-        assert finished.problems == ("step 'copy' is not done: still copying",)
+        assert finished.problems == ("step 'copy' has not finished: still copying",)
         assert world.active() == [held.record.run_id]
     assert finish_run(world.services(), held, steps=steps).problems == ()
     assert "copy" in steps_done(world.record(held.record.run_id))

@@ -310,4 +310,4 @@ def test_a_run_that_finds_no_room_for_a_week_fails_and_says_so() -> None:
     record = world.record(arrival.run_id)
     assert record.state is RunState.FAILED
     assert record.failure is not None
-    assert "there was no room in the 7 days since 2026-03-01 12:00 UTC: quota" in record.failure.message
+    assert "there was no capacity in the 7 days since 2026-03-01 12:00 UTC: quota" in record.failure.message

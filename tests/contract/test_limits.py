@@ -50,7 +50,7 @@ def test_a_full_limit_keeps_its_own_runs_and_nobody_else() -> None:
     assert waiting is not None
     assert (waiting.limit, waiting.reason) == (
         "model.cassava",
-        "as many jobs run as the limit of the model cassava allows: 1",
+        "the limit of the model cassava is reached: 1 running",
     )
     world.reconcile()
     assert states(world, second) == ["waiting"]
@@ -104,7 +104,7 @@ def test_a_slot_that_was_kept_for_a_run_that_goes_to_wait_is_the_runs() -> None:
 
     arriving = At("publish", before=meanwhile)
     result, *more = take_and_admit(world.services(arriving), arrival)
-    assert "the run waits: as many jobs run as" in result.message
+    assert "the run waits: the limit of all runs is reached" in result.message
     assert going(world) == [arrival.run_id], more
     ends(world, arrival.run_id)
     assert going(world) == [low]
@@ -229,7 +229,7 @@ def test_a_run_of_more_priority_gets_the_slot_first_though_it_is_of_another_clas
     assert waiting is not None
     assert (waiting.limit, waiting.reason) == (
         "all",
-        f"{high} waits for a place under the same limit before it",
+        f"{high} is ahead of it, waiting under the same limit",
     )
     world.reconcile()
     assert states(world, high, low) == ["submitted", "waiting"]
@@ -271,7 +271,7 @@ def test_the_reason_has_the_policys_words_for_a_limit_by_pattern() -> None:
     launched(world)
     waiting = world.record(launched(world)).admission.waiting
     assert waiting is not None
-    assert waiting.reason == "as many jobs run as the limit of the models cass* allows: 1"
+    assert waiting.reason == "the limit of the models cass* is reached: 1 running"
 
 
 def test_a_lowered_limit_counts_those_who_hold_higher_slots() -> None:

@@ -153,13 +153,12 @@ def test_files_of_an_earlier_run_at_a_fixed_path_are_no_model_of_this_one() -> N
     assert second.model is None
     (problem,) = second.problems
     assert (
-        "gs://models/fixed/ holds files from before the job's start, 2026-03-01T12:02:00Z: model.h5"
-        in problem
+        "gs://models/fixed/ holds files older than the job's start, 2026-03-01T12:02:00Z: model.h5" in problem
     )
     third = ended(world, "third", JobState.SUCCEEDED, {}, request, {"gs://models/fixed/weights.pt": b"3"})
     assert third.model is not None
     assert (third.model.format, third.model.files and third.model.files.count) == ("pytorch", 1)
-    assert third.problems[0].endswith("model.h5, which are not recorded")
+    assert third.problems[0].endswith("model.h5, which were not recorded")
 
 
 def begun(world: World, name: str, request: Mapping[str, Any]) -> RunRecord:
@@ -194,7 +193,7 @@ def test_a_run_that_may_overwrite_an_earlier_runs_model_says_so_as_it_begins(
     put(world, earlier, b"first")
     second = begun(world, "second", request)
     (problem,) = second.problems
-    assert "holds files from before the job's start" in problem
+    assert "holds files older than the job's start" in problem
     assert problem.endswith(f"with ${{run_id}} in model_uri, for example {own}")
     assert world.document("status/requests/second.json.json")["problems"] == [problem]
     put(world, earlier, b"second")

@@ -140,7 +140,7 @@ def test_metrics_that_cannot_be_read_keep_no_run_from_being_reconciled(error: Ex
     world, job = running()
     report(world, job, {"val_accuracy": 0.5})
     (result, *_) = world.reconcile(At(f"read {MODELS}", before=raising(error)))
-    assert result.message == "the job goes on: JOB_STATE_RUNNING"
+    assert result.message == "the job is still active: JOB_STATE_RUNNING"
     assert "metrics" not in status(world)
 
 

@@ -158,7 +158,7 @@ def test_an_order_for_no_rule_is_rejected_with_the_nearest_name(world: RuleWorld
     world.order({"fire": {"rule": "silent"}}, "2")
     rejected = [record.problems[0] for record in world.records()]
     assert any("did you mean 'cassava'" in problem for problem in rejected)
-    assert any("does not wait for orders" in problem for problem in rejected)
+    assert any("does not accept orders to fire" in problem for problem in rejected)
 
 
 def test_the_same_order_twice_fires_once(world: RuleWorld) -> None:
@@ -173,7 +173,7 @@ def test_skip_passes_over_what_comes_while_a_run_goes_on_and_says_so(world: Rule
     world.order({"fire": {"rule": "cassava"}}, "1")
     world.order({"fire": {"rule": "cassava"}}, "2")
     assert len(world.records()) == 1
-    assert "still going" in world.rule_status()["held"]["reason"]
+    assert "still running" in world.rule_status()["held"]["reason"]
     world.finish(0)
     world.tick()
     assert len(world.records()) == 1

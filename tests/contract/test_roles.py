@@ -115,7 +115,7 @@ def test_what_a_request_is_warned_of_is_logged_and_kept() -> None:
     arrival = world.drop(DOUBTFUL)
     result = world.launch(arrival)
     assert result.severity == "WARNING"
-    assert "warning: $.scheduling.spot: a replica that is preempted comes back alone" in result.message
+    assert "warning: $.scheduling.spot: a preempted replica restarts alone" in result.message
     record = world.record(arrival.run_id)
     (problem,) = record.problems
     assert problem.startswith("$.scheduling.spot")

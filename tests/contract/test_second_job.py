@@ -188,7 +188,7 @@ def test_one_that_wakes_while_its_run_ends_without_a_job_is_found(*, shown: bool
     record = world.record(arrival.run_id)
     RECORD.validate(encoded(record))
     assert record.problems == (
-        f"a second job was found, {second[0].name}: it is cancelled; the run has none",
+        f"a second job was found, {second[0].name}: it is being cancelled; the run has none",
     )
     assert (world.active(), record.submission.second_job_check_at) == ([], None)
 
@@ -203,7 +203,7 @@ def test_a_second_job_that_ended_by_itself_before_it_was_found_is_told_of() -> N
     assert record.job is not None
     (problem,) = record.problems
     own = f"the run's own is {record.job.name}"
-    assert problem == f"a second job was found, {second.name}: it had ended by itself; {own}"
+    assert problem == f"a second job was found, {second.name}: it had already ended; {own}"
 
 
 def test_one_that_dies_after_its_run_ended_without_a_job_is_found_when_its_job_shows_in_the_log() -> None:
@@ -217,7 +217,9 @@ def test_one_that_dies_after_its_run_ended_without_a_job_is_found_when_its_job_s
     assert world.jobs.going() == []
     record = world.record(arrival.run_id)
     assert record.state is RunState.FAILED
-    assert record.problems == (f"a second job was found, {second.name}: it is cancelled; the run has none",)
+    assert record.problems == (
+        f"a second job was found, {second.name}: it is being cancelled; the run has none",
+    )
 
 
 def test_one_that_wakes_after_its_run_ended_without_a_job_cancels_its_own() -> None:

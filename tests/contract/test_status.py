@@ -101,7 +101,9 @@ def test_the_status_of_a_refused_request_has_its_faults_and_how_many_more_there_
     world.launch(world.drop(b"model_name: 1\n" + b"".join(b"k%d: 1\n" % each for each in range(30))))
     status = told(world)
     assert status["state"] == "rejected"
-    assert status["reason"].startswith("the request was refused for 33 faults, the first: $.cluster: missing")
+    assert status["reason"].startswith(
+        "the request was refused for 33 faults, the first of them: $.cluster: missing"
+    )
     assert status["problems"][0].startswith("$.cluster: missing")
     assert (len(status["problems"]), status["problems"][-1]) == (21, "and 13 more")
 
@@ -125,7 +127,7 @@ def test_an_event_that_keeps_failing_has_a_status_that_says_why_until_it_succeed
     failing(world, arrival, At("read inbox", before=raising(NO_READ)), times=2)
     status = told(world)
     assert (status["state"], status["failed_deliveries"]) == ("retrying", 2)
-    assert "failed 2 times, the last time because Cloud Storage could not read" in status["reason"]
+    assert "failed 2 times, most recently because Cloud Storage could not read" in status["reason"]
     assert "delivered again" in status["reason"]
     world.launch(arrival)
     assert (told(world)["state"], "reason" in told(world)) == ("submitted", False)
@@ -155,7 +157,7 @@ def test_a_run_whose_submission_keeps_failing_keeps_its_state_and_says_why() -> 
         list(take_and_admit(world.services(jobs=Answering(world, SubmissionUnknown("503"))), arrival))
     status = told(world)
     assert (status["state"], status["run_id"]) == ("reserved", arrival.run_id)
-    assert "whether the job was created is not known: 503" in status["reason"]
+    assert "it is unknown whether the job was created: 503" in status["reason"]
     world.clock.advance(LEASE)
     world.reconcile()
     assert (told(world)["state"], "reason" in told(world)) == ("submitted", False)
@@ -182,8 +184,8 @@ def test_a_failure_of_an_older_drop_is_not_told_of_a_newer() -> None:
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("requests/cassava.txt", "ends in none of .yaml, .yml, .json; rename it"),
-        ("rules/nightly", "ends in none of"),
+        ("requests/cassava.txt", "does not end in any of .yaml, .yml, .json; rename it"),
+        ("rules/nightly", "does not end in any of"),
         ("request/cassava.yaml", "did you mean 'requests/'?"),
         ("cassava.yaml", "copy a request to requests/, a rule to rules/"),
         ("data/1.csv", "is in none of the folders requests/, rules/"),

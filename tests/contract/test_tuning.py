@@ -123,7 +123,7 @@ def test_the_selected_measurement_counts_where_the_service_names_no_final_one(
         ([trial(1, None, TrialState.INFEASIBLE)], "hyperparameter_metric_tag='accuracy'"),
         ([trial(1, 0.5, tag="accurcy")], "did you mean 'accurcy'?"),
         ([trial(1, 0.5, tag="loss")], "they reported 'loss'"),
-        ([trial(1, float("nan"))], "every training diverged"),
+        ([trial(1, float("nan"))], "every trial diverged"),
         ([trial(1, 0.5, TrialState.INFEASIBLE)], "none that reported 'accuracy' succeeded (1 INFEASIBLE)"),
         ([], "no trials"),
     ],

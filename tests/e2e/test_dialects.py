@@ -76,7 +76,7 @@ def test_a_finished_job_as_the_client_prints_it_is_a_request_of_its_own(project:
     job = assert_trained(project, first, model_name="line-again")
     generation = project.upload("requests/again.json", CustomJob.to_json(job))
     status = project.final_status("requests/again.json", generation)
-    assert any("an earlier job is passed over" in problem for problem in status["problems"])
+    assert any("an earlier job; ignored" in problem for problem in status["problems"])
     again = assert_trained(project, project.record(status["run_id"]), model_name="line-again")
     assert again.name != job.name
     assert again.job_spec.worker_pool_specs == job.job_spec.worker_pool_specs

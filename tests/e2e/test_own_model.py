@@ -54,7 +54,7 @@ def test_a_script_that_saves_to_a_path_of_its_own_ends_with_that_model_on_record
     status = project.final_status("requests/codelab.yaml")
     assert (status["state"], status["model_uri"]) == ("succeeded", f"{saved_uri}/")
     (problem,) = status["problems"]
-    assert problem.endswith("older.h5, which are not recorded")
+    assert problem.endswith("older.h5, which were not recorded")
     record = project.finished_record(status["run_id"])
     assert record["request"]["model_uri"] == saved_uri
     assert (record["model"]["format"], record["model"]["metrics"]) == ("pickle", {"val_accuracy": 0.93})

@@ -181,7 +181,7 @@ def test_faulty_rules_are_reported_when_they_are_dropped(project: Project) -> No
     zone = reported(
         "zone", {"schedule": {"cron": "0 3 * * 1", "time_zone": "Europe/Amsterdm"}}, request=sound
     )
-    assert "no such time zone" in zone["$.when[0].schedule.time_zone"]
+    assert "unknown time zone" in zone["$.when[0].schedule.time_zone"]
     policy = reported("policy", {"manual": {}}, request={**sound, "image": "docker.io/some/miner"})
     assert "$.request.image" in policy
     one, two = tiny(project, "loop-one"), tiny(project, "loop-two")

@@ -137,7 +137,7 @@ def test_a_tuning_whose_trainer_reports_another_tag_says_so_in_the_record(projec
     assert "model" not in record
     (problem,) = record["problems"]
     assert problem.startswith("no trial reported the metric 'lost'; they reported 'loss'.")
-    assert "must be the metric id of the request" in problem
+    assert "must report the metric under the id" in problem
 
 
 def test_a_tuning_whose_program_refuses_a_parameter_says_so_in_the_record(project: Project) -> None:
@@ -149,7 +149,7 @@ def test_a_tuning_whose_program_refuses_a_parameter_says_so_in_the_record(projec
     (trial,) = record["tuning"]["trials"]
     assert "non-zero status of 2" in trial["infeasible_reason"]
     told = trial["failure"]["message"]
-    assert told.startswith("the program refused its arguments: ")
+    assert told.startswith("the program rejected its arguments: ")
     assert "unrecognized arguments: --rates=" in told
     assert trial["failure"]["last_lines"][0].startswith("usage: ")
     assert record["failure"]["message"] == f"1 of 1 trials failed; the first, trial 1, workerpool0-0: {told}"

@@ -129,7 +129,7 @@ def test_every_example_of_a_request_is_understood(path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("[1, 2]", "$: a request is a mapping of keys to values; found [1, 2]"),
+        ("[1, 2]", "$: a request must be a mapping; found [1, 2]"),
         ("a: [", "$: broken YAML"),
         (
             "studySpec: {parameters: [{parameterId: a}]}\ntrialJobSpec: {}",

@@ -109,7 +109,7 @@ def read_request(path: Path) -> Request:
         if not faults:
             return Request(path=str(path), spec=spec_from(meant.document))
     else:
-        no_mapping = Fault(path="$", problem="a request is a mapping of keys to values", value=read.value)
+        no_mapping = Fault(path="$", problem="a request must be a mapping", value=read.value)
         faults = [*read.faults] or [no_mapping]
     raise Unusable(*(f"--request {str(path)!r}: {fault}" for fault in faults))
 

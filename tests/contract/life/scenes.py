@@ -120,7 +120,7 @@ SCENES: Mapping[str, Scene] = {
     "no room for a while": Scene(
         steps=(full(True), uploaded("a"), waited(31), TICK, full(False), waited(61), TICK, *finished(0))
     ),
-    "a new run that takes along who waits for the same before it": Scene(
+    "a new run that takes along who is ahead of it, waiting for the same": Scene(
         steps=(
             full(True),
             uploaded("a"),

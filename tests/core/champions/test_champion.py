@@ -178,7 +178,7 @@ def test_after_a_rollback_a_challenger_is_compared_with_the_champion_that_came_b
 
 @pytest.mark.parametrize(
     ("to_run", "said"),
-    [(None, "no other champion before"), ("first", "is the champion already"), ("x", "x was never champion")],
+    [(None, "no champion before it"), ("first", "is already the champion"), ("x", "x was never champion")],
 )
 def test_a_rollback_to_nothing_says_why(to_run: str | None, said: str) -> None:
     refused = after_rollback(reigning(), to_run, order_id="order", now=START)

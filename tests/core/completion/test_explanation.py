@@ -114,7 +114,7 @@ def test_an_error_of_an_earlier_start_of_the_job_is_not_the_reason() -> None:
 def test_an_error_that_the_replica_survived_is_not_the_reason() -> None:
     later_s = (OF_ONE_END + timedelta(minutes=1)).total_seconds()
     entries = wrote(CHIEF, raised("TimeoutError: once more")) + wrote(CHIEF, "no data", after_s=later_s)
-    assert found(entries, exited(CHIEF, 1)).message == "it last wrote 'no data'"
+    assert found(entries, exited(CHIEF, 1)).message == "its last line was: 'no data'"
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ def test_an_error_that_the_replica_survived_is_not_the_reason() -> None:
 def test_a_program_that_refuses_its_arguments_is_told_as_that(text: str, reason: str) -> None:
     for words in ("", exited(CHIEF, 2)):
         failure = found(wrote(CHIEF, "a warning of something\n" + text), words)
-        assert failure.message == f"the program refused its arguments: {reason}"
+        assert failure.message == f"the program rejected its arguments: {reason}"
         assert failure.last_lines == tuple(line for line in text.split("\n") if line)
 
 
@@ -143,13 +143,13 @@ def test_usage_before_a_traceback_is_not_the_reason() -> None:
 def test_without_an_error_the_last_lines_of_the_named_replica_are_given() -> None:
     entries = wrote(CHIEF, "one\ntwo") + wrote(WORKER, "three", after_s=1)
     assert found(entries, exited(CHIEF, 3)) == Failure(
-        message="it last wrote 'two'", replica=CHIEF, last_lines=("one", "two")
+        message="its last line was: 'two'", replica=CHIEF, last_lines=("one", "two")
     )
 
 
 def test_the_services_own_line_names_the_replica_where_the_job_has_no_error() -> None:
     entries = wrote(CHIEF, "one\ntwo") + wrote("service", exited(CHIEF, 3), after_s=1)
-    assert found(entries).message == "it last wrote 'two'"
+    assert found(entries).message == "its last line was: 'two'"
 
 
 def test_lines_that_name_no_end_are_not_taken_for_one() -> None:

@@ -84,14 +84,14 @@ def test_a_manifest_of_other_files_is_not_believed_and_the_model_stays() -> None
     it = found("m.pt", manifest={"files": [{"path": "m.pt", "size_bytes": 4}], "metrics": {"a": 1}})
     assert it.model is not None
     assert (it.model.metrics, it.model.manifest_uri) == ({}, None)
-    assert it.problems == ("export.json is not believed: m.pt has 3 bytes, not 4",)
+    assert it.problems == ("export.json was ignored: m.pt has 3 bytes, not 4",)
 
 
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
-        (b"{", "metrics.json: it is no JSON"),
-        (b"\xff\xfe\x00", "metrics.json: it is no JSON"),
+        (b"{", "metrics.json: it is not JSON"),
+        (b"\xff\xfe\x00", "metrics.json: it is not JSON"),
         (b"[1]", "metrics.json: expected an object of numbers by name, found list"),
         (b'{"a": "0.9", "b": true, "c": null, "ok": 1}', "metrics.json: expected a number for a, b, c"),
         (b"[" * 100_000, "metrics.json: it is no"),
@@ -124,4 +124,4 @@ def test_metrics_are_bounded_in_number_and_size() -> None:
 def test_a_place_with_too_many_files_of_others_is_not_told_to_be_empty() -> None:
     full = ModelDirectory(uri=URI, has_more=True, is_named=True)
     (problem,) = find_first_model([full], EXPORT_SCHEMA).problems
-    assert f"{URI} holds more than 20000 files, of which only the first were looked at" in problem
+    assert f"{URI} holds more than 20000 files; only the first were examined" in problem

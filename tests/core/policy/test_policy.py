@@ -111,12 +111,12 @@ KEYS = "projects/my-project/locations/us-central1/keyRings"
         (
             {"cluster": cluster(parameter_servers={**ONE, "env": {"TF_CONFIG": "{}"}}, workers=ONE)},
             "$.cluster.parameter_servers.env.TF_CONFIG",
-            "keeps this name",
+            "reserves this name",
         ),
         (
             {"cluster": {"chief": {**MACHINE, "env": {"TRAINMASTER_REPLICA_ENVIRONMENT": "x"}}}},
             "$.cluster.chief.env.TRAINMASTER_REPLICA_ENVIRONMENT",
-            "keeps this name",
+            "reserves this name",
         ),
         (
             {"cluster": cluster(evaluators={**MACHINE, "machine": "n1-standard-5", "count": 1})},
@@ -126,7 +126,7 @@ KEYS = "projects/my-project/locations/us-central1/keyRings"
         (
             {"cluster": cluster(workers={**ONE, "accelerator": {"type": "NVIDIA_L4", "count": 1}})},
             "$.cluster.workers.accelerator.type",
-            "n1-standard-4 does not take it",
+            "n1-standard-4 does not support it",
         ),
         (
             {"cluster": cluster(workers={**ONE, "accelerator": {"type": "NVIDIA_TESLA_T4", "count": 3}})},
@@ -136,7 +136,7 @@ KEYS = "projects/my-project/locations/us-central1/keyRings"
         (
             {"cluster": cluster(workers={**ONE, "tpu_topology": "2x2"})},
             "$.cluster.workers.tpu_topology",
-            "leave it out",
+            "remove it",
         ),
         (
             {"cluster": {"chief": {"machine": "ct5lp-hightpu-4t"}}},
@@ -159,13 +159,13 @@ KEYS = "projects/my-project/locations/us-central1/keyRings"
                 }
             },
             "$.cluster.chief.accelerator.type",
-            "tpu_topology says how many chips",
+            "tpu_topology already sets the number of chips",
         ),
         ({"cluster": {"chief": {"machine": "cloud-tpu"}}}, "$.cluster.chief.accelerator", "TPU_V2 (8, 32"),
         (
             {"cluster": cluster(workers={**ONE, "count": 20}, evaluators={**ONE, "count": 12})},
             "$.cluster.workers.count",
-            "the cluster has 33; take away 1",
+            "the cluster has 33; remove 1",
         ),
         ({"web_access": True}, "$.web_access", "allowed: false"),
         ({"dashboard_access": True}, "$.dashboard_access", "allowed: false"),

@@ -113,17 +113,17 @@ def test_the_region_of_a_legacy_job_is_one_of_the_policys_and_its_candidates() -
         (
             {"cluster": {"chief": {"machine": "e2-standard-4"}}},
             "$.fallbacks[0].cluster.chief.accelerator.type",
-            "e2-standard-4 does not take it",
+            "e2-standard-4 does not support it",
         ),
         (
             {"cluster": {"chief": {"accelerator": {"count": 3}}}},
             "$.fallbacks[0].cluster.chief.accelerator.count",
-            "does not take this many",
+            "does not support this many",
         ),
         (
             {"cluster": {"workers": {"machine": "n1-standard-8"}}},
             "$.fallbacks[0].cluster.workers",
-            "it adds none",
+            "but not add any",
         ),
         (
             {"cluster": {"chief": {"count": 2}}},
@@ -137,8 +137,8 @@ def test_the_region_of_a_legacy_job_is_one_of_the_policys_and_its_candidates() -
             "$.fallbacks[0].scheduling",
             "flex_start",
         ),
-        ({"scheduling": {"spot": False}}, "$.fallbacks[0]", "the same as the request itself"),
-        ({"region": "us-central1"}, "$.fallbacks[0]", "the same as the request itself"),
+        ({"scheduling": {"spot": False}}, "$.fallbacks[0]", "the same resources as the request itself"),
+        ({"region": "us-central1"}, "$.fallbacks[0]", "the same resources as the request itself"),
     ],
 )  # fmt: skip
 def test_each_fault_of_a_fallback_has_its_own_place(fallback: object, path: str, words: str) -> None:
@@ -151,7 +151,7 @@ def test_a_fallback_that_repeats_another_is_a_fault() -> None:
     other = {"region": "europe-west4"}
     found = faults(document(fallbacks=[other, {"scheduling": {"spot": True}}, other]))
     assert list(found) == ["$.fallbacks[2]"]
-    assert "the same as fallbacks[0]" in found["$.fallbacks[2]"]
+    assert "the same resources as fallbacks[0]" in found["$.fallbacks[2]"]
 
 
 def test_what_the_request_has_wrong_is_told_once_and_its_fallbacks_faults_with_it() -> None:

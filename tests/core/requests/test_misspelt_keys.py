@@ -30,7 +30,7 @@ def vertex(container: object, machine: object) -> dict[str, object]:
     return {"displayName": "small", "workerPoolSpecs": [pool]}
 
 
-NO_PLACE = "this key has no place in a request; found"
+NO_PLACE = "this key is not allowed in a request; found"
 
 
 @pytest.mark.parametrize(

@@ -136,18 +136,18 @@ def test_faults_of_text_schema_and_policy_come_in_one_report() -> None:
         ("scheduling: {timeout_s: '60'}", "$.scheduling.timeout_s", "write 60 without quotes"),
         ("scheduling: {timeout_s: 0}", "$.scheduling.timeout_s", "too small"),
         ("scheduling: {timeout_s: 99999999}", "$.scheduling.timeout_s", "at most 604800"),
-        ("labels: {Team: a}", "$.labels.Team", "no possible name"),
+        ("labels: {Team: a}", "$.labels.Team", "not a valid name"),
         ("labels: {trainmaster_run_id: a}", "$.labels.trainmaster_run_id", "kept for the service"),
         ("labels: {team: A}", "$.labels.team", "found 'A'"),
         ("env: {'1A': x}", "$.env['1A']", "not beginning with a digit"),
-        ("env: {AIP_MODEL_DIR: x}", "$.env.AIP_MODEL_DIR", "keeps this name for the service"),
+        ("env: {AIP_MODEL_DIR: x}", "$.env.AIP_MODEL_DIR", "reserves this name for the service"),
         ("tensorboard: projects/p/locations/l/tensorboards/1", "$.service_account", "tensorboard needs it"),
         ("output: {prefix_uri: 'gs://inbox/requests'}", "$.output.prefix_uri", "gs://models"),
         ("output: {prefix_uri: 'gs://models-of-others/x'}", "$.output.prefix_uri", "gs://models"),
         ("output: {prefix_uri: 'gs://models/../inbox'}", "$.output.prefix_uri", "policy does not allow"),
         ("image: evil.example/x", "$.image", "*-docker.pkg.dev/my-project/**"),
         ("image: us-docker.pkg.dev/../../evil/x", "$.image", "policy does not allow"),
-        ("image: 'us-docker.pkg.dev/my-project/r/i; rm -rf /'", "$.image", "not written as it must be"),
+        ("image: 'us-docker.pkg.dev/my-project/r/i; rm -rf /'", "$.image", "not in the expected format"),
         ("network: default", "$.network", "projects/PROJECT_NUMBER/global/networks/NAME"),
         ("service_account: a@b.iam.gserviceaccount.com", "$.service_account", "my-project"),
         ("service_account: tm-on-tick@my-project.iam.gserviceaccount.com", "$.service_account", "*trainer@"),
@@ -177,7 +177,7 @@ def test_each_fault_names_its_place_and_its_repair(text: str, path: str, words: 
 
 @pytest.mark.parametrize("text", ["- a", "text", "12", "null"])
 def test_a_document_that_is_no_mapping_is_refused(text: str) -> None:
-    assert "a request is a mapping" in told(text)["$"]
+    assert "a request must be a mapping" in told(text)["$"]
 
 
 def test_a_request_may_have_the_size_of_the_limit_and_no_more() -> None:

@@ -178,23 +178,23 @@ def test_every_word_of_the_service_has_one_of_ours() -> None:
 @pytest.mark.parametrize(
     ("parameters", "path", "words"),
     [
-        ("a: {type: double, min: 2, max: 1}", "a.min", "exchange the two"),
-        ("a: {type: double, min: 0, max: 1, scale: log}", "a.scale", "begin above 0"),
-        ("a: {type: discrete, values: [0, 1], scale: reverse_log}", "a.scale", "no zero"),
+        ("a: {type: double, min: 2, max: 1}", "a.min", "swap them"),
+        ("a: {type: double, min: 0, max: 1, scale: log}", "a.scale", "start above 0"),
+        ("a: {type: discrete, values: [0, 1], scale: reverse_log}", "a.scale", "only values above 0"),
         ("a: {type: categorical, values: []}", "a.values", "too few entries"),
-        ("a: {type: categorical, values: [x, y, x]}", "a.values[2]", "twice"),
-        ("a: {type: discrete, values: [1, 1]}", "a.values[1]", "twice"),
+        ("a: {type: categorical, values: [x, y, x]}", "a.values[2]", "duplicate"),
+        ("a: {type: discrete, values: [1, 1]}", "a.values[1]", "duplicate"),
         ("a: {type: discrete, values: [2, 1]}", "a.values[1]", "sort the values"),
         ("a: {type: discrete, values: [x]}", "a.values[0]", "type: categorical"),
         ("a: {type: categorical, values: [1]}", "a.values[0]", 'quote it: "1"'),
-        ("a: {type: categorical, values: [x], scale: log}", "a.scale", "leave it out"),
+        ("a: {type: categorical, values: [x], scale: log}", "a.scale", "remove it"),
         ("a: {type: integer, min: 0.5, max: 2}", "a.min", "type: double"),
         ("a: {type: integer, min: -1.0e+308, max: 2}", "a.min", "64-bit"),
         ("a: {type: integer, max: 2}", "a.min", "needs it"),
         ("a: {type: integer, values: [1]}", "a.values", "has none"),
         ("a: {type: double, min: 0, max: 1, default: 2}", "a.default", "0 to 1"),
         ("a: {type: doubble, min: 0, max: 1}", "a.type", "did you mean 'double'?"),
-        ("workload: {type: categorical, values: [x, y]}", "workload", "args has this flag already"),
+        ("workload: {type: categorical, values: [x, y]}", "workload", "args already has this flag"),
         (
             (
                 "a: {type: categorical, values: [sgd], conditional: "

@@ -89,7 +89,7 @@ class TestNewData:
         one = rule(DATA)
         state = replace(folded(fresh(one), one, [batch("x", pictures(3))]), current_run="watch-1")
         hold = held(tick(one, state, NOON + HOUR, ended=False))
-        assert hold.reason == "its run watch-1 is still going"
+        assert hold.reason == "its run watch-1 is still running"
         assert tick(one, hold.state, NOON + 2 * HOUR, ended=False) == hold  # nothing new to write
         assert isinstance(tick(one, hold.state, NOON + 3 * HOUR), Fire)
 
@@ -155,7 +155,7 @@ class TestSignals:
     def test_the_same_signal_twice_fires_once(self) -> None:
         one = rule(MANUAL)
         state = launched(fired(call(one, fresh(one), NOON, order="o1")).state)
-        assert call(one, state, NOON + HOUR, order="o1") == Nothing(reason="the rule has seen it")
+        assert call(one, state, NOON + HOUR, order="o1") == Nothing(reason="the rule has already seen it")
         assert isinstance(call(one, state, NOON + HOUR, order="o2"), Fire)
 
     def test_a_signal_that_no_condition_is_about_is_nothing(self) -> None:
@@ -212,7 +212,7 @@ class TestWhileRunning:
         hold = held(call(one, replace(fresh(one), current_run="watch-1"), NOON, ended=False))
         assert hold.state.queued is None
         assert hold.state.held is not None
-        assert hold.state.held.reason == "its run watch-1 is still going"
+        assert hold.state.held.reason == "its run watch-1 is still running"
         assert tick(one, hold.state, NOON + HOUR) == Nothing()
 
     def test_queue_one_keeps_the_newest_and_fires_it_once_the_run_has_ended(self) -> None:
@@ -262,7 +262,7 @@ class TestLimits:
         one = rule(MANUAL, cooldown_s=3600)
         state = launched(fired(call(one, fresh(one), NOON)).state)
         assert held(call(one, state, NOON + HOUR - SECOND)).reason.startswith(
-            "it cools down until 2026-03-04T13:00"
+            "its cooldown lasts until 2026-03-04T13:00"
         )
         assert isinstance(call(one, state, NOON + HOUR), Fire)
 

@@ -122,7 +122,7 @@ def test_the_placeholders_of_a_run_stay_where_its_job_fills_them() -> None:
 @pytest.mark.parametrize("document", [{**REQUEST, "labels": {"a": "${run_id}"}}, {"jobSpec": {"args": RUNS}}])
 def test_the_placeholders_of_a_run_are_no_places_anywhere_else(document: dict[str, Any]) -> None:
     (fault,) = place_faults(document, NAMES)
-    assert (fault.problem, fault.found) == ("there is no such place", "'${run_id}'")
+    assert (fault.problem, fault.found) == ("unknown placeholder", "'${run_id}'")
 
 
 @given(value=plain)
@@ -195,11 +195,11 @@ def test_a_template_is_filled_as_it_is_when_the_rule_fires() -> None:
         == b'{"model_name": "cassava", "args": ["watch"]}'
     )
     for template, says in (
-        (None, "is gone"),
+        (None, "does not exist"),
         (b"", "empty"),
         (b"model_name: cassava\na: ['${data.count}']", "has no value now"),
-        (b"model_name: other", "another model"),
-        (b"model_name: cassava\noutput: {prefix_uri: gs://models/x}", "another model, output"),
+        (b"model_name: other", "no longer names the model"),
+        (b"model_name: cassava\noutput: {prefix_uri: gs://models/x}", "no longer names the model, output"),
         (b"model_name: cassava\nchampion: {}", "champion"),
     ):
         refused = request_of_firing(sound, firing(), template)

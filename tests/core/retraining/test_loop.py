@@ -60,7 +60,7 @@ def test_a_loop_across_rules_is_named_step_by_step() -> None:
         training("d", after("x")),
     )
     fault = faults(training("a", after("c", "promoted"), after("c"), book=book))["$.when[1]"]
-    assert fault.problem == "3 rules would start each other without end"
+    assert fault.problem == "3 rules would start each other in an endless loop"
     assert fault.found.split("; ") == [
         "a -> b: b waits for a run of a to succeed, which a trains",
         "b -> c: c watches gs://models/b/*/model/export.json, and runs of b write under gs://models/b/",

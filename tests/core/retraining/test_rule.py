@@ -109,7 +109,7 @@ def test_a_book_reads_back_what_it_wrote() -> None:
 
 @pytest.mark.parametrize("damaged", [None, [], {"rules": 1}, {"rules": [{}]}, {"rules": ["x"]}])
 def test_a_damaged_book_is_an_error_and_not_an_empty_one(damaged: object) -> None:
-    with pytest.raises(ValueError, match="no rule book"):
+    with pytest.raises(ValueError, match="not a rule book"):
         parse_book(damaged)
 
 
@@ -121,7 +121,7 @@ def test_an_older_generation_never_takes_a_newer_ones_place() -> None:
 def test_two_files_never_share_a_rule_id() -> None:
     book = Book().with_rule(rule({"manual": {}}, name="rules/a/b.yaml"))
     fault = faults(dropped(document({"manual": {}}), name="rules/A.b.yml", generation=2, book=book))["$"]
-    assert fault.problem == "rules/a/b.yaml has the rule id a.b already"
+    assert fault.problem == "rules/a/b.yaml already has the rule id a.b"
     assert isinstance(dropped(document({"manual": {}}), name="rules/a/b.yaml", generation=2, book=book), Rule)
 
 
@@ -165,33 +165,38 @@ def test_every_fault_is_told_at_once_and_in_the_rules_own_text() -> None:
     assert repairs["$.when[1].schedule.time_zone"] == "did you mean 'Europe/Amsterdam'?"
     assert repairs["$.when[4].new_date"] == "did you mean 'new_data'?"
     assert repairs["$.when[0].new_data.quiet"] == "did you mean 'quiet_s'?"
-    assert "never comes" in found["$.when[1].schedule.cron"].problem
+    assert "never occurs" in found["$.when[1].schedule.cron"].problem
     assert "minute" in found["$.when[2].schedule.cron"].problem
 
 
 @pytest.mark.parametrize(
     ("when", "request_", "path", "says"),
     [
-        ({"manual": {}}, {"args": ["${image.uri}"]}, "$.request.args[0]", "can ever give it a value"),
-        ({"manual": {}}, {"args": ["${data.count}"]}, "$.request.args[0]", "can ever give it a value"),
+        ({"manual": {}}, {"args": ["${image.uri}"]}, "$.request.args[0]", "can give it a value"),
+        ({"manual": {}}, {"args": ["${data.count}"]}, "$.request.args[0]", "can give it a value"),
         (
             {"manual": {}},
             {"labels": {"a": "${firing.time}"}},
             "$.request.labels.a",
-            "not written as it must be",
+            "not in the expected format",
         ),
         (
             {"manual": {}},
             {"model_uri": "gs://models/${rule.id}/${run_id}"},
             "$.request.model_uri",
-            "cannot depend on what fires",
+            "must not depend on what fires",
         ),
-        ({"manual": {}}, {"model_name": "${rule.id}"}, "$.request.model_name", "cannot depend on what fires"),
+        (
+            {"manual": {}},
+            {"model_name": "${rule.id}"},
+            "$.request.model_name",
+            "must not depend on what fires",
+        ),
         (
             {"manual": {}},
             {"output": {"prefix_uri": "gs://models/${rule.id}"}},
             "$.request.output.prefix_uri",
-            "cannot depend on what fires",
+            "must not depend on what fires",
         ),
         (
             {"new_image": {"repository": "evil.example/a/b", "tag": "latest"}},
@@ -239,7 +244,7 @@ def test_every_fault_is_told_at_once_and_in_the_rules_own_text() -> None:
             {"manual": {}},
             {"service_account": "${champion.run_id}"},
             "$.request.service_account",
-            "not written",
+            "not in the expected format",
         ),
     ],
 )
@@ -285,7 +290,7 @@ def test_a_gcloud_file_is_a_request_too() -> None:
         "trialJobSpec": {"workerPoolSpecs": []},
     }
     found = faults(dropped({"when": [{"manual": {}}], "request": vertex}))
-    assert "cannot depend" in found["$.request.displayName"].problem
+    assert "must not depend" in found["$.request.displayName"].problem
 
 
 class TestTemplate:
@@ -349,7 +354,7 @@ def test_a_huge_rule_is_refused_unread() -> None:
 def test_a_full_book_takes_no_more_rules() -> None:
     one = rule({"manual": {}})
     book = Book(rules=tuple(_renamed(one, f"rule-{number}") for number in range(MAX_RULES)))
-    assert "no room" in faults(dropped(document({"manual": {}}), book=book))["$"].problem
+    assert "too many rules" in faults(dropped(document({"manual": {}}), book=book))["$"].problem
     again = dropped(document({"manual": {}}), name="rules/rule-7.yaml", book=book)
     assert isinstance(again, Rule)
 

@@ -203,8 +203,8 @@ class TestAlerts:
     @pytest.mark.parametrize(
         ("document", "says"),
         [
-            (b"\xff", "no JSON"),
-            (b"[" * 100_000, "no JSON"),
+            (b"\xff", "is not JSON"),
+            (b"[" * 100_000, "is not JSON"),
             ([], "a list where an alert"),
             ({}, "it has nothing"),
             ({"version": "1.2", "alerts": []}, "it has alerts, version"),

@@ -58,7 +58,7 @@ def test_a_status_tells_the_last_firing_and_why_the_next_was_held_back() -> None
     assert status.firings == 1
     assert status.last_firing is not None
     assert status.held is not None
-    assert status.held.reason == f"its run {status.last_firing.run_id} is still going"
+    assert status.held.reason == f"its run {status.last_firing.run_id} is still running"
 
 
 @pytest.mark.parametrize("standing", [RuleStanding.REFUSED, RuleStanding.RETIRED])

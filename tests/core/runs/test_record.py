@@ -88,7 +88,7 @@ def test_a_lease_keeps_others_off_until_it_ends() -> None:
 
 @pytest.mark.parametrize("end", sorted(ENDS))
 def test_an_ended_run_refuses_to_move(end: RunState) -> None:
-    with pytest.raises(ValueError, match=f"cannot go from {end} to running"):
+    with pytest.raises(ValueError, match=f"cannot move from {end} to running"):
         moved(record(end), RunState.RUNNING, entered_at=NOW, now=NOW, attempt="b")
 
 

@@ -97,7 +97,7 @@ class GenerationMoved(TrainmasterError):
 
 class RecordExists(TrainmasterError):
     def __init__(self, run_id: str) -> None:
-        super().__init__(f"run {run_id} is on record already")
+        super().__init__(f"run {run_id} already exists")
         self.run_id = run_id
 
 
@@ -109,10 +109,10 @@ class RecordMoved(TrainmasterError):
 
 class RecordDamaged(TrainmasterError):
     retryable = False
-    repair: ClassVar[str] = "Restore an earlier generation, or delete the object: then the run is forgotten"
+    repair: ClassVar[str] = "Restore an earlier generation, or delete the object to forget the run"
 
     def __init__(self, uri: str, problem: str) -> None:
-        super().__init__(f"{uri} holds no run record: {problem}. {self.repair}")
+        super().__init__(f"{uri} is not a valid run record: {problem}. {self.repair}")
         self.uri = uri
         self.problem = problem
 
@@ -120,13 +120,13 @@ class RecordDamaged(TrainmasterError):
 class RecordUnsupported(RecordDamaged):
     """A record of another version: it is left as it is."""
 
-    repair = "Run the release that wrote it until the run has ended, or delete the object: then the run is forgotten"
+    repair = "Run the release that wrote it until the run has ended, or delete the object to forget the run"
 
 
 class DocumentDamaged(TrainmasterError):
     def __init__(self, uri: str, problem: str) -> None:
         super().__init__(
-            f"{uri} cannot be read: {problem}. Restore an earlier generation, or delete the object to begin anew"
+            f"{uri} cannot be read: {problem}. Restore an earlier generation, or delete the object to start afresh"
         )
         self.uri = uri
         self.problem = problem
@@ -144,7 +144,7 @@ class LeaseHeld(TrainmasterError):
 class LeaseTooShort(TrainmasterError):
     def __init__(self, run_id: str, left_s: float) -> None:
         super().__init__(
-            f"only {left_s:.0f} s of the lease on run {run_id} are left, too few to submit its job"
+            f"only {left_s:.0f} s remain of the lease on run {run_id}, too few to submit its job"
         )
         self.run_id = run_id
         self.left_s = left_s
@@ -159,7 +159,7 @@ class SubmissionRefused(TrainmasterError):
 
 class SubmissionDeferred(TrainmasterError):
     def __init__(self, code: int, reason: str) -> None:
-        super().__init__(f"Vertex AI does not take the job now ({code}): {reason}")
+        super().__init__(f"Vertex AI cannot accept the job now ({code}): {reason}")
         self.code = code
         self.reason = reason
 
@@ -183,18 +183,18 @@ class ActAsDenied(SubmissionDeferred):
 
 class SubmissionUnknown(TrainmasterError):
     def __init__(self, reason: str) -> None:
-        super().__init__(f"whether the job was created is not known: {reason}")
+        super().__init__(f"it is unknown whether the job was created: {reason}")
         self.reason = reason
 
 
 class JobNotFound(TrainmasterError):
     def __init__(self, job_name: str) -> None:
-        super().__init__(f"Vertex AI knows no {job_name}")
+        super().__init__(f"Vertex AI has no job {job_name}")
         self.job_name = job_name
 
 
 class JobUnfinished(TrainmasterError):
     def __init__(self, job_name: str, state: str) -> None:
-        super().__init__(f"the log tells of the end of {job_name}, which is still {state}")
+        super().__init__(f"the log reports the end of {job_name}, which is still {state}")
         self.job_name = job_name
         self.state = state

@@ -186,7 +186,7 @@ def waiting_parts(object_name: str) -> tuple[int, datetime, str]:
     """
     rank, time, run_id = (*object_name.removeprefix(WAITING_PREFIX).split("-", 2), "", "")[:3]
     if not is_run_id(run_id):
-        raise ValueError(f"{object_name!r} is no place in the queue")
+        raise ValueError(f"{object_name!r} is not a queue entry")
     arrived_at = datetime.strptime(time, EXACT_TIME_FORMAT).replace(tzinfo=UTC)
     return 100 - int(rank), arrived_at, run_id
 
@@ -209,7 +209,7 @@ def held_slot_parts(held: str) -> tuple[str, int]:
     """
     slot_name, _, generation = held.rpartition("@")
     if not slot_name or not generation.isdecimal():
-        raise ValueError(f"{held!r} names no slot that was taken")
+        raise ValueError(f"{held!r} is not the name of a held slot")
     return slot_name, int(generation)
 
 
@@ -282,7 +282,7 @@ def split_object_uri(uri: str) -> tuple[str, str]:
     """
     bucket, _, name = uri.removeprefix("gs://").partition("/")
     if not uri.startswith("gs://") or not bucket:
-        raise ValueError(f"{uri!r} is no gs://bucket/object URI")
+        raise ValueError(f"{uri!r} is not a gs://bucket/object URI")
     return bucket, name
 
 
@@ -333,7 +333,7 @@ def job_region(name: str) -> str:
 def _job(name: str) -> re.Match[str]:
     match = _JOB.fullmatch(name)
     if match is None:
-        raise ValueError(f"{name!r} names no job")
+        raise ValueError(f"{name!r} is not the name of a job")
     return match
 
 

@@ -123,7 +123,7 @@ def _text(services: Services, arrival: Arrival) -> Text | Refused:
         fault = Fault(
             path="$",
             problem=f"{gone}: it was deleted or overwritten before it was read",
-            repair="a newer upload of the name is a request of its own; otherwise drop the file again",
+            repair="if it was overwritten, the newer upload becomes its own request; otherwise drop the file again",
         )
         return Refused(faults=(fault,))
     return decode_text(found, as_json=content.name.lower().endswith(".json"))
@@ -158,7 +158,7 @@ def _fire(services: Services, arrival: Arrival, order: FireOrder) -> FlowResult 
     if not matches(rule, call):
         fault = Fault(
             path="$.fire.rule",
-            problem="the rule does not wait for orders",
+            problem="the rule does not accept orders to fire",
             value=rule_id,
             repair="add `manual: {}` to its `when`, and see that it is enabled",
         )
@@ -168,7 +168,7 @@ def _fire(services: Services, arrival: Arrival, order: FireOrder) -> FlowResult 
     held = why_held(services.rule_states.read(rule_id).state)
     write_order_status(services, arrival, about_uri=status_uri, held=held)
     message = (
-        "; ".join(each.message for each in done) or f"the order to fire {rule_id} was carried out before"
+        "; ".join(each.message for each in done) or f"the order to fire {rule_id} was already carried out"
     )
     return FlowResult(message=message, is_due=any(each.is_due for each in done))
 
@@ -203,7 +203,7 @@ def answer_entry(services: Services, entry: MarkedEntry) -> FlowResult:
         asked_at=entry.written_at,
         answered_at=services.clock.now(),
     )
-    return _answered(services, answer, "a log entry came")
+    return _answered(services, answer, "a log entry arrived")
 
 
 def try_request(services: Services, dry_run: DryRun) -> FlowResult:
@@ -236,7 +236,7 @@ def try_request(services: Services, dry_run: DryRun) -> FlowResult:
         answered_at=services.clock.now(),
         verdict=verdict,
     )
-    return _answered(services, answer, f"a request was tried, and {_word(request)}")
+    return _answered(services, answer, f"a request was checked: {_word(request)}")
 
 
 def _word(request: object) -> str:

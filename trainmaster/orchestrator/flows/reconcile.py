@@ -46,7 +46,7 @@ def reconcile(services: Services) -> Iterator[FlowResult]:
     try:
         _forget_old_starts(services)
     except TrainmasterError as error:
-        yield FlowResult(message=f"old marks of caps are kept: {error}", severity="WARNING")
+        yield FlowResult(message=f"old cap markers could not be deleted: {error}", severity="WARNING")
 
 
 def _looked_at(services: Services, waiting: list[Held]) -> Iterator[FlowResult]:
@@ -149,7 +149,7 @@ def _ask_job(services: Services, held: Held) -> FlowResult:
     except JobNotFound:
         now = services.clock.now()
         if now - record.updated_at < VANISHED_AGE:
-            return FlowResult(message=f"{job_name} is not to be seen yet", run_id=record.run_id)
+            return FlowResult(message=f"{job_name} is not visible yet", run_id=record.run_id)
         failure = Failure(message=f"{job_name} no longer exists; it was deleted")
         ended = job_vanished(record, failure, report=REPORT, now=now, attempt=services.attempt)
         finished = finish_run(services, services.ledger.replace(held, ended), record)

@@ -14,12 +14,12 @@ from tests.core.roles import L4, MACHINE, ONE, OTHER, PACKAGE, TUNING, cluster, 
         (
             {"scheduling": {"restart_on_worker_restart": True, "disable_retries": True}},
             "$.scheduling.restart_on_worker_restart",
-            "leave out one of the two",
+            "remove one of the two",
         ),
         (
             {"scheduling": {"flex_start": True, "spot": True}, "cluster": {"chief": L4}},
             "$.scheduling.spot",
-            "leave out one of the two",
+            "remove one of the two",
         ),
         ({"scheduling": {"max_wait_s": 60}}, "$.scheduling.max_wait_s", "flex_start: true"),
         (
@@ -34,7 +34,7 @@ from tests.core.roles import L4, MACHINE, ONE, OTHER, PACKAGE, TUNING, cluster, 
                 "cluster": {"chief": {**MACHINE, "accelerator": {"type": "NVIDIA_TESLA_T4", "count": 1}}},
             },
             "$.cluster.chief.accelerator.type",
-            "waits for GPUs that are scarce",
+            "is only for scarce GPUs",
         ),
         (
             {
@@ -76,7 +76,7 @@ from tests.core.roles import L4, MACHINE, ONE, OTHER, PACKAGE, TUNING, cluster, 
             "$.command",
             "started by its module",
         ),
-        ({"cluster": {"chief": {**MACHINE, "image": OTHER}}}, "$.image", "leave it out"),
+        ({"cluster": {"chief": {**MACHINE, "image": OTHER}}}, "$.image", "remove it"),
         (
             {"image": None, "args": ["--a"], "cluster": {"chief": {**MACHINE, "image": OTHER}}},
             "$.args",
@@ -119,7 +119,7 @@ from tests.core.roles import L4, MACHINE, ONE, OTHER, PACKAGE, TUNING, cluster, 
                 )
             },
             "$.cluster.workers.machine",
-            "leave the other roles out",
+            "remove the other roles",
         ),
         (
             {"tuning": TUNING, "cluster": {"chief": {"machine": "ct5lp-hightpu-1t", "tpu_topology": "1x1"}}},
@@ -137,7 +137,7 @@ from tests.core.roles import L4, MACHINE, ONE, OTHER, PACKAGE, TUNING, cluster, 
         (
             {"tuning": {**TUNING, "stop_study": {"max_end_time": "2026-02-30T00:00:00Z"}}},
             "$.tuning.stop_study.max_end_time",
-            "the month has no such day",
+            "the month does not have this day",
         ),
         (
             {"tuning": {**TUNING, "stop_study": {"min_end_time": "2026-13-01T00:00:00Z"}}},

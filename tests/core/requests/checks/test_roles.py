@@ -25,15 +25,15 @@ from trainmaster.orchestrator.core.requests.request import Request
 @pytest.mark.parametrize(
     ("chief", "path", "words"),
     [
-        ({**MACHINE, "count": 2}, "$.cluster.chief.count", "write the others as workers, with count: 1"),
-        ({**MACHINE, "count": 0}, "$.cluster.chief.count", "leave it out"),
-        ([MACHINE, MACHINE, MACHINE], "$.cluster.chief", "write the others as workers, with count: 2"),
+        ({**MACHINE, "count": 2}, "$.cluster.chief.count", "make the others workers, with count: 1"),
+        ({**MACHINE, "count": 0}, "$.cluster.chief.count", "remove it"),
+        ([MACHINE, MACHINE, MACHINE], "$.cluster.chief", "make the others workers, with count: 2"),
         ([MACHINE], "$.cluster.chief", "without '- '"),
     ],
 )
 def test_two_chiefs_are_refused_however_they_are_written(chief: object, path: str, words: str) -> None:
     fault = told(request(cluster={"chief": chief}))[path]
-    assert fault.problem == "there is exactly one chief"
+    assert fault.problem == "a job has exactly one chief"
     assert words in fault.repair
 
 
@@ -50,7 +50,7 @@ def test_parameter_servers_without_workers_are_refused(image: str) -> None:
 @pytest.mark.parametrize("role", ["workers", "evaluators"])
 def test_a_reduction_server_is_no_trainer(role: str) -> None:
     document = request(cluster=cluster(**{role: {**ONE, "image": REDUCTION_SERVER}}))
-    assert "trains nothing" in told(document)[f"$.cluster.{role}.image"].problem
+    assert "does not train" in told(document)[f"$.cluster.{role}.image"].problem
 
 
 SERVED = {"workers": WORKERS, "parameter_servers": ONE}
@@ -67,8 +67,8 @@ SERVED = {"workers": WORKERS, "parameter_servers": ONE}
         ({"workers": WORKERS}, ["--strategy=mirrored"], "--strategy=multi_worker_mirrored"),
         ({"workers": WORKERS}, ["--strategy=one_device"], "leave workers out"),
         ({}, ["--strategy=multi_worker_miror"], "did you mean 'multi_worker_mirrored'?"),
-        ({}, ["--strategy"], "every replica would end with status 2"),
-        ({}, ["--strategy", "--epochs=1"], "every replica would end with status 2"),
+        ({}, ["--strategy"], "every replica would exit with status 2"),
+        ({}, ["--strategy", "--epochs=1"], "every replica would exit with status 2"),
     ],
 )
 def test_a_strategy_that_the_cluster_contradicts_is_refused(
@@ -114,8 +114,8 @@ def test_evaluators_without_the_runs_checkpoint_directory_are_refused(
     roles = cluster(evaluators=ONE)
     roles[role] = {**roles[role], "env": {"AIP_CHECKPOINT_DIR": ""}}
     fault = told(request(cluster=roles, tuning=tuning))[f"$.cluster.{role}.env.AIP_CHECKPOINT_DIR"]
-    assert "no checkpoint directory to watch" in fault.problem
-    assert ("the same for all trials" in fault.problem) is (tuning is not None)
+    assert "would not see the checkpoints" in fault.problem
+    assert ("shared by all trials" in fault.problem) is (tuning is not None)
 
 
 def test_everything_that_is_wrong_with_the_roles_is_told_at_once_with_everything_else() -> None:

@@ -46,12 +46,12 @@ def chosen(*conditions: tuple[list[str], str]) -> dict[str, Any]:
         (
             tuned(parameters={"rate": LEARNING_RATE, "by": chosen((["adam"], "rate"))}),
             "$.tuning.parameters.by.conditional[0].parameters.rate",
-            "give each a name of its own",
+            "give each a unique name",
         ),
         (
             tuned(parameters={"by": chosen((["adam"], "rate"), (["sgd", "adam"], "rate"))}),
             "$.tuning.parameters.by.conditional[1].parameters.rate",
-            "there twice",
+            "appears twice",
         ),
         ({"network": "projects/my-project/global/networks/n"}, "$.network", "gcloud projects describe"),
         ({"network": "projects/123/global/networks/N_1"}, "$.network", "networks/NAME"),
@@ -61,11 +61,11 @@ def chosen(*conditions: tuple[list[str], str]) -> dict[str, Any]:
         ({"scheduling": {"timeout_s": 10**18}}, "$.scheduling.timeout_s", "too large"),
         ({"image": "us-central1-docker.pkg.dev/my-project/Other/Image:v1"}, "$.image", "lower-case letters"),
         ({"image": f"{OTHER}:v1:v2"}, "$.image", "with :tag"),
-        ({"env": {"A": "\0"}}, "$.env.A", "a character that is no text"),
+        ({"env": {"A": "\0"}}, "$.env.A", "a character that is not valid text"),
         (
             {"args": ["x" * 60_000], "cluster": cluster(workers={**ONE, "args": ["y" * 60_000]})},
             "$.args",
-            "120000 characters, the commands and arguments of all roles together",
+            "120000 characters in the commands and arguments of all roles",
         ),
         ({"command": ["x" * 100_001]}, "$.command", "at most 100000 characters"),
     ],

@@ -115,7 +115,7 @@ def test_a_file_that_mixes_tier_and_machines_is_told_whole() -> None:
         (with_packages(runtimeVersion=2.1), "runtimeVersion", "quote it: '2.1'"),
         (with_packages(pythonVersion=3.7), "pythonVersion", "quote it: '3.7'"),
         (with_packages(runtimeVersion="9.9"), "runtimeVersion", ""),
-        (custom(masterConfig={"tpuTfVersion": "2.1"}), "masterConfig.tpuTfVersion", "take it out"),
+        (custom(masterConfig={"tpuTfVersion": "2.1"}), "masterConfig.tpuTfVersion", "remove it"),
         (custom(jobDir="/tmp/jobs"), "jobDir", ""),
         (custom(nasJobSpec={}), "nasJobSpec", ""),
         (custom(masterCount=2), "masterCount", ""),

@@ -129,7 +129,7 @@ def test_a_strategy_is_named_or_numbered(number: int, name: str) -> None:
 def test_a_deprecated_strategy_is_taken_with_a_warning() -> None:
     (warning,) = sound(plain(scheduling={"strategy": "LOW_COST", "timeout": "60s"})).warnings
     assert str(warning) == (
-        "$.scheduling.strategy: Vertex AI has deprecated this strategy; the job is submitted as SPOT; "
+        "$.scheduling.strategy: Vertex AI deprecated this strategy; the job is submitted as SPOT; "
         "found 'LOW_COST'; write SPOT"
     )
 
@@ -150,7 +150,7 @@ def test_what_the_service_passes_over_is_passed_over_with_a_warning(
     scheduling: dict[str, Any], submitted: dict[str, Any], warned: str
 ) -> None:
     document = plain(scheduling=scheduling)
-    (warning,) = (each for each in sound(document).warnings if "passed over" in each.problem)
+    (warning,) = (each for each in sound(document).warnings if each.problem.endswith("; ignored"))
     assert warning.path == f"$.scheduling.{warned}"
     assert meant(document)["jobSpec"].get("scheduling", {}) == submitted
 
@@ -192,7 +192,7 @@ def test_a_display_name_that_is_no_model_name_is_told_what_it_became() -> None:
 def test_a_label_of_the_model_is_no_label_of_the_job() -> None:
     request = sound({**plain(), "labels": {"model_name": "horses", "team": "a"}})
     assert request.spec.labels == {"team": "a"}
-    assert ["this name is passed over" in str(each) for each in request.warnings] == [True]
+    assert ["this name is ignored" in str(each) for each in request.warnings] == [True]
 
 
 def described(document: dict[str, Any]) -> dict[str, Any]:
@@ -218,7 +218,7 @@ def test_a_described_job_is_a_request_again() -> None:
     assert request.spec == sound(whole).spec
     (warning,) = request.warnings
     assert warning.path == "$"
-    assert warning.problem == "what the service wrote about an earlier job is passed over"
+    assert warning.problem == "output of the service about an earlier job; ignored"
     assert set(described({})) == set(warning.found.split(", "))
 
 

@@ -170,7 +170,7 @@ def test_what_the_policy_refuses_has_the_path_of_the_text(index: int, path: Path
 def test_a_variable_that_the_policy_keeps_is_told_at_its_name() -> None:
     path: Path = ("workerPoolSpecs", 0, "containerSpec", "env", 0, "name")
     faulty = changed({"displayName": "flowers", **job_spec()}, path, "AIP_MODEL_DIR")
-    assert "keeps this name for the service" in told(faulty)[json_path(path)]
+    assert "reserves this name for the service" in told(faulty)[json_path(path)]
 
 
 def test_a_boolean_that_yaml_made_of_a_word_is_told_as_it_was_written() -> None:
@@ -190,11 +190,11 @@ def test_all_faults_come_at_once() -> None:
     whole["models"] = ["m"]
     faults = told({"displayName": "flowers", **whole})
     expected = {
-        "$.models": "Vertex AI has this key, a request has no place for it yet",
-        "$.workerPoolSpecs[0].replicaCount": "the others are workers: pool 1",
-        "$.workerPoolSpecs[1]": "take one of the two out",
+        "$.models": "Vertex AI has this key, but requests do not support it yet",
+        "$.workerPoolSpecs[0].replicaCount": "put the others in pool 1, the workers",
+        "$.workerPoolSpecs[1]": "remove one of the two",
         "$.workerPoolSpecs[2].containerSpec.env[2].name": "keep one of the two",
-        "$.workerPoolSpecs[3].machineSpec.machineType": "not written as it must be",
+        "$.workerPoolSpecs[3].machineSpec.machineType": "not in the expected format",
         "$.workerPoolSpecs[4]": "0 chief, 1 workers, 2 parameter servers, 3 evaluators",
     }
     assert {path: words for path, words in expected.items() if words in faults[path]} == expected
@@ -203,8 +203,8 @@ def test_all_faults_come_at_once() -> None:
 @pytest.mark.parametrize(
     ("pools", "path", "words"),
     [
-        ([], "$.workerPoolSpecs[0]", "there is no chief"),
-        ([{}, "pool"], "$.workerPoolSpecs[0]", "there is no chief"),
+        ([], "$.workerPoolSpecs[0]", "missing: every job needs a chief"),
+        ([{}, "pool"], "$.workerPoolSpecs[0]", "missing: every job needs a chief"),
         (
             ["pool", {"machineSpec": {"machineType": "n1-standard-4"}}],
             "$.workerPoolSpecs[1]",
@@ -229,7 +229,7 @@ def test_the_replica_environment_is_one_for_all_pools() -> None:
     spec = job_spec()
     spec["workerPoolSpecs"][1]["containerSpec"]["env"].append(variable)
     faults = told({"displayName": "flowers", **spec})
-    assert "one environment alike" in faults["$.workerPoolSpecs[1].containerSpec.env[2].value"]
+    assert "share one environment" in faults["$.workerPoolSpecs[1].containerSpec.env[2].value"]
     for pool in spec["workerPoolSpecs"]:
         pool["containerSpec"]["env"][2:] = [{**variable, "value": "mine"}]
     faults = told({"displayName": "flowers", **spec})

@@ -91,7 +91,7 @@ def _of_runs(cap: int, moment: datetime) -> CapReached:
         problem=text,
         found=f"one more, after {cap}",
         allowed=f"{cap} runs an hour",
-        repair=f"send it again after {free:%H:%M} UTC; if so many are meant, have runs_per_hour raised in the policy",
+        repair=f"submit it again after {free:%H:%M} UTC; if you need this many, ask for runs_per_hour to be raised in the policy",
     )
     return CapReached(text=text, window=f"runs_per_hour/{moment:%Y-%m-%dT%H}", fault=fault)
 
@@ -107,7 +107,7 @@ def _of_cost(caps: Caps, cap: Decimal, own: Decimal, before: Decimal, moment: da
         problem=text,
         found=f"at most {money(own, currency)} for this run",
         allowed=f"{money(max(cap - before, Decimal(0)), currency)} more today",
-        repair="send it again tomorrow, give a shorter scheduling.timeout_s or ask for fewer replicas; "
-        "if so much is meant, have cost_per_day raised in the policy",
+        repair="submit it again tomorrow, set a shorter scheduling.timeout_s or use fewer replicas; "
+        "if you need this much, ask for cost_per_day to be raised in the policy",
     )
     return CapReached(text=text, window=f"cost_per_day/{moment:%Y-%m-%d}", fault=fault)

@@ -190,7 +190,7 @@ def _faults(caps: Caps, candidates: Sequence[Candidate], prices: Prices) -> Iter
         found = estimate(candidate.spec, candidate.region, prices)
         fault = _too_dear(caps, candidate, found, prices)
         if refuses and found.unknown:
-            repair = "ask for something else, or have its price added to prices.yaml"
+            repair = "use something else, or ask for its price to be added to prices.yaml"
             fault = _unknown(candidate, found, repair)
         if fault is not None and fault.path not in told:
             told.add(fault.path)
@@ -201,7 +201,7 @@ def _warnings(caps: Caps, candidates: Sequence[Candidate], prices: Prices) -> It
     for candidate in candidates if caps.of_cost else ():
         found = estimate(candidate.spec, candidate.region, prices)
         if found.unknown:
-            yield _unknown(candidate, found, "the caps of cost cannot hold it")
+            yield _unknown(candidate, found, "the cost caps cannot be applied")
 
 
 def _unknown(candidate: Candidate, found: Estimate, repair: str) -> Fault:
@@ -222,19 +222,19 @@ def _too_dear(caps: Caps, candidate: Candidate, found: Estimate, prices: Prices)
     if candidate.spec.scheduling.timeout_s is None and candidate.number == 0:
         return Fault(
             path="$.scheduling.timeout_s",
-            problem="missing: without it the job may run for 7 days, and that may cost too much",
+            problem="missing: without it the job may run for 7 days, which may cost too much",
             found=cost,
             allowed=allowed,
-            repair="give scheduling.timeout_s, the longest time that the job needs",
+            repair="set scheduling.timeout_s to the longest time the job may need",
         )
     role = dearest_role(candidate.spec, candidate.region, prices)
     return Fault(
         at=(*_place(candidate), "cluster", role),
-        problem=f"the run may cost too much, most of it for {role}",
+        problem=f"the run may cost too much, mostly for {role}",
         found=cost,
         allowed=allowed,
-        repair="give a shorter scheduling.timeout_s, ask for fewer replicas or smaller machines, "
-        f"or have {name} raised in the policy",
+        repair="set a shorter scheduling.timeout_s, use fewer replicas or smaller machines, "
+        f"or ask for {name} to be raised in the policy",
     )
 
 

@@ -85,7 +85,7 @@ class QueuePass:
     def blocker(self, own: Place, quota_class: str) -> str | None:
         """Why no job of that class may be submitted for this run now; None: one may."""
         if quota_class in self._closed:
-            return f"there was no room for {quota_class} a moment ago"
+            return f"there was no room for {quota_class} just now"
         for other in self.places:
             if other.order >= own.order:
                 return None
@@ -94,7 +94,7 @@ class QueuePass:
                 and other.blocked_on_limit is None
                 and other.quota_class == quota_class
             ):
-                return f"{other.run_id} waits for the same before it"
+                return f"{other.run_id} is ahead of it, waiting for the same"
         return None
 
     def _competes(self, other: Place, own: Place) -> bool:

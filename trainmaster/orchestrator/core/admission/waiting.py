@@ -45,16 +45,16 @@ def short_pause(run_id: str, now: datetime) -> timedelta:
     return timedelta(seconds=PAUSE_LEAST_S + drawn * (PAUSE_MOST_S - PAUSE_LEAST_S))
 
 
-def reason_to_give_up(record: RunRecord, now: datetime, missing: str = "there was no room") -> str | None:
+def reason_to_give_up(record: RunRecord, now: datetime, missing: str = "there was no capacity") -> str | None:
     """Why the run is to look for room no longer; None: it may. `missing` says what it waited for in vain."""
     since = record.admission.refused_since
     if since is not None and now - since > WAIT_IN_ALL:
         return f"{missing} in the {WAIT_IN_ALL.days} days since {since:%Y-%m-%d %H:%M} UTC"
     since = record.admission.rate_limited_since
     if since is not None and now - since > WAIT_IN_ALL:
-        return f"the service only asked for fewer requests in the {WAIT_IN_ALL.days} days since {since:%Y-%m-%d %H:%M} UTC"
+        return f"the service kept asking for fewer requests during the {WAIT_IN_ALL.days} days since {since:%Y-%m-%d %H:%M} UTC"
     if record.round >= ROUNDS_MAX:
-        return f"{record.round} jobs of the run ended for want of capacity"
+        return f"{record.round} jobs of the run ended for lack of capacity"
     return None
 
 
@@ -130,7 +130,7 @@ def stocked_out(record: RunRecord, job: Job, reason: str, *, now: datetime, atte
     known = with_job(record, job, now=now, attempt=attempt)
     candidates = candidates_of(record)
     candidate = candidates[min(record.submission.candidate, len(candidates) - 1)]
-    known = refused(known, candidate, f"the job ended for want of capacity: {reason}", now)
+    known = refused(known, candidate, f"the job ended for lack of capacity: {reason}", now)
     name = known.job.name if known.job is not None else job.name
     gone = AbandonedJob(job=name, candidate=candidate.number, reason=shortened(reason), at=now)
     abandoned = (*record.submission.abandoned_jobs, gone)

@@ -79,7 +79,7 @@ def _reign(before: Champion, challenger: Challenger, now: datetime) -> Reign | s
     record, terms = challenger.record, challenger.spec.champion
     model = record.model
     if model is None or terms is None:
-        return "the run left no model"
+        return "the run has no model"
     value = model.metrics.get(terms.metric)
     if value is None or not math.isfinite(value):
         known = ", ".join(sorted(model.metrics)) or "none"
@@ -144,11 +144,11 @@ def after_rollback(champion: Champion, to_run: str | None, *, order_id: str, now
     if to_run is None:
         earlier = _before(champion, current)
     elif to_run == current.run_id:
-        return f"{to_run} is the champion already"
+        return f"{to_run} is already the champion"
     else:
         earlier = [reign for reign in champion.history if reign.run_id == to_run]
     if not earlier:
-        return f"{to_run} was never champion" if to_run else "there was no other champion before"
+        return f"{to_run} was never champion" if to_run else "there was no champion before it"
     again = replace(
         earlier[-1],
         number=current.number + 1,

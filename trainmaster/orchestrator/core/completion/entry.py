@@ -41,11 +41,11 @@ def parse_hint(message: PubsubMessage) -> JobHint | None:
     try:
         entry = json.loads(message.data)
     except (ValueError, RecursionError) as error:
-        raise EventMalformed(f"message {message.message_id!r} holds no JSON log entry: {error}") from error
-    if not isinstance(entry, Mapping):
         raise EventMalformed(
-            f"message {message.message_id!r} holds no log entry but a {type(entry).__name__}"
-        )
+            f"message {message.message_id!r} does not contain a JSON log entry: {error}"
+        ) from error
+    if not isinstance(entry, Mapping):
+        raise EventMalformed(f"message {message.message_id!r} contains a {type(entry).__name__}")
     resource = _mapping(entry.get("resource"))
     labels = _mapping(resource.get("labels"))
     job_id = labels.get("job_id")

@@ -174,9 +174,9 @@ def _exit_logged(entries: Sequence[LogEntry]) -> re.Match[str] | None:
 
 def _message(ending: _Ending) -> str:
     if ending.error is None:  # of sys.exit(text), for example
-        return f"it last wrote {shortened_error(ending.last_lines[-1])!r}"
+        return f"its last line was: {shortened_error(ending.last_lines[-1])!r}"
     if ending.error.refused_arguments:
-        return f"the program refused its arguments: {ending.error.text}"
+        return f"the program rejected its arguments: {ending.error.text}"
     return with_repair(ending.error.text)
 
 

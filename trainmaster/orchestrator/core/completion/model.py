@@ -120,7 +120,7 @@ def find_model(
     files = tuple(file for file in directory.files if is_of_model(file.path))
     if not files:
         return FoundModel(model=None, problems=(f"no model was found: {_contents(directory)}. {_ADVICE}",))
-    problems = [f"{name} is too large to be read" for name in directory.oversized]
+    problems = [f"{name} is too large to read" for name in directory.oversized]
     manifest, told = _parse_manifest(directory, files, export_schema)
     problems += told
     metrics, told = _parse_metrics(directory.metrics)
@@ -129,9 +129,9 @@ def find_model(
     finite, told = _finite(written)
     problems += told
     if directory.older:
-        problems.append(f"{directory.uri} also holds {_older(directory)}, which are not recorded")
+        problems.append(f"{directory.uri} also contains {_older(directory)}, which were not recorded")
     if directory.has_more:
-        problems.append(f"the directory has more than {MAX_FILES} files; the first of them are recorded")
+        problems.append(f"the directory has more than {MAX_FILES} files; only the first were recorded")
     model = Model(
         uri=directory.uri,
         format=format_of(file.path for file in files),
@@ -187,15 +187,13 @@ def _contents(directory: ModelDirectory) -> str:
     others += [plain(file.path) for file in directory.files if file.path and not file.path.endswith("/")]
     seen = [f"only {listed(dict.fromkeys(others), SHOWN_FILES)}"] if others else []
     seen += [_older(directory)] if directory.older else []
-    seen += (
-        [f"more than {MAX_FILES} files, of which only the first were looked at"] if directory.has_more else []
-    )
+    seen += [f"more than {MAX_FILES} files; only the first were examined"] if directory.has_more else []
     return f"{directory.uri} holds {' and '.join(seen) or 'nothing'}"
 
 
 def _older(directory: ModelDirectory) -> str:
     since = f", {directory.since:%Y-%m-%dT%H:%M:%SZ}" if directory.since else ""
-    return f"files from before the job's start{since}: {listed(map(plain, directory.older), SHOWN_FILES)}"
+    return f"files older than the job's start{since}: {listed(map(plain, directory.older), SHOWN_FILES)}"
 
 
 # Any: where there are no problems, the schema vouches for the types.
@@ -212,16 +210,14 @@ def _parse_manifest(
         problems.append(f"it describes {manifest['model_uri']!r}, not {directory.uri}")
     if not problems:
         problems += _size_problems(manifest.get("files", []), {file.path: file.size_bytes for file in files})
-    return ({} if problems else manifest), [
-        f"{MANIFEST_NAME} is not believed: {problem}" for problem in problems
-    ]
+    return ({} if problems else manifest), [f"{MANIFEST_NAME} was ignored: {problem}" for problem in problems]
 
 
 def _parsed(content: bytes) -> tuple[Any, list[str]]:
     try:
         document = json.loads(content)
     except (ValueError, RecursionError) as error:
-        return None, [f"it is no JSON: {error}"]
+        return None, [f"it is not JSON: {error}"]
     return (
         (None, [f"it is nested deeper than {MAX_DEPTH} levels"]) if is_too_deep(document) else (document, [])
     )

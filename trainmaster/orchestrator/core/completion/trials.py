@@ -80,20 +80,20 @@ def why_no_best(trials: Sequence[Trial], tuning: Tuning) -> str:
     """Why no trial is best, in plain words with the most likely reason."""
     metric = tuning.metrics[0].id
     if not trials:
-        return "the study has no trials, so there is no best one"
+        return "the study has no trials, so there is no best trial"
     reported = sorted({name for trial in trials for each in _all(trial) for name in each.metrics})
     diverged = metric in reported and not any(
         math.isfinite(each.metrics.get(metric, math.nan)) for trial in trials for each in _all(trial)
     )
     if diverged:
-        return f"no trial is best: the metric {metric!r} was never a number; every training diverged"
+        return f"no trial is best: the metric {metric!r} was never a number: every trial diverged"
     if metric in reported:
         return f"no trial is best: none that reported {metric!r} succeeded ({_states(trials)})"
     if reported:
         hint = nearest(metric, reported)
         return (
             f"no trial reported the metric {metric!r}; they reported {listed(map(repr, reported))}. "
-            "The tag that the trainer reports must be the metric id of the request"
+            "The trainer must report the metric under the id that the request names"
             + (f": {hint}" if hint else "")
         )
     failed = sum(trial.state is TrialState.INFEASIBLE for trial in trials)

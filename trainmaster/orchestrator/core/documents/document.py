@@ -39,9 +39,9 @@ def parse_document(content: bytes, *, as_json: bool) -> Document:
     except UnicodeDecodeError as error:
         fault = Fault(
             path="$",
-            problem=f"the file is no UTF-8 text (byte {error.start})",
+            problem=f"the file is not UTF-8 text (invalid at byte {error.start})",
             value=content[error.start : error.start + 8],
-            repair="save it as UTF-8; a binary file is no request",
+            repair="save it as UTF-8; a request is a text file",
         )
         return Document(value=None, faults=(fault,))
     if not text.strip():
@@ -77,7 +77,7 @@ def _no_text(value: object, path: tuple[PathPart, ...] = ()) -> Iterator[Fault]:
         case str() if found := _NO_TEXT.search(value):
             yield Fault(
                 at=path,
-                problem=f"a character that is no text, U+{ord(found[0]):04X}",
+                problem=f"a character that is not valid text, U+{ord(found[0]):04X}",
                 value=value,
                 repair="remove it",
             )
@@ -90,20 +90,22 @@ def _json_document(text: str) -> Document:
         times = Counter(key for key, _ in pairs)
         for key in sorted(key for key, count in times.items() if count > 1):
             # Here only the key is known, not the objects around it.
-            faults.append(
-                Fault(path="$", problem="a key stands twice in one object", value=key, repair=KEEP_ONE)
-            )
+            faults.append(Fault(path="$", problem="duplicate key in one object", value=key, repair=KEEP_ONE))
         return dict(pairs)
 
     def refused(constant: str) -> None:
-        faults.append(Fault(path="$", problem="no finite number", found=constant, allowed="finite numbers"))
+        faults.append(
+            Fault(path="$", problem="not a finite number", found=constant, allowed="finite numbers")
+        )
 
     try:
         value = json.loads(text, object_pairs_hook=unique, parse_constant=refused)
     except RecursionError:
         return unreadable(f"nested deeper than {MAX_DEPTH} levels")
     except ValueError as error:
-        return unreadable(f"broken JSON: {error}", repair="check quotes, commas and brackets near that place")
+        return unreadable(
+            f"broken JSON: {error}", repair="check the quotes, commas and brackets near this position"
+        )
     faults += _too_deep_or_large(value)
     if is_too_deep(value):
         # Whatever walks values does so by recursion, which deep ones would exhaust.
@@ -123,6 +125,6 @@ def _too_deep_or_large(value: object, path: tuple[PathPart, ...] = ()) -> Iterat
             for index, part in enumerate(value):
                 yield from _too_deep_or_large(part, (*path, index))
         case float() if not math.isfinite(value):
-            yield Fault(at=path, problem="no finite number", allowed="finite numbers")
+            yield Fault(at=path, problem="not a finite number", allowed="finite numbers")
         case int() if abs(value) >= 10**MAX_DIGITS:
             yield Fault(at=path, problem=f"a number of more than {MAX_DIGITS} digits")

@@ -69,8 +69,8 @@ class Fields:
         if not isinstance(found, str):
             return found
         repair = f"write {found}s" if found.isdecimal() else ""
-        allowed = "seconds and an s, for example 3600s"
-        self.refuse(name, "no duration in whole seconds", allowed=allowed, repair=repair)
+        allowed = "seconds followed by s, for example 3600s"
+        self.refuse(name, "not a duration in whole seconds", allowed=allowed, repair=repair)
         return None
 
     def fields(self, name: str) -> "Fields":
@@ -124,7 +124,7 @@ class Fields:
         value = self.get(name)
         words = [each for each in among if isinstance(each, str)]
         repair = nearest(value, words) if isinstance(value, str) else ""
-        self.refuse(name, "not one of the values", value=value, among=among, repair=repair)
+        self.refuse(name, "not an allowed value", value=value, among=among, repair=repair)
 
     def warn(self, name: str, problem: str, **said: Any) -> None:
         """A warning about the key, with the value there as `refuse` quotes it."""
@@ -135,8 +135,8 @@ class Fields:
         self._passed.update(names)
         for name in names:
             if self._value.get(self._keys.get(name, name)):
-                problem = "Vertex AI has this key, a request has no place for it yet"
-                self.refuse(name, problem, found="", repair="leave it out")
+                problem = "Vertex AI has this key, but requests do not support it yet"
+                self.refuse(name, problem, found="", repair="remove it")
 
     def pass_over(self) -> None:
         """Accept whatever else is in the mapping: it has a fault already, and is not read on."""
@@ -150,7 +150,7 @@ class Fields:
     def _twice(self, name: str) -> Fault:
         return Fault(
             at=(*self.path, self._again[name]),
-            problem="the key stands here in two spellings",
+            problem="the key is given in two spellings",
             found=listed((self._keys[name], self._again[name])),
             repair="keep one of the two",
         )
@@ -161,7 +161,7 @@ class Fields:
             parents=self.path,
             known=map(self._spelled, self._asked),
             present=set(map(self._spelled, self._keys)),
-            problem="this key has no place in a request",
+            problem="this key is not allowed in a request",
         )
 
     def _spelled(self, name: str) -> str:

@@ -111,13 +111,13 @@ def _faults(error: "ValidationError", spelled: Mapping[str, str]) -> Iterator[Fa
             # The value is the key itself, and jsonschema's path stops at the mapping around it.
             yield Fault(
                 at=(*path, str(value)),
-                problem="no possible name",
+                problem="not a valid name",
                 value=value,
                 allowed=str(schema.get("description", rule)),
             )
         case "enum":
             near = nearest(value, rule) if isinstance(value, str) else ""
-            yield Fault(at=path, problem="not one of the values", value=value, among=rule, repair=near)
+            yield Fault(at=path, problem="not an allowed value", value=value, among=rule, repair=near)
         case validator:
             problem = schema.get("problem")
             yield Fault(
@@ -130,8 +130,8 @@ def _faults(error: "ValidationError", spelled: Mapping[str, str]) -> Iterator[Fa
 
 
 _PROBLEMS = {
-    "pattern": "not written as it must be",
-    "const": "not the value",
+    "pattern": "not in the expected format",
+    "const": "not the required value",
     "minimum": "too small",
     "maximum": "too large",
     "minLength": "too short",

@@ -71,7 +71,7 @@ def _repair(error: yaml.YAMLError, text: str) -> str:
     lines = text.splitlines()
     if mark is not None and mark.line < len(lines) and _TABBED.match(lines[mark.line]):
         return "indent with spaces, not tabs"
-    return "check the indentation, quotes and brackets near that place"
+    return "check the indentation, quotes and brackets near this position"
 
 
 class _Refused(yaml.MarkedYAMLError):
@@ -99,7 +99,7 @@ class _Composer(Composer, CParser, Resolver):
         event: Any = self.peek_event()  # the stubs allow none, but the end is an event too
         if isinstance(event, yaml.AliasEvent):
             raise _Refused(
-                "an alias (*name) is not taken", event.start_mark, "write the value out at its place"
+                "YAML aliases (*name) are not supported", event.start_mark, "write the value out here"
             )
         if self._depth >= MAX_DEPTH:
             raise _Refused(f"nested deeper than {MAX_DEPTH} levels", event.start_mark, "flatten the document")
@@ -128,19 +128,19 @@ class _NodeReader:
             case yaml.ScalarNode(), _:
                 return self._scalar(node.value, tag, path)
             case _:
-                self._fault(path, f"the tag !!{plain(tag)} is not taken", repair="remove the tag")
+                self._fault(path, f"the tag !!{plain(tag)} is not supported", repair="remove the tag")
                 return None
 
     def _mapping(self, node: yaml.MappingNode, path: tuple[PathPart, ...]) -> dict[str, object]:
         values: dict[str, object] = {}
         for key_node, value_node in node.value:
             if not isinstance(key_node, yaml.ScalarNode):
-                self._fault(path, "a key that is a list or a mapping", repair="keys are plain words")
+                self._fault(path, "a list or a mapping used as a key", repair="keys must be strings")
                 continue
             key, tag = key_node.value, key_node.tag.removeprefix(_TAG)
             here = (*path, key)
             if tag == "merge":
-                self._fault(path, "merging (<<) is not taken", repair="write the keys out")
+                self._fault(path, "merging (<<) is not supported", repair="write the keys out here")
                 continue
             if tag in ("bool", "null", "int", "float", "timestamp"):
                 self._fault(
@@ -150,7 +150,7 @@ class _NodeReader:
                     repair=f'quote it: "{plain(key)}"',
                 )
             elif key in values:
-                self._fault(here, "the key stands here twice", repair=KEEP_ONE)
+                self._fault(here, "duplicate key", repair=KEEP_ONE)
             values[key] = self.value(value_node, here)
         return values
 
@@ -166,12 +166,12 @@ class _NodeReader:
                 return self._float(text, path)
             case "null":
                 return None
-        self._fault(path, f"the tag !!{plain(tag)} is not taken", repair="remove the tag")
+        self._fault(path, f"the tag !!{plain(tag)} is not supported", repair="remove the tag")
         return None
 
     def _bool(self, text: str, path: tuple[PathPart, ...]) -> bool | None:
         if text.lower() not in _BOOLEANS:  # a tag says bool of whatever stands there
-            self._fault(path, "neither true nor false", found=shown(text), allowed="true, false")
+            self._fault(path, "not a boolean", found=shown(text), allowed="true, false")
             return None
         self.spelled[json_path(path)] = text
         return _BOOLEANS[text.lower()]
@@ -180,7 +180,7 @@ class _NodeReader:
         short = len(text) <= MAX_DIGITS
         if short and _DECIMAL.fullmatch(text):
             return int(text)
-        meaning = "octal, hexadecimal, base 60 or grouped digits" if short else "huge"
+        meaning = "an octal, hexadecimal, base 60 or digit-grouped number" if short else "huge"
         self._fault(
             path,
             f"a number that YAML 1.1 reads as {meaning}",
@@ -197,7 +197,7 @@ class _NodeReader:
             number = math.nan
         if math.isfinite(number):
             return number
-        self._fault(path, "no finite decimal number", found=shown(text), allowed="finite decimal numbers")
+        self._fault(path, "not a finite decimal number", found=shown(text), allowed="finite decimal numbers")
         return None
 
     def _fault(self, path: tuple[PathPart, ...], problem: str, **texts: str) -> None:

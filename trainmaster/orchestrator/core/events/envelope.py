@@ -69,14 +69,14 @@ def pubsub_message(envelope: Envelope) -> PubsubMessage:
     """
     message = envelope.data.get("message") if isinstance(envelope.data, Mapping) else None
     if not isinstance(message, Mapping):
-        raise EventMalformed(f"event {envelope.id!r} of type {envelope.type!r} holds no Pub/Sub message")
+        raise EventMalformed(f"event {envelope.id!r} of type {envelope.type!r} has no Pub/Sub message")
     attributes = message.get("attributes") or {}
     if not isinstance(attributes, Mapping):
-        raise EventMalformed(f"the attributes of message {envelope.id!r} are no mapping")
+        raise EventMalformed(f"the attributes of message {envelope.id!r} are not a mapping")
     try:
         data = base64.b64decode(str(message.get("data") or ""), validate=True)
     except (binascii.Error, ValueError) as error:
-        raise EventMalformed(f"the data of message {envelope.id!r} is no base64: {error}") from error
+        raise EventMalformed(f"the data of message {envelope.id!r} is not valid base64: {error}") from error
     named = {str(key): str(value) for key, value in attributes.items()}
     published = message.get("publishTime") or message.get("publish_time")
     published_at = time_or(published, envelope.time)

@@ -89,12 +89,12 @@ def parse_upload(envelope: Envelope, inbox_bucket: str) -> Arrival | Ignored:
 def _ignored(envelope: Envelope, bucket: str, name: str) -> Ignored:
     folder, known = name.partition("/")[0], (REQUESTS_PREFIX, RULES_PREFIX)
     if name.startswith(known):
-        problem = f"{plain(name)!r} ends in none of {listed(REQUEST_SUFFIXES)}"
+        problem = f"{plain(name)!r} does not end in any of {listed(REQUEST_SUFFIXES)}"
         repair = "rename it"
     else:
         problem = f"{plain(name)!r} is in none of the folders {listed(known)}"
         repair = nearest(f"{folder}/", known) or "copy a request to requests/, a rule to rules/"
-        repair += "; what a rule's request_uri names may stay"
+        repair += "; a file that a rule's request_uri names may stay where it is"
     reason = f"this file is ignored: {problem}; {repair}"
     if is_temporary(name):
         return Ignored(reason=reason)
@@ -113,11 +113,13 @@ def parse_stored_object(envelope: Envelope, bucket: str, name: str) -> StoredObj
     fields = envelope.data if isinstance(envelope.data, Mapping) else {}
     if not (is_object_name(name) and is_object_name(bucket)):
         where = plain(object_uri(bucket, name))
-        raise EventMalformed(f"event {envelope.id!r} names {where}, which no object can be called")
+        raise EventMalformed(f"event {envelope.id!r} names {where}, which is not a valid object name")
     try:
         generation, size_bytes = int(str(fields["generation"])), int(str(fields.get("size", 0)))
     except (KeyError, ValueError) as error:
-        raise EventMalformed(f"event {envelope.id!r} gives no generation of {name!r}: {error}") from error
+        raise EventMalformed(
+            f"event {envelope.id!r} has no valid generation for {name!r}: {error}"
+        ) from error
     return StoredObject(bucket=bucket, name=name, generation=generation, size_bytes=max(size_bytes, 0))
 
 

@@ -78,7 +78,7 @@ def candidates_of(record: RunRecord) -> tuple[Candidate, ...]:
         ValueError: the run was rejected.
     """
     if record.request is None:
-        raise ValueError(f"run {record.run_id} was rejected and has no candidates")
+        raise ValueError(f"run {record.run_id} was rejected, so it has no candidates")
     prefix = output_prefix_uri(record.request.output_uri)
     return tuple(
         replace(each, spec=replace(each.spec, output_prefix_uri=prefix))
@@ -112,7 +112,7 @@ def _machines(cluster: Cluster) -> list[str]:
     for role, pool in list(pools_of(cluster))[1:]:
         machine, plural = _machine(pool), role.replace("_", " ")
         what = plural.removesuffix("s") if pool.replicas == 1 else plural
-        texts.append(f"{pool.replicas} {what} of {'the same' if machine == chief else machine}")
+        texts.append(f"{pool.replicas} {what} of {'the same type' if machine == chief else machine}")
     return texts
 
 
@@ -143,7 +143,7 @@ def _roles(document: Mapping[str, Any]) -> Iterator[Fault]:
             if role in mapping_at(patch, "cluster") and role not in there:
                 yield Fault(
                     at=(FALLBACKS, index, "cluster", role),
-                    problem="a fallback changes roles of the request; it adds none",
+                    problem="a fallback may change the request's roles but not add any",
                     value=role,
                     among=there,
                 )
@@ -158,9 +158,9 @@ def _repeated(document: Mapping[str, Any], home: str) -> Iterator[Fault]:
         if same is not None:
             yield Fault(
                 path=fallback_path(index),
-                problem=f"it asks for the same as {same}, so nothing is gained by trying it",
+                problem=f"it requests the same resources as {same}, so trying it would gain nothing",
                 value=patch,
-                repair="leave it out, or name another region, machine or accelerator, or other scheduling",
+                repair="remove it, or change its region, machine, accelerator or scheduling",
             )
         earlier.append((asked, f"fallbacks[{index}]"))
 
@@ -186,7 +186,7 @@ def _bound(document: Mapping[str, Any], home: str) -> Iterator[Fault]:
             if where is not None and where != region:
                 yield Fault(
                     at=(FALLBACKS, number - 1, "region") if number > 0 else of_request,
-                    problem=f"the request's {key} is of {where}, and jobs of another region cannot use it",
+                    problem=f"the request's {key} is of {where}, and jobs in another region cannot use it",
                     value=region,
                     allowed=where,
                     repair=f"leave {key} out, or run it in {where}",

@@ -77,9 +77,9 @@ def unknown_rule(rule_id: str, known: Sequence[str]) -> Refused:
     """The refusal of an order for a rule that is not in the book."""
     fault = Fault(
         path="$.fire.rule",
-        problem="there is no such rule",
+        problem="no rule has this id",
         value=rule_id,
-        allowed=listed(known) or "none: no rule was accepted",
+        allowed=listed(known) or "none: no rule has been accepted",
         repair=nearest(rule_id, known),
     )
     return Refused(faults=(fault,))
@@ -89,7 +89,7 @@ def unknown_run(run_id: str) -> Refused:
     """The refusal of an order about a run that is not on record."""
     fault = Fault(
         path="$.cancel.run",
-        problem="there is no such run",
+        problem="no run has this id",
         value=run_id,
         repair="a run's id is in the status object of its drop and the name of its record",
     )

@@ -19,7 +19,7 @@ PLACEHOLDER = re.compile(r"\$(?P<literal>\$\{)|\$\{(?P<inside>[^}]*)(?P<end>\}?)
 LITERAL = "$${"
 RUN_ID, TRIAL = "run_id", "trial"
 ARGS, MODEL_URI = "args", "model_uri"
-_BY_LITERAL = f"write {LITERAL} where the text ${{ is meant, for example for a shell"
+_BY_LITERAL = f"write {LITERAL} for a literal ${{, for example in a shell command"
 
 
 def filled(text: str, **values: str) -> str:
@@ -68,23 +68,23 @@ def _model_uri_faults(uri: str, draft: Draft) -> Iterator[Fault]:
     if draft.tuning and TRIAL not in names:
         yield Fault(
             at=at,
-            problem="every trial would write to the same place, and which model is the best trial's could not be known",
+            problem="every trial would write to the same place, so the best trial's model could not be identified",
             value=uri,
             repair=f"write {uri.rstrip('/')}/${{trial}}, and have the program add its CLOUD_ML_TRIAL_ID",
         )
     elif "champion" in draft.document and RUN_ID not in names:
         yield Fault(
             at=at,
-            problem="the next run would write over the champion's files",
+            problem="the next run would overwrite the champion's files",
             value=uri,
             repair=f"write {uri.rstrip('/')}/${{run_id}}, also in args; or leave champion out",
         )
     if any(map(has_form_of_run_id, uri.split("/"))):
         yield Fault(
             at=at,
-            problem="it lies in the directory of another run",
+            problem="it is inside another run's directory",
             value=uri,
-            repair="write ${run_id} where the id of the run itself is meant",
+            repair="write ${run_id} for this run's own id",
         )
 
 
@@ -95,7 +95,7 @@ def _faults(at: Path, text: str, allowed: tuple[str, ...], draft: Draft) -> Iter
             continue
         problem, repair = _unknown(found["inside"], draft)
         if not found["end"]:
-            problem, repair = "nothing closes the placeholder", f"close it, or {_BY_LITERAL}"
+            problem, repair = "the placeholder is not closed", f"close it, or {_BY_LITERAL}"
         among = [f"${{{name}}}" for name in allowed]
         yield Fault(at=at, problem=problem, value=found[0], among=among, repair=repair)
 
@@ -103,10 +103,10 @@ def _faults(at: Path, text: str, allowed: tuple[str, ...], draft: Draft) -> Iter
 def _unknown(name: str, draft: Draft) -> tuple[str, str]:
     if name != TRIAL:
         meant = nearest(name, (RUN_ID, TRIAL))
-        return "there is no such placeholder", f"{meant} Or {_BY_LITERAL}" if meant else _BY_LITERAL
+        return "unknown placeholder", f"{meant} Or {_BY_LITERAL}" if meant else _BY_LITERAL
     if not draft.tuning:
-        return "a run without a tuning has no trials", "leave it out, or write ${run_id}"
+        return "a run without a tuning has no trials", "remove it, or write ${run_id}"
     return (
-        "every trial of a job is given the same arguments",
-        "have the program read the environment variable CLOUD_ML_TRIAL_ID; in env, $(CLOUD_ML_TRIAL_ID) stands for it",
+        "all trials of a job get the same arguments",
+        "have the program read the environment variable CLOUD_ML_TRIAL_ID; in env, $(CLOUD_ML_TRIAL_ID) expands to it",
     )

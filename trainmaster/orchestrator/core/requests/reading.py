@@ -40,7 +40,7 @@ def checked_request(
     if read.value is None and read.faults:
         return Refused(faults=read.faults)
     if not isinstance(read.value, dict):
-        fault = Fault(path="$", problem="a request is a mapping of keys to values", value=read.value)
+        fault = Fault(path="$", problem="a request must be a mapping", value=read.value)
         return Refused(faults=(*read.faults, fault))
     return _translated(read.value, read, request_rules, name)
 
@@ -87,7 +87,7 @@ def _allowed(meant: Translated, request_rules: RequestRules) -> Translated:
     return replace(meant, document=document, warnings=(*meant.warnings, *warnings))
 
 
-_INSTEAD = {"output": "the deployment's own is taken", "model_uri": "no model is looked for there"}
+_INSTEAD = {"output": "the deployment's default is used", "model_uri": "the model is not looked for there"}
 """What becomes of a request without the key, by every key that may yield."""
 
 
@@ -106,9 +106,9 @@ def _elsewhere(meant: Translated, request_rules: RequestRules) -> list[Fault]:
         return []
     fault = Fault(
         path=meant.written_path("$.region"),
-        problem="jobs of this deployment run in another region",
+        problem="this deployment runs jobs in another region",
         value=meant.region,
         among=regions,
-        repair=f"write region: {request_rules.region}, or drop the file where the deployment of that region listens",
+        repair=f"write region: {request_rules.region}, or drop the file in the inbox of that region's deployment",
     )
     return [fault]

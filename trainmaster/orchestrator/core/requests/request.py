@@ -76,7 +76,7 @@ class Refused:
     def __post_init__(self) -> None:
         more = len(self.faults) - MAX_FAULTS
         if more > 0:
-            rest = Fault(path="$", problem=f"{more} more faults are not listed", repair="correct these first")
+            rest = Fault(path="$", problem=f"{more} more faults are not listed", repair="fix these first")
             object.__setattr__(self, "faults", (*self.faults[:MAX_FAULTS], rest))
 
 
@@ -85,7 +85,7 @@ def too_large(
     *,
     what: str = "a request",
     at_most: int = MAX_REQUEST_BYTES,
-    repair: str = "put data where the trainer reads it, and name the place in args",
+    repair: str = "store data where the trainer can read it, and pass its location in args",
 ) -> Refused | None:
     """The refusal of a request, or of another kind of file, by its size alone, before any of it is read."""
     if size_bytes <= at_most:

@@ -87,4 +87,4 @@ def _arrived(name: str, number: int, line: bytes) -> ArrivedObject:
             created_at=decoded_time(created_at),
         )
     except (ValueError, TypeError) as error:
-        raise ValueError(f"{name}, line {number}: no arrival: {error}") from error
+        raise ValueError(f"{name}, line {number}: not an arrival: {error}") from error

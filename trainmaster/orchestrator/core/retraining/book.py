@@ -60,7 +60,7 @@ def parse_book(document: object) -> Book:
         for rule in book.rules:
             rule.conditions, rule.while_running  # noqa: B018 - so that damage is found here
     except (KeyError, TypeError, ValueError) as error:
-        raise ValueError(f"no rule book: {type(error).__name__}: {error}") from error
+        raise ValueError(f"not a rule book: {type(error).__name__}: {error}") from error
     return book
 
 

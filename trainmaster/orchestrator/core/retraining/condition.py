@@ -91,8 +91,8 @@ class NewData(_Condition):
         bucket = self.objects.removeprefix("gs://").partition("/")[0]
         if bucket in (buckets.inbox, buckets.ledger):
             kept = "requests and rules" if bucket == buckets.inbox else "records"
-            problem = f"the service keeps its {kept} in this bucket, and no rule may watch it"
-            repair = "watch the bucket that the data comes to"
+            problem = f"the service stores its {kept} in this bucket, so rules may not watch it"
+            repair = "watch the bucket where the data arrives"
             yield Fault(at=(*path, "objects"), problem=problem, value=self.objects, repair=repair)
 
     def data_values(self) -> Mapping[str, str]:

@@ -108,15 +108,15 @@ def decide_on_tick(rule: Rule, state: RuleState, facts: Facts) -> Decision:
 def decide_on_signal(rule: Rule, signal: Signal, state: RuleState, facts: Facts) -> Decision:
     """What the rule does about this signal; one that fired or was queued is Nothing the second time."""
     if not matches(rule, signal):
-        return Nothing(reason="no condition of the rule is about it")
+        return Nothing(reason="no condition of the rule matches it")
     silent = _silent(rule, state)
     if silent is not None:
         return silent
     if has_seen(state, signal.id):
-        return Nothing(reason="the rule has seen it")
+        return Nothing(reason="the rule has already seen it")
     image = signal.facts.get("digest") if signal.kind is ConditionKind.NEW_IMAGE else None
     if image is not None and image == state.image:
-        return Nothing(reason="the rule's last firing by an image was by this one")
+        return Nothing(reason="this image already caused the rule's last firing")
     # Cut so that the state stays small, and still too long to fill a place.
     values = {name: text[: VALUE_MAX_CHARS + 1] for name, text in signal.values.items()}
     due = Due(condition=signal.kind, event_id=signal.id, at=facts.now, values=values, image=image)
@@ -126,7 +126,7 @@ def decide_on_signal(rule: Rule, signal: Signal, state: RuleState, facts: Facts)
 def _silent(rule: Rule, state: RuleState) -> Nothing | None:
     """Why the rule does not fire at all."""
     if state.tripped_at is not None:
-        return Nothing(reason="the breaker tripped; drop the rule again")
+        return Nothing(reason="the circuit breaker tripped; drop the rule again to reset it")
     if not rule.enabled:
         return Nothing(reason="the rule is disabled")
     return None
@@ -187,10 +187,10 @@ def _stopped(rule: Rule, state: RuleState, due: Due, facts: Facts) -> Hold | Tri
     """The gate that holds the firing back: the last run, the cooldown, the breaker, the daily cap."""
     now = facts.now
     if _is_going(state, facts) and rule.while_running is not WhileRunning.REPLACE:
-        return _held(rule, state, due, now, f"its run {state.current_run} is still going")
+        return _held(rule, state, due, now, f"its run {state.current_run} is still running")
     free_at = state.fired_last_at + rule.cooldown if state.fired_last_at else now
     if now < free_at:
-        return _held(rule, state, due, now, f"it cools down until {encoded_time(free_at)}")
+        return _held(rule, state, due, now, f"its cooldown lasts until {encoded_time(free_at)}")
     # Dropping the rule again closes the breaker: what fired before does not count for it.
     if _fired_since(state, max(now - STORM_WITHIN, state.since)) >= STORM:
         return _tripped(state, due, now)
@@ -229,7 +229,7 @@ def _held(rule: Rule, state: RuleState, due: Due, now: datetime, reason: str, *,
 
 def _tripped(state: RuleState, due: Due, now: datetime) -> Trip:
     reason = (
-        f"more than {STORM} firings within an hour: the breaker tripped, and the rule is silent "
+        f"more than {STORM} firings within an hour: the circuit breaker tripped, and the rule will not fire "
         "until its file is dropped again"
     )
     held = HeldBack(condition=due.condition, reason=reason, at=now)

@@ -120,15 +120,15 @@ def place_faults(document: object, provided: Iterable[str]) -> list[Fault]:
 def _fault(found: PlaceAt, possible: Sequence[str]) -> Fault | None:
     path, place = found.path, found.place
     if found.in_key:
-        return Fault(at=path, problem="a key has no places: only values are filled", value=path[-1])
+        return Fault(at=path, problem="placeholders are allowed in values, not in keys", value=path[-1])
     if not found.closed:
-        repair = "close it, or write $${ where the text ${ is meant"
-        return Fault(at=path, problem="a place that nothing closes", value=str(place)[:-1], repair=repair)
+        repair = "close it, or write $${ for a literal ${"
+        return Fault(at=path, problem="the placeholder is not closed", value=str(place)[:-1], repair=repair)
     if place.name not in NAMES:
-        repair = nearest(place.name, NAMES) or "write $${ where the text ${ is meant"
-        return Fault(at=path, problem="there is no such place", value=str(place), among=NAMES, repair=repair)
+        repair = nearest(place.name, NAMES) or "write $${ for a literal ${"
+        return Fault(at=path, problem="unknown placeholder", value=str(place), among=NAMES, repair=repair)
     if place.name not in possible:
-        problem = "none of the rule's conditions can ever give it a value"
+        problem = "none of the rule's conditions can give it a value"
         repair = "remove it, or add the condition that gives it"
         return Fault(at=path, problem=problem, value=str(place), among=possible, repair=repair)
     if place.default is not None and (reason := unfit(place.default)):

@@ -109,8 +109,8 @@ def request_of_firing(rule: Rule, firing: Firing, template: bytes | None) -> byt
         document = read.value
         if made_by(read.value) != rule.makes:
             return _refused(
-                f"{rule.request_uri} names another model, output or champion than when the rule was checked",
-                "drop the rule again, so that it is checked for loops with the new one",
+                f"{rule.request_uri} no longer names the model, output or champion that it named when the rule was checked",
+                "drop the rule again, so that the new version is checked for loops",
             )
     if missing := unfilled(find_places(document), firing.values):
         return _refused(missing, "")

@@ -22,7 +22,7 @@ from trainmaster.orchestrator.core.retraining.request_check import (
 from trainmaster.orchestrator.core.retraining.rule import Rule
 
 MAX_RULE_BYTES = 64 * 1024
-_SHORTEN = "put the request into a file of its own and name it with request_uri"
+_SHORTEN = "put the request in its own file and name it with request_uri"
 _RULE_ID = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
 RULE_SCHEMA = "retraining_rule.v1"
 """`RequestRules.schemas` must hold it beside the request's schema."""
@@ -58,7 +58,7 @@ def parse_rule(
     rule_id, read = rule_id_of(dropped_name), _read(content, dropped_name)
     faults = [*_name_faults(dropped_name, rule_id, book), *read.faults]
     if not isinstance(read.value, dict):
-        no_mapping = Fault(path="$", problem="a rule is a mapping of keys to values", value=read.value)
+        no_mapping = Fault(path="$", problem="a rule must be a mapping", value=read.value)
         return _refused(*faults, *([] if read.faults else [no_mapping]))
     value = _normal(read.value)
     _add(faults, schema_faults(requirements.requests.schemas[RULE_SCHEMA], value, read.spelled))
@@ -117,7 +117,7 @@ def _name_faults(dropped_name: str, rule_id: str | None, book: Book) -> Iterator
     if rule_id is None:
         yield Fault(
             path="$",
-            problem="the file's name gives no rule id",
+            problem="the file name is not a valid rule id",
             value=dropped_name,
             allowed="rules/….yaml, .yml or .json, of letters, digits, '.', '_', '-' and '/', "
             "beginning with a letter or digit, at most 63 characters between rules/ and the suffix",
@@ -128,9 +128,9 @@ def _name_faults(dropped_name: str, rule_id: str | None, book: Book) -> Iterator
     if present is not None and present.dropped_name != dropped_name:
         yield Fault(
             path="$",
-            problem=f"{present.dropped_name} has the rule id {rule_id} already",
+            problem=f"{present.dropped_name} already has the rule id {rule_id}",
             value=dropped_name,
-            repair="rename this file; or remove the other, wait two minutes, and drop this one again",
+            repair="rename this file; or delete the other, wait two minutes, and drop this one again",
         )
 
 
@@ -186,9 +186,9 @@ def _template_faults(uri: object, buckets: Buckets) -> Iterator[Fault]:
     if bucket != buckets.inbox or not name or name.endswith("/") or taken:
         yield Fault(
             path="$.request_uri",
-            problem="a request is started as soon as it is dropped there"
+            problem="a request in this folder starts as soon as it is dropped"
             if taken
-            else "no place for a template",
+            else "a template cannot be stored there",
             value=uri,
             allowed=f"gs://{buckets.inbox}/… outside {REQUESTS_PREFIX} and {RULES_PREFIX}",
             repair=f"for example gs://{buckets.inbox}/templates/{name.rpartition('/')[2] or 'request.yaml'}",
@@ -220,9 +220,9 @@ def _loop_faults(book: Book, rule: Rule, numbers: tuple[int, ...]) -> Iterator[F
             at=("when", numbers[steps[-1].condition]),
             problem="the rule would fire on its own output"
             if alone
-            else f"{len(steps)} rules would start each other without end",
+            else f"{len(steps)} rules would start each other in an endless loop",
             found="; ".join(str(step) for step in steps),
-            repair="watch something that the rule's own runs do not make"
+            repair="watch something that the rule's own runs do not write"
             if alone
             else f"break one of these steps: change this rule, or one of {listed(step.then for step in steps[:-1])}",
         )
@@ -233,15 +233,15 @@ def _room_faults(book: Book, rule: Rule) -> Iterator[Fault]:
     if len(others.rules) >= MAX_RULES:
         yield Fault(
             path="$",
-            problem="there is no room for another rule",
+            problem="too many rules",
             found=f"{len(others.rules)} rules",
             allowed=f"at most {MAX_RULES}",
-            repair="remove rules that are no longer needed from the inbox",
+            repair="delete rules that are no longer needed from the inbox",
         )
     elif others.with_rule(rule).size_bytes > MAX_BOOK_BYTES:
         yield Fault(
             path="$",
-            problem="the rules together would be too large",
+            problem="all rules together would be too large",
             found=f"{others.with_rule(rule).size_bytes} bytes",
             allowed=f"at most {MAX_BOOK_BYTES} bytes",
             repair=_SHORTEN,

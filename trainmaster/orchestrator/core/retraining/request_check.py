@@ -35,7 +35,7 @@ from trainmaster.orchestrator.core.retraining.filling import (
 )
 from trainmaster.orchestrator.core.retraining.rule import Makes
 
-SAMPLED = "checked with sample values for its places"
+SAMPLED = "checked with sample values for its placeholders"
 _MODEL_NAME = re.compile(r"[a-z][a-z0-9_-]{0,62}")
 _FIXED = ("$.model_name", "$.output.prefix_uri", "$.model_uri")
 """What a rule's request always says the same: its champion and its output are known before it fires."""
@@ -93,7 +93,7 @@ def template_request(uri: str, template: bytes | None, around: Circumstances) ->
 def parse_template(uri: str, template: bytes | None) -> Document | Refused:
     """The template's values, a mapping, or why there are none; None: there is no such object."""
     if template is None:
-        problem, repair = "the object is gone, or was never there", "put it there, and drop the rule again"
+        problem, repair = "the object does not exist", "upload it, and drop the rule again"
         return Refused(faults=(Fault(path="$", problem=problem, value=uri, repair=repair),))
     refusal = too_large(len(template))
     if refusal is not None:
@@ -101,7 +101,7 @@ def parse_template(uri: str, template: bytes | None) -> Document | Refused:
     read = parse_document(template, as_json=uri.lower().endswith(".json"))
     if isinstance(read.value, dict):
         return read
-    fault = Fault(path="$", problem="a request is a mapping of keys to values", value=read.value)
+    fault = Fault(path="$", problem="a request must be a mapping", value=read.value)
     return Refused(faults=read.faults or (fault,))
 
 
@@ -173,9 +173,9 @@ def _missing(request: Mapping[str, Any], conditions: tuple[Condition, ...]) -> I
             if without:
                 yield Fault(
                     at=found.path,
-                    problem=f"a firing by {listed(dict.fromkeys(without))} has no value for it, so it could never fire",
+                    problem=f"a firing by {listed(dict.fromkeys(without))} has no value for it, so the rule could never fire",
                     value=str(place),
-                    repair=f"give it a default, ${{{place.name}:-…}}, or make two rules of this one",
+                    repair=f"give it a default, ${{{place.name}:-…}}, or split this rule in two",
                 )
 
 
@@ -187,7 +187,7 @@ def _depending(request: Mapping[str, Any]) -> Iterator[Fault]:
         if path in filled_in:
             yield Fault(
                 path=path,
-                problem="it cannot depend on what fires the rule",
+                problem="it must not depend on what fires the rule",
                 value=str(filled_in[path].place),
                 allowed="fixed text: a rule's champion and its output are known before it fires",
             )
@@ -245,7 +245,7 @@ def _by_tag(document: object, condition: Condition) -> Iterator[Fault]:
         if "@" not in image and repository(image) == condition.repository:
             yield Fault(
                 path=meant.written_path(json_path(path)),
-                problem="the run would take the image by its tag, which may mean another image by then",
+                problem="the run would use the image by its tag, which may point to another image by then",
                 value=image,
                 repair="write ${image.uri}, which is the pushed image by its digest",
             )

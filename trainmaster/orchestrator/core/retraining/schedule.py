@@ -43,7 +43,7 @@ def schedule_faults(cron: str, time_zone: str, path: tuple[PathPart, ...]) -> It
     if time_zone not in time_zones():
         yield Fault(
             at=(*path, "time_zone"),
-            problem="there is no such time zone",
+            problem="unknown time zone",
             value=time_zone,
             allowed="a name of the IANA time zone database, for example Europe/Amsterdam",
             repair=_nearest_zone(time_zone),
@@ -71,11 +71,11 @@ def _cron_faults(cron: str, path: tuple[PathPart, ...]) -> Iterator[Fault]:
         found = f"{shown(cron)}, {len(parts)} fields"
         yield Fault(at=path, problem="a cron expression has five fields", found=found, allowed=_FORM)
     elif unreadable := [name for name, alone in _each_alone(parts) if not _is_readable(alone)]:
-        problem = f"no cron expression: the {listed(unreadable)} cannot be read"
+        problem = f"not a cron expression: the {listed(unreadable)} cannot be read"
         yield Fault(at=path, problem=problem, value=cron, allowed=_FORM)
     elif not _ever_comes(cron):
-        problem = "this never comes: no month that it names has such a day"
-        repair = "name a day that occurs; L is the last day of the month"
+        problem = "this never occurs: none of its months has this day"
+        repair = "name a day that occurs; L means the last day of the month"
         yield Fault(at=path, problem=problem, value=cron, repair=repair)
 
 

@@ -125,7 +125,7 @@ def parse_alert(message: PubsubMessage) -> Signal | Ignored:
     if "incident" not in document:
         keys = listed(sorted(map(one_line, document)), most=10) or "nothing"
         raise _malformed(
-            message, f"is no alert: it has {keys}; an incident of Cloud Monitoring has `incident`"
+            message, f"is not an alert: it has {keys}; an incident of Cloud Monitoring has `incident`"
         )
     incident = mapping_at(document, "incident")
     incident_id, state = incident.get("incident_id"), incident.get("state")
@@ -174,7 +174,9 @@ def parse_notice(message: PubsubMessage) -> Heard | Ignored:
     event = _document(message, "a notice")
     event_id, kind = event.get("id"), event.get("type")
     if not isinstance(event_id, str) or not isinstance(kind, str) or not kind.startswith(PREFIX):
-        raise _malformed(message, f"is no notice of ours: its id is {event_id!r}, its type {kind!r}")
+        raise _malformed(
+            message, f"is not a notice from this service: its id is {event_id!r}, its type {kind!r}"
+        )
     data = mapping_at(event, "data")
     at = time_or(event.get("time"), message.publish_time)
     if kind == CHAMPION_PROMOTED:
@@ -187,9 +189,9 @@ def parse_notice(message: PubsubMessage) -> Heard | Ignored:
 def _of_run(event_id: str, at: datetime, data: Mapping[str, object]) -> Heard | Ignored:
     run_id, state = data.get("run_id"), data.get("state")
     if not isinstance(run_id, str) or not isinstance(state, str) or state not in set(RunState):
-        raise EventMalformed(f"notice {event_id!r} tells of run {run_id!r} in state {state!r}")
+        raise EventMalformed(f"notice {event_id!r} is about run {run_id!r} in state {state!r}")
     if state not in ENDS:
-        return Ignored(reason=f"run {run_id!r} is {state}; only ends matter to rules")
+        return Ignored(reason=f"run {run_id!r} is {state}; rules only react to ended runs")
     if state != RunState.SUCCEEDED or not isinstance(data.get("model_name"), str):
         return Heard(ended_run_id=run_id)
     return Heard(signal=_upstream(event_id, at, UpstreamEvent.SUCCEEDED, data), ended_run_id=run_id)
@@ -224,7 +226,7 @@ def _document(message: PubsubMessage, what: str) -> Mapping[str, object]:
     try:
         document = json.loads(message.data)
     except (ValueError, RecursionError) as error:
-        raise _malformed(message, f"holds no JSON, so no {what}: {error}") from error
+        raise _malformed(message, f"is not JSON, so not {what}: {error}") from error
     if not isinstance(document, Mapping):
         raise _malformed(message, f"holds a {type(document).__name__} where {what} was expected")
     return document

@@ -254,7 +254,7 @@ def why_held(state: RuleState | None) -> str | None:
     if state is None or held is None or (held.condition is not ConditionKind.MANUAL and not state.tripped_at):
         return None
     waits = state.queued is not None and state.queued.condition is ConditionKind.MANUAL
-    return f"{held.reason}; it fires once that is over" if waits else held.reason
+    return f"{held.reason}; it fires when that is over" if waits else held.reason
 
 
 class RuleStanding(StrEnum):

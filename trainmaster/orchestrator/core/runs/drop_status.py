@@ -136,7 +136,9 @@ def _reason(record: RunRecord) -> str | None:
     if record.admission.waiting is not None:
         return record.admission.waiting.reason
     if record.state is RunState.REJECTED:
-        faults = f"{len(record.problems)} faults, the first" if len(record.problems) > 1 else "one fault"
+        faults = (
+            f"{len(record.problems)} faults, the first of them" if len(record.problems) > 1 else "one fault"
+        )
         return f"the request was refused for {faults}: {record.problems[0]}"
     return record.failure.message if record.failure is not None else None
 
@@ -183,13 +185,13 @@ def status_after_failure(
     elif status["state"] == DEAD_LETTER:  # it was replayed
         status |= {"state": RETRYING, "failed_deliveries": 0}
     failed = status.get("failed_deliveries", 0) + 1
-    follows = f"the event is delivered again, up to {DELIVERIES_MAX} times"
+    follows = f"the event will be delivered again, up to {DELIVERIES_MAX} times"
     if isinstance(error, TrainmasterError) and not error.retryable:
-        follows = "the event is not delivered again"
+        follows = "the event will not be delivered again"
     elif failed >= DELIVERIES_MAX:
-        follows = "the event is a dead letter by now: `trainmaster dead-letters` shows and replays it"
+        follows = "the event is now a dead letter: `trainmaster dead-letters` shows and replays it"
         status["state"] = DEAD_LETTER if status["state"] == RETRYING else status["state"]
-    reason = f"delivery failed {failed} times, the last time because {failure_text(error)}; {follows}"
+    reason = f"delivery failed {failed} times, most recently because {failure_text(error)}; {follows}"
     return {
         **status,
         "reason": reason,

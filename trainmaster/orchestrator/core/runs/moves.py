@@ -19,7 +19,7 @@ def moved(
         ValueError: the move is not legal; the caller asked for it without looking.
     """
     if state not in LEGAL_MOVES[record.state]:
-        raise ValueError(f"a run cannot go from {record.state} to {state}")
+        raise ValueError(f"a run cannot move from {record.state} to {state}")
     admission, submission = record.admission, replace(record.submission, lease=None)
     if state is not RunState.WAITING:
         admission = replace(admission, waiting=None, rate_limited_since=None)
@@ -128,6 +128,6 @@ def with_second_job(record: RunRecord, job: Job, *, now: datetime, attempt: str)
 
 
 def _problem_of(record: RunRecord, job: Job) -> str:
-    what = "it had ended by itself" if job.state in OVER else "it is cancelled"
+    what = "it had already ended" if job.state in OVER else "it is being cancelled"
     own = f"the run's own is {record.job.name}" if record.job else "the run has none"
     return f"a second job was found, {job.name}: {what}; {own}"

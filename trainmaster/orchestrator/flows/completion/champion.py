@@ -50,7 +50,7 @@ def roll_back(services: Services, order: RollbackOrder) -> Reign | Refused:
 
     def change(champion: Champion | None) -> Champion | Refused:
         if champion is None:
-            return _refused("$.rollback.model_name", "no model of this name has a champion", order.model_name)
+            return _refused("$.rollback.model_name", "no champion has this model name", order.model_name)
         after = after_rollback(champion, order.to_run, order_id=order.order_id, now=services.clock.now())
         if not isinstance(after, str):
             return after

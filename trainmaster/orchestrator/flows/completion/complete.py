@@ -51,14 +51,19 @@ def complete_from_log(services: Services, hint: JobHint) -> FlowResult:
     try:
         job = services.jobs.with_id(hint.job_id)
     except JobNotFound:
-        return FlowResult(message=f"there is no job {hint.job_id}; a foreign log entry", severity="NOTICE")
+        return FlowResult(
+            message=f"there is no job {hint.job_id}; the log entry is not about a job of this service",
+            severity="NOTICE",
+        )
     run_id = job.labels.get(RUN_LABEL, "")
     held = services.ledger.find(run_id) if is_run_id(run_id) else None
     if held is None:
-        return FlowResult(message=f"{job.name} belongs to no run on record", severity="NOTICE")
+        return FlowResult(message=f"{job.name} does not belong to any recorded run", severity="NOTICE")
     if _is_of_a_trial(held.record, job):
         return FlowResult(
-            message=f"{job.name} is a trial; the study tells the end", run_id=run_id, severity="DEBUG"
+            message=f"{job.name} is a trial; the end of its study is reported separately",
+            run_id=run_id,
+            severity="DEBUG",
         )
     report = EndReport(by="log", insert_id=hint.insert_id, entry_time=hint.entry_time)
     result = complete_run(services, held, job, report)
@@ -92,7 +97,7 @@ def complete_run(
         if held.record.ended:
             if held.record.job is None:  # it never had one: this is a second job, whose function was paused
                 held = cancel_second_jobs(services, held, [job])
-            return refresh_status(services, held, "the run had ended before")
+            return refresh_status(services, held, "the run had already ended")
         if error_still_due(job, services.clock.now()):
             raise JobUnfinished(job.name, "without a reason")
         request = held.record.request
@@ -109,12 +114,12 @@ def _not_its_job(services: Services, held: Held, job: Job) -> FlowResult | None:
     """What becomes of a job that is not, or no more, the run's; None: it is."""
     run_id = held.record.run_id
     if gave_up(held.record, job.name):
-        return FlowResult(message=f"{job.name} was given up before", run_id=run_id, severity="DEBUG")
+        return FlowResult(message=f"{job.name} had already been given up", run_id=run_id, severity="DEBUG")
     if job_of_run(held.record, job):
         return None
     cancel_second_jobs(services, held, [job])
     return FlowResult(
-        message=f"{job.name} claims this run and is not its job", run_id=run_id, severity="WARNING"
+        message=f"{job.name} carries this run's label but is not its job", run_id=run_id, severity="WARNING"
     )
 
 
@@ -142,7 +147,9 @@ def _write(
             known = _with_overwriting_noted(services, record, known, job)
             publish_states(services, record, known)
             write_status(services, services.ledger.replace(held, known))
-        return FlowResult(message=f"the job goes on: {job.state}", run_id=record.run_id, severity="DEBUG")
+        return FlowResult(
+            message=f"the job is still active: {job.state}", run_id=record.run_id, severity="DEBUG"
+        )
     outcome = _with_files_kept(services, record.run_id, outcome)
     ended = completed(record, job, outcome, report=report, now=now, attempt=services.attempt)
     finished = finish_run(services, services.ledger.replace(held, ended), record)

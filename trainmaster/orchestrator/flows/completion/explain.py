@@ -26,7 +26,7 @@ from trainmaster.orchestrator.core.runs.states import RunState
 from trainmaster.orchestrator.flows.services import Services
 from trainmaster.orchestrator.stores.ledger import Held
 
-LATE = f"it told nothing within {LOG_DELAY.total_seconds():g} s of the end"
+LATE = f"it showed no reason within {LOG_DELAY.total_seconds():g} s of the end"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +54,7 @@ def explain_failure(services: Services, held: Held) -> Held | str:
         return held
     answer, now = _ask(services, questions), services.clock.now()
     if answer.may_come and not answer.found and _may_wait(services, held.record):
-        return f"the log of its job: {answer.missing}"
+        return f"the job's log: {answer.missing}"
 
     def changed(record: RunRecord) -> RunRecord | None:
         known = explained(record, answer.found)
@@ -101,4 +101,4 @@ def _may_wait(services: Services, record: RunRecord) -> bool:
 
 def _problem(record: RunRecord, missing: str) -> str:
     what = "the job" if record.tuning is None else "trials"
-    return f"the log of the job does not say here why {what} failed: {missing}"
+    return f"the job's log does not say why {what} failed: {missing}"

@@ -70,7 +70,7 @@ def _compare_with_champion(end: End) -> None:
 
 def _publish_notices(end: End) -> str | None:
     if REASON in end.waiting:
-        return "the reason of the failure is part of the notice"
+        return "the notice includes the reason of the failure"
     publish_states(end.services, end.before or replace(end.record, history=()), end.record)
     return None
 
@@ -142,7 +142,9 @@ def finish_run(
         services, end.held, [name for name, outcome in outcomes.items() if outcome is None]
     )
     problems = tuple(
-        f"step {name!r} is not done: {outcome}" for name, outcome in outcomes.items() if outcome is not None
+        f"step {name!r} has not finished: {outcome}"
+        for name, outcome in outcomes.items()
+        if outcome is not None
     )
     if not problems and held.record.submission.second_job_check_at is None:
         services.ledger.unmark(held.record.run_id)

@@ -37,7 +37,9 @@ def write_status(
     record_uri = services.ledger.record_uri(record.run_id)
     status = status_of_run(record, held.version, record_uri, services.target.project)
     if status is not None and not is_explained:
-        status = replace(status, reason=f"{status.reason} (its log is still being read: look again)")
+        status = replace(
+            status, reason=f"{status.reason} (the reason will appear here once its log has been read)"
+        )
     if status is not None:
         services.drop_statuses.tell(status, is_first=is_first)
 

@@ -38,7 +38,9 @@ def accept(services: Services, arrival: Arrival, dropped: StoredObject) -> FlowR
     try:
         rule = _in_book(services, dropped)
     except ObjectGone:
-        return FlowResult(message=f"{name}, generation {generation}, is gone: a newer one has its own event")
+        return FlowResult(
+            message=f"{name}, generation {generation}, no longer exists; a newer generation has its own event"
+        )
     if isinstance(rule, Refused):
         return _refuse(services, dropped, rule, report(services, arrival, rule))
     if rule.generation != generation:
@@ -139,7 +141,7 @@ def rule_failures_told(services: Services, dropped: StoredObject) -> Iterator[No
                 updated_at=services.clock.now(),
                 rule_id=rule_id_of(dropped.name),
                 in_force=present.in_force if present is not None else None,
-                reason=f"the delivery failed, and is repeated: {failure_text(error)}",
+                reason=f"the delivery failed and will be retried: {failure_text(error)}",
             )
             services.rule_statuses.tell(told)
         raise
@@ -166,7 +168,7 @@ def follow_inbox(services: Services) -> Iterator[FlowResult]:
             try:
                 yield accept(services, arrival, dropped)
             except TrainmasterError as error:
-                yield FlowResult(message=f"{dropped.name} was not looked at: {error}", severity="WARNING")
+                yield FlowResult(message=f"{dropped.name} could not be checked: {error}", severity="WARNING")
     present = {file.name for file in files}
     gone = [rule for rule in held.book.rules if rule.dropped_name not in present]
     if gone:
@@ -204,7 +206,7 @@ def _retire(services: Services, held: HeldBook, gone: Sequence[Rule]) -> Iterato
             )
             services.rule_statuses.tell(retired)
         except TrainmasterError as error:
-            yield FlowResult(message=f"{rule.rule_id} is not retired yet: {error}", severity="WARNING")
+            yield FlowResult(message=f"{rule.rule_id} could not be retired yet: {error}", severity="WARNING")
             continue
         book = book.without(rule.rule_id)
         yield FlowResult(message=f"rule {rule.rule_id} is retired: {rule.dropped_name} was deleted")

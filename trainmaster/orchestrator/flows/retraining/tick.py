@@ -33,7 +33,9 @@ def tick(services: Services) -> Iterator[FlowResult]:
         more = yield from _round(services)
         if not more:
             return
-    yield FlowResult(message="more arrivals than one tick can count are left to the next", severity="WARNING")
+    yield FlowResult(
+        message="the arrivals that this tick could not count are left for the next", severity="WARNING"
+    )
 
 
 def _round(services: Services) -> Generator[FlowResult, None, bool]:
@@ -51,7 +53,7 @@ def _round(services: Services) -> Generator[FlowResult, None, bool]:
         try:
             states[rule.rule_id] = services.rule_states.read(rule.rule_id)
         except DocumentDamaged as error:  # which must not keep the batches for ever
-            yield FlowResult(message=f"{rule.rule_id} has no turn: {error}", severity="ERROR")
+            yield FlowResult(message=f"{rule.rule_id} was not evaluated: {error}", severity="ERROR")
     batches = services.arrivals.read(names) if names and any(rule.new_data for rule in rules) else ()
     counted = True
     for rule in (rule for rule in rules if rule.rule_id in states):
@@ -62,7 +64,7 @@ def _round(services: Services) -> Generator[FlowResult, None, bool]:
             turn = take_turn(services, rule, decide, batches=batches if counts else (), held=held)
         except TrainmasterError as error:
             severity = "DEBUG" if isinstance(error, GenerationMoved) else "WARNING"
-            yield FlowResult(message=f"{rule.rule_id} had no turn: {error}", severity=severity)
+            yield FlowResult(message=f"{rule.rule_id} was not evaluated: {error}", severity=severity)
             counted = counted and not counts
         else:
             yield from turn.results

@@ -211,7 +211,7 @@ def _without_firing(
     try:
         outcome = _launch(services, rule, firing)
     except TrainmasterError as error:
-        message = f"firing {firing.number} of {rule.rule_id} is on record and waits for its launch: {error}"
+        message = f"firing {firing.number} of {rule.rule_id} is recorded and waits to be launched: {error}"
         return state, (FlowResult(message=message, run_id=firing.run_id, severity="WARNING"),), error
     if isinstance(outcome, FlowResult):
         return launched(state), (outcome,), None
@@ -227,7 +227,7 @@ def _told(services: Services, rule: Rule, decision: Decision) -> tuple[FlowResul
     """
     match decision:
         case Hold(reason=reason):
-            return (FlowResult(message=f"{rule.rule_id} is held back: {reason}", severity="NOTICE"),)
+            return (FlowResult(message=f"{rule.rule_id} is held: {reason}", severity="NOTICE"),)
         case Trip(state=state, reason=reason):
             tripped = RulePayload(
                 rule_id=rule.rule_id,
@@ -237,7 +237,11 @@ def _told(services: Services, rule: Rule, decision: Decision) -> tuple[FlowResul
                 reason=reason,
             )
             services.notices.publish(rule_tripped(tripped, services.clock.now()))
-            return (FlowResult(message=f"the breaker of {rule.rule_id} tripped: {reason}", severity="ERROR"),)
+            return (
+                FlowResult(
+                    message=f"the circuit breaker of {rule.rule_id} tripped: {reason}", severity="ERROR"
+                ),
+            )
         case Fire() | Nothing():
             return ()
 
@@ -251,7 +255,7 @@ def _launch(services: Services, rule: Rule, firing: Firing) -> FlowResult | Refu
     """
     if services.ledger.find(firing.run_id) is not None:
         return FlowResult(
-            message=f"firing {firing.number} of {rule.rule_id} is on record", run_id=firing.run_id
+            message=f"firing {firing.number} of {rule.rule_id} is recorded", run_id=firing.run_id
         )
     template, generation = None, None
     if rule.request_uri is not None:

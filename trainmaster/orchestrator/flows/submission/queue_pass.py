@@ -62,14 +62,16 @@ def admit(
         queue_pass = start_pass(services, room_freed=room_freed)
         yield from _placed(services, queue_pass, waiting)
     except TrainmasterError as error:
-        yield FlowResult(message=f"no pass along the queue: {error}", severity="WARNING")
+        yield FlowResult(message=f"the queue was not processed: {error}", severity="WARNING")
         return
     turns = 0
     for place in queue_pass.places:
         if most is not None and turns >= most:
             return
         if services.clock.now() - queue_pass.began_at >= services.reconcile_within / 2:
-            yield FlowResult(message="no time for all that wait: the next pass continues", severity="NOTICE")
+            yield FlowResult(
+                message="out of time; the next pass continues with the rest of the queue", severity="NOTICE"
+            )
             return
         if queue_pass.skips(place):
             continue
@@ -147,4 +149,6 @@ def _placed(services: Services, queue_pass: QueuePass, waiting: Sequence[Held]) 
                 place = place_of(services, held.record)
                 services.queue.put(place)
                 queue_pass.add(place)
-                yield FlowResult(message="the run waits and had no place in the queue", run_id=run_id)
+                yield FlowResult(
+                    message="the waiting run had no entry in the queue; added it again", run_id=run_id
+                )

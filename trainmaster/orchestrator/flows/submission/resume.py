@@ -35,13 +35,13 @@ def resume(services: Services, held: Held) -> FlowResult:
     """
     record = held.record
     if record.state not in (RunState.RESERVED, RunState.WAITING):
-        return refresh_status(services, held, "the run is on record already")
+        return refresh_status(services, held, "the run already exists")
     lease = live_lease(record, services.clock.now())
     if lease is not None:
         raise LeaseHeld(record.run_id, lease.expires_at)
     if record.state is RunState.WAITING:
         write_status(services, held)
-        return FlowResult(message="the run waits for room", run_id=record.run_id)
+        return FlowResult(message="the run is waiting for capacity", run_id=record.run_id)
     return take_over(services, held, None)
 
 
@@ -64,7 +64,7 @@ def take_over(
     if queue_pass is not None:
         queue_pass.mark_gone(record.run_id)
     if job is not None:
-        adopted = submitted(services, held, job, "a job of this run was found and adopted")
+        adopted = submitted(services, held, job, "found a job of this run and adopted it")
         return warned(adopted, record.problems)
     return cancelled(services, held) if blocker is None else failed(services, held, *blocker)
 
@@ -73,7 +73,7 @@ def _blocker(services: Services, record: RunRecord) -> tuple[Failure, tuple[str,
     """Why the run gets no job any more, and the faults of its request under today's policy; None: it may get one."""
     submission = record.submission
     if submission.unanswered >= UNANSWERED_MAX:
-        last = submission.tries[-1].outcome if submission.tries else "no reason is on record"
+        last = submission.tries[-1].outcome if submission.tries else "no reason was recorded"
         why = f"Vertex AI gave no answer to {submission.unanswered} submissions in a row; the last: {last}"
         return Failure(message=why), ()
     if record.request is None:
@@ -84,7 +84,7 @@ def _blocker(services: Services, record: RunRecord) -> tuple[Failure, tuple[str,
     if not isinstance(found, Refused):
         return None
     faults = tuple(str(fault) for fault in found.faults)
-    return Failure(message=f"the request is not allowed any more: {'; '.join(faults)}"), faults
+    return Failure(message=f"the request is no longer allowed: {'; '.join(faults)}"), faults
 
 
 def cancel(services: Services, held: Held) -> FlowResult:
@@ -97,7 +97,7 @@ def cancel(services: Services, held: Held) -> FlowResult:
     """
     record, now = held.record, services.clock.now()
     if record.ended:
-        return refresh_status(services, held, "the run had ended before")
+        return refresh_status(services, held, "the run had already ended")
     is_new = record.cancel_requested_at is None
     if is_new:
         asked = replace(record, cancel_requested_at=now, updated_at=now, attempt=services.attempt)
@@ -106,7 +106,7 @@ def cancel(services: Services, held: Held) -> FlowResult:
         if is_new:
             services.ledger.replace(held, held.record)
         services.jobs.cancel(record.job.name)
-        return FlowResult(message=f"{record.job.name} was asked to end", run_id=record.run_id)
+        return FlowResult(message=f"{record.job.name} was asked to cancel", run_id=record.run_id)
     if record.submission.lease is None:
         return cancelled(services, held)
     lease = live_lease(record, now)

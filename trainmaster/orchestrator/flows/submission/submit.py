@@ -114,7 +114,7 @@ class _Attempt:
         wanted = quota_class(candidate)
         first = None if self.classes else self.queue_pass.ahead_at_limit(self.place)
         if first is not None and first.blocked_on_limit is not None:
-            reason = f"{first.run_id} waits for a place under the same limit before it"
+            reason = f"{first.run_id} is ahead of it, waiting under the same limit"
             return self._waits(candidate.number, reason, limit=first.blocked_on_limit)
         # A class that refused one candidate may take another one: a smaller machine, for example.
         others = None if wanted in self.classes else self.queue_pass.blocker(self.place, wanted)
@@ -131,7 +131,7 @@ class _Attempt:
             if taken.full is not None:
                 return self._blocked(candidate, taken.full)
         if self.classes and _lease_left(self.services, self.held.record) < SUBMIT_NEEDS:
-            return self._waits(candidate.number, "the function's time was up")
+            return self._waits(candidate.number, "the function ran out of time")
         self.held = _on_record(self.services, self.held, candidate, self.slots or ())
         return self._asked(candidate, wanted)
 
@@ -206,7 +206,7 @@ class _Attempt:
 
     def _blocked(self, candidate: Candidate, limit: SlotSet) -> FlowResult:
         self.queue_pass.mark_full(limit.name)
-        reason = f"as many jobs run as the limit {limit.text} allows: {limit.slots}"
+        reason = f"the limit {limit.text} is reached: {limit.slots} running"
         waits = self._waits(candidate.number, reason, limit=limit.name)
         # Before the record said that it waits, another pass may have kept a slot for it that was given back.
         full = full_limit(self.services, self.place.run_id, (limit,), None, reclaim=False)
@@ -283,7 +283,7 @@ def _submit_candidate(services: Services, held: Held, candidate: Candidate) -> F
         if found is None:
             # The service may show it a moment later: the lease keeps everybody off until it has.
             raise
-        what = "the job was created, though its answer was lost"
+        what = "the job was created, although the response was lost"
         return submitted(services, held, found, what, is_only=False)
     return submitted(services, held, job, "the job was submitted")
 

@@ -49,15 +49,15 @@ def is_reduction_server(image: str | None) -> bool:
 
 def _chief(draft: Draft) -> Iterator[Fault]:
     chief, here = draft.cluster.get("chief"), ("cluster", "chief")
-    problem = "there is exactly one chief"
+    problem = "a job has exactly one chief"
     if isinstance(chief, list):
-        repair = "write its entry without '- '"
+        repair = "write it as a mapping, without '- '"
         if len(chief) > 1:
-            repair = f"keep one, and write the others as workers, with count: {len(chief) - 1}"
+            repair = f"keep one and make the others workers, with count: {len(chief) - 1}"
         yield Fault(at=here, problem=problem, found=f"a list of {len(chief)}", repair=repair)
     count = whole_at(chief, "count")
     if count is not None and count != 1:
-        repair = f"write the others as workers, with count: {count - 1}" if count > 1 else "leave it out"
+        repair = f"make the others workers, with count: {count - 1}" if count > 1 else "remove it"
         yield Fault(at=(*here, "count"), problem=problem, value=count, repair=repair)
 
 
@@ -67,11 +67,11 @@ def _parameter_servers(draft: Draft, *, reduces: bool) -> Iterator[Fault]:
     does = (
         "add up the gradients of workers"
         if reduces
-        else "serve workers; the chief alone only tells these what to do"
+        else "serve workers; on its own, the chief only coordinates"
     )
     yield Fault(
         at=("cluster", "parameter_servers"),
-        problem=f"no strategy uses them without workers: they {does}",
+        problem=f"no strategy uses them without workers; they {does}",
         value=draft.roles.get("parameter_servers", {}).get("count") or "parameter_servers",
         repair="add workers, or leave parameter_servers out",
     )
@@ -82,7 +82,7 @@ def _reduction_servers(draft: Draft) -> Iterator[Fault]:
         if is_reduction_server(image) and path[:2] != ("cluster", "parameter_servers"):
             yield Fault(
                 at=path,
-                problem="this image trains nothing: it adds up the gradients of workers",
+                problem="this image does not train; it is a reduction server, which adds up the workers' gradients",
                 value=image,
                 allowed="the image of parameter_servers, in worker pool 2",
                 repair="name it there, and the training program here",
@@ -91,17 +91,17 @@ def _reduction_servers(draft: Draft) -> Iterator[Fault]:
 
 def _evaluators(draft: Draft) -> Iterator[Fault]:
     """An evaluator reads the chief's checkpoints where the service put both: whoever moves one, parts them."""
-    trials = ", and the same for all trials" if "tuning" in draft.document else ""
+    trials = ", shared by all trials" if "tuning" in draft.document else ""
     for role in ("chief", "evaluators") if "evaluators" in draft.cluster else ():
         path, value = draft.running[role].env.get(CHECKPOINT_DIR, (None, None))
         if path is not None:
             yield Fault(
                 at=path,
-                problem="the evaluators would have no checkpoint directory to watch: "
-                f"it is the run's own, which this replaces for {role}{trials}",
+                problem="evaluators would not see the checkpoints: "
+                f"they watch the run's checkpoint directory, which this replaces for {role}{trials}",
                 value=value,
-                allowed=f"no {CHECKPOINT_DIR}: the service sets it for every replica",
-                repair="leave it out; output.prefix_uri says where the run writes",
+                allowed=f"no {CHECKPOINT_DIR}: it is set for every replica",
+                repair="remove it; output.prefix_uri sets where the run writes",
             )
 
 
@@ -116,14 +116,14 @@ def _tpus(draft: Draft) -> Iterator[Fault]:
         path, machine = ("cluster", role, "machine"), draft.roles[role]["machine"]
         if "tuning" in draft.document:
             problem = "the trials of a tuning cannot use TPUs"
-            repair = "take a machine with GPUs, or leave the tuning out"
+            repair = "use a machine with GPUs, or remove the tuning"
             yield Fault(at=path, problem=problem, value=machine, repair=repair)
         elif others:
             yield Fault(
                 at=path,
-                problem="machines with TPUs train alone: a chief and no other role",
+                problem="TPU machines train alone: only a chief, no other roles",
                 found=shown(machine) + (f" beside {listed(others)}" if role == "chief" else ""),
-                repair="leave the other roles out, and take a larger tpu_topology or accelerator.count for the chief",
+                repair="remove the other roles, and give the chief a larger tpu_topology or accelerator.count",
             )
 
 
@@ -141,7 +141,7 @@ def _lonely_after_preemption(draft: Draft) -> Iterator[Fault]:
     if in_step and is_true(scheduling, "spot") and not all_or_none:
         yield Fault(
             at=("scheduling", "spot"),
-            problem="a replica that is preempted comes back alone, and replicas that train in step cannot take it in",
+            problem="a preempted replica restarts alone, and replicas that train synchronously cannot readmit it",
             value=True,
-            repair="write restart_on_worker_restart: true, unless the program takes replicas in again",
+            repair="write restart_on_worker_restart: true, unless the program can readmit replicas",
         )

@@ -23,7 +23,7 @@ from trainmaster.orchestrator.core.policy.policy import (
 from trainmaster.orchestrator.core.requests.checks.tuning import iter_parameters
 from trainmaster.orchestrator.core.requests.draft import EXECUTOR_IMAGE, Draft
 
-_CHIPS = "leave it out: tpu_topology says how many chips there are"
+_CHIPS = "remove it: tpu_topology already sets the number of chips"
 
 
 def policy_faults(draft: Draft) -> list[Fault]:
@@ -47,7 +47,7 @@ def _region(policy: Policy, draft: Draft) -> Iterator[Fault]:
     if not among(draft.region, policy.regions):
         yield Fault(
             at=("region",) if text_at(draft.document, "region") is not None else (),
-            problem="no region of the policy",
+            problem="the policy does not allow this region",
             value=draft.region,
             among=policy.regions,
             repair=nearest(draft.region, policy.regions),
@@ -61,15 +61,15 @@ def _images(policy: Policy, draft: Draft) -> Iterator[Fault]:
         patterns = executors if is_executor else policy.images
         # A path component `..` would let an image leave the repository that a pattern names.
         if ".." in image.split("/") or not among(repository(image), patterns):
-            repair = "install the packages in an image of your own, and name that" if is_executor else ""
+            repair = "install the packages in your own image and use that" if is_executor else ""
             yield _refused(path, image, patterns, repair)
         elif among(repository(image), policy.require_digest) and not has_digest(image):
             yield Fault(
                 at=path,
-                problem="the policy wants this image named by its digest, for a tag can be moved to another",
+                problem="the policy requires a digest for this image, because a tag can be moved",
                 value=image,
                 allowed=f"{plain(repository(image))}@sha256:…",
-                repair="`gcloud artifacts docker images describe IMAGE` tells the digest of what the tag names now",
+                repair="`gcloud artifacts docker images describe IMAGE` prints the digest that the tag points to now",
             )
 
 
@@ -77,7 +77,7 @@ def _packages(policy: Policy, draft: Draft) -> Iterator[Fault]:
     for here, place in draft.places.items():
         for index, uri in enumerate(list_at(place, "python_package", "uris")):
             if isinstance(uri, str) and not under(uri, policy.package_prefixes):
-                repair = "copy the package there, or have its bucket added to package_prefixes of the policy"
+                repair = "copy the package there, or ask for its bucket to be added to package_prefixes in the policy"
                 path = (*here, "python_package", "uris", index)
                 yield _refused(path, uri, policy.package_prefixes, repair)
 
@@ -102,19 +102,19 @@ def _accelerator(here: Path, machine: str, row: Machines, pool: Mapping[str, obj
         if row.accelerator_required and at(pool, "accelerator") is None:
             yield Fault(
                 at=(*here, "accelerator"),
-                problem=f"missing: {machine} comes with accelerators",
+                problem=f"missing: {machine} requires accelerators",
                 among=kinds,
             )
     elif accelerator not in taken:
         yield Fault(
             at=(*here, "accelerator", "type"),
-            problem=f"{machine} does not take it",
+            problem=f"{machine} does not support it",
             value=accelerator,
             among=kinds,
             repair=nearest(accelerator, list(taken)) or (_CHIPS if row.tpu_topologies else ""),
         )
     elif count is not None and count not in taken[accelerator]:
-        problem = f"{machine} does not take this many {accelerator}"
+        problem = f"{machine} does not support this many {accelerator}"
         yield Fault(
             at=(*here, "accelerator", "count"), problem=problem, value=count, among=taken[accelerator]
         )
@@ -124,10 +124,10 @@ def _topology(path: Path, machine: str, row: Machines, pool: Mapping[str, object
     topology = text_at(pool, "tpu_topology")
     if topology is None:
         if row.tpu_topologies and at(pool, "tpu_topology") is None:
-            problem = f"missing: {machine} comes with TPUs, and this says how many"
+            problem = f"missing: {machine} has TPUs, and this sets how many"
             yield Fault(at=path, problem=problem, among=row.tpu_topologies)
     elif topology not in row.tpu_topologies:
-        problem, repair = f"{machine} does not take it", "" if row.tpu_topologies else "leave it out"
+        problem, repair = f"{machine} does not support it", "" if row.tpu_topologies else "remove it"
         yield Fault(at=path, problem=problem, value=topology, among=row.tpu_topologies, repair=repair)
 
 
@@ -140,8 +140,8 @@ def _sizes(policy: Policy, draft: Draft) -> Iterator[Fault]:
         yield _refused(
             ("cluster", most, "count"),
             counts[most],
-            f"at most {policy.max_replicas} replicas in all, the chief among them",
-            f"the cluster has {total}; take away {total - policy.max_replicas}",
+            f"at most {policy.max_replicas} replicas in total, including the chief",
+            f"the cluster has {total}; remove {total - policy.max_replicas}",
         )
     for path, highest in (
         (("scheduling", "timeout_s"), policy.max_timeout_s),
@@ -155,7 +155,7 @@ def _sizes(policy: Policy, draft: Draft) -> Iterator[Fault]:
 def _labels(policy: Policy, draft: Draft) -> Iterator[Fault]:
     for name in policy.admission.required_labels:
         if name not in mapping_at(draft.document, "labels"):
-            yield Fault(at=("labels", name), problem="missing: the policy wants this label of every request")
+            yield Fault(at=("labels", name), problem="missing: the policy requires this label")
 
 
 def _resources(policy: Policy, draft: Draft) -> Iterator[Fault]:
@@ -178,7 +178,7 @@ def _resources(policy: Policy, draft: Draft) -> Iterator[Fault]:
         yield _refused(("output", "prefix_uri"), prefix, policy.output_prefixes)
     model_uri = text_at(draft.document, "model_uri")
     if model_uri is not None and not under(model_uri, policy.model_prefixes):
-        repair = "have its bucket added to output_prefixes of the policy, or save to AIP_MODEL_DIR"
+        repair = "ask for its bucket to be added to output_prefixes in the policy, or save to AIP_MODEL_DIR"
         yield _refused(("model_uri",), model_uri, policy.model_prefixes, repair)
 
 
@@ -198,7 +198,12 @@ def _access(policy: Policy, draft: Draft) -> Iterator[Fault]:
         ("dashboard_access", policy.dashboard_access),
     ):
         if is_true(draft.document, key) and not is_allowed:
-            yield _refused((key,), True, "false", f"leave it out, or have {key} allowed in the policy")
+            yield _refused(
+                (key,),
+                True,
+                "false",
+                f"remove it, or ask for {key} to be allowed in the policy",
+            )
 
 
 def _env(policy: Policy, draft: Draft) -> Iterator[Fault]:
@@ -207,7 +212,7 @@ def _env(policy: Policy, draft: Draft) -> Iterator[Fault]:
             if among(name, policy.env.refused):
                 yield Fault(
                     at=(*here, "env", name),
-                    problem="the policy keeps this name for the service",
+                    problem="the policy reserves this name for the service",
                     value=name,
                     allowed=f"any name but {listed(policy.env.refused)}",
                 )
@@ -220,7 +225,7 @@ def _flags(_: Policy, draft: Draft) -> Iterator[Fault]:
         if row is not None and name not in row.flags:
             yield Fault(
                 at=path,
-                problem="the image takes no such flag, so every trial would fail",
+                problem="the image does not accept this flag, so every trial would fail",
                 value=f"--{name}",
                 among=row.flags,
                 repair=nearest(name, row.flags),

@@ -40,10 +40,10 @@ def _unheard(draft: Draft) -> Iterator[Fault]:
         if key in draft.document:
             yield Fault(
                 at=(key,),
-                problem="no replica is told this: the chief names a program of its own, "
-                "and a role that does is described by itself alone",
+                problem="no replica would use this: the chief has its own program, "
+                "and a role with its own program inherits nothing",
                 value=draft.document[key],
-                repair=f"leave it out, or write it as cluster.chief.{key}",
+                repair=f"remove it, or move it to cluster.chief.{key}",
             )
 
 
@@ -53,9 +53,9 @@ def _commands(draft: Draft) -> Iterator[Fault]:
         if runs.package is not None and runs.command_at not in (None, (*runs.named_at, "command")):
             yield Fault(
                 at=runs.command_at,
-                problem=f"a Python package is started by its module, and {role} would run one",
+                problem=f"a Python package is started by its module, but {role} would run a command",
                 value=runs.command,
-                repair=f"leave it out, or name the image that it belongs to as cluster.{role}.image",
+                repair=f"remove it, or name the image it belongs to as cluster.{role}.image",
             )
 
 
@@ -67,7 +67,7 @@ def _limits(draft: Draft) -> Iterator[Fault]:
             also = ", one of them for replica_environment" if mine else ""
             yield Fault(
                 at=("cluster", role, "env") if "env" in pool else ("env",),
-                problem="too many environment variables, the request's own among them",
+                problem="too many environment variables, including the service's own",
                 found=f"{len(runs.env) + mine}{also}",
                 allowed=f"at most {ENV_MOST}",
             )
@@ -78,9 +78,9 @@ def _limits(draft: Draft) -> Iterator[Fault]:
         yield Fault(
             at=longest.args_at if longest.args else longest.command_at or ("command",),
             problem="the arguments are too long",
-            found=f"{sum(lengths)} characters, the commands and arguments of all roles together",
-            allowed=f"at most {ARGS_MOST_CHARS} characters together",
-            repair="put long values in a file that the program reads, and name that",
+            found=f"{sum(lengths)} characters in the commands and arguments of all roles",
+            allowed=f"at most {ARGS_MOST_CHARS} characters in total",
+            repair="put long values in a file that the program reads, and pass its name",
         )
 
 
@@ -138,11 +138,11 @@ def find_strategy(args: Sequence[object]) -> tuple[int, str] | None:
 def _contradiction(strategy: str, roles: set[str], *, servers: bool) -> tuple[str, str]:
     """What is wrong, and the repair; both empty where nothing is."""
     if strategy not in STRATEGIES:
-        problem = "the trainer has no such strategy, and every replica would end with status 2"
+        problem = "the trainer has no such strategy, so every replica would exit with status 2"
         return problem, nearest(strategy, STRATEGIES)
     if servers and strategy in WITHOUT_SERVERS:
         return (
-            "this strategy uses no parameter servers, and the cluster has some",
+            "this strategy does not use parameter servers, but the cluster has some",
             f"write {_FLAG}={PARAMETER_SERVER}, or leave parameter_servers out of the cluster",
         )
     if strategy == PARAMETER_SERVER and not (servers and "workers" in roles):
@@ -152,7 +152,7 @@ def _contradiction(strategy: str, roles: set[str], *, servers: bool) -> tuple[st
         )
     if strategy in OF_ONE_MACHINE and "workers" in roles:
         return (
-            "this strategy trains on one machine: every worker would train a model of its own",
+            "this strategy trains on one machine, so every worker would train a separate model",
             f"write {_FLAG}=multi_worker_mirrored, or leave workers out of the cluster",
         )
     return "", ""

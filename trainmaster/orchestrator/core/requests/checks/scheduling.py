@@ -32,17 +32,17 @@ def flex_start_faults(draft: Draft) -> Iterator[Fault]:
         if "machine" in pool and accelerator not in FLEX_START_ACCELERATORS:
             yield Fault(
                 at=("cluster", role, *(("accelerator", "type") if accelerator else ("machine",))),
-                problem="flex_start waits for GPUs that are scarce, and this is none",
+                problem="flex_start is only for scarce GPUs, and this is not one",
                 value=accelerator or pool["machine"],
                 among=FLEX_START_ACCELERATORS,
-                repair="take such a machine, or leave flex_start out",
+                repair="use such a machine, or remove flex_start",
             )
             continue
         for key in _MACHINE:
             if pool.get(key) != chief.get(key):
                 yield Fault(
                     at=("cluster", role, key),
-                    problem="with flex_start every role has the same machine and accelerator",
+                    problem="flex_start requires the same machine and accelerator for every role",
                     value=pool.get(key),
                     allowed=f"the chief's, {shown(chief.get(key))}",
                 )

@@ -40,10 +40,10 @@ def secret_faults(draft: Draft) -> list[Fault]:
     return sorted(
         Fault(
             at=path,
-            problem="a request must hold no secret, for it is kept on record and shown",
+            problem="a request must not contain a secret, because it is stored and displayed",
             found=f"{what}, not shown here",
-            allowed="projects/PROJECT/secrets/NAME/versions/VERSION, which the program reads by itself",
-            repair="keep it in Secret Manager, name it here, and make a new one: this one lies in the dropped file",
+            allowed="projects/PROJECT/secrets/NAME/versions/VERSION, which the program reads itself",
+            repair="store it in Secret Manager, refer to it here, and rotate it: the dropped file exposes it",
         )
         for path, what in found.items()
     )

@@ -17,7 +17,7 @@ DISCRETE_APART = 1e-10
 NUMBERS = ("double", "integer")
 LISTS = ("categorical", "discrete")
 LOG_SCALES = ("log", "reverse_log")
-TWICE = "the value stands here twice"
+TWICE = "duplicate value"
 _DATE = re.compile(r"(?P<year>[0-9]{4})-(?P<month>0[1-9]|1[0-2])-(?P<day>[0-9]{2})T")
 
 
@@ -29,7 +29,7 @@ def tuning_faults(draft: Draft) -> list[Fault]:
     for path, name, parameter in iter_parameters(tuning):
         faults += _parameter(path, parameter)
         if name in flags:
-            problem = "args has this flag already, and the trials would be given it twice"
+            problem = "args already has this flag, so trials would receive it twice"
             repair = f"take --{name} out of {flags[name]}, or the parameter out of the tuning"
             faults.append(Fault(at=path, problem=problem, value=f"--{name}", repair=repair))
         if tuning.get("algorithm") == "grid" and parameter.get("type") == "double":
@@ -37,7 +37,7 @@ def tuning_faults(draft: Draft) -> list[Fault]:
             faults.append(
                 Fault(
                     at=(*path, "type"),
-                    problem="a grid has no steps on a double",
+                    problem="grid search cannot step through a double",
                     value="double",
                     among=("integer", *LISTS),
                     repair=repair,
@@ -92,15 +92,15 @@ def _metrics(tuning: Mapping[str, object]) -> Iterator[Fault]:
         name = metric.get("id")
         if isinstance(name, str) and name in seen:
             path = (*HERE, "metrics", number, "id")
-            yield Fault(at=path, problem="the metric stands here twice", value=name)
+            yield Fault(at=path, problem="duplicate metric", value=name)
         elif isinstance(name, str):
             seen.add(name)
     if metrics and all("safety" in metric for metric in metrics):
         yield Fault(
             at=(*HERE, "metrics"),
-            problem="every metric is a safety metric, so the study has nothing to optimize",
+            problem="every metric is a safety metric, so there is nothing to optimize",
             found=listed(seen),
-            repair="add the metric to optimize, without safety, as the first one",
+            repair="add the metric to optimize first, without safety",
         )
 
 
@@ -111,14 +111,14 @@ def _names(tuning: Mapping[str, object]) -> Iterator[Fault]:
         parent = path[:-4]  # (..., PARENT, "conditional", NUMBER, "parameters", name); empty at the top
         if parents.setdefault(name, parent) != parent:
             problem = (
-                "a parameter under another parent has this name, and a trial could be given the flag twice"
+                "a parameter under another parent has this name, so a trial could receive the flag twice"
             )
-            yield Fault(at=path, problem=problem, value=name, repair="give each a name of its own")
+            yield Fault(at=path, problem=problem, value=name, repair="give each a unique name")
     rate = at(tuning, "early_stopping", "learning_rate_parameter")
     if isinstance(rate, str) and rate not in parents:
         yield Fault(
             at=(*HERE, "early_stopping", "learning_rate_parameter"),
-            problem="the tuning has no such parameter",
+            problem="the tuning has no parameter with this name",
             value=rate,
             among=sorted(parents),
             repair=nearest(rate, list(parents)),
@@ -130,7 +130,9 @@ def _moments(tuning: Mapping[str, object]) -> Iterator[Fault]:
         moment = at(tuning, "stop_study", key)
         date = _DATE.match(moment) if isinstance(moment, str) else None
         if date and not 0 < int(date["day"]) <= monthrange(int(date["year"]) or 1, int(date["month"]))[1]:
-            yield Fault(at=(*HERE, "stop_study", key), problem="the month has no such day", value=moment)
+            yield Fault(
+                at=(*HERE, "stop_study", key), problem="the month does not have this day", value=moment
+            )
 
 
 def _parameter(path: Path, parameter: Mapping[str, object]) -> Iterator[Fault]:
@@ -149,7 +151,7 @@ def _parameter(path: Path, parameter: Mapping[str, object]) -> Iterator[Fault]:
 def _range(path: Path, parameter: Mapping[str, object]) -> Iterator[Fault]:
     low, high = _bounds(parameter)
     if low is not None and high is not None and low > high:
-        allowed, repair = f"at most max, {high}", "exchange the two"
+        allowed, repair = f"at most max, {high}", "swap them"
         yield Fault(at=(*path, "min"), problem="min is above max", value=low, allowed=allowed, repair=repair)
     for key in ("min", "max", "default") if parameter["type"] == "integer" else ():
         number = _number(parameter.get(key))
@@ -173,7 +175,7 @@ def _values(path: Path, parameter: Mapping[str, object]) -> Iterator[Fault]:
         elif is_discrete and now is not None and before is not None and now - before < DISCRETE_APART:
             yield Fault(
                 at=here,
-                problem=f"discrete values increase, by at least {DISCRETE_APART}",
+                problem=f"discrete values must increase by at least {DISCRETE_APART}",
                 found=f"{shown(value)} after {shown(before)}",
                 repair="sort the values",
             )
@@ -186,10 +188,10 @@ def _scale(path: Path, parameter: Mapping[str, object]) -> Iterator[Fault]:
     if scale in LOG_SCALES and low is not None and low <= 0:
         yield Fault(
             at=(*path, "scale"),
-            problem=f"a {scale} scale has no zero and nothing below",
+            problem=f"a {scale} scale allows only values above 0",
             found=f"{scale} from {low}",
             allowed="values above 0",
-            repair="begin above 0, for example at 0.0001, or write scale: linear",
+            repair="start above 0, for example at 0.0001, or write scale: linear",
         )
 
 
@@ -204,7 +206,7 @@ def _default(path: Path, parameter: Mapping[str, object]) -> Iterator[Fault]:
         low, high = _bounds(parameter)
         fits, allowed = number is not None and _between(low, number, high), f"{low} to {high}"
     if not fits:
-        problem = "the default is none of the values"
+        problem = "the default is not an allowed value"
         yield Fault(at=(*path, "default"), problem=problem, value=default, allowed=allowed)
 
 
@@ -222,7 +224,7 @@ def _when(path: Path, when: Sequence[object], parameter: Mapping[str, object]) -
         number = _number(value)
         in_range = number is not None and _is_int64(number) and _between(low, number, high)
         if not (value in values if is_listed else in_range):
-            problem = "the parameter above never takes this value"
+            problem = "the parent parameter never takes this value"
             repair = nearest(value, words) if isinstance(value, str) else ""
             yield Fault(at=(*path, place), problem=problem, value=value, allowed=allowed, repair=repair)
         elif isinstance(value, str | int | float):
@@ -243,9 +245,11 @@ def _given_twice(path: Path, conditions: Sequence[object]) -> Iterator[Fault]:
         for number in group:
             for name in mapping_at(conditions[number], "parameters"):
                 if name in seen:
-                    problem = "for some value of the parent above, the parameter is there twice"
+                    problem = "the parameter appears twice for some value of its parent"
                     here = (*path, number, "parameters", name)
-                    repair = "let no value stand in both `when`, or give each a name of its own"
+                    repair = (
+                        "use different values in the two `when` lists, or give each parameter a unique name"
+                    )
                     yield Fault(at=here, problem=problem, value=name, repair=repair)
                 seen.add(name)
 

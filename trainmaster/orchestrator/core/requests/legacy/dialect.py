@@ -36,7 +36,7 @@ def translated(document: Mapping[str, Any], name: str | None) -> Translated:
     written, own = Fields(document, (), translation), Own(translation)
     spec = written.fields("trainingInput")
     if not written.has("trainingInput"):
-        problem, repair = "missing: what the job trains", "write trainingInput: {…}"
+        problem, repair = "missing: it describes the training", "write trainingInput: {…}"
         written.refuse("trainingInput", problem, repair=repair)
     translation.place((), spec.path if written.has("trainingInput") else ())
     write_labels(written, own)
@@ -75,7 +75,7 @@ def _write_model_name(written: Fields, own: Own, name: str | None) -> None:
         own.put("model_name", name, written.at("jobId"))
         if name is None and job_id is None:
             repair = "write jobId: census_1 or labels: {model_name: census}, or drop the job as a file"
-            written.refuse("jobId", "missing: nothing names the model", repair=repair)
+            written.refuse("jobId", "missing: the model needs a name", repair=repair)
 
 
 def _check_job_id(written: Fields) -> None:
@@ -84,19 +84,19 @@ def _check_job_id(written: Fields) -> None:
         return
     if not isinstance(job_id, str) or not _JOB_ID.fullmatch(job_id):
         allowed = "letters, digits and '_', beginning with a letter, at most 128 characters"
-        written.refuse("jobId", "no possible job id", allowed=allowed)
+        written.refuse("jobId", "not a valid job id", allowed=allowed)
     elif MODEL_NAME_LABEL not in labels_of(written):
         written.warn(
             "jobId",
-            f"it names the model, as {model_name_from(job_id)!r}, and need not be unique any more: "
-            "every drop is a run with an id of its own",
-            repair="labels: {model_name: NAME} gives runs one name by which their models are compared",
+            f"it only names the model, as {model_name_from(job_id)!r}, and no longer needs to be unique: "
+            "every drop gets its own run id",
+            repair="labels: {model_name: NAME} gives these runs one model name, so that their models can be compared",
         )
 
 
 def _warn_of_output(written: Fields) -> None:
     for key in filter(written.has, OUTPUT_ONLY):
-        problem = "the old service wrote this about a past job; it asks for nothing"
+        problem = "the old service's output about a past job; it has no effect"
         written.warn(key, problem, found="")
 
 
@@ -105,7 +105,7 @@ def _write_job_dir(job: Job) -> None:
     if job_dir is None:
         return
     if not isinstance(job_dir, str) or not job_dir.startswith("gs://"):
-        job.spec.refuse("jobDir", "not written as it must be", allowed="gs://BUCKET/PATH")
+        job.spec.refuse("jobDir", "not in the expected format", allowed="gs://BUCKET/PATH")
         return
     where, is_tuning = job.spec.at("jobDir"), job.spec.has("hyperparameters")
     job.own.inner("output", where).put("prefix_uri", job_dir, where)
@@ -116,7 +116,7 @@ def _write_job_dir(job: Job) -> None:
         "the program is given it as --job-dir; where it leaves nothing in AIP_MODEL_DIR, what it writes there from the "
         "job's start on is recorded as its model."
     )
-    repair = "export to AIP_MODEL_DIR, for every run has its own"
+    repair = "export to AIP_MODEL_DIR, which is unique to each run"
     if is_tuning:
         problem += " Trials share it; the old service added the trial's id."
         repair += "; or write to the directory CLOUD_ML_TRIAL_ID below it"
@@ -198,9 +198,9 @@ def _write_wait(written: Fields, own: Own, cluster: Own) -> None:
     else:
         written.warn(
             key,
-            "not passed on: on Vertex AI only jobs whose replicas are all alike, with GPUs from L4 on, "
-            "have a longest wait",
-            repair="cancel the job by hand where it waits too long",
+            "ignored: on Vertex AI only jobs with identical replicas, on L4 or newer GPUs, "
+            "can limit their wait",
+            repair="cancel the job yourself if it waits too long",
         )
 
 
@@ -211,7 +211,7 @@ def _warn_of_priority(written: Fields) -> None:
     if not isinstance(priority, int) or isinstance(priority, bool) or not 0 <= priority <= MAX_PRIORITY:
         written.refuse("priority", "no priority", allowed=f"whole numbers from 0 to {MAX_PRIORITY}")
     else:
-        written.warn("priority", "not passed on: jobs of Vertex AI have no priority")
+        written.warn("priority", "ignored: Vertex AI jobs have no priority")
 
 
 def _write_restart(written: Fields, own: Own) -> None:
@@ -230,9 +230,9 @@ def _write_restart(written: Fields, own: Own) -> None:
     own.put("restart_on_worker_restart", True, written.at(key))
     written.warn(
         key,
-        "when a worker restarts, the whole job does: the field's name and its reference say opposite things, "
-        "and that is right for both",
-        repair="leave it out where a worker may come back alone",
+        "when a worker restarts, the whole job restarts. The field's name and its reference contradict each other; "
+        "this fits either reading",
+        repair="remove it if a worker may restart alone",
     )
 
 

@@ -18,7 +18,7 @@ from trainmaster.orchestrator.core.requests.legacy.tables import (
 )
 
 _UNVERIFIED = "no reference page says any more which machine this was; the row of our table is unverified"
-_MACHINE_NAMES = "a machine of Compute Engine, or a legacy machine name"
+_MACHINE_NAMES = "a Compute Engine machine type or a legacy machine name"
 
 
 def write_cluster(job: Job) -> None:
@@ -73,14 +73,14 @@ def _write_tier(job: Job, tier: Tier) -> None:
             _write_machine(job.cluster, role, machine, source).put("count", count, source)
         elif job.spec.has(role.config_key):
             problem = f"the tier {name} has no {role.word}"
-            repair = f"take it out, or write scaleTier: {CUSTOM}, {role.type_key} and {role.count_key}"
+            repair = f"remove it, or write scaleTier: {CUSTOM}, {role.type_key} and {role.count_key}"
             job.spec.refuse(role.config_key, problem, found="", repair=repair)
     for role in ROLES:
         _write_disk(job, role)
 
 
 def _refuse_sizes(job: Job, role: Role, tier: str) -> None:
-    problem = f"the tier {tier} has machines of its own"
+    problem = f"the tier {tier} sets its own machines"
     for key in filter(job.spec.has, role.size_keys):
         job.spec.refuse(key, problem, repair=f"write scaleTier: {CUSTOM}, or take {key} out")
     if job.config(role).has("acceleratorConfig"):
@@ -114,11 +114,11 @@ def _has_replicas(spec: Fields, role: Role) -> bool:
     count, has_type = spec.number(role.count_key), spec.has(role.type_key)
     if count is None and not has_type:
         if spec.has(role.config_key):
-            repair = f"write {role.type_key} and {role.count_key}, or take it out"
-            spec.refuse(role.config_key, f"there are no {role.word} for it", found="", repair=repair)
+            repair = f"write {role.type_key} and {role.count_key}, or remove it"
+            spec.refuse(role.config_key, f"it has no {role.word}", found="", repair=repair)
         return False
     if count is None:
-        problem, allowed = f"missing: {role.type_key} needs it", f"how many {role.word} there are"
+        problem, allowed = f"missing: {role.type_key} needs it", f"the number of {role.word}"
         repair = f"write {role.count_key}: 1, or take {role.type_key} out"
         spec.refuse(role.count_key, problem, allowed=allowed, repair=repair)
     elif count == 0 and not isinstance(count, bool):
@@ -140,8 +140,8 @@ def _write_role(job: Job, role: Role) -> None:
         copy_keys(spec, own, {role.type_key: "machine"})
         _write_accelerator(job.config(role), own)
         if isinstance(name, str) and "_" in name:
-            repair = nearest(name, list(MACHINES)) or "write a machine of Compute Engine"
-            spec.refuse(role.type_key, "no machine of that name", among=MACHINES, repair=repair)
+            repair = nearest(name, list(MACHINES)) or "write a Compute Engine machine type"
+            spec.refuse(role.type_key, "no machine type has this name", among=MACHINES, repair=repair)
     _write_disk(job, role)
 
 
@@ -157,7 +157,7 @@ def _write_legacy_machine(job: Job, role: Role, row: Machine) -> None:
     repair = f"write {role.type_key}: {row.machine}{_and_gpus(row, role)} to be sure"
     spec.warn(role.type_key, f"{_UNVERIFIED}: it becomes {_machine_said(row)}{note}", repair=repair)
     if has_accelerators:
-        problem = f"{name} is a legacy machine, which takes no acceleratorConfig"
+        problem = f"{name} is a legacy machine, which does not support acceleratorConfig"
         repair = f"write {role.type_key}: {row.machine}, or take acceleratorConfig out"
         job.config(role).refuse("acceleratorConfig", problem, found="", repair=repair)
 
@@ -171,7 +171,7 @@ def _refuse_mixed_machines(spec: Fields) -> None:
             continue
         legacy, mended = (name, role) if name in MACHINES else (master, MASTER)
         machine = MACHINES[legacy]
-        problem = f"masterType is {master!r}: all machines are legacy ones, or all are Compute Engine's"
+        problem = f"masterType is {master!r}: use only legacy machines or only Compute Engine machines"
         repair = f"write {mended.type_key}: {machine.machine}{_and_gpus(machine, mended)}"
         spec.refuse(role.type_key, problem, repair=repair)
 

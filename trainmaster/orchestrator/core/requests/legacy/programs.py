@@ -39,8 +39,8 @@ def write_programs(job: Job) -> None:
         _write_packages(job)
     for config in job.configs.values():
         if config.has("tpuTfVersion"):
-            problem = "it belongs to TPU nodes beside a machine, which are no longer offered"
-            config.refuse("tpuTfVersion", problem, found="", repair="take it out")
+            problem = "it belongs to separate TPU nodes, which are no longer offered"
+            config.refuse("tpuTfVersion", problem, found="", repair="remove it")
 
 
 def _with_job_dir(job: Job, args: object) -> object:
@@ -76,7 +76,7 @@ def _write_container(job: Job, role: Role) -> None:
     for key in filter(config.has, _OWN):
         if spec.has("args"):
             repair = f"take args out and write the words in {role.config_key}.containerArgs"
-            config.refuse(key, f"{key} and args exclude one another", repair=repair)
+            config.refuse(key, f"{key} and args are mutually exclusive", repair=repair)
     copy_keys(config, own, {"containerCommand": "command"})
     if config.has("containerArgs"):
         own.put("args", _with_job_dir(job, config.get("containerArgs")), config.at("containerArgs"))
@@ -100,7 +100,7 @@ def _write_packages(job: Job) -> None:
     for config in job.configs.values():
         for key in filter(config.has, _OWN):
             repair = "write the words in args, or name the image in masterConfig.imageUri"
-            config.refuse(key, "only a job with an image of its own has it", repair=repair)
+            config.refuse(key, "only a job with its own image supports it", repair=repair)
     if not any(map(spec.has, _PACKAGE_KEYS)):
         _refuse_nothing_to_run(job)
         return
@@ -149,7 +149,7 @@ def _refuse_nothing_to_run(job: Job) -> None:
 def _check_runtime(job: Job) -> None:
     runtime = job.spec.get("runtimeVersion")
     if runtime in RETIRED_RUNTIMES:
-        problem = "retired: no image with TensorFlow 1 is offered any more"
+        problem = "retired: no TensorFlow 1 image is offered any more"
         job.spec.refuse("runtimeVersion", problem, among=RUNTIMES, repair=_PYTHON_REPAIR)
     elif runtime in RUNTIMES:
         job.spec.warn(
@@ -164,7 +164,7 @@ def _check_runtime(job: Job) -> None:
 def _check_python(job: Job) -> None:
     python = job.spec.get("pythonVersion")
     if python in RETIRED_PYTHONS:
-        problem = "retired: no image has this Python any more"
+        problem = "retired: no image offers this Python version any more"
         job.spec.refuse("pythonVersion", problem, among=PYTHONS, repair=_PYTHON_REPAIR)
     elif python is not None and python not in PYTHONS:
         _refuse_version(job, "pythonVersion", PYTHONS, RETIRED_PYTHONS)
@@ -176,7 +176,7 @@ def _refuse_version(job: Job, key: str, allowed: Collection[str], retired: Colle
     meant = [f"'{text}'" for text in (str(found), f"{found}0") if text in allowed]
     problem, repair = "expected a string", "write one of these, in quotes"
     if isinstance(found, str):
-        problem, repair = "no version that there was", ""
+        problem, repair = "not a version that existed", ""
     elif meant:
         repair = f"quote it: {' or '.join(meant)}"
     elif str(found) in retired:

@@ -47,13 +47,13 @@ def _write_algorithm(written: Fields, tuning: Own) -> None:
         tuning.put("algorithm", written.word("algorithm", inverse(ALGORITHMS)), written.at("algorithm"))
         return
     repair = "write algorithm: ALGORITHM_UNSPECIFIED, the Bayesian search, which is the nearest"
-    written.refuse("algorithm", "Vertex AI has no population based training", repair=repair)
+    written.refuse("algorithm", "Vertex AI does not support population based training", repair=repair)
 
 
 def _refuse_resumption(written: Fields) -> None:
     if written.has("resumePreviousJobId"):
-        repair = "take it out and narrow the ranges of params to what the earlier trials found best"
-        problem = "a study of Vertex AI takes no earlier one's trials over"
+        repair = "remove it and narrow the ranges of params to what the earlier trials found best"
+        problem = "a Vertex AI study cannot take over an earlier study's trials"
         written.refuse("resumePreviousJobId", problem, repair=repair)
 
 
@@ -71,7 +71,7 @@ def _write_early_stopping(written: Fields, tuning: Own) -> None:
 def _write_parameter(spec: Fields, parameters: Own) -> None:
     name = spec.get("parameterName")
     if not isinstance(name, str) or name in parameters.content:
-        problem = "the parameter is given twice" if isinstance(name, str) else "expected a name"
+        problem = "duplicate parameter" if isinstance(name, str) else "expected a name"
         path = spec.path if spec.kind_fault else spec.at("parameterName")
         spec.translation.refuse(path, problem, value=name)
         spec.pass_over()

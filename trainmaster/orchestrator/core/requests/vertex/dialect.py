@@ -92,7 +92,7 @@ def _write_envelope(job: Fields, own: Own, name: str | None, *, output_only: tup
     labels = labels_of(job)
     passed_over = [*job.present(output_only), *(f"labels.{key}" for key in SERVICE_LABELS if key in labels)]
     if passed_over:
-        problem = "what the service wrote about an earlier job is passed over"
+        problem = "output of the service about an earlier job; ignored"
         job.translation.warn((), problem, found=", ".join(passed_over))
     _write_model_name(job, own, labels, name)
     write_labels(job, own, SERVICE_LABELS)
@@ -127,7 +127,7 @@ def _write_model_name(job: Fields, own: Own, labels: Mapping[str, object], name:
     if label is not None:
         own.put("model_name", labels[label], (*job.at("labels"), label))
         if display_name is not None:
-            problem = f"the label {label} names the model, and the run the job: this name is passed over"
+            problem = f"the label {label} names the model, and the run the job: this name is ignored"
             job.warn("displayName", problem)
     elif isinstance(display_name, str) and display_name.strip():
         own.put("model_name", _legal_name(job, display_name), where)
@@ -138,14 +138,14 @@ def _write_model_name(job: Fields, own: Own, labels: Mapping[str, object], name:
         if name is None:
             allowed = "displayName, or the label model_name; a dropped file is a name, too"
             repair = "write displayName: NAME beside the job's other keys"
-            job.refuse("displayName", "nothing names the model", found="", allowed=allowed, repair=repair)
+            job.refuse("displayName", "the model has no name", found="", allowed=allowed, repair=repair)
 
 
 def _legal_name(job: Fields, display_name: str) -> str:
     legal = model_name_from(display_name)
     if legal != display_name:
-        problem = f"no name of a model: the model is called {legal}"
-        job.warn("displayName", problem, repair="the label model_name names it, too")
+        problem = f"not a valid model name; the model is called {legal}"
+        job.warn("displayName", problem, repair="the label model_name also sets it")
     return legal
 
 
@@ -182,7 +182,7 @@ def _write_strategy(written: Fields, scheduling: Own) -> None:
     found = by_number(written.get("strategy"), STRATEGY_NUMBERS)
     today = DEPRECATED.get(found) if isinstance(found, str) else None
     if today is not None:
-        problem = f"Vertex AI has deprecated this strategy; the job is submitted as {today}"
+        problem = f"Vertex AI deprecated this strategy; the job is submitted as {today}"
         written.warn("strategy", problem, repair=f"write {today}")
     words = _STRATEGIES | {old: _STRATEGIES[new] for old, new in DEPRECATED.items()}
     word = written.word("strategy", words, STRATEGY_NUMBERS)
@@ -194,10 +194,10 @@ def _drop_without_effect(written: Fields, scheduling: dict[str, object]) -> None
     """Drop what the service itself does not look at, and what would be a contradiction in our own way."""
     if "max_wait_s" in scheduling and "flex_start" not in scheduling:
         del scheduling["max_wait_s"]
-        problem = "Vertex AI waits with the strategy FLEX_START alone: this is passed over"
-        written.warn("maxWaitDuration", problem, repair="leave it out")
+        problem = "Vertex AI only waits with the strategy FLEX_START; ignored"
+        written.warn("maxWaitDuration", problem, repair="remove it")
     restart, retries = FLAGS
     if scheduling.get(restart) is True and scheduling.get(retries) is True:
         del scheduling[restart]
-        problem = "without retries nothing is started again: this is passed over"
-        written.warn("restartJobOnWorkerRestart", problem, repair="leave out one of the two")
+        problem = "without retries nothing is restarted; ignored"
+        written.warn("restartJobOnWorkerRestart", problem, repair="remove one of the two")

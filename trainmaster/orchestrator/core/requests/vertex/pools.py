@@ -64,7 +64,7 @@ def write_pools(spec: Fields, own: Own) -> None:
     for index, pool in enumerate(spec.items("workerPoolSpecs")):
         environments += _write_pool(pool, index, own, cluster)
     if "chief" not in cluster.content:
-        translation.refuse((*source, 0), "there is no chief, which every job has", allowed=_PLACES)
+        translation.refuse((*source, 0), "missing: every job needs a chief", allowed=_PLACES)
     _write_replica_environment(environments, cluster)
 
 
@@ -101,10 +101,10 @@ def _write_count(pool: Fields, role: Own) -> None:
     elif count is not None and (count != 1 or isinstance(count, bool)):
         pool.refuse(
             "replicaCount",
-            "there is exactly one chief",
+            "a job has exactly one chief",
             value=count,
             allowed="1 in pool 0",
-            repair="the others are workers: pool 1",
+            repair="put the others in pool 1, the workers",
         )
 
 
@@ -149,9 +149,9 @@ def _write_replica_environment(environments: list[Variable], cluster: Own) -> No
     if len(values) != len(cluster.content.keys() & set(ROLES)) or any(each != value for each in values):
         cluster.translation.refuse(
             path,
-            "the replicas of a job are told of one environment alike",
+            "all replicas of a job share one environment",
             value=values,
-            repair="give every pool the variable with the same value, or none",
+            repair="give the variable the same value in every pool, or remove it",
         )
 
 
@@ -164,14 +164,14 @@ def _write_program(pool: Fields, own: Own) -> list[Variable]:
     container, package = (pool.fields(key) for key in _PROGRAMS)
     both = pool.present(_PROGRAMS)
     if len(both) > 1:
-        problem, repair = "a pool runs a container or Python packages, not both", "take one of the two out"
+        problem, repair = "a pool runs a container or Python packages, not both", "remove one of the two"
         pool.translation.refuse(pool.path, problem, value=both, allowed=_ALLOWED, repair=repair)
     if pool.has("containerSpec"):
         return _write_container(container, own)
     if pool.has("pythonPackageSpec"):
         return _write_package(package, own)
     own.translation.place((*own.path, "image"), pool.path)
-    pool.translation.refuse(pool.path, "the pool says nothing to run", allowed=_ALLOWED)
+    pool.translation.refuse(pool.path, "the pool has nothing to run", allowed=_ALLOWED)
     return []
 
 
@@ -191,7 +191,7 @@ def _write_package(package: Fields, own: Own) -> list[Variable]:
 def _write_arguments(program: Fields, own: Own) -> list[Variable]:
     own.put("args", literal(program.get("args")), program.at("args"))
     env = own.inner("env", program.at("env"), there=False)
-    entries = list(program.mappings("env", "expected a mapping of name and value"))
+    entries = list(program.mappings("env", "expected a mapping with name and value"))
     environments = [
         (entry.at("value"), entry.get("value")) for entry in entries if not _write_variable(entry, env)
     ]
@@ -206,7 +206,7 @@ def _write_variable(entry: Fields, env: Own) -> bool:
     if not isinstance(name, str):
         entry.refuse("name", "expected a name", value=name)
     elif name in env.content:
-        entry.refuse("name", "the variable stands here twice", repair="keep one of the two")
+        entry.refuse("name", "duplicate variable", repair="keep one of the two")
     elif name != REPLICA_ENVIRONMENT:
         # Of a value that is a string nothing can be wrong but the name.
         wrong = "name" if isinstance(value, str) else "value"

@@ -85,7 +85,7 @@ def _metric(metric: Fields, tuning: Own) -> dict[str, Any]:
 def _write_parameter(spec: Fields, parameters: Own) -> None:
     name = spec.get("parameterId")
     if not isinstance(name, str) or name in parameters.content:
-        problem = "the parameter is given twice" if isinstance(name, str) else "expected a name"
+        problem = "duplicate parameter" if isinstance(name, str) else "expected a name"
         spec.refuse("parameterId", problem, value=name)
         spec.pass_over()
         return
@@ -138,7 +138,7 @@ def _condition(condition: Fields, parameter: Own) -> dict[str, Any]:
 def _write_early_stopping(study: Fields, tuning: Own) -> None:
     rules = [(rule, key) for rule, key in STOPPING_KEYS.items() if study.has(key)]
     for _, key in rules[1:]:
-        study.refuse(key, "a study has one rule of early stopping", value=key)
+        study.refuse(key, "a study can have only one early stopping rule", value=key)
     for rule, key in rules[:1]:
         written = study.fields(key)
         stopping = tuning.inner("early_stopping", written.path)

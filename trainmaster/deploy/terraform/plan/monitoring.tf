@@ -1,4 +1,4 @@
-# What is measured and what raises an alert. docs/how-to/runbook.md says of each alert what it means and what to do.
+# What is measured and what raises an alert. docs/how-to/runbook.md explains each alert and what to do.
 # Queries are PromQL, which name the resource wherever a metric may be written for several, as those of log lines may:
 # https://cloud.google.com/monitoring/promql/promql-mapping
 
@@ -19,27 +19,27 @@ locals {
       labels = ["entry_point"]
     }
     unreconciled = {
-      what   = "Runs that a reconcile pass could not look at"
+      what   = "Runs that a reconcile pass failed to check"
       filter = "jsonPayload.event=\"run_not_reconciled\""
       labels = []
     }
     behind = {
-      what   = "Reconcile passes that had no time for all active runs"
+      what   = "Reconcile passes that ran out of time"
       filter = "jsonPayload.event=\"reconcile_behind\""
       labels = []
     }
     waits = {
-      what   = "Submissions that were put off for want of quota or room, and jobs that found no capacity"
+      what   = "Submissions that were deferred for lack of quota or slots, and jobs that found no capacity"
       filter = "jsonPayload.event=\"run_waits\""
       labels = []
     }
     refusals = {
-      what   = "Requests that were refused, and other events that no delivery can mend"
+      what   = "Rejected requests, and other events that can never succeed"
       filter = "severity=ERROR"
       labels = ["entry_point", "error"]
     }
     mistakes = {
-      what   = "Errors that nobody foresaw"
+      what   = "Unforeseen errors"
       filter = "severity=CRITICAL"
       labels = ["entry_point", "error"]
     }
@@ -52,7 +52,7 @@ locals {
   # `for_s`: how long it must be true. The heading in docs/how-to/runbook.md is the title.
   alerts = {
     dead_letters = {
-      title = "Events were given up"
+      title = "Events became dead letters"
       query = "max by (subscription_id) (pubsub_googleapis_com:subscription_num_undelivered_messages{subscription_id=~\"${join("|", keys(local.subscriptions))}\"}) > 0"
       for_s = 0
     }
@@ -62,7 +62,7 @@ locals {
       for_s = 0
     }
     sink_silence = {
-      title = "Only the reconciler tells of ends"
+      title = "Ends arrive only by reconciliation"
       query = "sum(increase(logging_googleapis_com:user_trainmaster_ends{monitored_resource=\"cloud_run_revision\",entry_point=\"on_tick\"}[6h])) > 2 unless sum(increase(logging_googleapis_com:user_trainmaster_ends{monitored_resource=\"cloud_run_revision\",entry_point=\"on_job_log\"}[6h])) > 0"
       for_s = 0
     }
@@ -73,12 +73,12 @@ locals {
     }
     stuck_runs = {
       title = "A run is stuck"
-      # Each tick says it once of each such run.
+      # Each tick logs it once per such run.
       query = "sum(increase(logging_googleapis_com:user_trainmaster_unreconciled{monitored_resource=\"cloud_run_revision\"}[30m])) > 20"
       for_s = 0
     }
     reconcile_behind = {
-      title = "Reconcile passes have no time for all runs"
+      title = "Reconciliation falls behind"
       query = "sum(increase(logging_googleapis_com:user_trainmaster_behind{monitored_resource=\"cloud_run_revision\"}[30m])) > 20"
       for_s = 0
     }
@@ -106,17 +106,17 @@ locals {
 
   # Each tile is a third of the dashboard's width.
   tiles = [
-    { title = "Ends of runs an hour, by who recorded them", query = "sum by (entry_point) (increase(logging_googleapis_com:user_trainmaster_ends{monitored_resource=\"cloud_run_revision\"}[1h]))" },
-    { title = "Requests refused an hour", query = "sum by (entry_point, error) (increase(logging_googleapis_com:user_trainmaster_refusals{monitored_resource=\"cloud_run_revision\"}[1h]))" },
-    { title = "Submissions put off an hour", query = "sum(increase(logging_googleapis_com:user_trainmaster_waits{monitored_resource=\"cloud_run_revision\"}[1h]))" },
-    { title = "Events handled a minute", query = "sum by (service_name) (increase(run_googleapis_com:request_count{monitored_resource=\"cloud_run_revision\",service_name=~\"${local.services}\"}[1m]))" },
-    { title = "Events answered with an error, an hour", query = "sum by (service_name) (increase(run_googleapis_com:request_count{monitored_resource=\"cloud_run_revision\",service_name=~\"${local.services}\",response_code_class!=\"2xx\"}[1h]))" },
+    { title = "Run ends per hour, by function", query = "sum by (entry_point) (increase(logging_googleapis_com:user_trainmaster_ends{monitored_resource=\"cloud_run_revision\"}[1h]))" },
+    { title = "Rejected requests per hour", query = "sum by (entry_point, error) (increase(logging_googleapis_com:user_trainmaster_refusals{monitored_resource=\"cloud_run_revision\"}[1h]))" },
+    { title = "Deferred submissions per hour", query = "sum(increase(logging_googleapis_com:user_trainmaster_waits{monitored_resource=\"cloud_run_revision\"}[1h]))" },
+    { title = "Events handled per minute", query = "sum by (service_name) (increase(run_googleapis_com:request_count{monitored_resource=\"cloud_run_revision\",service_name=~\"${local.services}\"}[1m]))" },
+    { title = "Events answered with an error, per hour", query = "sum by (service_name) (increase(run_googleapis_com:request_count{monitored_resource=\"cloud_run_revision\",service_name=~\"${local.services}\",response_code_class!=\"2xx\"}[1h]))" },
     { title = "Handling time, 99th percentile, ms", query = "histogram_quantile(0.99, sum by (le, service_name) (increase(run_googleapis_com:request_latencies_bucket{monitored_resource=\"cloud_run_revision\",service_name=~\"${local.services}\"}[10m])))" },
-    { title = "Oldest waiting event, s", query = "max by (subscription_id) (pubsub_googleapis_com:subscription_oldest_unacked_message_age{subscription_id=~\"eventarc-${var.region}-(${local.services})-.*\"})" },
+    { title = "Age of the oldest waiting event, s", query = "max by (subscription_id) (pubsub_googleapis_com:subscription_oldest_unacked_message_age{subscription_id=~\"eventarc-${var.region}-(${local.services})-.*\"})" },
     { title = "Dead letters", query = "max by (subscription_id) (pubsub_googleapis_com:subscription_num_undelivered_messages{subscription_id=~\"${join("|", keys(local.subscriptions))}\"})" },
-    { title = "Log entries that the sink could not deliver, an hour", query = "sum by (name) (increase(logging_googleapis_com:exports_error_count{monitored_resource=\"logging_sink\",name=~\"${join("|", keys(local.sinks))}\"}[1h]))" },
-    { title = "Runs that reconcile passes could not look at, an hour", query = "sum(increase(logging_googleapis_com:user_trainmaster_unreconciled{monitored_resource=\"cloud_run_revision\"}[1h]))" },
-    { title = "Memory of instances, share of the limit, 99th percentile", query = "histogram_quantile(0.99, sum by (le, service_name) (increase(run_googleapis_com:container_memory_utilizations_bucket{monitored_resource=\"cloud_run_revision\",service_name=~\"${local.services}\"}[10m])))" },
+    { title = "Log entries that the sink could not deliver, per hour", query = "sum by (name) (increase(logging_googleapis_com:exports_error_count{monitored_resource=\"logging_sink\",name=~\"${join("|", keys(local.sinks))}\"}[1h]))" },
+    { title = "Failed reconciliations of runs, per hour", query = "sum(increase(logging_googleapis_com:user_trainmaster_unreconciled{monitored_resource=\"cloud_run_revision\"}[1h]))" },
+    { title = "Memory of instances as a share of the limit, 99th percentile", query = "histogram_quantile(0.99, sum by (le, service_name) (increase(run_googleapis_com:container_memory_utilizations_bucket{monitored_resource=\"cloud_run_revision\",service_name=~\"${local.services}\"}[10m])))" },
     { title = "Instances", query = "sum by (service_name) (max_over_time(run_googleapis_com:container_instance_count{monitored_resource=\"cloud_run_revision\",service_name=~\"${local.services}\"}[5m]))" },
   ]
 

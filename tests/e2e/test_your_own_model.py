@@ -65,7 +65,8 @@ def test_what_the_tutorial_quotes_stands_in_the_examples() -> None:
 
 
 def test_every_command_of_the_tutorial_is_run() -> None:
-    source = Path(__file__).read_text()
+    here = Path(__file__)
+    source = here.read_text() + here.with_name("reader.py").read_text()
     with_commands = {
         title for title, blocks in sections(PAGE).items() if any(kind == "sh" for kind, _ in blocks)
     }

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.datasets import FIGURES, written_once
+
 from .project import OWN, ROOT, Project, own_image_uri, running_project
 
 
@@ -22,8 +24,9 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
 @pytest.fixture(scope="session")
 def figures(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A TFDS data directory with 24 small drawings for the small model."""
-    path = tmp_path_factory.mktemp("tfds")
-    command = [sys.executable, "examples/demo_dataset.py", "--data_dir", str(path),
-               "--dataset=horses_or_humans", "--examples=24"]  # fmt: skip
-    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
-    return path
+
+    def write(path: Path) -> None:
+        command = [sys.executable, "examples/demo_dataset.py", "--data_dir", str(path), *FIGURES]
+        subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
+
+    return written_once(tmp_path_factory, "figures", write)

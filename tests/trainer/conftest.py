@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.datasets import FIGURES, written_once
 from tests.trainer import warm
 from tests.trainer.warm import WarmProcess
 from trainmaster.local.ports import free_ports
@@ -125,17 +126,13 @@ def loaded_packages() -> Iterator[None]:
 @pytest.fixture(scope="session")
 def data_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The demo's data set, 60 small images: 39 train, 9 validation, 12 test."""
-    path = tmp_path_factory.mktemp("tfds")
-    write_demo_dataset(path)
-    return path
+    return written_once(tmp_path_factory, "leaves", write_demo_dataset)
 
 
 @pytest.fixture(scope="session")
 def horses_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The data set of the demo's tuning, 24 images: 18 train, 6 test."""
-    path = tmp_path_factory.mktemp("tfds-horses")
-    write_demo_dataset(path, "--dataset=horses_or_humans", "--examples=24")
-    return path
+    return written_once(tmp_path_factory, "figures", lambda path: write_demo_dataset(path, *FIGURES))
 
 
 def write_demo_dataset(path: Path, *options: str) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.trainer.conftest import Replica, two_replicas, write_demo_dataset
+from tests.trainer.conftest import Replica, two_replicas
 from tests.trainer.exports import check_export
 from tests.trainer.survival import (
     Small,
@@ -29,10 +29,8 @@ GRACE_S = 30
 
 
 @pytest.fixture(scope="module")
-def small(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Small]:
+def small(tmp_path_factory: pytest.TempPathFactory, data_dir: Path) -> Iterator[Small]:
     """Few examples and steps, each long enough for an epoch to be hit in its middle."""
-    data_dir = tmp_path_factory.mktemp("tfds-survival")
-    write_demo_dataset(data_dir, "--examples=60", "--image_size=32")
     made = Small(
         root=tmp_path_factory.mktemp("survival"),
         data_dir=data_dir,

@@ -1,0 +1,27 @@
+"""Data sets that several test files read, written once for all workers of a test run."""
+
+import fcntl
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+FIGURES = ("--dataset=horses_or_humans", "--examples=24")
+"""Options of examples/demo_dataset.py for a data set of the small model."""
+
+
+def written_once(factory: pytest.TempPathFactory, name: str, write: Callable[[Path], object]) -> Path:
+    """The folder of that name, which the first worker to ask for it fills with `write`. It is read only."""
+    base = factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        base = base.parent  # of all workers
+    folder = base / name
+    with folder.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not folder.exists():
+            partial = folder.with_suffix(".partial")
+            partial.mkdir(exist_ok=True)  # another worker may have failed halfway
+            write(partial)
+            partial.rename(folder)
+    return folder

@@ -27,11 +27,11 @@ LIMIT = 0.10
 def world_with(active: int, finished: int) -> World:
     """A deployment with so many runs that go on, and so many that have ended."""
     world = World()
-    arrival = world.drop(name="requests/finished.yaml")
-    world.launch(arrival)
-    world.train(world.record(arrival.run_id))
+    incoming = world.drop(name="requests/finished.yaml")
+    world.launch(incoming)
+    world.train(world.record(incoming.run_id))
     world.reconcile()
-    record = world.objects.read(LEDGER, f"runs/{arrival.run_id}.json").content
+    record = world.objects.read(LEDGER, f"runs/{incoming.run_id}.json").content
     for number in range(finished - 1):
         world.objects.write(LEDGER, f"runs/finished-{number}.json", record, if_generation=0)
     for number in range(active):

@@ -19,9 +19,9 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from trainmaster.local.tuning.ledger import TuningJob
 from trainmaster.local.tuning.space import Value, space_of
 from trainmaster.local.tuning.suggest import Algorithm, Suggestions
+from trainmaster.local.tuning.tuning_job import TuningJob
 
 SEEDS, TRIALS, AT_ONCE = 30, 100, 2
 Point = Mapping[str, Value]

@@ -20,7 +20,7 @@ from trainmaster.orchestrator.core.documents.codec import time_or
 from trainmaster.orchestrator.core.errors import GenerationMoved, LeaseHeld, RecordMoved, TrainmasterError
 from trainmaster.orchestrator.core.events.envelope import Envelope, event_key, pubsub_message
 from trainmaster.orchestrator.core.events.self_test import parse_marked_entry
-from trainmaster.orchestrator.core.requests.arrival import Ignored
+from trainmaster.orchestrator.core.requests.incoming import Ignored
 from trainmaster.orchestrator.core.retraining.arrivals import parse_arrived_object
 from trainmaster.orchestrator.core.retraining.signals import (
     Signal,

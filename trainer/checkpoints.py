@@ -54,23 +54,25 @@ class Checkpoint:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Place:
+class Position:
     """Where a run begins or continues, counted from 0. `step` = steps per epoch: only the evaluation is left of it."""
 
     epoch: int = 0
     step: int = 0
 
 
-def place_after(checkpoint: Checkpoint | None, *, steps_per_epoch: int, global_batch_size: int) -> Place:
+def position_after(
+    checkpoint: Checkpoint | None, *, steps_per_epoch: int, global_batch_size: int
+) -> Position:
     """Where the run goes on. With another number of replicas, behind the examples that were seen, not the steps."""
     if checkpoint is None:
-        return Place()
+        return Position()
     if checkpoint.step:
         step = checkpoint.step * checkpoint.global_batch_size // global_batch_size
-        return Place(epoch=checkpoint.epoch, step=min(step, steps_per_epoch - 1))
+        return Position(epoch=checkpoint.epoch, step=min(step, steps_per_epoch - 1))
     if checkpoint.metrics is None and checkpoint.epoch:
-        return Place(epoch=checkpoint.epoch - 1, step=steps_per_epoch)
-    return Place(epoch=checkpoint.epoch)
+        return Position(epoch=checkpoint.epoch - 1, step=steps_per_epoch)
+    return Position(epoch=checkpoint.epoch)
 
 
 @dataclass(frozen=True, kw_only=True)

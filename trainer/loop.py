@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from trainer.checkpoints import Cadence, Place
+from trainer.checkpoints import Cadence, Position
 from trainer.preemption import Preemption
 from trainer.reporting import EVALUATED, numbers
 from trainer.saver import Saver
@@ -37,7 +37,7 @@ class Loop:
     cadence: Cadence
     is_chief: bool
 
-    def run(self, place: Place, metrics: Mapping[str, float]) -> dict[str, float]:
+    def run(self, place: Position, metrics: Mapping[str, float]) -> dict[str, float]:
         """The last epoch's metrics; `metrics` are those of the epoch before `place`.
 
         Raises:
@@ -48,7 +48,7 @@ class Loop:
                 return dict(metrics) or self._evaluated()
             return self._epochs_from(place)
 
-    def _epochs_from(self, place: Place) -> dict[str, float]:
+    def _epochs_from(self, place: Position) -> dict[str, float]:
         model, reached = self.model, dict[str, float]()
         step_function, batches = model.make_train_function(), iter(self.batches.training)
         self.callbacks.on_train_begin()

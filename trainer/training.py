@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import tensorflow as tf
 
-from trainer.checkpoints import Cadence, Place, place_after
+from trainer.checkpoints import Cadence, Position, position_after
 from trainer.cluster import Cluster
 from trainer.dataset import Subject
 from trainer.events import report
@@ -83,7 +83,7 @@ class Training:
         """
         epochs, steps = self.flags.epochs, self.steps_per_epoch
         checkpoint = chosen(self.outputs.checkpoints.path, self.cluster, self.peers.board)
-        place = place_after(checkpoint, steps_per_epoch=steps, global_batch_size=self.global_batch_size)
+        place = position_after(checkpoint, steps_per_epoch=steps, global_batch_size=self.global_batch_size)
         initial_epoch = checkpoint.epoch if checkpoint else 0
         known = dict(checkpoint.metrics or {}) if checkpoint else {}
         model = self._model()
@@ -148,7 +148,7 @@ class Training:
     def _wait_for_steps(self, model: Any, progress: Any) -> None:
         """Return when every step that was begun is done, as all are here."""
 
-    def _batches(self, model: Any, place: Place) -> Batches:  # noqa: ARG002 - a coordinator's needs the model
+    def _batches(self, model: Any, place: Position) -> Batches:  # noqa: ARG002 - a coordinator's needs the model
         pipeline = Pipeline(
             subject=self.subject,
             replicas=self.strategy.num_replicas_in_sync,

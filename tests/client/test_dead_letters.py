@@ -29,7 +29,7 @@ OTHERS = "somebody-elses-orders"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Place:
+class DeadLetterProject:
     """A project with a dead-letter topic and one topic that events came from."""
 
     clients: Clients
@@ -59,7 +59,7 @@ class Place:
 
 
 @pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[DeadLetterProject]:
     with (
         pubsub.serve(tmp_path / "pubsub") as host,
         logging.serve(tmp_path / "logging", host) as url,
@@ -88,12 +88,12 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
             _use_grpc=False,
             client_options={"api_endpoint": url},
         )
-        yield Place(clients=clients, logs=logs)
+        yield DeadLetterProject(clients=clients, logs=logs)
         logs.close()
 
 
 def test_the_list_says_what_failed_where_how_often_and_why_and_leaves_it_there(
-    place: Place, capsys: pytest.CaptureFixture[str]
+    place: DeadLetterProject, capsys: pytest.CaptureFixture[str]
 ) -> None:
     message_id = place.bury(b"order", forwarded({}))
     object_id = place.bury(b"{}", forwarded(OBJECT))
@@ -113,7 +113,9 @@ def test_the_list_says_what_failed_where_how_often_and_why_and_leaves_it_there(
     assert place.put_back() == []
 
 
-def test_a_letter_is_put_back_once_as_what_it_was(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_letter_is_put_back_once_as_what_it_was(
+    place: DeadLetterProject, capsys: pytest.CaptureFixture[str]
+) -> None:
     attributes = forwarded({"idempotency_key": "k"})
     letter_id = place.bury(b"order", attributes)
     place.failed(event_key(letter(attributes, b"order")), "no", event_id="4711")
@@ -132,7 +134,7 @@ def test_a_letter_is_put_back_once_as_what_it_was(place: Place, capsys: pytest.C
 
 
 def test_only_the_letters_that_are_named_are_put_back(
-    place: Place, capsys: pytest.CaptureFixture[str]
+    place: DeadLetterProject, capsys: pytest.CaptureFixture[str]
 ) -> None:
     wanted, other = (place.bury(data, forwarded({})) for data in (b"wanted", b"other"))
     assert main(["dead-letters", "replay", "--wait-s", "0", wanted, "12345"]) == 1
@@ -146,7 +148,7 @@ def test_only_the_letters_that_are_named_are_put_back(
 
 
 def test_a_letter_that_cannot_be_put_back_stays_and_the_others_go(
-    place: Place, capsys: pytest.CaptureFixture[str]
+    place: DeadLetterProject, capsys: pytest.CaptureFixture[str]
 ) -> None:
     stray = place.bury(b"stray", {})
     homeless = {**forwarded({}), "CloudPubSubDeadLetterSourceSubscription": "gone"}
@@ -164,7 +166,7 @@ def test_a_letter_that_cannot_be_put_back_stays_and_the_others_go(
 
 
 def test_one_bad_letter_keeps_nobody_from_listing_and_replaying_the_others(
-    place: Place, capsys: pytest.CaptureFixture[str]
+    place: DeadLetterProject, capsys: pytest.CaptureFixture[str]
 ) -> None:
     first = {**forwarded({}), "CloudPubSubDeadLetterSourceDeliveryCount": "5\x1b[2J\nreason"}
     place.bury(b"first", {**first, "trainmaster_replayed_publish_time": "0001-01-01T00:00:00Z"})
@@ -185,7 +187,7 @@ def test_one_bad_letter_keeps_nobody_from_listing_and_replaying_the_others(
 
 
 def test_a_letter_does_not_choose_where_it_is_published(
-    place: Place, capsys: pytest.CaptureFixture[str]
+    place: DeadLetterProject, capsys: pytest.CaptureFixture[str]
 ) -> None:
     named = "CloudPubSubDeadLetterSourceSubscription"
     forged = place.bury(b"forged", {**forwarded({}), named: OTHERS})
@@ -203,7 +205,7 @@ def test_a_letter_does_not_choose_where_it_is_published(
     assert forged in capsys.readouterr().out
 
 
-def test_hundreds_of_letters_are_pulled_in_parts_and_all_are_put_back(place: Place) -> None:
+def test_hundreds_of_letters_are_pulled_in_parts_and_all_are_put_back(place: DeadLetterProject) -> None:
     futures = [
         place.clients.publisher.publish(DEAD_TOPIC, b"%d" % number, **forwarded({})) for number in range(250)
     ]
@@ -236,7 +238,7 @@ def cloud_logging(answers: Sequence[dict[str, Any] | int]) -> Iterator[tuple[str
 
 
 def test_a_log_that_may_be_asked_no_more_is_told_and_the_letters_are_put_back(
-    place: Place, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    place: DeadLetterProject, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Cloud Logging takes 60 queries a minute: many letters are asked about in one."""
     for number in range(45):
@@ -252,7 +254,7 @@ def test_a_log_that_may_be_asked_no_more_is_told_and_the_letters_are_put_back(
 
 
 def test_the_log_is_read_only_until_every_letters_last_failure_is_known(
-    place: Place, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    place: DeadLetterProject, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     place.bury(b"order", forwarded({}))
     fields = {
@@ -269,7 +271,7 @@ def test_the_log_is_read_only_until_every_letters_last_failure_is_known(
 
 
 def test_a_project_without_dead_letters_is_told_what_is_missing(
-    place: Place, capsys: pytest.CaptureFixture[str]
+    place: DeadLetterProject, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["dead-letters", "replay", "--subscription", "never-made"]) == 1
     assert "deploy it, or name another with --subscription" in capsys.readouterr().err

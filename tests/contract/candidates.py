@@ -9,7 +9,7 @@ from tests.contract.rooms import NO_CAPACITY, RECORD
 from tests.contract.world import ELSEWHERE, World
 from trainmaster.orchestrator.core.documents.codec import decoded, encoded
 from trainmaster.orchestrator.core.errors import TrainmasterError
-from trainmaster.orchestrator.core.requests.arrival import Arrival
+from trainmaster.orchestrator.core.requests.incoming import IncomingDocument
 from trainmaster.orchestrator.core.requests.submission import Submission
 from trainmaster.orchestrator.core.runs.job import Failure, Job, JobState
 from trainmaster.orchestrator.core.runs.record import RunRecord
@@ -50,7 +50,7 @@ class Refusing:
         return [each.parent.rpartition("/")[2] for each in self.sent]
 
 
-def drop(world: World) -> Arrival:
+def drop(world: World) -> IncomingDocument:
     return world.drop(json.dumps(WITH_FALLBACKS).encode(), "requests/a.json")
 
 

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 
 @dataclass(frozen=True, kw_only=True)
-class Fault:
+class ProxyFault:
     """What happens to the next request whose line begins with `on`.
 
     `status` answers so without passing it on; `lose_answer` passes it on and then cuts the connection;
@@ -31,8 +31,8 @@ class Proxy:
 
     url: str
     target: str
-    faults: list[Fault] = field(default_factory=list)
-    injected: list[Fault] = field(default_factory=list)
+    faults: list[ProxyFault] = field(default_factory=list)
+    injected: list[ProxyFault] = field(default_factory=list)
     passed: list[str] = field(default_factory=list)
     lock: threading.Lock = field(default_factory=threading.Lock)
     stalled: threading.Event = field(default_factory=threading.Event)
@@ -60,7 +60,7 @@ class Proxy:
         self._released.wait()
         return True
 
-    def next_fault(self, line: str) -> Fault | None:
+    def next_fault(self, line: str) -> ProxyFault | None:
         with self.lock:
             fault = next((fault for fault in self.faults if line.startswith(fault.on)), None)
             if fault is not None:

@@ -9,7 +9,7 @@ from typing import Any
 from tests.contract.world import INBOX, LEASE, LEDGER, REQUEST_RULES, Boundary, BoundaryObjects, World
 from trainmaster.orchestrator.adapters.pubsub import cloud_event
 from trainmaster.orchestrator.core.events.envelope import Envelope, PubsubMessage
-from trainmaster.orchestrator.core.requests.arrival import Ignored
+from trainmaster.orchestrator.core.requests.incoming import Ignored
 from trainmaster.orchestrator.core.requests.request import RequestRules
 from trainmaster.orchestrator.core.retraining.arrivals import parse_arrived_object
 from trainmaster.orchestrator.core.retraining.signals import (

@@ -15,7 +15,7 @@ from trainmaster.orchestrator.core.documents.codec import encoded
 from trainmaster.orchestrator.core.errors import SubmissionDeferred, SubmissionUnknown, TrainmasterError
 from trainmaster.orchestrator.core.names import RUN_LABEL, JobKind
 from trainmaster.orchestrator.core.policy.admission import Admission, Limit
-from trainmaster.orchestrator.core.requests.arrival import Arrival
+from trainmaster.orchestrator.core.requests.incoming import IncomingDocument
 from trainmaster.orchestrator.core.requests.submission import Submission
 from trainmaster.orchestrator.core.runs.job import Failure, Job
 
@@ -116,35 +116,35 @@ class Stopping(Answering):
         raise Killed("it stands still before its submission")
 
 
-def stopped_before_submitting(world: World, arrival: Arrival) -> Callable[[], Job]:
+def stopped_before_submitting(world: World, incoming: IncomingDocument) -> Callable[[], Job]:
     """A process stands still with its lease; what is given back lets its submission go out, and no more."""
     stopping = Stopping(world)
     with pytest.raises(Killed):
-        world.launch(arrival, jobs=stopping)
+        world.launch(incoming, jobs=stopping)
     return lambda: world.jobs.submit(stopping.sent[0])
 
 
 _names = (f"n{number}" for number in itertools.count())
 
 
-def drop(world: World, **changes: Any) -> Arrival:
+def drop(world: World, **changes: Any) -> IncomingDocument:
     world.clock.advance(timedelta(seconds=1))
     return world.drop(json.dumps({**SMALL, **changes}).encode(), f"requests/{next(_names)}.json")
 
 
 def launched(world: World, **changes: Any) -> str:
-    arrival = drop(world, **changes)
-    world.launch(arrival)
-    return arrival.run_id
+    incoming = drop(world, **changes)
+    world.launch(incoming)
+    return incoming.run_id
 
 
-def unanswered(world: World, room: Room) -> Arrival:
+def unanswered(world: World, room: Room) -> IncomingDocument:
     """What asked for a run to whose first submission nobody answered."""
-    arrival = drop(world)
-    room.loses = {arrival.run_id}
+    incoming = drop(world)
+    room.loses = {incoming.run_id}
     with pytest.raises(SubmissionUnknown):
-        world.launch(arrival)
-    return arrival
+        world.launch(incoming)
+    return incoming
 
 
 def going(world: World) -> list[str]:

@@ -131,8 +131,8 @@ class Instance:
         self._commit = GroupCommit()
         self._later = later
 
-    def receive(self, arrival: ArrivedObject) -> None:
-        self._commit.add(arrival)
+    def receive(self, incoming: ArrivedObject) -> None:
+        self._commit.add(incoming)
         self._write()
 
     def _write(self) -> None:
@@ -187,16 +187,16 @@ class Simulation:
         self.world.tick()
 
     def _deliver(self, instances: list[Instance], number: int) -> None:
-        arrival = ArrivedObject(
+        incoming = ArrivedObject(
             bucket=DATA,
             name=f"stream/{number}.jpg",
             generation=number + 1,
             size_bytes=1000,
             created_at=self.world.clock.now(),
         )
-        instances[number % len(instances)].receive(arrival)
+        instances[number % len(instances)].receive(incoming)
         if number % self.twice == 0:
-            self._later(2.0, lambda: instances[(number + 1) % len(instances)].receive(arrival))
+            self._later(2.0, lambda: instances[(number + 1) % len(instances)].receive(incoming))
 
     def _later(self, seconds: float, act: Callable[[], None]) -> None:
         self._at(self._now_s + seconds, act)

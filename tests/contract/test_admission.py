@@ -158,10 +158,10 @@ def test_a_new_run_that_waits_for_its_turn_takes_those_before_it_along() -> None
     waits = [launched(world) for _ in range(3)]
     room.places = None
     world.clock.advance(timedelta(minutes=11))
-    arrival = drop(world)
-    list(take_and_admit(world.services(), arrival))
-    assert states(world, *waits, arrival.run_id) == ["submitted", "submitted", "waiting", "waiting"]
-    assert places(world) == [waits[2], arrival.run_id]
+    incoming = drop(world)
+    list(take_and_admit(world.services(), incoming))
+    assert states(world, *waits, incoming.run_id) == ["submitted", "submitted", "waiting", "waiting"]
+    assert places(world) == [waits[2], incoming.run_id]
     later = drop(world)
     list(take_and_admit(world.services(), later))
     assert places(world) == [later.run_id]
@@ -276,17 +276,17 @@ def test_who_waited_for_a_limit_longer_than_a_week_does_not_fail_at_its_first_re
 def test_a_run_to_which_the_service_never_answers_ends_and_gives_its_slot_back() -> None:
     world = limited(Limit(jobs=1))
     room = Room(world)
-    arrival = drop(world)
+    incoming = drop(world)
     for number in range(UNANSWERED_MAX):
-        room.loses = {arrival.run_id}
+        room.loses = {incoming.run_id}
         with suppress(SubmissionUnknown):
-            world.launch(arrival)
-        record = world.record(arrival.run_id)
+            world.launch(incoming)
+        record = world.record(incoming.run_id)
         assert (record.submission.unanswered, record.state) == (number + 1, RunState.RESERVED)
         world.clock.advance(LEASE)
     world.reconcile()
-    assert states(world, arrival.run_id) == ["failed"]
-    record = world.record(arrival.run_id)
+    assert states(world, incoming.run_id) == ["failed"]
+    record = world.record(incoming.run_id)
     assert record.failure is not None
     assert f"no answer to {UNANSWERED_MAX} submissions in a row" in record.failure.message
     assert "the connection broke" in record.failure.message
@@ -299,11 +299,11 @@ def test_a_run_to_which_the_service_never_answers_ends_and_gives_its_slot_back()
 def test_an_answer_ends_the_row_of_those_without_one() -> None:
     world = World()
     room = Room(world)
-    arrival = unanswered(world, room)
+    incoming = unanswered(world, room)
     room.places = 0
     world.clock.advance(LEASE)
     world.reconcile()
-    record = world.record(arrival.run_id)
+    record = world.record(incoming.run_id)
     assert (record.state, record.submission.unanswered) == (RunState.WAITING, 0)
     assert record.admission.refused_since == record.submission.tries[-1].at
 

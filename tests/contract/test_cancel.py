@@ -30,19 +30,19 @@ from tests.contract.world import ELSEWHERE, LEASE, LEDGER, Boundary, Killed, Wor
 from trainmaster.orchestrator.core.documents.codec import encoded
 from trainmaster.orchestrator.core.errors import LeaseHeld, ServiceFailed
 from trainmaster.orchestrator.core.policy.admission import Limit
-from trainmaster.orchestrator.core.requests.arrival import Arrival
+from trainmaster.orchestrator.core.requests.incoming import IncomingDocument
 from trainmaster.orchestrator.core.runs.job import Job, JobState
 from trainmaster.orchestrator.core.runs.states import RunState
 from trainmaster.orchestrator.flows.intake import take_and_admit
 from trainmaster.orchestrator.flows.services import FlowResult
 
 
-def order_to_end(world: World, run_id: str) -> Arrival:
+def order_to_end(world: World, run_id: str) -> IncomingDocument:
     return world.drop(json.dumps({"cancel": {"run": run_id}}).encode(), "requests/end.json")
 
 
-def carried_out(world: World, arrival: Arrival) -> FlowResult:
-    result, *_ = take_and_admit(world.services(), arrival)
+def carried_out(world: World, incoming: IncomingDocument) -> FlowResult:
+    result, *_ = take_and_admit(world.services(), incoming)
     return result
 
 
@@ -53,10 +53,10 @@ def told(world: World, run_id: str) -> list[str]:
 
 def killed_around_the_submission(world: World, *, after: bool) -> str:
     """A run whose function died just before, or just after, it submitted."""
-    arrival = drop(world)
+    incoming = drop(world)
     with pytest.raises(Killed):
-        world.launch(arrival, dies_after("submit") if after else dies_before("submit"))
-    return arrival.run_id
+        world.launch(incoming, dies_after("submit") if after else dies_before("submit"))
+    return incoming.run_id
 
 
 def test_a_run_that_waits_ends_at_once_and_the_one_behind_it_goes() -> None:
@@ -163,14 +163,14 @@ def test_an_order_is_not_kept_off_by_submissions_to_which_the_service_never_answ
     """Each leaves a lease behind, and the reconciler would make the next one before the order comes again."""
     world = World()
     room = Room(world)
-    arrival = unanswered(world, room)
-    order = order_to_end(world, arrival.run_id)
+    incoming = unanswered(world, room)
+    order = order_to_end(world, incoming.run_id)
     for _ in range(2):
         with pytest.raises(LeaseHeld):
             carried_out(world, order)
     world.clock.advance(LEASE)
     world.reconcile()
-    assert (states(world, arrival.run_id), room.asked) == (["cancelled"], [arrival.run_id])
+    assert (states(world, incoming.run_id), room.asked) == (["cancelled"], [incoming.run_id])
     carried_out(world, order)
 
 
@@ -219,8 +219,8 @@ def dies_of_a_listing() -> Boundary:
 
 def test_the_job_of_one_that_wakes_between_look_and_end_is_found() -> None:
     world = World()
-    arrival = world.drop()
-    wake = stopped_before_submitting(world, arrival)
+    incoming = world.drop()
+    wake = stopped_before_submitting(world, incoming)
     world.clock.advance(LEASE + timedelta(seconds=1))
     woken = list[Job]()
 
@@ -228,9 +228,9 @@ def test_the_job_of_one_that_wakes_between_look_and_end_is_found() -> None:
         if not woken:
             woken.append(wake())
 
-    order = order_to_end(world, arrival.run_id)
+    order = order_to_end(world, incoming.run_id)
     list(take_and_admit(world.services(At("find jobs", after=once)), order))
-    record = world.record(arrival.run_id)
+    record = world.record(incoming.run_id)
     assert (record.state, world.jobs.going()) == (RunState.CANCELLED, [])
     assert record.problems == (
         f"a second job was found, {woken[0].name}: it is being cancelled; the run has none",
@@ -240,14 +240,14 @@ def test_the_job_of_one_that_wakes_between_look_and_end_is_found() -> None:
 
 def test_the_job_of_one_that_woke_before_a_waiting_run_was_ended_is_found() -> None:
     world = World()
-    arrival = world.drop()
-    wake = stopped_before_submitting(world, arrival)
+    incoming = world.drop()
+    wake = stopped_before_submitting(world, incoming)
     world.clock.advance(LEASE)
-    world.launch(arrival, jobs=Answering(world, full()))
-    assert states(world, arrival.run_id) == ["waiting"]
+    world.launch(incoming, jobs=Answering(world, full()))
+    assert states(world, incoming.run_id) == ["waiting"]
     wake()
-    carried_out(world, order_to_end(world, arrival.run_id))
-    assert (states(world, arrival.run_id), world.jobs.going()) == (["cancelled"], [])
+    carried_out(world, order_to_end(world, incoming.run_id))
+    assert (states(world, incoming.run_id), world.jobs.going()) == (["cancelled"], [])
     world.clock.advance(LEASE)
     world.reconcile()
     assert world.active() == []
@@ -293,7 +293,7 @@ def test_a_run_that_has_ended_stays_as_it_is() -> None:
 
 def test_an_order_about_a_run_that_is_not_there_is_refused_with_its_place() -> None:
     world = World()
-    arrival = order_to_end(world, "cassava-20260301t120000-0123456789")
-    carried_out(world, arrival)
-    (problem,) = world.record(arrival.run_id).problems
+    incoming = order_to_end(world, "cassava-20260301t120000-0123456789")
+    carried_out(world, incoming)
+    (problem,) = world.record(incoming.run_id).problems
     assert problem.startswith("$.cancel.run: no run has this id")

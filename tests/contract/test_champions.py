@@ -13,7 +13,7 @@ from trainmaster.orchestrator.adapters.memory import MemoryNotices
 from trainmaster.orchestrator.adapters.pubsub import cloud_event
 from trainmaster.orchestrator.core.errors import DocumentDamaged, ServiceFailed
 from trainmaster.orchestrator.core.notices.notice import Notice
-from trainmaster.orchestrator.core.requests.arrival import Arrival
+from trainmaster.orchestrator.core.requests.incoming import IncomingDocument
 from trainmaster.orchestrator.core.runs.states import RunState
 from trainmaster.orchestrator.flows.intake import take
 from trainmaster.orchestrator.flows.services import FlowResult
@@ -31,28 +31,28 @@ REQUEST: dict[str, Any] = {
 }
 
 
-def trained(world: World, name: str, accuracy: float) -> Arrival:
+def trained(world: World, name: str, accuracy: float) -> IncomingDocument:
     """A run of the request whose job has succeeded; its end is not told yet."""
-    arrival = world.drop(json.dumps(REQUEST).encode(), f"requests/{name}.json")
-    world.launch(arrival)
-    record = world.record(arrival.run_id)
+    incoming = world.drop(json.dumps(REQUEST).encode(), f"requests/{name}.json")
+    world.launch(incoming)
+    record = world.record(incoming.run_id)
     prefix = f"{record.output_uri}/model/".removeprefix(f"gs://{MODELS}/")
     world.train(record)
     manifest = {**export_manifest(f"gs://{MODELS}/{prefix}"), "metrics": {"accuracy": accuracy}}
     world.objects.write(MODELS, prefix + "export.json", json.dumps(manifest).encode(), if_generation=None)
-    return arrival
+    return incoming
 
 
-def complete(world: World, arrival: Arrival, boundary: Boundary | None = None) -> FlowResult:
-    job = world.record(arrival.run_id).job
+def complete(world: World, incoming: IncomingDocument, boundary: Boundary | None = None) -> FlowResult:
+    job = world.record(incoming.run_id).job
     assert job is not None
     return world.complete(world.hint(world.jobs.read(job.name)), boundary)
 
 
 def run(world: World, name: str, accuracy: float) -> str:
-    arrival = trained(world, name, accuracy)
-    complete(world, arrival)
-    return arrival.run_id
+    incoming = trained(world, name, accuracy)
+    complete(world, incoming)
+    return incoming.run_id
 
 
 def champion(world: World) -> dict[str, Any]:
@@ -68,9 +68,11 @@ def told(world: World, kind: str) -> list[str]:
     return [notice.id for notice in world.notices.published if f".{kind}." in notice.type]
 
 
-def order(world: World, document: object, name: str = "requests/order.json") -> tuple[Arrival, FlowResult]:
-    arrival = world.drop(json.dumps(document).encode(), name)
-    return arrival, take(world.services(), arrival)
+def order(
+    world: World, document: object, name: str = "requests/order.json"
+) -> tuple[IncomingDocument, FlowResult]:
+    incoming = world.drop(json.dumps(document).encode(), name)
+    return incoming, take(world.services(), incoming)
 
 
 def test_a_better_run_is_promoted_and_a_worse_or_equal_one_is_not() -> None:
@@ -96,7 +98,7 @@ def test_runs_that_end_together_leave_the_best_one_whatever_their_order(
         complete(world, arrivals[number])
     found = champion(world)
     assert found["current"]["run_id"] == arrivals[1].run_id
-    assert {each["run_id"] for each in found["considered"]} == {arrival.run_id for arrival in arrivals}
+    assert {each["run_id"] for each in found["considered"]} == {incoming.run_id for incoming in arrivals}
 
 
 def test_a_champion_that_changes_while_a_run_is_compared_is_compared_again() -> None:
@@ -125,9 +127,9 @@ def test_a_champion_that_changes_while_a_run_is_compared_is_compared_again() -> 
 def test_one_order_rolls_back_and_its_repetition_changes_nothing() -> None:
     world = World()
     first, second = run(world, "a", 0.7), run(world, "b", 0.8)
-    arrival, result = order(world, {"rollback": {"model_name": "cassava-resnet50"}})
+    incoming, result = order(world, {"rollback": {"model_name": "cassava-resnet50"}})
     assert first in result.message
-    take(world.services(), arrival)
+    take(world.services(), incoming)
     found = champion(world)
     assert [reign["run_id"] for reign in found["history"]] == [first, second, first]
     assert found["current"]["cause"] == "rollback"
@@ -165,13 +167,13 @@ def test_a_rollback_that_cannot_be_is_refused_with_a_report(
     world = World()
     run(world, "a", 0.7)
     before = champion(world)
-    arrival, _ = order(world, {"rollback": rollback})
-    report = world.document(f"rejected/{arrival.run_id}.json")
+    incoming, _ = order(world, {"rollback": rollback})
+    report = world.document(f"rejected/{incoming.run_id}.json")
     (fault,) = report["faults"]
     assert fault["path"] == path
     assert problem in fault["problem"]
     assert fault.get("allowed") == allowed
-    assert world.record(arrival.run_id).state is RunState.REJECTED
+    assert world.record(incoming.run_id).state is RunState.REJECTED
     assert champion(world) == before
 
 
@@ -190,26 +192,26 @@ class Unreachable(MemoryNotices):
 
 def test_a_run_ends_on_record_while_nothing_can_be_published_and_all_is_told_later() -> None:
     world = World()
-    arrival = trained(world, "a", 0.7)
+    incoming = trained(world, "a", 0.7)
     reachable, world.notices = world.notices, Unreachable()
-    complete(world, arrival)
-    assert world.active() == [arrival.run_id]
-    assert world.record(arrival.run_id).state is RunState.SUCCEEDED
-    assert champion(world)["current"]["run_id"] == arrival.run_id
+    complete(world, incoming)
+    assert world.active() == [incoming.run_id]
+    assert world.record(incoming.run_id).state is RunState.SUCCEEDED
+    assert champion(world)["current"]["run_id"] == incoming.run_id
     world.notices = reachable
     world.reconcile()
     assert told(world, "promoted") == ["champions/cassava-resnet50/1"]
     ids = {notice.id for notice in world.notices.published}
-    assert {f"{arrival.run_id}/running", f"{arrival.run_id}/succeeded"} <= ids
+    assert {f"{incoming.run_id}/running", f"{incoming.run_id}/succeeded"} <= ids
     assert world.active() == []
 
 
 def test_a_damaged_champion_is_named_and_nothing_is_written_over_it() -> None:
     world = World()
     world.objects.write(LEDGER, "champions/cassava-resnet50.json", b"{}", if_generation=None)
-    arrival = trained(world, "a", 0.7)
-    assert "champions/cassava-resnet50.json" in complete(world, arrival).message
-    assert world.record(arrival.run_id).state is RunState.SUCCEEDED
-    assert world.active() == [arrival.run_id]
+    incoming = trained(world, "a", 0.7)
+    assert "champions/cassava-resnet50.json" in complete(world, incoming).message
+    assert world.record(incoming.run_id).state is RunState.SUCCEEDED
+    assert world.active() == [incoming.run_id]
     with pytest.raises(DocumentDamaged):
         Champions(world.objects, LEDGER).find("cassava-resnet50")

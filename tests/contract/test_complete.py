@@ -25,7 +25,7 @@ from tests.contract.world import (
 from trainmaster.orchestrator.core.documents.codec import encoded
 from trainmaster.orchestrator.core.errors import JobUnfinished, TrainmasterError
 from trainmaster.orchestrator.core.names import JobKind
-from trainmaster.orchestrator.core.requests.arrival import Arrival
+from trainmaster.orchestrator.core.requests.incoming import IncomingDocument
 from trainmaster.orchestrator.core.runs.job import Failure, Job, JobState
 from trainmaster.orchestrator.core.runs.states import RunState
 from trainmaster.orchestrator.flows.reconcile import ORPHAN_AGE, VANISHED_AGE
@@ -33,22 +33,22 @@ from trainmaster.orchestrator.flows.reconcile import ORPHAN_AGE, VANISHED_AGE
 RECORD = Draft202012Validator(schema("run_record.v2"))
 
 
-def launched() -> tuple[World, Arrival, Job]:
+def launched() -> tuple[World, IncomingDocument, Job]:
     world = World()
-    arrival = world.drop()
-    world.launch(arrival)
+    incoming = world.drop()
+    world.launch(incoming)
     (job,) = world.jobs.all()
-    return world, arrival, job
+    return world, incoming, job
 
 
 def test_a_succeeded_job_ends_with_its_model_and_metrics_on_record() -> None:
-    world, arrival, job = launched()
-    world.train(world.record(arrival.run_id))
+    world, incoming, job = launched()
+    world.train(world.record(incoming.run_id))
     world.complete(world.hint(job))
-    record = world.record(arrival.run_id)
+    record = world.record(incoming.run_id)
     assert record.state is RunState.SUCCEEDED
     assert record.model is not None
-    assert record.model.uri == f"gs://models/cassava-resnet50/{arrival.run_id}/model/"
+    assert record.model.uri == f"gs://models/cassava-resnet50/{incoming.run_id}/model/"
     assert record.model.metrics == {"accuracy": 0.75, "loss": 1.0}
     assert record.problems == ()
     assert record.completion is not None
@@ -60,31 +60,31 @@ def test_a_succeeded_job_ends_with_its_model_and_metrics_on_record() -> None:
     }
     assert [step.state for step in record.history] == ["reserved", "submitted", "running", "succeeded"]
     RECORD.validate(encoded(record))
-    assert world.objects.metadata("ledger", f"runs/{arrival.run_id}.json")["model_uri"] == record.model.uri
+    assert world.objects.metadata("ledger", f"runs/{incoming.run_id}.json")["model_uri"] == record.model.uri
     assert world.document("status/requests/cassava.yaml.json")["model_uri"] == record.model.uri
 
 
 WAY = ("reserved", "submitted", "running", "succeeded")
 
 
-def ids(arrival: Arrival, *states: str) -> list[str]:
+def ids(incoming: IncomingDocument, *states: str) -> list[str]:
     """The ids of the notices of these states."""
-    return [f"{arrival.run_id}/{state}" for state in states]
+    return [f"{incoming.run_id}/{state}" for state in states]
 
 
 def test_every_state_is_told_once_and_the_run_is_no_longer_active() -> None:
-    world, arrival, job = launched()
-    world.train(world.record(arrival.run_id))
+    world, incoming, job = launched()
+    world.train(world.record(incoming.run_id))
     world.complete(world.hint(job))
     world.complete(world.hint(job))
     world.reconcile()
-    assert [notice.id for notice in world.notices.published] == ids(arrival, *WAY)
+    assert [notice.id for notice in world.notices.published] == ids(incoming, *WAY)
     assert world.active() == []
 
 
 def test_an_end_costs_ten_storage_operations_and_its_repetition_one() -> None:
-    world, arrival, job = launched()
-    world.train(world.record(arrival.run_id))
+    world, incoming, job = launched()
+    world.train(world.record(incoming.run_id))
     first, second = Boundary(), Boundary()
     world.complete(world.hint(job), first)
     world.complete(world.hint(job), second)
@@ -107,10 +107,10 @@ def test_an_end_costs_ten_storage_operations_and_its_repetition_one() -> None:
 
 
 def test_the_reconciler_ends_a_run_of_which_no_log_entry_told() -> None:
-    world, arrival, _ = launched()
-    world.train(world.record(arrival.run_id))
+    world, incoming, _ = launched()
+    world.train(world.record(incoming.run_id))
     world.reconcile()
-    record = world.record(arrival.run_id)
+    record = world.record(incoming.run_id)
     assert record.state is RunState.SUCCEEDED
     assert record.completion is not None
     assert record.completion.reported_by is not None
@@ -118,27 +118,27 @@ def test_the_reconciler_ends_a_run_of_which_no_log_entry_told() -> None:
 
 
 def test_an_entry_that_tells_of_an_end_too_early_is_asked_for_again() -> None:
-    world, arrival, job = launched()
+    world, incoming, job = launched()
     world.jobs.become(job.name, JobState.RUNNING)
     with pytest.raises(JobUnfinished) as early:
         world.complete(world.hint(job))
     assert early.value.retryable
-    assert world.record(arrival.run_id).state is RunState.RUNNING
+    assert world.record(incoming.run_id).state is RunState.RUNNING
 
 
 def test_an_entry_of_a_running_job_marks_the_run_running() -> None:
-    world, arrival, job = launched()
+    world, incoming, job = launched()
     world.jobs.become(job.name, JobState.RUNNING)
     world.complete(world.hint(job, tells_end=False))
-    assert world.record(arrival.run_id).state is RunState.RUNNING
+    assert world.record(incoming.run_id).state is RunState.RUNNING
     assert world.document("status/requests/cassava.yaml.json")["state"] == "running"
 
 
 def test_a_failed_job_ends_with_its_error_in_the_services_words() -> None:
-    world, arrival, job = launched()
+    world, incoming, job = launched()
     world.jobs.become(job.name, JobState.FAILED, error=Failure(code=3, message="The replica exited with 1."))
     world.complete(world.hint(job))
-    record = world.record(arrival.run_id)
+    record = world.record(incoming.run_id)
     assert (record.state, record.failure) == (
         RunState.FAILED,
         Failure(code=3, message="The replica exited with 1."),
@@ -147,30 +147,30 @@ def test_a_failed_job_ends_with_its_error_in_the_services_words() -> None:
 
 
 def test_a_failure_without_a_reason_is_given_time_for_one() -> None:
-    world, arrival, job = launched()
+    world, incoming, job = launched()
     world.jobs.become(job.name, JobState.FAILED)
     with pytest.raises(JobUnfinished):
         world.complete(world.hint(job))
     world.clock.advance(timedelta(minutes=2))
     world.complete(world.hint(job))
-    record = world.record(arrival.run_id)
+    record = world.record(incoming.run_id)
     assert record.state is RunState.FAILED
     assert record.failure is not None
     assert "gives no reason" in record.failure.message
 
 
 def test_a_cancelled_job_ends_cancelled() -> None:
-    world, arrival, job = launched()
+    world, incoming, job = launched()
     world.jobs.become(job.name, JobState.CANCELLED, error=Failure(code=1, message="cancelled"))
     world.complete(world.hint(job, tells_end=False))
-    assert world.record(arrival.run_id).state is RunState.CANCELLED
+    assert world.record(incoming.run_id).state is RunState.CANCELLED
 
 
 def test_a_success_without_a_model_says_so_in_plain_words() -> None:
-    world, arrival, job = launched()
+    world, incoming, job = launched()
     world.jobs.become(job.name, JobState.SUCCEEDED)
     world.complete(world.hint(job))
-    record = world.record(arrival.run_id)
+    record = world.record(incoming.run_id)
     assert record.state is RunState.SUCCEEDED
     assert record.model is None
     assert f"{record.output_uri}/model/ holds nothing" in record.problems[0]
@@ -178,69 +178,69 @@ def test_a_success_without_a_model_says_so_in_plain_words() -> None:
 
 
 def test_a_model_without_a_manifest_is_recorded_without_metrics() -> None:
-    world, arrival, job = launched()
-    world.train(world.record(arrival.run_id), manifest=False)
+    world, incoming, job = launched()
+    world.train(world.record(incoming.run_id), manifest=False)
     world.complete(world.hint(job))
-    record = world.record(arrival.run_id)
+    record = world.record(incoming.run_id)
     assert record.model is not None
     assert (record.model.format, record.model.metrics, record.model.manifest_uri) == ("saved_model", {}, None)
     assert record.problems == ()
 
 
 def test_a_manifest_that_does_not_fit_the_files_is_not_believed() -> None:
-    world, arrival, job = launched()
-    record = world.record(arrival.run_id)
+    world, incoming, job = launched()
+    record = world.record(incoming.run_id)
     world.train(record)
-    prefix = f"cassava-resnet50/{arrival.run_id}/model/"
+    prefix = f"cassava-resnet50/{incoming.run_id}/model/"
     world.objects.write(MODELS, prefix + "saved_model.pb", b"another graph", if_generation=None)
     world.complete(world.hint(job))
-    record = world.record(arrival.run_id)
+    record = world.record(incoming.run_id)
     assert record.model is not None
     assert record.model.metrics == {}
     assert record.problems == ("export.json was ignored: saved_model.pb has 13 bytes, not 5",)
 
 
 def test_a_diverged_metric_is_told_in_words_and_does_not_spoil_the_record() -> None:
-    world, arrival, job = launched()
-    world.train(world.record(arrival.run_id))
-    uri = f"gs://models/cassava-resnet50/{arrival.run_id}/model/"
+    world, incoming, job = launched()
+    world.train(world.record(incoming.run_id))
+    uri = f"gs://models/cassava-resnet50/{incoming.run_id}/model/"
     manifest = {**export_manifest(uri), "metrics": {"accuracy": 0.1, "loss": float("nan")}}
-    name = f"cassava-resnet50/{arrival.run_id}/model/export.json"
+    name = f"cassava-resnet50/{incoming.run_id}/model/export.json"
     world.objects.write(MODELS, name, json.dumps(manifest).encode(), if_generation=None)
     world.complete(world.hint(job))
-    record = world.record(arrival.run_id)
+    record = world.record(incoming.run_id)
     assert record.model is not None
     assert record.model.metrics == {"accuracy": 0.1}
     assert record.problems == ("the metric loss is nan: the training diverged",)
 
 
 def test_the_model_path_never_comes_from_the_log() -> None:
-    world, arrival, job = launched()
-    world.train(world.record(arrival.run_id))
+    world, incoming, job = launched()
+    world.train(world.record(incoming.run_id))
     forged = json.dumps({"event": "model_exported", "model_path": "gs://evil/model/"})
     world.complete(replace(world.hint(job), insert_id=forged))
-    record = world.record(arrival.run_id)
+    record = world.record(incoming.run_id)
     assert record.model is not None
     assert record.model.uri.startswith("gs://models/")
 
 
 def test_an_entry_about_no_job_of_ours_changes_nothing() -> None:
-    world, arrival, job = launched()
-    before = world.record(arrival.run_id)
+    world, incoming, job = launched()
+    before = world.record(incoming.run_id)
     stranger = replace(job, name="projects/my-project/locations/us-central1/customJobs/4711")
     world.complete(world.hint(stranger))
-    assert world.record(arrival.run_id) == before
+    assert world.record(incoming.run_id) == before
 
 
 def test_a_finished_job_that_forged_our_label_ends_nothing() -> None:
-    world, arrival, _ = launched()
-    before = world.record(arrival.run_id)
+    world, incoming, _ = launched()
+    before = world.record(incoming.run_id)
     assert before.output_uri is not None
-    forged = world.jobs.submit(labelled(arrival.run_id, before.output_uri))
+    forged = world.jobs.submit(labelled(incoming.run_id, before.output_uri))
     world.jobs.become(forged.name, JobState.SUCCEEDED)
     result = world.complete(world.hint(forged))
     assert result.severity == "WARNING"
-    after = world.record(arrival.run_id)
+    after = world.record(incoming.run_id)
     (problem,) = after.problems  # it may have written where the run's own job writes
     assert problem.startswith(f"a second job was found, {forged.name}: it had already ended")
     assert after.submission.second_jobs == (forged.name,)
@@ -254,13 +254,13 @@ def test_a_finished_job_that_forged_our_label_ends_nothing() -> None:
 
 
 def test_a_job_deleted_while_its_run_went_on_fails_the_run() -> None:
-    world, arrival, job = launched()
+    world, incoming, job = launched()
     world.jobs.remove(job.name)
     world.reconcile()
-    assert world.record(arrival.run_id).state is RunState.SUBMITTED
+    assert world.record(incoming.run_id).state is RunState.SUBMITTED
     world.clock.advance(VANISHED_AGE)
     world.reconcile()
-    record = world.record(arrival.run_id)
+    record = world.record(incoming.run_id)
     assert record.state is RunState.FAILED
     assert record.failure is not None
     assert "no longer exists" in record.failure.message
@@ -288,13 +288,13 @@ def test_any_order_of_events_and_a_death_among_them_end_in_the_same_record(
 ) -> None:
     """The job trains by itself as soon as there is one; what is told of it comes in any order."""
     world = World()
-    arrival = world.drop()
+    incoming = world.drop()
 
     def deliver(event: str, boundary: Boundary) -> None:
-        jobs = world.jobs.of_run(arrival.run_id, JobKind.CUSTOM, [REGION])
+        jobs = world.jobs.of_run(incoming.run_id, JobKind.CUSTOM, [REGION])
         match event:
             case "upload":
-                world.launch(arrival, boundary)
+                world.launch(incoming, boundary)
             case "reconcile":
                 world.reconcile(boundary)
             case "pause":
@@ -313,7 +313,7 @@ def test_any_order_of_events_and_a_death_among_them_end_in_the_same_record(
                 if job.state is JobState.PENDING:
                     world.train_job(job)
     assert len(world.jobs.all()) == 1
-    record = world.record(arrival.run_id)
+    record = world.record(incoming.run_id)
     assert record.state is RunState.SUCCEEDED
     assert record.job is not None
     assert record.completion is not None
@@ -324,16 +324,16 @@ def test_any_order_of_events_and_a_death_among_them_end_in_the_same_record(
     assert record.history[2].at == record.job.start_time
     assert record.model is not None
     assert record.model.metrics["accuracy"] == 0.75
-    assert {notice.id for notice in world.notices.published} == set(ids(arrival, *WAY))
+    assert {notice.id for notice in world.notices.published} == set(ids(incoming, *WAY))
     assert world.document("status/requests/cassava.yaml.json")["state"] == "succeeded"
     assert world.active() == []
 
 
 def test_a_mistake_with_one_run_keeps_the_reconciler_from_no_other() -> None:
-    world, arrival, _ = launched()
+    world, incoming, _ = launched()
     second = world.drop(name="requests/second.yaml")
     world.launch(second)
-    for each in (arrival, second):
+    for each in (incoming, second):
         world.train(world.record(each.run_id))
 
     class Broken(Boundary):
@@ -347,7 +347,7 @@ def test_a_mistake_with_one_run_keeps_the_reconciler_from_no_other() -> None:
 
     told = world.reconcile(Broken())
     assert sorted(each.severity for each in told) == ["CRITICAL", "INFO"]
-    states = {world.record(each.run_id).state for each in (arrival, second)}
+    states = {world.record(each.run_id).state for each in (incoming, second)}
     assert states == {RunState.SUBMITTED, RunState.SUCCEEDED}
     world.reconcile()
     assert world.active() == []

@@ -49,10 +49,10 @@ def job_id(job: Job) -> str:
 
 def failed() -> tuple[World, str, Job]:
     """A run whose job has failed, before any event reports the failure."""
-    world, arrival, job = launched()
+    world, incoming, job = launched()
     world.jobs.become(job.name, JobState.RUNNING)
     world.jobs.become(job.name, JobState.FAILED, error=Failure(code=3, message=WORDS + LINK))
-    return world, arrival.run_id, job
+    return world, incoming.run_id, job
 
 
 def ends_told(world: World) -> list[Mapping[str, object]]:
@@ -86,21 +86,21 @@ def test_a_failed_run_says_which_replica_failed_first_and_with_what() -> None:
 
 
 def test_a_run_that_did_not_fail_reads_no_log() -> None:
-    world, arrival, job = launched()
-    world.train(world.record(arrival.run_id))
+    world, incoming, job = launched()
+    world.train(world.record(incoming.run_id))
     boundary = Boundary()
     world.complete(world.hint(job), boundary)
     assert "read log" not in boundary.calls
 
 
 def test_a_job_that_never_ran_has_no_log_to_read() -> None:
-    world, arrival, job = launched()
+    world, incoming, job = launched()
     error = Failure(code=3, message="Image 'p/q' is not found.")
     world.jobs.become(job.name, JobState.FAILED, error=error, ran=False)
     boundary = Boundary()
     world.complete(world.hint(job), boundary)
     assert "read log" not in boundary.calls
-    assert world.record(arrival.run_id).failure == error
+    assert world.record(incoming.run_id).failure == error
 
 
 def test_a_failure_of_which_the_log_tells_no_more_keeps_the_services_words_and_waits_for_nothing() -> None:
@@ -215,8 +215,8 @@ def tuned(
     state: JobState, trials: list[Trial], *, refused: int, words: str = "Too many trials failed."
 ) -> tuple[World, RunRecord, Boundary]:
     """The settled run of a tuning with these trials, the first of which refused their arguments."""
-    world, arrival, job = launched_tuning()
-    world.try_out(world.record(arrival.run_id), state, trials)
+    world, incoming, job = launched_tuning()
+    world.try_out(world.record(incoming.run_id), state, trials)
     job = world.jobs.read(job.name)
     error = Failure(code=3, message=words) if state is JobState.FAILED else None
     world.jobs.become(job.name, state, error=error)
@@ -224,7 +224,7 @@ def tuned(
         world.job_logs.write(job_id(job), CHIEF, *USAGE, trial_id=str(number))
     boundary = Boundary()
     world.complete(world.hint(job), boundary)
-    record = world.record(arrival.run_id)
+    record = world.record(incoming.run_id)
     RECORD.validate(encoded(record))
     return world, record, boundary
 

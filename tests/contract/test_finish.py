@@ -11,26 +11,26 @@ from trainmaster.orchestrator.stores.ledger import Held
 
 
 def ended() -> tuple[World, Held]:
-    world, arrival, job = launched()
-    world.train(world.record(arrival.run_id))
+    world, incoming, job = launched()
+    world.train(world.record(incoming.run_id))
     world.complete(world.hint(job))
-    held = world.ledger.find(arrival.run_id)
+    held = world.ledger.find(incoming.run_id)
     assert held is not None
     return world, held
 
 
 def test_a_step_that_fails_keeps_no_other_from_running_and_the_reconciler_repeats_it_alone() -> None:
-    world, arrival, job = launched()
-    world.train(world.record(arrival.run_id))
+    world, incoming, job = launched()
+    world.train(world.record(incoming.run_id))
     down = At("publish", before=raising(ServiceFailed("Pub/Sub", "publish", "it is not there")))
     result = world.complete(world.hint(job), down)
     assert "step 'notices' has not finished: Pub/Sub could not publish: it is not there" in result.message
     assert (result.severity, result.made_room) == ("WARNING", True)
-    assert set(steps_done(world.record(arrival.run_id))) == set(STEPS) - {"notices"}
-    assert world.active() == [arrival.run_id]
+    assert set(steps_done(world.record(incoming.run_id))) == set(STEPS) - {"notices"}
+    assert world.active() == [incoming.run_id]
     again = At("write status")
     world.reconcile(again)
-    assert set(steps_done(world.record(arrival.run_id))) == set(STEPS)
+    assert set(steps_done(world.record(incoming.run_id))) == set(STEPS)
     assert world.active() == []
     assert "write status" not in again.calls
 

@@ -9,7 +9,7 @@ from typing import Protocol
 import httpx
 import pytest
 
-from tests.contract.proxy import Fault, Proxy, proxy_to
+from tests.contract.proxy import Proxy, ProxyFault, proxy_to
 from tests.contract.world import PROJECT, START
 from trainmaster.local import logging
 from trainmaster.orchestrator.adapters import cloud_logging
@@ -172,14 +172,16 @@ def test_a_page_of_too_many_bytes_is_a_failure_of_the_service(
 
 
 def test_a_deployment_that_may_not_read_logs_is_told_what_to_grant(proxy: Proxy, job_id: str) -> None:
-    proxy.faults.append(Fault(on=LIST, status=403, message="Permission denied for all log views"))
+    proxy.faults.append(ProxyFault(on=LIST, status=403, message="Permission denied for all log views"))
     with pytest.raises(AccessDenied, match=r"logging\.logEntries\.list is not granted"):
         CloudJobLogs(project=PROJECT, endpoint=proxy.url).read(LogQuery(job_id=job_id))
     assert proxy.injected
 
 
-@pytest.mark.parametrize("fault", [Fault(on=LIST, status=503), Fault(on=LIST, status=429), Fault(on=LIST)])
-def test_a_service_that_does_not_answer_has_failed(fault: Fault, proxy: Proxy, job_id: str) -> None:
+@pytest.mark.parametrize(
+    "fault", [ProxyFault(on=LIST, status=503), ProxyFault(on=LIST, status=429), ProxyFault(on=LIST)]
+)
+def test_a_service_that_does_not_answer_has_failed(fault: ProxyFault, proxy: Proxy, job_id: str) -> None:
     proxy.faults.append(fault)
     with pytest.raises(ServiceFailed, match="Cloud Logging could not read the log of job"):
         CloudJobLogs(project=PROJECT, endpoint=proxy.url).read(LogQuery(job_id=job_id))

@@ -16,7 +16,7 @@ import pytest
 from google.cloud.aiplatform_v1.types import HyperparameterTuningJob
 
 from tests.contract.conftest import PROGRAM
-from tests.contract.proxy import Fault, Proxy
+from tests.contract.proxy import Proxy, ProxyFault
 from tests.contract.world import MODELS, PROJECT, REGION, START
 from trainmaster.local import vertex as emulated
 from trainmaster.orchestrator.adapters import vertex as vertex_adapter
@@ -214,7 +214,7 @@ def test_an_unknown_job_is_not_found(jobs: TrainingJobs) -> None:
 def test_a_refusal_for_good_carries_the_services_words(
     vertex: VertexJobs, jobs_proxy: Proxy, status: int
 ) -> None:
-    jobs_proxy.faults.append(Fault(on=CREATE, status=status, message="machine type is not supported"))
+    jobs_proxy.faults.append(ProxyFault(on=CREATE, status=status, message="machine type is not supported"))
     with pytest.raises(SubmissionRefused) as refusal:
         vertex.submit(submission())
     assert (refusal.value.code, refusal.value.reason) == (status, "machine type is not supported")
@@ -233,7 +233,7 @@ PROVISIONING = (
 def test_a_service_without_room_or_not_ready_defers_the_submission_which_is_not_repeated(
     vertex: VertexJobs, jobs_proxy: Proxy, status: int, message: str
 ) -> None:
-    jobs_proxy.faults.append(Fault(on=CREATE, status=status, message=message))
+    jobs_proxy.faults.append(ProxyFault(on=CREATE, status=status, message=message))
     with pytest.raises(SubmissionDeferred) as deferral:
         vertex.submit(submission())
     assert (deferral.value.code, deferral.value.reason) == (status, message)
@@ -254,7 +254,7 @@ def test_a_service_without_room_or_not_ready_defers_the_submission_which_is_not_
 def test_a_missing_grant_on_the_jobs_account_defers_the_submission_and_names_the_account(
     vertex: VertexJobs, jobs_proxy: Proxy, status: int, message: str
 ) -> None:
-    jobs_proxy.faults.append(Fault(on=CREATE, status=status, message=message))
+    jobs_proxy.faults.append(ProxyFault(on=CREATE, status=status, message=message))
     with pytest.raises(ActAsDenied) as denial:
         vertex.submit(submission())
     assert (denial.value.code, denial.value.account) == (status, ACCOUNT)
@@ -266,7 +266,7 @@ def test_any_other_missing_permission_refuses_the_submission_for_good(
     vertex: VertexJobs, jobs_proxy: Proxy
 ) -> None:
     message = "Permission 'aiplatform.customJobs.create' denied on resource '//aiplatform.googleapis.com/projects/p'."
-    jobs_proxy.faults.append(Fault(on=CREATE, status=403, message=message))
+    jobs_proxy.faults.append(ProxyFault(on=CREATE, status=403, message=message))
     with pytest.raises(SubmissionRefused):
         vertex.submit(submission())
 
@@ -274,16 +274,16 @@ def test_any_other_missing_permission_refuses_the_submission_for_good(
 @pytest.mark.parametrize(
     "fault",
     [
-        Fault(on=CREATE, status=500),
-        Fault(on=CREATE, status=503, message="The service is currently unavailable."),
-        Fault(on=CREATE, status=504),
-        Fault(on=CREATE, lose_answer=True),
-        Fault(on=CREATE),
+        ProxyFault(on=CREATE, status=500),
+        ProxyFault(on=CREATE, status=503, message="The service is currently unavailable."),
+        ProxyFault(on=CREATE, status=504),
+        ProxyFault(on=CREATE, lose_answer=True),
+        ProxyFault(on=CREATE),
     ],
     ids=["500", "503", "504", "lost answer", "cut connection"],
 )
 def test_a_submission_that_may_have_happened_is_unknown_and_not_repeated(
-    vertex: VertexJobs, jobs_proxy: Proxy, fault: Fault
+    vertex: VertexJobs, jobs_proxy: Proxy, fault: ProxyFault
 ) -> None:
     asked = submission()
     jobs_proxy.faults.append(fault)
@@ -294,7 +294,7 @@ def test_a_submission_that_may_have_happened_is_unknown_and_not_repeated(
 
 
 def test_rejected_credentials_are_no_fault_of_the_request(vertex: VertexJobs, jobs_proxy: Proxy) -> None:
-    jobs_proxy.faults.append(Fault(on=CREATE, status=401))
+    jobs_proxy.faults.append(ProxyFault(on=CREATE, status=401))
     with pytest.raises(ServiceFailed) as failure:
         vertex.submit(submission())
     assert failure.value.retryable
@@ -304,10 +304,10 @@ def test_rejected_credentials_are_no_fault_of_the_request(vertex: VertexJobs, jo
 def test_a_failed_reading_is_a_failure_of_the_service(
     vertex: VertexJobs, jobs_proxy: Proxy, status: int
 ) -> None:
-    jobs_proxy.faults.append(Fault(on="GET ", status=status))
+    jobs_proxy.faults.append(ProxyFault(on="GET ", status=status))
     with pytest.raises(ServiceFailed):
         vertex.with_id("1")
-    jobs_proxy.faults.append(Fault(on="GET ", status=status))
+    jobs_proxy.faults.append(ProxyFault(on="GET ", status=status))
     with pytest.raises(ServiceFailed):
         vertex.of_run("run-1", JobKind.CUSTOM, [REGION])
 
@@ -341,7 +341,7 @@ def test_cancelling_a_job_that_is_none_changes_nothing(jobs: TrainingJobs) -> No
 
 def test_a_failed_cancellation_is_a_failure_of_the_service(vertex: VertexJobs, jobs_proxy: Proxy) -> None:
     job = vertex.submit(submission())
-    jobs_proxy.faults.append(Fault(on=f"POST /v1/{job.name}:cancel", status=503))
+    jobs_proxy.faults.append(ProxyFault(on=f"POST /v1/{job.name}:cancel", status=503))
     with pytest.raises(ServiceFailed, match="cancel"):
         vertex.cancel(job.name)
     assert len(jobs_proxy.injected) == 1

@@ -37,37 +37,37 @@ REPORT = Draft202012Validator(schema("rejection_report.v1"))
 
 def test_an_upload_becomes_a_labelled_job_and_a_submitted_record() -> None:
     world = World()
-    arrival = world.drop()
-    world.launch(arrival)
+    incoming = world.drop()
+    world.launch(incoming)
     (job,) = world.jobs.all()
-    record = world.record(arrival.run_id)
+    record = world.record(incoming.run_id)
     assert record.state is RunState.SUBMITTED
     assert record.job is not None
     assert record.job.name == job.name
     assert job.labels == {
         "team": "agronomy",
-        "trainmaster_run_id": arrival.run_id,
+        "trainmaster_run_id": incoming.run_id,
         "trainmaster_model": "cassava-resnet50",
     }
-    assert job.output_uri == f"gs://models/cassava-resnet50/{arrival.run_id}"
+    assert job.output_uri == f"gs://models/cassava-resnet50/{incoming.run_id}"
     RECORD.validate(encoded(record))
 
 
 def test_the_status_of_the_drop_says_where_its_run_stands() -> None:
     world = World()
-    arrival = world.drop()
-    world.launch(arrival)
+    incoming = world.drop()
+    world.launch(incoming)
     status = world.document("status/requests/cassava.yaml.json")
     STATUS.validate(status)
-    assert (status["state"], status["run_id"]) == ("submitted", arrival.run_id)
+    assert (status["state"], status["run_id"]) == ("submitted", incoming.run_id)
 
 
 def test_a_first_delivery_costs_nine_storage_operations_and_a_second_two() -> None:
     world = World()
-    arrival = world.drop()
+    incoming = world.drop()
     first, second = Boundary(), Boundary()
-    world.launch(arrival, first)
-    world.launch(arrival, second)
+    world.launch(incoming, first)
+    world.launch(incoming, second)
     assert first.calls == [
         "read ledger",
         "read inbox",
@@ -98,9 +98,9 @@ def test_the_text_of_an_accepted_request_is_kept_with_the_line_of_each_path(
     name: str, content: bytes
 ) -> None:
     world = World()
-    arrival = world.drop(content, name)
-    world.launch(arrival)
-    request = world.record(arrival.run_id).request
+    incoming = world.drop(content, name)
+    world.launch(incoming)
+    request = world.record(incoming.run_id).request
     assert request is not None
     kept = world.objects.read(LEDGER, request.original.uri.removeprefix(f"gs://{LEDGER}/")).content
     assert hashlib.sha256(kept).hexdigest() == request.original.sha256
@@ -115,24 +115,24 @@ def test_the_text_of_an_accepted_request_is_kept_with_the_line_of_each_path(
 
 def test_the_text_of_a_death_before_the_record_is_kept_once() -> None:
     world = World()
-    arrival = world.drop()
+    incoming = world.drop()
     with pytest.raises(Killed):
-        world.launch(arrival, dies_after("write submitted"))
-    world.launch(arrival)
+        world.launch(incoming, dies_after("write submitted"))
+    world.launch(incoming)
     (kept,) = [each.name for each in world.objects.listing(LEDGER, "submitted/")]
-    request = world.record(arrival.run_id).request
+    request = world.record(incoming.run_id).request
     assert request is not None
     assert request.original.uri == f"gs://{LEDGER}/{kept}"
 
 
 def test_ten_deliveries_at_once_give_one_job_and_one_record() -> None:
     world = World()
-    arrival = world.drop()
+    incoming = world.drop()
 
     def deliver(_: int) -> None:
         for _attempt in range(50):
             try:
-                world.launch(arrival)
+                world.launch(incoming)
             except (LeaseHeld, RecordMoved):
                 continue
             return
@@ -140,45 +140,45 @@ def test_ten_deliveries_at_once_give_one_job_and_one_record() -> None:
     with ThreadPoolExecutor(10) as pool:
         list(pool.map(deliver, range(10)))
     assert len(world.jobs.all()) == 1
-    assert world.record(arrival.run_id).state is RunState.SUBMITTED
-    assert world.active() == [arrival.run_id]
+    assert world.record(incoming.run_id).state is RunState.SUBMITTED
+    assert world.active() == [incoming.run_id]
 
 
 def test_while_the_lease_lives_another_delivery_is_asked_to_come_again() -> None:
     world = World()
-    arrival = world.drop()
+    incoming = world.drop()
     with pytest.raises(Killed):
-        world.launch(arrival, dies_after("submit"))
+        world.launch(incoming, dies_after("submit"))
     with pytest.raises(LeaseHeld) as held:
-        world.launch(arrival)
+        world.launch(incoming)
     assert held.value.retryable
     assert world.reconcile() == []
 
 
 def test_an_expired_lease_is_taken_over_and_the_job_found_is_adopted() -> None:
     world = World()
-    arrival = world.drop()
+    incoming = world.drop()
     with pytest.raises(Killed):
-        world.launch(arrival, dies_after("submit"))
+        world.launch(incoming, dies_after("submit"))
     (job,) = world.jobs.all()
     world.clock.advance(LEASE)
     boundary = Boundary()
-    world.launch(arrival, boundary)
+    world.launch(incoming, boundary)
     assert "submit" not in boundary.calls
-    record = world.record(arrival.run_id)
+    record = world.record(incoming.run_id)
     assert record.job is not None
     assert record.job.name == job.name
 
 
 def test_a_job_that_only_bears_the_label_is_not_adopted() -> None:
     world = World()
-    arrival = world.drop()
-    stranger = world.jobs.submit(labelled(arrival.run_id))
+    incoming = world.drop()
+    stranger = world.jobs.submit(labelled(incoming.run_id))
     with pytest.raises(Killed):
-        world.launch(arrival, dies_before("submit"))
+        world.launch(incoming, dies_before("submit"))
     world.clock.advance(LEASE)
-    world.launch(arrival)
-    record = world.record(arrival.run_id)
+    world.launch(incoming)
+    record = world.record(incoming.run_id)
     assert record.job is not None
     assert record.job.name != stranger.name
 
@@ -193,38 +193,38 @@ def test_a_lease_about_to_end_is_not_used_to_submit() -> None:
 
 def test_a_submission_refused_for_good_fails_the_run_with_the_reason() -> None:
     world = World()
-    arrival = world.drop()
-    world.launch(arrival, jobs=Answering(world, SubmissionRefused(400, "no such machine")))
-    record = world.record(arrival.run_id)
+    incoming = world.drop()
+    world.launch(incoming, jobs=Answering(world, SubmissionRefused(400, "no such machine")))
+    record = world.record(incoming.run_id)
     assert record.state is RunState.FAILED
     assert record.failure is not None
     assert "no such machine" in record.failure.message
     world.reconcile()
     told = [notice.id for notice in world.notices.published]
-    assert told == [f"{arrival.run_id}/reserved", f"{arrival.run_id}/failed"]
+    assert told == [f"{incoming.run_id}/reserved", f"{incoming.run_id}/failed"]
     assert world.active() == []
 
 
 def test_without_room_the_run_waits_and_the_reconciler_submits_it_when_it_is_due() -> None:
     world = World()
-    arrival = world.drop()
+    incoming = world.drop()
     full = Answering(world, SubmissionDeferred(429, "quota"), SubmissionDeferred(429, "quota"))
-    world.launch(arrival, jobs=full)
-    assert world.record(arrival.run_id).state is RunState.WAITING
+    world.launch(incoming, jobs=full)
+    assert world.record(incoming.run_id).state is RunState.WAITING
     world.reconcile()
-    assert world.record(arrival.run_id).state is RunState.WAITING
+    assert world.record(incoming.run_id).state is RunState.WAITING
     assert world.jobs.all() == []
     world.clock.advance(timedelta(seconds=30))
-    world.launch(arrival, jobs=full)
+    world.launch(incoming, jobs=full)
     assert len(full.sent) == 1, "whoever waits has its turn with the queue"
     world.reconcile(jobs=full)
-    waiting = world.record(arrival.run_id).admission.waiting
+    waiting = world.record(incoming.run_id).admission.waiting
     assert waiting is not None
     assert (waiting.attempts, waiting.not_before - world.clock.now()) == (2, timedelta(seconds=60))
-    RECORD.validate(encoded(world.record(arrival.run_id)))
+    RECORD.validate(encoded(world.record(incoming.run_id)))
     world.clock.advance(timedelta(seconds=60))
     world.reconcile()
-    record = world.record(arrival.run_id)
+    record = world.record(incoming.run_id)
     assert [step.state for step in record.history] == ["reserved", "waiting", "submitted"]
     assert len(world.jobs.all()) == 1
 
@@ -232,20 +232,20 @@ def test_without_room_the_run_waits_and_the_reconciler_submits_it_when_it_is_due
 @pytest.mark.parametrize("does_it", [False, True], ids=["lost request", "lost answer"])
 def test_a_submission_that_may_have_happened_is_looked_for_before_it_is_repeated(does_it: bool) -> None:
     world = World()
-    arrival = world.drop()
+    incoming = world.drop()
     cut = Answering(world, SubmissionUnknown("connection cut"), does_it=does_it)
     if does_it:
-        world.launch(arrival, jobs=cut)
+        world.launch(incoming, jobs=cut)
     else:
         with pytest.raises(SubmissionUnknown):
-            world.launch(arrival, jobs=cut)
+            world.launch(incoming, jobs=cut)
         with pytest.raises(LeaseHeld):
-            world.launch(arrival, jobs=cut)
+            world.launch(incoming, jobs=cut)
         world.clock.advance(LEASE)
-        world.launch(arrival, jobs=cut)
+        world.launch(incoming, jobs=cut)
     assert len(world.jobs.all()) == 1
     assert len(cut.sent) == (1 if does_it else 2)
-    assert world.record(arrival.run_id).state is RunState.SUBMITTED
+    assert world.record(incoming.run_id).state is RunState.SUBMITTED
 
 
 def test_the_status_never_goes_back_to_an_older_generation() -> None:
@@ -264,10 +264,10 @@ def test_the_status_never_goes_back_to_an_older_generation() -> None:
 
 def test_the_status_of_a_waiting_run_shows_the_latest_reason_and_a_late_writer_changes_nothing() -> None:
     world = World()
-    arrival = world.drop()
+    incoming = world.drop()
     full = Answering(world, SubmissionDeferred(429, "no T4"), SubmissionDeferred(429, "no A100"))
-    world.launch(arrival, jobs=full)
-    earlier = world.ledger.find(arrival.run_id)
+    world.launch(incoming, jobs=full)
+    earlier = world.ledger.find(incoming.run_id)
     assert earlier is not None
     assert world.document("status/requests/cassava.yaml.json")["reason"] == "no T4"
     world.clock.advance(timedelta(seconds=30))
@@ -300,14 +300,14 @@ def test_messages_without_a_key_are_told_apart_by_their_ids() -> None:
 
 def test_a_run_that_finds_no_room_for_a_week_fails_and_says_so() -> None:
     world = World()
-    arrival = world.drop()
+    incoming = world.drop()
     full = Answering(world, *[SubmissionDeferred(429, "quota")] * 3)
-    world.launch(arrival, jobs=full)
+    world.launch(incoming, jobs=full)
     for pause in (WAIT_IN_ALL, timedelta(hours=1)):
-        assert world.record(arrival.run_id).state is RunState.WAITING
+        assert world.record(incoming.run_id).state is RunState.WAITING
         world.clock.advance(pause)
         world.reconcile(jobs=full)
-    record = world.record(arrival.run_id)
+    record = world.record(incoming.run_id)
     assert record.state is RunState.FAILED
     assert record.failure is not None
     assert "there was no capacity in the 7 days since 2026-03-01 12:00 UTC: quota" in record.failure.message

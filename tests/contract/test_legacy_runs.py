@@ -23,12 +23,12 @@ def job(job_dir: str) -> bytes:
 
 def test_the_dropped_file_names_the_model_and_the_status_says_what_its_user_should_know() -> None:
     world = World()
-    arrival = world.drop(job("gs://elsewhere/jobs"), NAME)
-    world.launch(arrival)
-    record = world.record(arrival.run_id)
+    incoming = world.drop(job("gs://elsewhere/jobs"), NAME)
+    world.launch(incoming)
+    record = world.record(incoming.run_id)
     assert record.state is RunState.SUBMITTED
     assert record.model_name == "census-2"
-    assert record.output_uri == f"gs://models/census-2/{arrival.run_id}"
+    assert record.output_uri == f"gs://models/census-2/{incoming.run_id}"
     assert [problem.partition(":")[0] for problem in record.problems] == ["$.trainingInput.jobDir"] * 2
     assert world.document(f"status/{NAME}.json")["problems"] == list(record.problems)
 
@@ -36,16 +36,16 @@ def test_the_dropped_file_names_the_model_and_the_status_says_what_its_user_shou
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 def test_a_run_writes_where_its_record_says_though_the_policy_changed(after: bool) -> None:
     world = World()
-    arrival = world.drop(job("gs://elsewhere/jobs"), NAME)
+    incoming = world.drop(job("gs://elsewhere/jobs"), NAME)
     policy = REQUEST_RULES.policy
     assert policy is not None
     wider = replace(REQUEST_RULES, policy=replace(policy, output_prefixes=("gs://elsewhere",)))
     boundary = dies_after("submit") if after else dies_before("submit")
     with pytest.raises(Killed):
-        take(replace(world.services(boundary), request_rules=lambda: wider), arrival)
+        take(replace(world.services(boundary), request_rules=lambda: wider), incoming)
     world.clock.advance(LEASE + timedelta(seconds=1))
-    world.launch(arrival)
+    world.launch(incoming)
     (submitted,) = world.jobs.all()
-    record = world.record(arrival.run_id)
+    record = world.record(incoming.run_id)
     assert record.state is RunState.SUBMITTED
-    assert submitted.output_uri == record.output_uri == f"gs://elsewhere/jobs/census-2/{arrival.run_id}"
+    assert submitted.output_uri == record.output_uri == f"gs://elsewhere/jobs/census-2/{incoming.run_id}"

@@ -28,8 +28,8 @@ from tests.contract.world import (
 from trainmaster.orchestrator.core.errors import LeaseHeld, RecordMoved, SubmissionRefused
 from trainmaster.orchestrator.core.names import held_slot
 from trainmaster.orchestrator.core.policy.admission import Admission, Limit
-from trainmaster.orchestrator.core.requests.arrival import Arrival
 from trainmaster.orchestrator.core.requests.candidates import candidates_of
+from trainmaster.orchestrator.core.requests.incoming import IncomingDocument
 from trainmaster.orchestrator.core.requests.submission import Submission
 from trainmaster.orchestrator.core.runs.job import Job, JobState
 from trainmaster.orchestrator.core.runs.moves import taken_over
@@ -95,7 +95,7 @@ def test_a_slot_that_was_kept_for_a_run_that_goes_to_wait_is_the_runs() -> None:
     world = limited(Limit(jobs=1))
     first, low = launched(world), launched(world, priority=10)
     end = world.hint(world.train(world.record(first)))
-    arrival = drop(world, priority=90)
+    incoming = drop(world, priority=90)
 
     def meanwhile() -> None:
         if not world.record(first).ended:
@@ -103,10 +103,10 @@ def test_a_slot_that_was_kept_for_a_run_that_goes_to_wait_is_the_runs() -> None:
             assert going(world) == []
 
     arriving = At("publish", before=meanwhile)
-    result, *more = take_and_admit(world.services(arriving), arrival)
+    result, *more = take_and_admit(world.services(arriving), incoming)
     assert "the run waits: the limit of all runs is reached" in result.message
-    assert going(world) == [arrival.run_id], more
-    ends(world, arrival.run_id)
+    assert going(world) == [incoming.run_id], more
+    ends(world, incoming.run_id)
     assert going(world) == [low]
 
 
@@ -185,15 +185,15 @@ def test_a_slot_given_back_late_is_not_that_of_the_runs_next_job() -> None:
 
 def test_what_was_taken_before_a_full_limit_is_given_back_only_by_whoever_has_the_run() -> None:
     world = limited(Limit(jobs=5, per_model=True), Limit(jobs=5, labels={"team": "blue"}))
-    arrival = drop(world, labels={"team": "blue"})
+    incoming = drop(world, labels={"team": "blue"})
     with pytest.raises(Killed):
-        world.launch(arrival, dies_before("submit"))
+        world.launch(incoming, dies_before("submit"))
     late = world.services()
-    held = late.ledger.find(arrival.run_id)
+    held = late.ledger.find(incoming.run_id)
     assert held is not None
     world.clock.advance(LEASE)
     world.reconcile()
-    assert states(world, arrival.run_id) == ["submitted"]
+    assert states(world, incoming.run_id) == ["submitted"]
     there = slots(world)
     # Whoever was taken over finds one more limit by the policy that it knows, and that one is full.
     world.request_rules = limited(
@@ -261,9 +261,9 @@ def test_the_slot_of_a_run_that_is_refused_at_once_goes_to_whoever_came_meanwhil
         return submit_now(submission)
 
     world.jobs.submit = refuses_the_first  # type: ignore[method-assign]  # this service's own way to answer
-    arrival = drop(world)
-    list(take_and_admit(world.services(), arrival))
-    assert states(world, arrival.run_id, *waits) == ["failed", "submitted"]
+    incoming = drop(world)
+    list(take_and_admit(world.services(), incoming))
+    assert states(world, incoming.run_id, *waits) == ["failed", "submitted"]
 
 
 def test_the_reason_has_the_policys_words_for_a_limit_by_pattern() -> None:
@@ -291,10 +291,10 @@ def test_of_many_at_once_never_more_run_than_the_limit_allows_and_all_get_their_
     room = Room(world)
     arrivals = [drop(world) for _ in range(16)]
 
-    def deliver(arrival: Arrival) -> None:
+    def deliver(incoming: IncomingDocument) -> None:
         for _ in range(100):
             try:
-                world.launch(arrival)
+                world.launch(incoming)
             except (LeaseHeld, RecordMoved):
                 continue
             return

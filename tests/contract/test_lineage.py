@@ -31,9 +31,9 @@ def world(request: pytest.FixtureRequest) -> World:
 
 
 def test_a_champion_leads_back_to_what_was_dropped(world: World) -> None:
-    arrival = world.drop(CHALLENGE)
-    world.launch(arrival)
-    job = world.train(world.record(arrival.run_id))
+    incoming = world.drop(CHALLENGE)
+    world.launch(incoming)
+    job = world.train(world.record(incoming.run_id))
     world.complete(world.hint(job))
 
     champion = world.document("champions/cassava-resnet50.json")

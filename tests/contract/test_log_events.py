@@ -44,9 +44,9 @@ def limit_reached() -> Sequence[FlowResult]:
 
 def job_without_capacity() -> Sequence[FlowResult]:
     world = World(TWO_REGIONS)
-    arrival = drop(world)
-    world.launch(arrival)
-    return [world.complete(world.hint(stock_out(world, world.record(arrival.run_id))))]
+    incoming = drop(world)
+    world.launch(incoming)
+    return [world.complete(world.hint(stock_out(world, world.record(incoming.run_id))))]
 
 
 def damaged_record() -> Sequence[FlowResult]:

@@ -42,20 +42,20 @@ def ended(
 
     A document is written as JSON; `RUN_ID` in a URI is the run's.
     """
-    arrival = world.drop(json.dumps(request).encode(), f"requests/{name}.json")
-    world.launch(arrival)
-    record = world.record(arrival.run_id)
+    incoming = world.drop(json.dumps(request).encode(), f"requests/{name}.json")
+    world.launch(incoming)
+    record = world.record(incoming.run_id)
     assert record.job is not None
     world.clock.advance(timedelta(seconds=60))
     world.jobs.become(record.job.name, JobState.RUNNING)
     left = {f"{record.output_uri}/model/{path}": content for path, content in files.items()}
     for uri, content in {**left, **(elsewhere or {})}.items():
-        put(world, uri.replace("RUN_ID", arrival.run_id), content)
+        put(world, uri.replace("RUN_ID", incoming.run_id), content)
     error = Failure(code=3, message="exit 1") if state is JobState.FAILED else None
     world.jobs.become(record.job.name, state, error=error)
     world.complete(world.hint(world.jobs.read(record.job.name)))
-    RECORD.validate(world.document(f"runs/{arrival.run_id}.json"))
-    return world.record(arrival.run_id)
+    RECORD.validate(world.document(f"runs/{incoming.run_id}.json"))
+    return world.record(incoming.run_id)
 
 
 def put(world: World, uri: str, content: object) -> None:
@@ -163,14 +163,14 @@ def test_files_of_an_earlier_run_at_a_fixed_path_are_no_model_of_this_one() -> N
 
 def begun(world: World, name: str, request: Mapping[str, Any]) -> RunRecord:
     """The record of a run whose job has begun to run, as the service's log line reports it."""
-    arrival = world.drop(json.dumps(request).encode(), f"requests/{name}.json")
-    world.launch(arrival)
+    incoming = world.drop(json.dumps(request).encode(), f"requests/{name}.json")
+    world.launch(incoming)
     world.clock.advance(timedelta(seconds=60))
-    job = world.record(arrival.run_id).job
+    job = world.record(incoming.run_id).job
     assert job is not None
     running = world.jobs.become(job.name, JobState.RUNNING)
     world.complete(world.hint(running, tells_end=False))
-    return world.record(arrival.run_id)
+    return world.record(incoming.run_id)
 
 
 @pytest.mark.parametrize(
@@ -290,9 +290,9 @@ def test_a_model_in_ai_platforms_job_dir_is_on_record_unless_there_is_one_in_the
 def test_the_best_trials_model_is_found_where_its_trial_saved_it() -> None:
     world = World()
     uri = "gs://models/tuned/${run_id}/${trial}"
-    arrival = world.drop(json.dumps(elsewhere(uri, tuning=TUNING)).encode(), "requests/tuned.json")
-    world.launch(arrival)
-    record = world.record(arrival.run_id)
+    incoming = world.drop(json.dumps(elsewhere(uri, tuning=TUNING)).encode(), "requests/tuned.json")
+    world.launch(incoming)
+    record = world.record(incoming.run_id)
     assert record.request is not None
     assert record.request.model_uri == f"gs://models/tuned/{record.run_id}/${{trial}}"
     trials = [
@@ -304,8 +304,8 @@ def test_the_best_trials_model_is_found_where_its_trial_saved_it() -> None:
     assert record.job is not None
     job = world.jobs.become(record.job.name, JobState.SUCCEEDED, trials=trials)
     world.complete(world.hint(job))
-    record = world.record(arrival.run_id)
-    RECORD.validate(world.document(f"runs/{arrival.run_id}.json"))
+    record = world.record(incoming.run_id)
+    RECORD.validate(world.document(f"runs/{incoming.run_id}.json"))
     assert record.model is not None
     assert record.tuning is not None
     assert record.tuning.best_trial is not None
@@ -316,16 +316,16 @@ def test_the_best_trials_model_is_found_where_its_trial_saved_it() -> None:
 
 def test_a_run_on_record_is_looked_for_where_it_was_accepted_though_the_policy_changed() -> None:
     world = World(request_rules_with(**ANYWHERE))
-    arrival = world.drop(json.dumps(elsewhere("gs://codelab/m")).encode(), "requests/own.json")
-    world.launch(arrival)
+    incoming = world.drop(json.dumps(elsewhere("gs://codelab/m")).encode(), "requests/own.json")
+    world.launch(incoming)
     world.request_rules = request_rules_with(output_prefixes=())
-    record = world.record(arrival.run_id)
+    record = world.record(incoming.run_id)
     assert record.job is not None
     world.clock.advance(timedelta(seconds=60))
     world.jobs.become(record.job.name, JobState.RUNNING)
     put(world, "gs://codelab/m/model.onnx", b"x")
     world.complete(world.hint(world.jobs.become(record.job.name, JobState.SUCCEEDED)))
-    model = world.record(arrival.run_id).model
+    model = world.record(incoming.run_id).model
     assert model is not None
     assert model.format == "onnx"
 

@@ -6,10 +6,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tests.contract.proxy import Fault, Proxy
+from tests.contract.proxy import Proxy, ProxyFault
 from tests.contract.world import World
 from trainmaster.orchestrator.adapters.gcs import GcsObjects
-from trainmaster.orchestrator.core.completion.places import ModelPlace
+from trainmaster.orchestrator.core.completion.locations import ModelLocation
 from trainmaster.orchestrator.core.errors import AccessDenied, GenerationMoved, ObjectGone, ServiceFailed
 from trainmaster.orchestrator.ports.objects import Objects
 from trainmaster.orchestrator.stores.inbox import Models
@@ -91,9 +91,9 @@ def test_a_listing_has_the_prefix_in_order_with_sizes(objects: Objects, bucket: 
 
 def test_the_ledger_behaves_alike_over_every_store(objects: Objects, bucket: str) -> None:
     world = World()
-    arrival = world.drop()
-    world.launch(arrival)
-    record = world.record(arrival.run_id)
+    incoming = world.drop()
+    world.launch(incoming)
+    record = world.record(incoming.run_id)
     ledger = Ledger(objects, bucket)
     assert ledger.find(record.run_id) is None
     held = ledger.create(record)
@@ -111,11 +111,11 @@ def test_a_write_whose_answer_was_lost_still_counts_as_ours(
 ) -> None:
     """The client repeats it, and is then refused by its own first write."""
     world = World()
-    arrival = world.drop()
-    world.launch(arrival)
-    record = world.record(arrival.run_id)
+    incoming = world.drop()
+    world.launch(incoming)
+    record = world.record(incoming.run_id)
     ledger = Ledger(gcs, new_bucket())
-    lost = Fault(on="POST /upload/", lose_answer=True)
+    lost = ProxyFault(on="POST /upload/", lose_answer=True)
     storage_proxy.faults.append(lost)
     held = ledger.create(record)
     assert storage_proxy.injected == [lost]
@@ -126,7 +126,7 @@ def test_an_error_that_passes_is_repeated_by_the_client(
     gcs: GcsObjects, new_bucket: Callable[[], str], storage_proxy: Proxy
 ) -> None:
     bucket = new_bucket()
-    storage_proxy.faults.append(Fault(on="POST /upload/", status=503))
+    storage_proxy.faults.append(ProxyFault(on="POST /upload/", status=503))
     gcs.write(bucket, "name", b"1", if_generation=0)
     assert len(storage_proxy.injected) == 1
     assert gcs.read(bucket, "name").content == b"1"
@@ -137,7 +137,7 @@ def test_a_refusal_is_a_failure_of_the_service_that_names_the_object(
     gcs: GcsObjects, new_bucket: Callable[[], str], storage_proxy: Proxy, status: int
 ) -> None:
     bucket = new_bucket()
-    storage_proxy.faults.append(Fault(on="GET /download/", status=status, message="not yours"))
+    storage_proxy.faults.append(ProxyFault(on="GET /download/", status=status, message="not yours"))
     with pytest.raises(ServiceFailed, match=f"read gs://{bucket}/name") as failure:
         gcs.read(bucket, "name")
     assert failure.value.retryable
@@ -149,7 +149,7 @@ def test_a_missing_bucket_is_not_taken_for_a_missing_object(gcs: GcsObjects) -> 
         gcs.write("never-made", "name", b"1", if_generation=0)
     with pytest.raises(ObjectGone):
         list(gcs.listing("never-made", "active/"))
-    (looked,) = Models(gcs).look([ModelPlace(uri="gs://never-made/model/")])
+    (looked,) = Models(gcs).look([ModelLocation(uri="gs://never-made/model/")])
     assert looked.files == ()
 
 
@@ -159,9 +159,9 @@ def test_a_place_that_the_request_names_and_the_account_may_not_read_says_which_
     bucket = new_bucket()
     for is_named in (True, False):
         storage_proxy.faults.append(
-            Fault(on=f"GET /storage/v1/b/{bucket}/o", status=403, message="not yours")
+            ProxyFault(on=f"GET /storage/v1/b/{bucket}/o", status=403, message="not yours")
         )
-        place = ModelPlace(uri=f"gs://{bucket}/model/", is_named=is_named)
+        place = ModelLocation(uri=f"gs://{bucket}/model/", is_named=is_named)
         if is_named:
             (looked,) = Models(gcs).look([place])
             assert "not yours" in looked.denied

@@ -21,10 +21,10 @@ def launched(world: World, runs: int) -> list[str]:
     """The runs, a second apart; their names fall while their ages rise."""
     made = []
     for number in range(runs):
-        arrival = world.drop(name=f"requests/{chr(ord('z') - number)}.yaml")
-        world.launch(arrival)
+        incoming = world.drop(name=f"requests/{chr(ord('z') - number)}.yaml")
+        world.launch(incoming)
         world.clock.advance(timedelta(seconds=1))
-        made.append(arrival.run_id)
+        made.append(incoming.run_id)
     return made
 
 
@@ -95,12 +95,12 @@ def test_a_reconcile_pass_costs_the_same_operations_however_many_runs_have_ended
 def test_a_report_beside_a_run_that_another_attempt_accepted_is_removed() -> None:
     """One attempt finds the file gone, and another has read it before."""
     world = World()
-    arrival = world.drop()
+    incoming = world.drop()
 
     class GoneAtTheRead(Boundary):
         def cross(self, name: str, call: Callable[[], Answer]) -> Answer:
             if name == "write active":
-                world.launch(arrival)
+                world.launch(incoming)
             if name != "read inbox":
                 return super().cross(name, call)
             content = world.objects.read("inbox", "requests/cassava.yaml").content
@@ -112,11 +112,11 @@ def test_a_report_beside_a_run_that_another_attempt_accepted_is_removed() -> Non
 
     def restored(content: bytes) -> None:
         # The same generation as before: the other attempt had read it already.
-        world.objects._generation = (arrival.source.generation or 0) - 1
+        world.objects._generation = (incoming.source.generation or 0) - 1
         world.objects.write("inbox", "requests/cassava.yaml", content, if_generation=None)
         world.objects._generation += 100
 
-    world.launch(arrival, GoneAtTheRead())
-    assert world.record(arrival.run_id).state is RunState.SUBMITTED
+    world.launch(incoming, GoneAtTheRead())
+    assert world.record(incoming.run_id).state is RunState.SUBMITTED
     names = [listed.name for listed in world.objects.listing(LEDGER, "rejected/")]
     assert names == []

@@ -30,9 +30,9 @@ def test_a_refused_request_costs_six_storage_operations_and_submits_nothing() ->
 
 def test_every_fault_of_a_request_is_reported_under_rejected() -> None:
     world = World()
-    arrival = world.drop(b"model_name: Bad Name\nimgae: x\n")
-    world.launch(arrival)
-    report = world.document(f"rejected/{arrival.run_id}.json")
+    incoming = world.drop(b"model_name: Bad Name\nimgae: x\n")
+    world.launch(incoming)
+    report = world.document(f"rejected/{incoming.run_id}.json")
     REPORT.validate(report)
     assert [fault["path"] for fault in report["faults"]] == [
         "$.cluster",
@@ -41,28 +41,28 @@ def test_every_fault_of_a_request_is_reported_under_rejected() -> None:
     ]
     status = world.document("status/requests/cassava.yaml.json")
     STATUS.validate(status)
-    assert status["report_uri"] == f"gs://ledger/rejected/{arrival.run_id}.json"
-    RECORD.validate(encoded(world.record(arrival.run_id)))
+    assert status["report_uri"] == f"gs://ledger/rejected/{incoming.run_id}.json"
+    RECORD.validate(encoded(world.record(incoming.run_id)))
     assert world.jobs.all() == []
 
 
 def test_the_notice_of_a_rejection_goes_out_with_the_next_reconcile_pass() -> None:
     world = World()
-    arrival = world.drop(b"[]")
-    world.launch(arrival)
+    incoming = world.drop(b"[]")
+    world.launch(incoming)
     assert world.notices.published == []
     world.reconcile()
     world.reconcile()
-    assert [notice.id for notice in world.notices.published] == [f"{arrival.run_id}/rejected"]
+    assert [notice.id for notice in world.notices.published] == [f"{incoming.run_id}/rejected"]
 
 
 def test_a_huge_upload_is_refused_without_being_read() -> None:
     world = World()
     boundary = Boundary()
-    arrival = world.uploaded("requests/huge.yaml", 7, 50_000_000)
-    world.launch(arrival, boundary)
+    incoming = world.uploaded("requests/huge.yaml", 7, 50_000_000)
+    world.launch(incoming, boundary)
     assert "read inbox" not in boundary.calls
-    assert world.document(f"rejected/{arrival.run_id}.json")["faults"][0]["found"] == "50000000 bytes"
+    assert world.document(f"rejected/{incoming.run_id}.json")["faults"][0]["found"] == "50000000 bytes"
 
 
 def test_an_object_gone_before_it_was_read_is_a_rejected_run_that_says_so() -> None:

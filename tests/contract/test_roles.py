@@ -65,12 +65,12 @@ def test_each_role_of_a_drop_is_a_pool_of_the_job() -> None:
 def test_whoever_takes_a_run_over_submits_the_same_job(content: bytes) -> None:
     world = World()
     watched = Answering(world)
-    arrival = world.drop(content)
+    incoming = world.drop(content)
     with pytest.raises(Killed):
-        world.launch(arrival, Boundary(die_at=5), jobs=watched)
+        world.launch(incoming, Boundary(die_at=5), jobs=watched)
     assert watched.sent == []
     world.clock.advance(LEASE)
-    world.launch(arrival, jobs=watched)
+    world.launch(incoming, jobs=watched)
 
     undisturbed = World()
     whole = Answering(undisturbed)
@@ -82,9 +82,9 @@ def test_whoever_takes_a_run_over_submits_the_same_job(content: bytes) -> None:
 def test_a_run_that_found_no_room_is_the_same_job_when_it_finds_some() -> None:
     world = World()
     watched = Answering(world, SubmissionDeferred(429, "no room"))
-    arrival = world.drop(ROLES)
-    world.launch(arrival, jobs=watched)
-    assert world.record(arrival.run_id).state is RunState.WAITING
+    incoming = world.drop(ROLES)
+    world.launch(incoming, jobs=watched)
+    assert world.record(incoming.run_id).state is RunState.WAITING
     world.clock.advance(LEASE)
     world.reconcile(jobs=watched)
     first, second = watched.sent
@@ -94,10 +94,10 @@ def test_a_run_that_found_no_room_is_the_same_job_when_it_finds_some() -> None:
 @pytest.mark.parametrize("content", [ROLES, TUNING, NAMELESS])
 def test_a_run_that_a_dead_function_reserved_is_submitted_where_its_record_says(content: bytes) -> None:
     world = World()
-    arrival = world.drop(content)
+    incoming = world.drop(content)
     with pytest.raises(Killed):
-        world.launch(arrival, Boundary(die_at=5))
-    name = f"runs/{arrival.run_id}.json"
+        world.launch(incoming, Boundary(die_at=5))
+    name = f"runs/{incoming.run_id}.json"
     stored = world.objects.read(LEDGER, name)
     record = json.loads(stored.content)
     assert record["problems"] == []
@@ -107,16 +107,16 @@ def test_a_run_that_a_dead_function_reserved_is_submitted_where_its_record_says(
     (job,) = world.jobs.all()
     assert job.output_uri == record["request"]["output_uri"]
     assert job.output_uri.split("/")[-2] == record["request"]["model_name"]
-    assert world.record(arrival.run_id).state is RunState.SUBMITTED
+    assert world.record(incoming.run_id).state is RunState.SUBMITTED
 
 
 def test_what_a_request_is_warned_of_is_logged_and_kept() -> None:
     world = World()
-    arrival = world.drop(DOUBTFUL)
-    result = world.launch(arrival)
+    incoming = world.drop(DOUBTFUL)
+    result = world.launch(incoming)
     assert result.severity == "WARNING"
     assert "warning: $.scheduling.spot: a preempted replica restarts alone" in result.message
-    record = world.record(arrival.run_id)
+    record = world.record(incoming.run_id)
     (problem,) = record.problems
     assert problem.startswith("$.scheduling.spot")
     RECORD.validate(encoded(record))
@@ -128,14 +128,14 @@ def test_what_a_request_is_warned_of_is_logged_and_kept() -> None:
 
 def test_a_warning_outlives_repetition_and_the_end_of_the_run() -> None:
     world = World()
-    arrival = world.drop(DOUBTFUL)
-    world.launch(arrival)
-    world.launch(arrival)
-    kept = world.record(arrival.run_id).problems
+    incoming = world.drop(DOUBTFUL)
+    world.launch(incoming)
+    world.launch(incoming)
+    kept = world.record(incoming.run_id).problems
     assert len(kept) == 1
-    job = world.train(world.record(arrival.run_id))
+    job = world.train(world.record(incoming.run_id))
     world.complete(world.hint(job))
-    ended = world.record(arrival.run_id)
+    ended = world.record(incoming.run_id)
     assert ended.state is RunState.SUCCEEDED
     assert ended.problems == kept
     assert world.document(f"status/{DROP}.json")["problems"] == list(kept)
@@ -143,28 +143,28 @@ def test_a_warning_outlives_repetition_and_the_end_of_the_run() -> None:
 
 def test_whoever_takes_a_run_over_logs_its_warnings_too() -> None:
     world = World()
-    arrival = world.drop(DOUBTFUL)
+    incoming = world.drop(DOUBTFUL)
     with pytest.raises(Killed):
-        world.launch(arrival, Boundary(die_at=5))
+        world.launch(incoming, Boundary(die_at=5))
     world.clock.advance(LEASE)
-    result = world.launch(arrival)
+    result = world.launch(incoming)
     assert "warning: $.scheduling.spot" in result.message
-    assert len(world.record(arrival.run_id).problems) == 1
+    assert len(world.record(incoming.run_id).problems) == 1
 
 
 def test_a_request_without_doubts_has_no_problems_and_an_ordinary_line() -> None:
     world = World()
-    arrival = world.drop(ROLES)
-    assert world.launch(arrival).severity == "INFO"
-    assert world.record(arrival.run_id).problems == ()
+    incoming = world.drop(ROLES)
+    assert world.launch(incoming).severity == "INFO"
+    assert world.record(incoming.run_id).problems == ()
     assert world.document(f"status/{DROP}.json").get("problems", []) == []
 
 
 def test_the_faults_of_a_refused_request_are_in_its_report_and_in_its_status() -> None:
     world = World()
-    arrival = world.drop(ROLES.replace(b"chief: {machine", b"chief: {count: 2, machine"))
-    world.launch(arrival)
-    report = world.document(f"rejected/{arrival.run_id}.json")
+    incoming = world.drop(ROLES.replace(b"chief: {machine", b"chief: {count: 2, machine"))
+    world.launch(incoming)
+    report = world.document(f"rejected/{incoming.run_id}.json")
     assert [fault["path"] for fault in report["faults"]] == ["$.cluster.chief.count"]
     (problem,) = world.document(f"status/{DROP}.json")["problems"]
     assert problem.startswith("$.cluster.chief.count: ")

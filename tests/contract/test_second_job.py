@@ -16,25 +16,27 @@ from trainmaster.orchestrator.core.errors import (
     SubmissionRefused,
     SubmissionUnknown,
 )
-from trainmaster.orchestrator.core.requests.arrival import Arrival
+from trainmaster.orchestrator.core.requests.incoming import IncomingDocument
 from trainmaster.orchestrator.core.runs.job import Job, JobState
 from trainmaster.orchestrator.core.runs.states import END_OF, RunState
 
 RECORD = Draft202012Validator(schema("run_record.v2"))
 
 
-def taken_over_meanwhile(world: World, arrival: Arrival, then: Callable[[], object] = nothing) -> Boundary:
+def taken_over_meanwhile(
+    world: World, incoming: IncomingDocument, then: Callable[[], object] = nothing
+) -> Boundary:
     """The process stands still before its submission until another has taken the run over, and then goes on."""
 
     def meanwhile() -> None:
         world.clock.advance(LEASE)
-        world.launch(arrival)
+        world.launch(incoming)
 
     return At("submit", before=meanwhile, after=then)
 
 
-def one_job_stays(world: World, arrival: Arrival) -> None:
-    record = world.record(arrival.run_id)
+def one_job_stays(world: World, incoming: IncomingDocument) -> None:
+    record = world.record(incoming.run_id)
     RECORD.validate(encoded(record))
     assert record.job is not None
     assert [job.name for job in world.jobs.going()] == [record.job.name]
@@ -45,79 +47,79 @@ def one_job_stays(world: World, arrival: Arrival) -> None:
 
 def test_the_one_that_wakes_cancels_its_own_job() -> None:
     world = World()
-    arrival = world.drop()
-    result = world.launch(arrival, taken_over_meanwhile(world, arrival))
+    incoming = world.drop()
+    result = world.launch(incoming, taken_over_meanwhile(world, incoming))
     assert result.severity == "WARNING"
     assert len(world.jobs.all()) == 2
-    one_job_stays(world, arrival)
+    one_job_stays(world, incoming)
     assert world.document("status/requests/cassava.yaml.json")["state"] == "submitted"
 
 
 def test_the_one_that_wakes_and_hears_no_answer_cancels_its_own_job_all_the_same() -> None:
     world = World()
-    arrival = world.drop()
-    unheard = taken_over_meanwhile(world, arrival, raising(SubmissionUnknown("the answer never came")))
-    assert world.launch(arrival, unheard).severity == "INFO", "what it found was the run's own job"
+    incoming = world.drop()
+    unheard = taken_over_meanwhile(world, incoming, raising(SubmissionUnknown("the answer never came")))
+    assert world.launch(incoming, unheard).severity == "INFO", "what it found was the run's own job"
     assert len(world.jobs.all()) == 2
-    one_job_stays(world, arrival)
+    one_job_stays(world, incoming)
 
 
 def test_one_that_wakes_and_dies_is_found_by_the_reconcilers_second_look_which_is_one() -> None:
     world = World()
-    arrival = world.drop()
+    incoming = world.drop()
     with pytest.raises(Killed):
-        world.launch(arrival, taken_over_meanwhile(world, arrival, raising(Killed("after it woke"))))
+        world.launch(incoming, taken_over_meanwhile(world, incoming, raising(Killed("after it woke"))))
     assert len(world.jobs.going()) == 2
     early = Boundary()
     world.reconcile(early)
     assert "find jobs" not in early.calls
     world.clock.advance(LEASE)
     world.reconcile()
-    one_job_stays(world, arrival)
+    one_job_stays(world, incoming)
     later = Boundary()
     world.reconcile(later)
     assert "find jobs" not in later.calls
 
 
-def taken_over() -> tuple[World, Arrival, Callable[[], Job]]:
+def taken_over() -> tuple[World, IncomingDocument, Callable[[], Job]]:
     """A run that another process took over from one that stands still, and what wakes that one."""
     world = World()
-    arrival = world.drop()
-    wake = stopped_before_submitting(world, arrival)
+    incoming = world.drop()
+    wake = stopped_before_submitting(world, incoming)
     world.clock.advance(LEASE)
-    world.launch(arrival)
-    return world, arrival, wake
+    world.launch(incoming)
+    return world, incoming, wake
 
 
 def test_one_that_wakes_before_the_others_record_is_found_by_the_other() -> None:
     """It found no job on record and left everything as it was; the other lists the jobs after its own record."""
     world = World()
-    arrival = world.drop()
-    wake = stopped_before_submitting(world, arrival)
+    incoming = world.drop()
+    wake = stopped_before_submitting(world, incoming)
     world.clock.advance(LEASE)
-    world.launch(arrival, At("submit", before=wake))
+    world.launch(incoming, At("submit", before=wake))
     assert len(world.jobs.all()) == 2
-    one_job_stays(world, arrival)
+    one_job_stays(world, incoming)
 
 
 def test_one_that_wakes_late_is_found_when_its_job_shows_in_the_log() -> None:
-    world, arrival, wake = taken_over()
+    world, incoming, wake = taken_over()
     world.clock.advance(10 * LEASE)
     world.reconcile()
     second = wake()
     world.complete(world.hint(second, tells_end=False))
-    one_job_stays(world, arrival)
-    before = world.record(arrival.run_id)
+    one_job_stays(world, incoming)
+    before = world.record(incoming.run_id)
     world.complete(world.hint(second, tells_end=False))
-    assert world.record(arrival.run_id) == before
+    assert world.record(incoming.run_id) == before
 
 
 def test_one_that_wakes_as_the_run_ends_is_found_before_the_end_is_on_record() -> None:
-    world, arrival, wake = taken_over()
+    world, incoming, wake = taken_over()
     wake()
-    job = world.train(world.record(arrival.run_id))
+    job = world.train(world.record(incoming.run_id))
     world.complete(world.hint(job))
-    record = world.record(arrival.run_id)
+    record = world.record(incoming.run_id)
     assert record.state is RunState.SUCCEEDED
     assert world.jobs.going() == []
     assert "a second job was found" in record.problems[0]
@@ -126,19 +128,19 @@ def test_one_that_wakes_as_the_run_ends_is_found_before_the_end_is_on_record() -
 
 def test_one_that_wakes_when_its_run_waits_leaves_its_job_to_whoever_is_next() -> None:
     world = World()
-    arrival = world.drop()
+    incoming = world.drop()
 
     def no_room() -> None:
         world.clock.advance(LEASE)
-        world.launch(arrival, jobs=Answering(world, full()))
-        assert world.record(arrival.run_id).state is RunState.WAITING
+        world.launch(incoming, jobs=Answering(world, full()))
+        assert world.record(incoming.run_id).state is RunState.WAITING
 
     with pytest.raises(RecordMoved):
-        world.launch(arrival, At("submit", before=no_room))
+        world.launch(incoming, At("submit", before=no_room))
     world.clock.advance(timedelta(minutes=1))
     world.reconcile()
     (job,) = world.jobs.going()
-    record = world.record(arrival.run_id)
+    record = world.record(incoming.run_id)
     assert record.job is not None
     assert (record.state, record.job.name, record.problems) == (RunState.SUBMITTED, job.name, ())
     assert places(world) == []
@@ -146,7 +148,7 @@ def test_one_that_wakes_when_its_run_waits_leaves_its_job_to_whoever_is_next() -
 
 def test_a_second_job_that_was_cancelled_never_becomes_the_runs_own() -> None:
     """The run's own job finds no capacity afterwards, and the run looks for another."""
-    world, arrival, wake = taken_over()
+    world, incoming, wake = taken_over()
     (own,) = world.jobs.all()
     second = wake()
     world.complete(world.hint(second, tells_end=False))
@@ -156,7 +158,7 @@ def test_a_second_job_that_was_cancelled_never_becomes_the_runs_own() -> None:
     for _ in range(3):
         world.clock.advance(timedelta(minutes=2))
         world.reconcile()
-    record = world.record(arrival.run_id)
+    record = world.record(incoming.run_id)
     assert record.job is not None
     assert record.job.name not in (own.name, second.name)
     assert record.state is RunState.SUBMITTED
@@ -166,8 +168,8 @@ def test_a_second_job_that_was_cancelled_never_becomes_the_runs_own() -> None:
 def test_one_that_wakes_while_its_run_ends_without_a_job_is_found(*, shown: bool) -> None:
     """It finds no end on record yet; whoever writes the end looks for its job, and the reconciler once more."""
     world = World()
-    arrival = world.drop()
-    wake = stopped_before_submitting(world, arrival)
+    incoming = world.drop()
+    wake = stopped_before_submitting(world, incoming)
     world.clock.advance(LEASE)
     shows, second = world.jobs.of_run, list[Job]()
 
@@ -177,15 +179,15 @@ def test_one_that_wakes_while_its_run_ends_without_a_job_is_found(*, shown: bool
             world.jobs.of_run = lambda *_: ()  # type: ignore[method-assign]  # the listing is late
 
     refusing = Answering(world, SubmissionRefused(400, "no such machine"))
-    world.launch(arrival, At("submit", before=woken), refusing)
-    assert world.record(arrival.run_id).state is RunState.FAILED
+    world.launch(incoming, At("submit", before=woken), refusing)
+    assert world.record(incoming.run_id).state is RunState.FAILED
     assert (world.jobs.going() == []) is shown
     world.jobs.of_run = shows  # type: ignore[method-assign]
-    assert world.active() == [arrival.run_id], "the reconciler is to look once more"
+    assert world.active() == [incoming.run_id], "the reconciler is to look once more"
     world.clock.advance(LEASE)
     world.reconcile()
     assert world.jobs.going() == []
-    record = world.record(arrival.run_id)
+    record = world.record(incoming.run_id)
     RECORD.validate(encoded(record))
     assert record.problems == (
         f"a second job was found, {second[0].name}: it is being cancelled; the run has none",
@@ -194,11 +196,11 @@ def test_one_that_wakes_while_its_run_ends_without_a_job_is_found(*, shown: bool
 
 
 def test_a_second_job_that_ended_by_itself_before_it_was_found_is_told_of() -> None:
-    world, arrival, wake = taken_over()
+    world, incoming, wake = taken_over()
     second = world.train_job(wake())
     for _ in range(2):
         world.complete(world.hint(second))
-    record = world.record(arrival.run_id)
+    record = world.record(incoming.run_id)
     assert record.state is RunState.SUBMITTED
     assert record.job is not None
     (problem,) = record.problems
@@ -208,14 +210,14 @@ def test_a_second_job_that_ended_by_itself_before_it_was_found_is_told_of() -> N
 
 def test_one_that_dies_after_its_run_ended_without_a_job_is_found_when_its_job_shows_in_the_log() -> None:
     world = World()
-    arrival = world.drop()
-    wake = stopped_before_submitting(world, arrival)
+    incoming = world.drop()
+    wake = stopped_before_submitting(world, incoming)
     world.clock.advance(LEASE)
-    world.launch(arrival, jobs=Answering(world, SubmissionRefused(400, "no such machine")))
+    world.launch(incoming, jobs=Answering(world, SubmissionRefused(400, "no such machine")))
     second = wake()
     world.complete(world.hint(second, tells_end=False))
     assert world.jobs.going() == []
-    record = world.record(arrival.run_id)
+    record = world.record(incoming.run_id)
     assert record.state is RunState.FAILED
     assert record.problems == (
         f"a second job was found, {second.name}: it is being cancelled; the run has none",
@@ -224,22 +226,22 @@ def test_one_that_dies_after_its_run_ended_without_a_job_is_found_when_its_job_s
 
 def test_one_that_wakes_after_its_run_ended_without_a_job_cancels_its_own() -> None:
     world = World()
-    arrival = world.drop()
+    incoming = world.drop()
 
     def refused() -> None:
         world.clock.advance(LEASE)
-        world.launch(arrival, jobs=Answering(world, SubmissionRefused(400, "no such machine")))
+        world.launch(incoming, jobs=Answering(world, SubmissionRefused(400, "no such machine")))
 
-    world.launch(arrival, At("submit", before=refused))
+    world.launch(incoming, At("submit", before=refused))
     assert [job.state for job in world.jobs.all()] == [JobState.CANCELLED]
-    record = world.record(arrival.run_id)
+    record = world.record(incoming.run_id)
     assert record.state is RunState.FAILED
     assert "a second job was found" in record.problems[0]
 
 
 def test_one_that_looks_late_cancels_no_job_that_the_run_was_given_meanwhile() -> None:
     """It has read a job that failed; when it looks for second ones, the run has given that one up for another."""
-    world, arrival, _ = taken_over()
+    world, incoming, _ = taken_over()
     (failed,) = world.jobs.all()
     world.jobs.become(failed.name, JobState.FAILED, ran=False)
 
@@ -250,7 +252,7 @@ def test_one_that_looks_late_cancels_no_job_that_the_run_was_given_meanwhile() -
         world.reconcile()
 
     world.complete(world.hint(failed), At("find jobs", before=meanwhile))
-    record = world.record(arrival.run_id)
+    record = world.record(incoming.run_id)
     assert record.job is not None
     assert (record.state, record.round, record.problems) == (RunState.SUBMITTED, 1, ())
     assert [job.name for job in world.jobs.going()] == [record.job.name]
@@ -258,46 +260,46 @@ def test_one_that_looks_late_cancels_no_job_that_the_run_was_given_meanwhile() -
 
 def test_of_two_jobs_and_none_on_record_the_oldest_is_adopted() -> None:
     world = World()
-    arrival = world.drop()
-    wake = stopped_before_submitting(world, arrival)
+    incoming = world.drop()
+    wake = stopped_before_submitting(world, incoming)
     first = wake()
     world.clock.advance(timedelta(seconds=1))
     wake()
     world.clock.advance(LEASE)
-    world.launch(arrival)
-    one_job_stays(world, arrival)
-    record = world.record(arrival.run_id)
+    world.launch(incoming)
+    one_job_stays(world, incoming)
+    record = world.record(incoming.run_id)
     assert record.job is not None
     assert record.job.name == first.name
 
 
 def test_a_job_that_only_bears_the_label_is_left_alone() -> None:
     world = World()
-    arrival = world.drop()
-    wake = stopped_before_submitting(world, arrival)
+    incoming = world.drop()
+    wake = stopped_before_submitting(world, incoming)
     mine = wake()
-    stranger = world.jobs.submit(labelled(arrival.run_id))
+    stranger = world.jobs.submit(labelled(incoming.run_id))
     world.clock.advance(LEASE)
-    world.launch(arrival)
+    world.launch(incoming)
     world.complete(world.hint(stranger, tells_end=False))
     assert {job.name for job in world.jobs.going()} == {mine.name, stranger.name}
 
 
 def test_a_run_that_nobody_took_over_costs_no_listing_of_jobs() -> None:
     world = World()
-    arrival = world.drop()
+    incoming = world.drop()
     boundary = Boundary()
-    world.launch(arrival, boundary)
+    world.launch(incoming, boundary)
     world.clock.advance(10 * LEASE)
     world.reconcile(boundary)
     assert "find jobs" not in boundary.calls
 
 
 def test_a_cancellation_that_fails_is_tried_again_by_the_next_reconcile_pass() -> None:
-    world, arrival, wake = taken_over()
+    world, incoming, wake = taken_over()
     wake()
     world.clock.advance(LEASE)
     world.reconcile(At("cancel", before=raising(ServiceFailed("Vertex AI", "cancel", "it is not there"))))
     assert len(world.jobs.going()) == 2
     world.reconcile()
-    one_job_stays(world, arrival)
+    one_job_stays(world, incoming)

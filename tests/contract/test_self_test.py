@@ -20,7 +20,7 @@ from trainmaster.orchestrator.core.events.self_test import (
     parse_dry_run,
     parse_marked_entry,
 )
-from trainmaster.orchestrator.core.requests.arrival import parse_message
+from trainmaster.orchestrator.core.requests.incoming import parse_message
 from trainmaster.orchestrator.flows.intake import answer_entry, try_request
 
 ID = "0123456789abcdef0123456789abcdef"

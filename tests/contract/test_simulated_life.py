@@ -13,7 +13,7 @@ from tests.contract.life.odds import Odds
 from tests.contract.life.service import DEFERRALS, LivingJobs
 from tests.contract.life.whole import account_of_whole, lived
 from trainmaster.orchestrator.core.names import JobKind
-from trainmaster.orchestrator.core.requests.arrival import Arrival
+from trainmaster.orchestrator.core.requests.incoming import IncomingDocument
 from trainmaster.orchestrator.core.runs.job import Job
 from trainmaster.orchestrator.flows.services import FlowResult
 
@@ -97,9 +97,9 @@ def test_a_run_that_never_ends_and_one_that_is_not_told_would_be_seen() -> None:
 
 def test_an_upload_that_is_never_delivered_would_be_seen() -> None:
     class Losing(Life):
-        def upload_or_message(self, arrival: Arrival, kind: str) -> None:
+        def upload_or_message(self, incoming: IncomingDocument, kind: str) -> None:
             if kind == "message":
-                super().upload_or_message(arrival, kind)
+                super().upload_or_message(incoming, kind)
 
     tally = account_of_whole(Losing(seed="broken"), EVENTS)
     assert tally.lost > 0

@@ -32,7 +32,7 @@ from trainmaster.orchestrator.core.admission.waiting import WAIT_MOST
 from trainmaster.orchestrator.core.completion.outcome import stockout_of
 from trainmaster.orchestrator.core.names import RUN_LABEL, JobKind
 from trainmaster.orchestrator.core.policy.admission import Admission, Limit
-from trainmaster.orchestrator.core.requests.arrival import Arrival
+from trainmaster.orchestrator.core.requests.incoming import IncomingDocument
 from trainmaster.orchestrator.core.requests.submission import Submission
 from trainmaster.orchestrator.core.runs.job import Job, JobState
 from trainmaster.orchestrator.core.runs.states import END_OF, ENDS, LEGAL_MOVES, OVER, PROGRESS, RunState
@@ -83,9 +83,9 @@ class Deployment(RuleBasedStateMachine):
         """Faulty, or of one of several priorities, some with fallbacks."""
         sound = which is not None
         asked = FAULTY[2] if which is None else SOUND[which]
-        arrival = self.world.drop(asked.content, f"requests/{len(self.sound)}.json")
-        self.sound[arrival.run_id] = sound
-        self.owed.append(partial(_launched, arrival))
+        incoming = self.world.drop(asked.content, f"requests/{len(self.sound)}.json")
+        self.sound[incoming.run_id] = sound
+        self.owed.append(partial(_launched, incoming))
 
     @precondition(lambda self: self.seen)
     @rule(which=NUMBERS)
@@ -93,8 +93,8 @@ class Deployment(RuleBasedStateMachine):
         """Somebody wants a run on record to end, however far it is."""
         run_id = [*self.seen][which % len(self.seen)]
         order = json.dumps({"cancel": {"run": run_id}}).encode()
-        arrival = self.world.drop(order, f"requests/end-{len(self.to_end)}.json")
-        self.owed.append(partial(self._ended_by, run_id, arrival))
+        incoming = self.world.drop(order, f"requests/end-{len(self.to_end)}.json")
+        self.owed.append(partial(self._ended_by, run_id, incoming))
         self.to_end.append(run_id)
 
     @precondition(lambda self: self.owed and len(self.running) < AT_ONCE)
@@ -227,9 +227,9 @@ class Deployment(RuleBasedStateMachine):
         ]
         self.running = [(process, owed) for process, owed in self.running if process.acknowledged is None]
 
-    def _ended_by(self, run_id: str, arrival: Arrival, services: Services) -> object:
+    def _ended_by(self, run_id: str, incoming: IncomingDocument, services: Services) -> object:
         """The order is carried out; once it is acknowledged, nothing goes on."""
-        done = _launched(arrival, services)
+        done = _launched(incoming, services)
         record = self.world.record(run_id)
         if not record.ended:
             assert record.job is not None
@@ -283,8 +283,8 @@ class BlindDeployment(Deployment):
             process.kill()
 
 
-def _launched(arrival: Arrival, services: Services) -> object:
-    return list(take_and_admit(services, arrival))
+def _launched(incoming: IncomingDocument, services: Services) -> object:
+    return list(take_and_admit(services, incoming))
 
 
 def _settled(world: World, job: Job, services: Services) -> object:

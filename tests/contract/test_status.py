@@ -37,10 +37,10 @@ def deliver(world: World, name: str, content: bytes = b"x", **changes: object) -
     list(take_upload(world.services(), world.envelope(data)))
 
 
-def failing(world: World, arrival: Any, boundary: Boundary, times: int = 1) -> None:
+def failing(world: World, incoming: Any, boundary: Boundary, times: int = 1) -> None:
     for _ in range(times):
         with pytest.raises(ServiceFailed):
-            list(take_and_admit(world.services(boundary), arrival))
+            list(take_and_admit(world.services(boundary), incoming))
 
 
 def message(world: World, document: object, attributes: Mapping[str, str] | None = None) -> Any:
@@ -50,9 +50,9 @@ def message(world: World, document: object, attributes: Mapping[str, str] | None
 
 def test_a_drop_is_told_that_it_was_accepted_before_its_job_is_submitted() -> None:
     world = World()
-    arrival, seen = world.drop(), list[dict[str, Any]]()
-    world.launch(arrival, At("submit", before=lambda: seen.append(told(world))))
-    assert [(status["state"], status["run_id"]) for status in seen] == [("reserved", arrival.run_id)]
+    incoming, seen = world.drop(), list[dict[str, Any]]()
+    world.launch(incoming, At("submit", before=lambda: seen.append(told(world))))
+    assert [(status["state"], status["run_id"]) for status in seen] == [("reserved", incoming.run_id)]
 
 
 def test_a_job_is_submitted_also_where_the_first_status_cannot_be_written() -> None:
@@ -69,9 +69,9 @@ def test_a_job_is_submitted_also_where_the_first_status_cannot_be_written() -> N
 
 def test_the_status_names_job_log_model_and_metrics() -> None:
     world = World()
-    arrival = world.drop()
-    world.launch(arrival)
-    job = world.train(world.record(arrival.run_id))
+    incoming = world.drop()
+    world.launch(incoming)
+    job = world.train(world.record(incoming.run_id))
     job_id = job.name.rpartition("/")[2]
     logs = {
         "project": "my-project",
@@ -89,8 +89,8 @@ def test_the_status_names_job_log_model_and_metrics() -> None:
 
 def test_the_service_saying_that_a_job_runs_makes_its_status_running() -> None:
     world = World()
-    arrival = world.drop()
-    world.launch(arrival)
+    incoming = world.drop()
+    world.launch(incoming)
     (job,) = world.jobs.all()
     world.complete(world.hint(world.jobs.become(job.name, JobState.RUNNING), tells_end=False))
     assert told(world)["state"] == "running"
@@ -123,24 +123,24 @@ def test_the_status_of_a_name_is_of_its_newest_drop_and_names_the_run_before() -
 
 def test_an_event_that_keeps_failing_has_a_status_that_says_why_until_it_succeeds() -> None:
     world = World()
-    arrival = world.drop()
-    failing(world, arrival, At("read inbox", before=raising(NO_READ)), times=2)
+    incoming = world.drop()
+    failing(world, incoming, At("read inbox", before=raising(NO_READ)), times=2)
     status = told(world)
     assert (status["state"], status["failed_deliveries"]) == ("retrying", 2)
     assert "failed 2 times, most recently because Cloud Storage could not read" in status["reason"]
     assert "delivered again" in status["reason"]
-    world.launch(arrival)
+    world.launch(incoming)
     assert (told(world)["state"], "reason" in told(world)) == ("submitted", False)
 
 
 def test_an_event_that_failed_too_often_is_told_to_be_a_dead_letter_and_a_replay_to_be_retried() -> None:
     world = World()
-    arrival = world.drop()
+    incoming = world.drop()
     fails = At("read inbox", before=raising(NO_READ))
-    failing(world, arrival, fails, times=DELIVERIES_MAX)
+    failing(world, incoming, fails, times=DELIVERIES_MAX)
     assert told(world)["state"] == "dead_letter"
     assert "`trainmaster dead-letters`" in told(world)["reason"]
-    failing(world, arrival, fails)
+    failing(world, incoming, fails)
     assert (told(world)["state"], told(world)["failed_deliveries"]) == ("retrying", 1)
 
 
@@ -152,11 +152,11 @@ def test_events_of_every_function_are_dead_letters_after_as_many_deliveries_as_s
 
 def test_a_run_whose_submission_keeps_failing_keeps_its_state_and_says_why() -> None:
     world = World()
-    arrival = world.drop()
+    incoming = world.drop()
     with pytest.raises(SubmissionUnknown):
-        list(take_and_admit(world.services(jobs=Answering(world, SubmissionUnknown("503"))), arrival))
+        list(take_and_admit(world.services(jobs=Answering(world, SubmissionUnknown("503"))), incoming))
     status = told(world)
-    assert (status["state"], status["run_id"]) == ("reserved", arrival.run_id)
+    assert (status["state"], status["run_id"]) == ("reserved", incoming.run_id)
     assert "it is unknown whether the job was created: 503" in status["reason"]
     world.clock.advance(LEASE)
     world.reconcile()
@@ -165,11 +165,11 @@ def test_a_run_whose_submission_keeps_failing_keeps_its_state_and_says_why() -> 
 
 def test_another_delivery_that_is_faster_is_no_failure() -> None:
     world = World()
-    arrival = world.drop()
+    incoming = world.drop()
     with pytest.raises(Killed):
-        world.launch(arrival, dies_after("submit"))
+        world.launch(incoming, dies_after("submit"))
     with pytest.raises(LeaseHeld):
-        list(take_and_admit(world.services(), arrival))
+        list(take_and_admit(world.services(), incoming))
     assert (told(world)["state"], "reason" in told(world)) == ("reserved", False)
 
 
@@ -222,9 +222,9 @@ def test_an_order_to_fire_a_rule_that_is_held_says_so_and_why() -> None:
     order = json.dumps({"fire": {"rule": "cassava"}}).encode()
     for number, state in ((1, "succeeded"), (2, "held")):
         name = f"requests/fire{number}.json"
-        arrival = world.drop(order, name)
-        world.launch(arrival)
-        world.launch(arrival)
+        incoming = world.drop(order, name)
+        world.launch(incoming)
+        world.launch(incoming)
         assert told(world, name)["state"] == state
     status = told(world, "requests/fire2.json")
     assert status["reason"].startswith("its run ")

@@ -32,12 +32,12 @@ STATUS = Draft202012Validator(schema("drop_status.v1"))
 )
 def test_a_job_without_capacity_ends_no_run_and_the_next_candidate_is_taken(problem: Failure) -> None:
     world = World(TWO_REGIONS)
-    arrival = drop(world)
+    incoming = drop(world)
     sent = Refusing(world)
-    world.launch(arrival)
-    first = stock_out(world, world.record(arrival.run_id), problem)
+    world.launch(incoming)
+    first = stock_out(world, world.record(incoming.run_id), problem)
     world.complete(world.hint(first))
-    record = kept(world, arrival.run_id)
+    record = kept(world, incoming.run_id)
     assert record.state is RunState.SUBMITTED
     assert (record.submission.candidate, record.round) == (1, 1)
     assert record.submission.abandoned_jobs[0].job == first.name
@@ -49,65 +49,67 @@ def test_a_job_without_capacity_ends_no_run_and_the_next_candidate_is_taken(prob
 
 def test_a_job_that_ran_ends_its_run_whatever_its_words_are() -> None:
     world = World(TWO_REGIONS)
-    arrival = drop(world)
-    world.launch(arrival)
-    record = world.record(arrival.run_id)
+    incoming = drop(world)
+    world.launch(incoming)
+    record = world.record(incoming.run_id)
     assert record.job is not None
     world.jobs.become(record.job.name, JobState.RUNNING)
     world.complete(world.hint(world.jobs.become(record.job.name, JobState.FAILED, error=NO_CAPACITY)))
-    assert world.record(arrival.run_id).state is RunState.FAILED
+    assert world.record(incoming.run_id).state is RunState.FAILED
 
 
 def test_a_job_that_never_ran_and_failed_for_another_reason_ends_its_run() -> None:
     world = World(TWO_REGIONS)
-    arrival = drop(world)
-    world.launch(arrival)
-    job = stock_out(world, world.record(arrival.run_id), Failure(code=3, message="The image does not exist."))
+    incoming = drop(world)
+    world.launch(incoming)
+    job = stock_out(
+        world, world.record(incoming.run_id), Failure(code=3, message="The image does not exist.")
+    )
     world.complete(world.hint(job))
-    assert world.record(arrival.run_id).state is RunState.FAILED
+    assert world.record(incoming.run_id).state is RunState.FAILED
 
 
 def test_stockouts_of_every_candidate_come_to_a_pause_before_the_first_again() -> None:
     world = World(TWO_REGIONS)
-    arrival = drop(world)
+    incoming = drop(world)
     sent = Refusing(world)
-    world.launch(arrival)
+    world.launch(incoming)
     for _ in range(3):
-        world.complete(world.hint(stock_out(world, world.record(arrival.run_id))))
+        world.complete(world.hint(stock_out(world, world.record(incoming.run_id))))
     world.reconcile()
-    record = kept(world, arrival.run_id)
+    record = kept(world, incoming.run_id)
     assert (record.state, record.submission.candidate, record.round) == (RunState.WAITING, 0, 3)
     assert sent.regions == [REGION, REGION, ELSEWHERE]
     world.clock.advance(timedelta(seconds=31))
     world.reconcile()
-    assert world.record(arrival.run_id).state is RunState.SUBMITTED
+    assert world.record(incoming.run_id).state is RunState.SUBMITTED
 
 
 def test_what_users_are_told_goes_forward_by_rounds() -> None:
     world = World(TWO_REGIONS)
-    arrival = drop(world)
-    world.launch(arrival)
-    old = stock_out(world, world.record(arrival.run_id))
+    incoming = drop(world)
+    world.launch(incoming)
+    old = stock_out(world, world.record(incoming.run_id))
     world.complete(world.hint(old))
     status = world.document("status/requests/a.json.json")
     STATUS.validate(status)
     assert status["state"] == "submitted"
-    world.complete(world.hint(world.train(world.record(arrival.run_id))))
+    world.complete(world.hint(world.train(world.record(incoming.run_id))))
     assert world.document("status/requests/a.json.json")["state"] == "succeeded"
-    told = dict.fromkeys(notice.id.removeprefix(f"{arrival.run_id}/") for notice in world.notices.published)
+    told = dict.fromkeys(notice.id.removeprefix(f"{incoming.run_id}/") for notice in world.notices.published)
     assert list(told) == ["reserved", "submitted", "waiting", "submitted/2", "running", "succeeded"]
 
 
 def test_a_run_that_found_no_capacity_for_a_week_fails_with_the_services_words() -> None:
     world = World(TWO_REGIONS)
-    arrival = drop(world)
-    world.launch(arrival)
-    world.complete(world.hint(stock_out(world, world.record(arrival.run_id))))
-    assert kept(world, arrival.run_id).state is RunState.SUBMITTED
+    incoming = drop(world)
+    world.launch(incoming)
+    world.complete(world.hint(stock_out(world, world.record(incoming.run_id))))
+    assert kept(world, incoming.run_id).state is RunState.SUBMITTED
     world.clock.advance(WAIT_IN_ALL)
-    job = stock_out(world, world.record(arrival.run_id))
+    job = stock_out(world, world.record(incoming.run_id))
     world.complete(world.hint(job))
-    failed_with("insufficient", world, arrival.run_id)
+    failed_with("insufficient", world, incoming.run_id)
 
 
 def told_at_once(world: World) -> None:
@@ -119,51 +121,51 @@ def told_at_once(world: World) -> None:
 def test_a_stockout_told_before_its_submission_is_on_record_keeps_the_run_for_no_lease() -> None:
     """The job's end comes while whoever submitted it has not written it down yet, and holds the lease."""
     world = World(TWO_REGIONS)
-    arrival = drop(world)
+    incoming = drop(world)
 
     def meanwhile() -> None:
         told_at_once(world)
         world.reconcile()
 
     services = world.services(At("submit", after=meanwhile))
-    result = take(services, arrival)
-    assert (result.run_id, result.is_due) == (arrival.run_id, True)
-    record = kept(world, arrival.run_id)
+    result = take(services, incoming)
+    assert (result.run_id, result.is_due) == (incoming.run_id, True)
+    record = kept(world, incoming.run_id)
     assert (record.state, record.round, record.submission.lease) == (RunState.WAITING, 1, None)
     assert len(world.jobs.all()) == 1
     list(admit(world.services(), room_freed=False))
-    assert world.record(arrival.run_id).state is RunState.SUBMITTED
+    assert world.record(incoming.run_id).state is RunState.SUBMITTED
     assert len(world.jobs.all()) == 2
 
 
 def test_a_stockout_told_while_the_answer_to_a_submission_is_lost_leaves_the_lease() -> None:
     """The job that was found need not be the one that was asked for: that one may be to be seen a moment later."""
     world = World(TWO_REGIONS)
-    arrival = drop(world)
+    incoming = drop(world)
 
     def meanwhile() -> None:
         told_at_once(world)
         raise SubmissionUnknown("the connection broke")
 
-    result = take(world.services(At("submit", after=meanwhile)), arrival)
+    result = take(world.services(At("submit", after=meanwhile)), incoming)
     assert not result.is_due
-    assert kept(world, arrival.run_id).submission.lease is not None
+    assert kept(world, incoming.run_id).submission.lease is not None
     list(admit(world.services(), room_freed=False))
     assert len(world.jobs.all()) == 1
     world.clock.advance(LEASE)
     world.reconcile()
-    assert world.record(arrival.run_id).state is RunState.SUBMITTED
+    assert world.record(incoming.run_id).state is RunState.SUBMITTED
     assert len(world.jobs.all()) == 2
 
 
 def test_a_late_settlement_of_the_old_job_does_not_give_the_new_one_up() -> None:
     """One instance stands still before it writes the stockout down; another writes it and submits meanwhile."""
     world = World(TWO_REGIONS)
-    arrival = drop(world)
-    world.launch(arrival)
-    old = stock_out(world, world.record(arrival.run_id))
+    incoming = drop(world)
+    world.launch(incoming)
+    old = stock_out(world, world.record(incoming.run_id))
     another = At("write runs", before=lambda: world.complete(world.hint(old, insert_id="another")))
     world.complete(world.hint(old), another)
-    record = kept(world, arrival.run_id)
+    record = kept(world, incoming.run_id)
     assert (record.state, record.round) == (RunState.SUBMITTED, 1)
     assert len(world.jobs.all()) == 2

@@ -12,7 +12,7 @@ from jsonschema import Draft202012Validator
 from tests.contract.world import START, World, labelled, schema
 from trainmaster.orchestrator.core.completion.outcome import ERROR_DELAY
 from trainmaster.orchestrator.core.documents.codec import encoded
-from trainmaster.orchestrator.core.requests.arrival import Arrival
+from trainmaster.orchestrator.core.requests.incoming import IncomingDocument
 from trainmaster.orchestrator.core.runs.job import Job, JobState, Measured, Trial, TrialState
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.core.runs.states import END_OF
@@ -23,12 +23,12 @@ END_WAIT = ERROR_DELAY
 RECORD = Draft202012Validator(schema("run_record.v2"))
 
 
-def launched(request: bytes = REQUEST) -> tuple[World, Arrival, Job]:
+def launched(request: bytes = REQUEST) -> tuple[World, IncomingDocument, Job]:
     world = World()
-    arrival = world.drop(request)
-    world.launch(arrival)
+    incoming = world.drop(request)
+    world.launch(incoming)
     (job,) = world.jobs.all()
-    return world, arrival, job
+    return world, incoming, job
 
 
 def trial(
@@ -45,10 +45,10 @@ def trial(
 
 
 def ended(state: JobState, trials: list[Trial], request: bytes = REQUEST) -> RunRecord:
-    world, arrival, job = launched(request)
-    world.try_out(world.record(arrival.run_id), state, trials)
+    world, incoming, job = launched(request)
+    world.try_out(world.record(incoming.run_id), state, trials)
     world.complete(world.hint(job))
-    record = world.record(arrival.run_id)
+    record = world.record(incoming.run_id)
     RECORD.validate(encoded(record))
     return record
 
@@ -67,12 +67,12 @@ def test_the_best_trials_model_is_the_runs_model() -> None:
 
 @pytest.mark.parametrize("state", sorted(END_OF))
 def test_every_end_keeps_its_trials_and_the_best_of_them(state: JobState) -> None:
-    world, arrival, _job = launched()
+    world, incoming, _job = launched()
     trials = [trial(1, 0.6), trial(2, None, TrialState.INFEASIBLE)]
-    world.try_out(world.record(arrival.run_id), state, trials)
+    world.try_out(world.record(incoming.run_id), state, trials)
     world.clock.advance(END_WAIT)
     world.reconcile()
-    record = world.record(arrival.run_id)
+    record = world.record(incoming.run_id)
     assert record.state is END_OF[state]
     assert record.tuning is not None
     assert record.tuning.best_trial is not None
@@ -136,25 +136,25 @@ def test_a_study_without_a_best_trial_says_why(trials: list[Trial], words: str) 
 
 
 def test_the_end_of_a_trials_own_job_ends_nothing() -> None:
-    world, arrival, study = launched()
-    of_trial = world.jobs.submit(labelled(arrival.run_id, f"{study.output_uri}/1", study.labels))
-    before = world.record(arrival.run_id)
+    world, incoming, study = launched()
+    of_trial = world.jobs.submit(labelled(incoming.run_id, f"{study.output_uri}/1", study.labels))
+    before = world.record(incoming.run_id)
     for state in (JobState.RUNNING, JobState.SUCCEEDED):
         world.jobs.become(of_trial.name, state)
         assert world.complete(world.hint(of_trial)).severity == "DEBUG"
-    assert world.record(arrival.run_id) == before
+    assert world.record(incoming.run_id) == before
 
 
 def test_any_order_of_trials_and_any_repetition_end_in_the_same_record() -> None:
     trials = [trial(1, 0.5), trial(2, 0.9), trial(3, None, TrialState.INFEASIBLE)]
     ends = []
     for order in itertools.permutations(trials):
-        world, arrival, job = launched()
-        world.try_out(world.record(arrival.run_id), JobState.SUCCEEDED, order)
+        world, incoming, job = launched()
+        world.try_out(world.record(incoming.run_id), JobState.SUCCEEDED, order)
         world.complete(world.hint(job))
         world.reconcile()
         world.complete(world.hint(job))
-        record = world.record(arrival.run_id)
+        record = world.record(incoming.run_id)
         assert record.model is not None
         # The list of the files has their generations, which differ.
         ends.append((record.tuning, replace(record.model, files=None), record.history))

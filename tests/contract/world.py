@@ -24,7 +24,7 @@ from trainmaster.orchestrator.core.names import RUN_LABEL, JobKind, location_nam
 from trainmaster.orchestrator.core.notices.notice import Notice
 from trainmaster.orchestrator.core.policy.admission import Admission
 from trainmaster.orchestrator.core.policy.policy import policy_from
-from trainmaster.orchestrator.core.requests.arrival import Arrival, parse_message, parse_upload
+from trainmaster.orchestrator.core.requests.incoming import IncomingDocument, parse_message, parse_upload
 from trainmaster.orchestrator.core.requests.orders import ORDER_SCHEMA
 from trainmaster.orchestrator.core.requests.request import RequestRules
 from trainmaster.orchestrator.core.requests.submission import Submission
@@ -237,12 +237,12 @@ class World:
             export_schema=lambda: EXPORT_SCHEMA,
         )
 
-    def drop(self, content: bytes = REQUEST, name: str = OBJECT) -> Arrival:
+    def drop(self, content: bytes = REQUEST, name: str = OBJECT) -> IncomingDocument:
         generation = self.objects.write(INBOX, name, content, if_generation=None)
         return self.uploaded(name, generation, len(content))
 
-    def uploaded(self, name: str, generation: int, size_bytes: int) -> Arrival:
-        arrival = parse_upload(
+    def uploaded(self, name: str, generation: int, size_bytes: int) -> IncomingDocument:
+        incoming = parse_upload(
             self.envelope(
                 {
                     "bucket": INBOX,
@@ -254,10 +254,10 @@ class World:
             ),
             INBOX,
         )
-        assert isinstance(arrival, Arrival)
-        return arrival
+        assert isinstance(incoming, IncomingDocument)
+        return incoming
 
-    def published(self, message: Mapping[str, object]) -> Arrival:
+    def published(self, message: Mapping[str, object]) -> IncomingDocument:
         return parse_message(self.envelope({"message": message}))
 
     def envelope(self, data: object) -> Envelope:
@@ -265,9 +265,9 @@ class World:
         return Envelope(id="event-1", type="t", source="s", subject="", time=now, received_at=now, data=data)
 
     def launch(
-        self, arrival: Arrival, boundary: Boundary | None = None, jobs: TrainingJobs | None = None
+        self, incoming: IncomingDocument, boundary: Boundary | None = None, jobs: TrainingJobs | None = None
     ) -> FlowResult:
-        return take(self.services(boundary, jobs), arrival)
+        return take(self.services(boundary, jobs), incoming)
 
     def hint(self, job: Job, *, tells_end: bool = True, insert_id: str = "entry-1") -> JobHint:
         return JobHint(

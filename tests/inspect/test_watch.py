@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from trainmaster.inspect.finding import Place
+from trainmaster.inspect.finding import Location
 from trainmaster.inspect.smoke.last_error import parse_last_error
 from trainmaster.inspect.smoke.run import put_off
 from trainmaster.inspect.smoke.watch import Limits, Replica, State, watch
@@ -94,7 +94,7 @@ json.decoder.JSONDecodeError: Expecting property name {{{{node a/b}}}} enclosed
 """
     said = parse_last_error(text, tmp_path)
     assert said.text == "json.decoder.JSONDecodeError: Expecting property name enclosed"
-    assert said.place == Place(path=str(program), line=3)
+    assert said.place == Location(path=str(program), line=3)
     assert said.code == "json.loads('{')"
 
 
@@ -173,7 +173,7 @@ Current thread 0x00007f0000000002 (most recent call first):
   File "{program}", line 2 in main
   File "{program}", line 3 in <module>
 """
-    assert parse_last_error(text, tmp_path).place == Place(path=str(program), line=2)
+    assert parse_last_error(text, tmp_path).place == Location(path=str(program), line=2)
 
 
 def test_a_silent_end_names_nothing(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from trainer.launch.__main__ import gpus
 from trainer.launch.settings import horovod, jax, mxnet, torch
 from trainer.launch.tf_config import ai_platform, tensorflow
 from trainmaster.local.jobs.replicas import cluster as local
-from trainmaster.local.jobs.resource.job import Job, TrialPlace
+from trainmaster.local.jobs.resource.job import Job, TrialAssignment
 from trainmaster.local.jobs.resource.replica import Replica, replicas_of
 
 from .launched import POOLS, spec, spec_of
@@ -182,7 +182,9 @@ def vertex(counts: list[int], pool: int, index: int, trial: str = "") -> dict[st
         "worker_pool_specs": [{"replica_count": count} for count in counts],
         "base_output_directory": {"output_uri_prefix": "gs://b/run"},
     }
-    place = TrialPlace(tuning_job_id="1", trial_id=trial, metrics_dir="", metric_tag="") if trial else None
+    place = (
+        TrialAssignment(tuning_job_id="1", trial_id=trial, metrics_dir="", metric_tag="") if trial else None
+    )
     message = CustomJob.pb(CustomJob({"job_spec": spec}))
     job = Job(project="7", location="l", job_id="42", message=message, trial=place)
     addresses = {each: f"{POOLS[each.pool]}-{each.index}:2222" for each in replicas_of(counts)}

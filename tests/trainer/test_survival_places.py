@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainer.checkpoints import Cadence, Checkpoint, Place, place_after
+from trainer.checkpoints import Cadence, Checkpoint, Position, position_after
 from trainer.cluster import Cluster, Role
 from trainer.faults import Unusable
 from trainer.gathering import gather
@@ -15,36 +15,36 @@ STEPS, BATCH = 10, 8
 
 def after(
     *, epoch: int, step: int = 0, global_batch_size: int = BATCH, metrics: dict[str, float] | None = None
-) -> Place:
+) -> Position:
     checkpoint = Checkpoint(
         path="/chief/ckpt-1", epoch=epoch, step=step, global_batch_size=global_batch_size, metrics=metrics
     )
-    return place_after(checkpoint, steps_per_epoch=STEPS, global_batch_size=BATCH)
+    return position_after(checkpoint, steps_per_epoch=STEPS, global_batch_size=BATCH)
 
 
 def test_without_a_checkpoint_a_run_begins() -> None:
-    assert place_after(None, steps_per_epoch=STEPS, global_batch_size=BATCH) == Place(epoch=0, step=0)
+    assert position_after(None, steps_per_epoch=STEPS, global_batch_size=BATCH) == Position(epoch=0, step=0)
 
 
 def test_within_an_epoch_it_goes_on_at_the_step() -> None:
-    assert after(epoch=2, step=7) == Place(epoch=2, step=7)
+    assert after(epoch=2, step=7) == Position(epoch=2, step=7)
 
 
 def test_an_evaluated_epoch_is_done() -> None:
-    assert after(epoch=2, metrics={"loss": 1.0}) == Place(epoch=2, step=0)
+    assert after(epoch=2, metrics={"loss": 1.0}) == Position(epoch=2, step=0)
 
 
 def test_of_an_epoch_that_is_not_evaluated_only_the_evaluation_is_left() -> None:
-    assert after(epoch=2) == Place(epoch=1, step=STEPS)
+    assert after(epoch=2) == Position(epoch=1, step=STEPS)
 
 
 def test_a_checkpoint_before_the_first_epoch_leaves_nothing_to_evaluate() -> None:
-    assert after(epoch=0) == Place(epoch=0, step=0)
+    assert after(epoch=0) == Position(epoch=0, step=0)
 
 
 @pytest.mark.parametrize(("saved", "expected"), [(4, 3), (16, 9), (8, 6)])
 def test_with_another_batch_it_goes_on_behind_the_examples_that_were_seen(saved: int, expected: int) -> None:
-    assert after(epoch=1, step=6, global_batch_size=saved) == Place(epoch=1, step=expected)
+    assert after(epoch=1, step=6, global_batch_size=saved) == Position(epoch=1, step=expected)
 
 
 def test_checkpoints_by_count_follow_the_steps_of_the_whole_run() -> None:

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import tensorflow as tf
 
-from trainer.checkpoints import Place
+from trainer.checkpoints import Position
 from trainer.cluster import Role
 from trainer.loop import Batches
 from trainer.parameter_server.input import WorkerPipeline
@@ -56,7 +56,7 @@ class CoordinatedTraining(Training):
         model._cluster_coordinator.join()  # noqa: SLF001 - set above
         progress.drain()
 
-    def _batches(self, model: Any, place: Place) -> Batches:
+    def _batches(self, model: Any, place: Position) -> Batches:
         pipeline = WorkerPipeline(
             subject=self.subject,
             replicas=self.strategy.num_replicas_in_sync,

@@ -38,7 +38,7 @@ class Subject(StrEnum):
     def fault(
         self,
         found: str,
-        place: "Place | None" = None,
+        place: "Location | None" = None,
         *,
         repair: str,
         cost: str = "",
@@ -48,10 +48,10 @@ class Subject(StrEnum):
         cost = cost or USUAL_COSTS[self]
         return Finding(level=level, subject=self, found=found, place=place, cost=cost, repair=repair)
 
-    def fine(self, found: str, place: "Place | None" = None) -> "Finding":
+    def fine(self, found: str, place: "Location | None" = None) -> "Finding":
         return Finding(level=Level.OK, subject=self, found=found, place=place)
 
-    def unknown(self, found: str, place: "Place | None" = None, *, repair: str = "") -> "Finding":
+    def unknown(self, found: str, place: "Location | None" = None, *, repair: str = "") -> "Finding":
         """What the source alone does not tell; `found` says why."""
         repair = repair or "A smoke run tells: add `--smoke`, and the program's arguments behind `--`."
         return Finding(
@@ -84,7 +84,7 @@ class Unusable(Exception):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Place:
+class Location:
     """A line of a file as the user named it; `line` counts from 1, None stands for the whole file."""
 
     path: str
@@ -107,7 +107,7 @@ class Finding:
     level: Level
     subject: Subject
     found: str
-    place: Place | None = None
+    place: Location | None = None
     cost: str = ""
     repair: str = ""
 

@@ -23,7 +23,7 @@ from tests.contract.world import LEASE, Killed
 from trainmaster.orchestrator.adapters.pubsub import cloud_event
 from trainmaster.orchestrator.core.errors import TrainmasterError
 from trainmaster.orchestrator.core.notices.notice import Notice
-from trainmaster.orchestrator.core.requests.arrival import Arrival
+from trainmaster.orchestrator.core.requests.incoming import IncomingDocument
 from trainmaster.orchestrator.core.requests.submission import Submission
 from trainmaster.orchestrator.core.retraining.signals import Heard, parse_notice
 from trainmaster.orchestrator.core.runs.job import Job
@@ -95,9 +95,9 @@ class Life:
             self.tally.duplicated[event.kind] += 1
             self.later(self._delay_s(), partial(self._deliver, event))
 
-    def upload_or_message(self, arrival: Arrival, kind: str) -> None:
+    def upload_or_message(self, incoming: IncomingDocument, kind: str) -> None:
         def flow(services: Services) -> object:
-            return list(take_and_admit(services, arrival))
+            return list(take_and_admit(services, incoming))
 
         self.emit(Event(kind=kind, flow=flow), may_be_dropped=False)
 

@@ -11,7 +11,7 @@ from tests.contract.life.life import Event, Life
 from tests.contract.world import MODELS, PROJECT, REGION, export_manifest, labelled
 from trainmaster.orchestrator.core.errors import JobNotFound
 from trainmaster.orchestrator.core.names import RUN_LABEL, JobKind, job_name, job_region
-from trainmaster.orchestrator.core.requests.arrival import Arrival
+from trainmaster.orchestrator.core.requests.incoming import IncomingDocument
 from trainmaster.orchestrator.core.runs.job import Failure, Job, JobState
 from trainmaster.orchestrator.core.runs.states import END_OF
 from trainmaster.orchestrator.flows.intake import take_and_admit
@@ -36,7 +36,7 @@ FATES: Mapping[str, float] = {
 class Request:
     """What was asked for, and what it must come to."""
 
-    arrival: Arrival
+    incoming: IncomingDocument
     asked: Asked
 
 
@@ -61,32 +61,32 @@ class Users:
         self._number += 1
         asked = drawn(random, odds.faulty)
         if random.random() < odds.message:
-            arrival = self._publish(asked)
+            incoming = self._publish(asked)
         else:
             again = random.random() < odds.overwriting
             number = random.randrange(NAMES) if again else NAMES + self._number
-            arrival = life.world.drop(asked.content, f"requests/{number}.json")
-            life.upload_or_message(arrival, "upload")
-        self.requests[arrival.run_id] = Request(arrival=arrival, asked=asked)
+            incoming = life.world.drop(asked.content, f"requests/{number}.json")
+            life.upload_or_message(incoming, "upload")
+        self.requests[incoming.run_id] = Request(incoming=incoming, asked=asked)
         if random.random() < odds.forged_job:
-            self._forge(arrival.run_id)
+            self._forge(incoming.run_id)
         if random.random() < odds.ordered_to_end:
             within_s = odds.queue_s + odds.work_s
-            life.later(random.expovariate(1 / within_s), partial(self._end, arrival.run_id))
+            life.later(random.expovariate(1 / within_s), partial(self._end, incoming.run_id))
         life.later(random.expovariate(1 / odds.arrival_s), self._ask)
 
-    def _publish(self, asked: Asked) -> Arrival:
+    def _publish(self, asked: Asked) -> IncomingDocument:
         """With a key, the sender publishes it a second time, as another message, for it got no answer."""
         life, keyed = self._life, self._life.random.random() < self._life.odds.with_key
         message: dict[str, object] = {"data": base64.b64encode(asked.content).decode()}
         if keyed:
             message["attributes"] = {"idempotency_key": f"key-{self._number}"}
-        arrival = life.world.published({**message, "messageId": f"{self._number}"})
-        life.upload_or_message(arrival, "message")
+        incoming = life.world.published({**message, "messageId": f"{self._number}"})
+        life.upload_or_message(incoming, "message")
         if keyed and life.random.random() < life.odds.duplicate:
             again = life.world.published({**message, "messageId": f"{self._number}-again"})
             life.upload_or_message(again, "message")
-        return arrival
+        return incoming
 
     def _end(self, run_id: str) -> None:
         """A run whose id nobody can read anywhere yet is left alone."""
@@ -94,10 +94,10 @@ class Users:
             return
         self.ended.add(run_id)
         order = json.dumps({"cancel": {"run": run_id}}).encode()
-        arrival = self._life.world.drop(order, f"requests/end-{run_id}.json")
+        incoming = self._life.world.drop(order, f"requests/end-{run_id}.json")
 
         def flow(services: Services) -> object:
-            done = list(take_and_admit(services, arrival))
+            done = list(take_and_admit(services, incoming))
             self._life.tally.violations += self._life.watch.goes_on(run_id)
             return done
 

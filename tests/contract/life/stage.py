@@ -6,7 +6,7 @@ import json
 from tests.contract.retraining import RuleWorld
 from tests.contract.rooms import Room
 from tests.contract.world import LEASE, MODELS, REQUEST_RULES, START, export_manifest
-from trainmaster.orchestrator.core.requests.arrival import Arrival
+from trainmaster.orchestrator.core.requests.incoming import IncomingDocument
 from trainmaster.orchestrator.core.requests.request import RequestRules
 from trainmaster.orchestrator.core.runs.job import Job
 
@@ -19,7 +19,7 @@ class Stage(RuleWorld):
     def __init__(self, request_rules: RequestRules = REQUEST_RULES) -> None:
         super().__init__(request_rules)
         self.room = Room(self)
-        self.arrivals: dict[str, Arrival] = {}
+        self.arrivals: dict[str, IncomingDocument] = {}
 
     def copied(self) -> "Stage":
         """A stage of its own on which the same has happened."""
@@ -37,7 +37,7 @@ class Stage(RuleWorld):
             _take_over(mine, theirs)
         return other
 
-    def dropped(self, name: str, document: object) -> Arrival:
+    def dropped(self, name: str, document: object) -> IncomingDocument:
         if name not in self.arrivals:
             self.arrivals[name] = self.drop(json.dumps(document).encode(), f"requests/{name}.json")
             self.wait(1)

@@ -9,7 +9,7 @@ from tests.contract.life.stage import Stage
 from tests.contract.retraining import DATA, SMALL
 from tests.contract.rooms import NO_CAPACITY
 from tests.contract.world import START, Boundary
-from trainmaster.orchestrator.core.requests.arrival import Arrival
+from trainmaster.orchestrator.core.requests.incoming import IncomingDocument
 from trainmaster.orchestrator.core.retraining.arrivals import ArrivedObject
 from trainmaster.orchestrator.core.runs.job import JobState, Measured, Trial, TrialState
 from trainmaster.orchestrator.core.runs.states import END_OF
@@ -38,8 +38,8 @@ def published(key: str, document: object = SMALL) -> Step:
     return Step(act=lambda stage, boundary: _launched(stage, boundary, stage.published(message)))
 
 
-def _launched(stage: Stage, boundary: Boundary, arrival: Arrival) -> object:
-    return list(take_and_admit(stage.services(boundary), arrival))
+def _launched(stage: Stage, boundary: Boundary, incoming: IncomingDocument) -> object:
+    return list(take_and_admit(stage.services(boundary), incoming))
 
 
 def becomes(number: int, state: JobState) -> Step:
@@ -122,10 +122,10 @@ def rule_dropped(document: object) -> Step:
 
 
 def data_came(number: int) -> Step:
-    arrival = ArrivedObject(
+    incoming = ArrivedObject(
         bucket=DATA, name=f"{number}.jpg", generation=number + 1, size_bytes=1, created_at=START
     )
-    return Step(act=lambda stage, boundary: stage.crossing_log(boundary).append(arrival))
+    return Step(act=lambda stage, boundary: stage.crossing_log(boundary).append(incoming))
 
 
 def fired(key: str) -> Step:

@@ -15,7 +15,7 @@ from trainmaster.orchestrator.core.events.envelope import (
     event_key,
     pubsub_message,
 )
-from trainmaster.orchestrator.core.requests.arrival import parse_message
+from trainmaster.orchestrator.core.requests.incoming import parse_message
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 PUBLISHED = "2026-03-01T11:00:00.123Z"

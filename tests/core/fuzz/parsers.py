@@ -38,8 +38,13 @@ from trainmaster.orchestrator.core.events.self_test import (
 )
 from trainmaster.orchestrator.core.names import Buckets, is_run_id, status_object
 from trainmaster.orchestrator.core.policy.policy import policy_from
-from trainmaster.orchestrator.core.requests.arrival import Arrival, Ignored, parse_message, parse_upload
 from trainmaster.orchestrator.core.requests.dialects import LEGACY, OWN, dialect_of
+from trainmaster.orchestrator.core.requests.incoming import (
+    Ignored,
+    IncomingDocument,
+    parse_message,
+    parse_upload,
+)
 from trainmaster.orchestrator.core.requests.orders import (
     CancelOrder,
     FireOrder,
@@ -290,7 +295,7 @@ def _heard(read: Callable[[], object]) -> Verdict:
         case Ignored():
             said_well(found.reason)
             return Verdict.PASSED_OVER
-        case Arrival():
+        case IncomingDocument():
             promised(holds=is_run_id(found.run_id), promise="a run id", found=found.run_id)
             _kept_name(found.source.object_name)
         case ArrivedObject():

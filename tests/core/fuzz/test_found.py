@@ -13,7 +13,7 @@ from trainmaster.orchestrator.core.documents.document import parse_document
 from trainmaster.orchestrator.core.errors import EventMalformed
 from trainmaster.orchestrator.core.events.envelope import Envelope, PubsubMessage
 from trainmaster.orchestrator.core.events.self_test import parse_dry_run
-from trainmaster.orchestrator.core.requests.arrival import parse_upload
+from trainmaster.orchestrator.core.requests.incoming import parse_upload
 from trainmaster.orchestrator.core.requests.reading import parse_request
 from trainmaster.orchestrator.core.requests.request import Refused
 from trainmaster.orchestrator.core.retraining.arrivals import parse_arrived_object

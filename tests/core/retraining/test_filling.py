@@ -15,9 +15,9 @@ from trainmaster.orchestrator.core.retraining.condition import CONDITIONS, NewDa
 from trainmaster.orchestrator.core.retraining.filling import (
     NAMES,
     VALUE_MAX_CHARS,
-    Place,
+    Placeholder,
     filled,
-    find_places,
+    find_placeholders,
     names_about,
     place_faults,
     unfilled,
@@ -150,8 +150,8 @@ def test_a_value_is_fit_exactly_when_it_is_plain_text(value: str) -> None:
     "value", ["a\nb", "a\x00", "\x1b[31m", "\x85", "\u2028", "x" * (VALUE_MAX_CHARS + 1)]
 )
 def test_an_unfit_value_refuses_the_firing_and_says_why(value: str) -> None:
-    places = (Place(name="alert.summary"),)
-    assert "${alert.summary}" in unfilled(places, {"alert.summary": value})
+    placeholders = (Placeholder(name="alert.summary"),)
+    assert "${alert.summary}" in unfilled(placeholders, {"alert.summary": value})
     with pytest.raises(ValueError, match="alert"):
         filled("${alert.summary}", {"alert.summary": value})
     assert not unfilled((), {"alert.summary": value})
@@ -162,7 +162,7 @@ def test_the_longest_value_is_fit() -> None:
 
 
 def test_a_missing_value_without_a_default_is_told_with_the_repair() -> None:
-    reason = unfilled((Place(name="champion.model_uri"),), {})
+    reason = unfilled((Placeholder(name="champion.model_uri"),), {})
     assert reason.endswith("${champion.model_uri:-none}")
 
 
@@ -170,7 +170,7 @@ def test_places_are_found_at_any_depth_and_never_in_keys() -> None:
     deep: Any = "${rule.id}"
     for number in range(200):
         deep = {f"k{number}": [deep]}
-    assert find_places(deep) == (Place(name="rule.id"),)
+    assert find_placeholders(deep) == (Placeholder(name="rule.id"),)
     (fault,) = place_faults({"a": {"${rule.id}": 1}}, NAMES)
     assert fault.path == "$.a['${rule.id}']"
 

@@ -78,7 +78,10 @@ def test_a_rule_is_read_with_all_that_it_says() -> None:
     )
     assert (read.while_running, read.cooldown, read.max_per_day) == (WhileRunning.QUEUE_ONE, HOUR, 6)
     assert read.writes_uri == "gs://models/cassava/"
-    assert {str(place) for place in read.places} >= {"${firing.condition}", "${champion.model_uri:-imagenet}"}
+    assert {str(placeholder) for placeholder in read.placeholders} >= {
+        "${firing.condition}",
+        "${champion.model_uri:-imagenet}",
+    }
 
 
 def test_a_rule_of_defaults_says_so_little() -> None:
@@ -305,7 +308,7 @@ class TestTemplate:
         read = self.drop(yaml.safe_dump(REQUEST | {"args": ["${rule.id}"]}).encode())
         assert isinstance(read, Rule)
         assert (read.request, read.request_uri, read.model_name) == (None, self.URI, "cassava")
-        assert [str(place) for place in read.places] == ["${rule.id}"]
+        assert [str(placeholder) for placeholder in read.placeholders] == ["${rule.id}"]
 
     def test_its_faults_are_at_its_name_and_tell_the_place_within(self) -> None:
         refused = self.drop(b"model_name: cassava\nimage: x/y:z\nclutser: {}\n")

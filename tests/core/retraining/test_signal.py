@@ -11,7 +11,7 @@ from tests.core.deciding import ordered
 from tests.core.retraining_cases import IMAGE, NOON, rule
 from trainmaster.orchestrator.core.errors import EventMalformed
 from trainmaster.orchestrator.core.events.envelope import PubsubMessage
-from trainmaster.orchestrator.core.requests.arrival import Ignored
+from trainmaster.orchestrator.core.requests.incoming import Ignored
 from trainmaster.orchestrator.core.retraining.condition import ConditionKind
 from trainmaster.orchestrator.core.retraining.filling import unfit
 from trainmaster.orchestrator.core.retraining.signals import (

@@ -24,6 +24,10 @@ REPLACED = {
     "tell_status": "write_status",
     "tell_steps": "publish_states",
     "sweep": "reconcile",
+    "Arrival": "IncomingDocument; ArrivedObject is an object that rules watch for",
+    "PlaceAt": "PlaceholderAt",
+    "ModelPlace": "ModelLocation",
+    "TrialPlace": "TrialAssignment",
     "telling": "notices, or what it tells apart",
     "terms_spelled_out": "normalize_admission",
 }

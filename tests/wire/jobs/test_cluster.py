@@ -8,7 +8,7 @@ from google.cloud.aiplatform_v1.types import CustomJob
 
 from trainmaster.local.jobs.images.programs import ReplicaEnvironment
 from trainmaster.local.jobs.replicas.cluster import environment
-from trainmaster.local.jobs.resource.job import Job, TrialPlace
+from trainmaster.local.jobs.resource.job import Job, TrialAssignment
 from trainmaster.local.jobs.resource.replica import Replica, replicas_of
 
 SPEC = {
@@ -18,7 +18,9 @@ SPEC = {
 
 
 def cluster(*counts: int, spec: dict[str, Any] = SPEC, trial_id: str = "") -> tuple[Job, dict[Replica, str]]:
-    place = TrialPlace(tuning_job_id="1", trial_id=trial_id, metrics_dir="/metrics", metric_tag="accuracy")
+    place = TrialAssignment(
+        tuning_job_id="1", trial_id=trial_id, metrics_dir="/metrics", metric_tag="accuracy"
+    )
     message = CustomJob.pb(CustomJob({"job_spec": spec}))
     return Job(
         project="456", location="l", job_id="123", message=message, trial=place if trial_id else None

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from trainmaster.local.jobs.resource.job import InvalidJobError
-from trainmaster.local.tuning.ledger import TuningJob
+from trainmaster.local.tuning.tuning_job import TuningJob
 
 from .conftest import container
 

@@ -12,7 +12,7 @@ from trainmaster.inspect.checks import (
     strategy,
 )
 from trainmaster.inspect.checks.examined import Check, Examined
-from trainmaster.inspect.finding import Finding, Place, Subject
+from trainmaster.inspect.finding import Finding, Location, Subject
 
 
 def _source(examined: Examined) -> Check:
@@ -20,7 +20,7 @@ def _source(examined: Examined) -> Check:
     for path, error in examined.program.unparsed:
         yield Subject.SOURCE.fault(
             found=f"The file is no Python {error.msg and f'({error.msg})'}",
-            place=Place(path=path, line=error.lineno),
+            place=Location(path=path, line=error.lineno),
             cost="Every replica ends with exit status 1 as soon as it imports the file.",
             repair="Correct the line, or leave the file out of what the program imports.",
         )

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from trainmaster.inspect.checks.examined import Check, Examined
 from trainmaster.inspect.checks.parameters import CommandLine, command_line_of, takes_both_spellings
-from trainmaster.inspect.finding import Finding, Level, Place, Subject, nearest
+from trainmaster.inspect.finding import Finding, Level, Location, Subject, nearest
 
 _FLAG = re.compile(r"--([A-Za-z][\w.-]*)(?:=.*)?", re.DOTALL)
 _BUILT_IN = {"help"}
@@ -45,15 +45,15 @@ def check(examined: Examined) -> Check:
     given = request.program.args
     starts_by_cmd = surroundings.cmd and not (request.command or request.module or surroundings.entrypoint)
     if starts_by_cmd and given and given[0].startswith("-"):
-        yield _replaced(surroundings.cmd, given[0], Place(path=request.path))
+        yield _replaced(surroundings.cmd, given[0], Location(path=request.path))
     line = command_line_of(examined)
     if not line.exists or line.is_open or not examined.program.is_whole or takes_both_spellings(examined):
         return
     if given or request.command or request.module:
-        place = Place(path=request.path)
+        place = Location(path=request.path)
         words = (*(request.command or surroundings.entrypoint), *given)
     else:
-        place, words = Place(path="Dockerfile"), surroundings.command
+        place, words = Location(path="Dockerfile"), surroundings.command
     flags = list(dict.fromkeys(_flags(_of_program(words))))
     unknown = [flag for flag in flags if not _takes(line, flag, examined)]
     yield from (_unknown(flag, line, place) for flag in unknown)
@@ -61,7 +61,7 @@ def check(examined: Examined) -> Check:
         yield Subject.ARGUMENTS.fine(f"The program takes {', '.join(f'--{flag}' for flag in flags)}", place)
 
 
-def _replaced(cmd: Sequence[str], first: str, place: Place) -> Finding:
+def _replaced(cmd: Sequence[str], first: str, place: Location) -> Finding:
     start = ", ".join(f'"{word}"' for word in cmd)
     return Subject.ARGUMENTS.fault(
         f"The request's args replace the Dockerfile's CMD [{start}], which starts the program",
@@ -97,7 +97,7 @@ def _takes(line: CommandLine, flag: str, examined: Examined) -> bool:
     return flag.startswith("no-") and line.flag(flag.removeprefix("no-")) is not None
 
 
-def _unknown(flag: str, line: CommandLine, place: Place) -> Finding:
+def _unknown(flag: str, line: CommandLine, place: Location) -> Finding:
     meant = nearest(flag, [each.name for each in line.flags])
     if line.ignores is not None:
         return Subject.ARGUMENTS.fault(

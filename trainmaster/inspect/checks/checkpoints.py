@@ -8,7 +8,7 @@ machines restart replicas; a checkpoint at least every four hours is advised.
 import ast
 
 from trainmaster.inspect.checks.examined import Call, Check, Examined
-from trainmaster.inspect.finding import Finding, Level, Place, Subject
+from trainmaster.inspect.finding import Finding, Level, Location, Subject
 from trainmaster.inspect.source.module import argument, last_name
 from trainmaster.inspect.source.origins import texts_of
 
@@ -94,7 +94,7 @@ def _peers(examined: Examined) -> Check:
     yield Subject.CHECKPOINTS.fault(
         level=Level.WARNING,
         found="A replica that restarts does so alone, and MultiWorkerMirroredStrategy cannot take it back",
-        place=Place(path=request.path),
+        place=Location(path=request.path),
         cost="One lost replica fails the whole run.",
         repair="Set scheduling.restart_on_worker_restart (restartJobOnWorkerRestart) to true.",
     )

@@ -9,7 +9,7 @@ TF_USE_LEGACY_KERAS when it is imported, and once more when `tf.keras` is first 
 import ast
 
 from trainmaster.inspect.checks.examined import Call, Check, Examined
-from trainmaster.inspect.finding import Finding, Level, Place, Subject
+from trainmaster.inspect.finding import Finding, Level, Location, Subject
 from trainmaster.inspect.source.guards import guards_of
 from trainmaster.inspect.source.order import Step
 
@@ -90,7 +90,7 @@ def _keras_3(examined: Examined, fits: list[Call], why: str) -> Finding:
     )
 
 
-def _too_late(examined: Examined, place: Place, imported: Step) -> Finding:
+def _too_late(examined: Examined, place: Location, imported: Step) -> Finding:
     from_keras = any(
         isinstance(step.node, ast.ImportFrom) and step.module.origin(step.node).startswith("tensorflow.keras")
         for step in examined.steps

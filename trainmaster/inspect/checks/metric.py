@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from trainmaster.inspect.checks.examined import Check, Examined, beyond
-from trainmaster.inspect.finding import Finding, Place, Subject, nearest
+from trainmaster.inspect.finding import Finding, Location, Subject, nearest
 from trainmaster.inspect.source.module import Module, argument, last_name, words
 from trainmaster.inspect.source.origins import texts_of
 
@@ -18,7 +18,7 @@ TAG_VARIABLE, FILE_VARIABLE = "CLOUD_ML_HP_METRIC_TAG", "CLOUD_ML_HP_METRIC_FILE
 class Report:
     """A place that reports; `tags` None where the source does not fix them."""
 
-    place: Place
+    place: Location
     tags: frozenset[str] | None
     follows_study: bool = False  # it reports what CLOUD_ML_HP_METRIC_TAG says
 
@@ -34,7 +34,7 @@ def check(examined: Examined) -> Check:
     if not reports:
         yield Subject.METRIC.fault(
             found=f"The request tunes for {', '.join(map(repr, request.metrics))}, and the program reports no metric",
-            place=Place(path=request.path),
+            place=Location(path=request.path),
             repair=_repair(examined, request.metrics[0]),
         )
         return

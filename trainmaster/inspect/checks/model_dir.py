@@ -2,10 +2,10 @@
 
 from trainmaster.inspect.checks.examined import Check, Examined, beyond
 from trainmaster.inspect.checks.saving import iter_saves
-from trainmaster.inspect.finding import Finding, Level, Place, Subject
+from trainmaster.inspect.finding import Finding, Level, Location, Subject
 from trainmaster.inspect.request import Request
 from trainmaster.inspect.source.module import last_name
-from trainmaster.orchestrator.core.completion.places import parse_flags
+from trainmaster.orchestrator.core.completion.locations import parse_flags
 
 VARIABLE = "AIP_MODEL_DIR"
 IN_THE_SDK = "google.cloud.aiplatform.training_utils.environment_variables"
@@ -31,7 +31,7 @@ def check(examined: Examined) -> Check:
         yield Subject.MODEL_DIR.fine(f"{VARIABLE} is handed to the program")
     elif request is not None and _saves_where_named(examined, request):
         yield Subject.MODEL_DIR.fine(
-            "The program saves where the request's model_uri says", Place(path=request.path)
+            "The program saves where the request's model_uri says", Location(path=request.path)
         )
     elif program.strings & JOB_DIR:
         yield _by_job_dir(examined)
@@ -61,7 +61,7 @@ def _unexpanded(request: Request) -> Finding:
     """
     return Subject.MODEL_DIR.fault(
         found=f"The request's args have {REFERENCE}, which reaches the program as it is written",
-        place=Place(path=request.path),
+        place=Location(path=request.path),
         cost="The program saves to a directory of that name on its own machine, which is lost with it.",
         repair=f'Read it in the program: os.environ["{VARIABLE}"], for example as the default of the flag.',
     )
@@ -72,7 +72,7 @@ def _unread(examined: Examined) -> Finding:
     entry = examined.program.entries[0].shown if examined.program.entries else ""
     return Subject.MODEL_DIR.fault(
         found=f"The program never reads {VARIABLE}" + (f"; `{save.shown}` writes elsewhere" if save else ""),
-        place=save.module.place(save.call) if save else Place(path=entry),
+        place=save.module.place(save.call) if save else Location(path=entry),
         repair=REPAIR,
     )
 
@@ -80,7 +80,7 @@ def _unread(examined: Examined) -> Finding:
 def _by_job_dir(examined: Examined) -> Finding:
     """Vertex AI passes what `args` say; the `jobDir` of AI Platform Training becomes one of them."""
     request = examined.request
-    place = None if request is None else Place(path=request.path)
+    place = None if request is None else Location(path=request.path)
     given = set() if request is None else {each.partition("=")[0] for each in request.program.args}
     if given & JOB_DIR:
         return Subject.MODEL_DIR.fine("The program's --job-dir is given by the request", place)

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from trainmaster.inspect.checks.examined import Check, Examined
-from trainmaster.inspect.finding import Finding, Level, Place, Subject, nearest
+from trainmaster.inspect.finding import Finding, Level, Location, Subject, nearest
 from trainmaster.inspect.request import Parameter, Request
 from trainmaster.inspect.source.module import Module, keyword, last_name, words
 from trainmaster.orchestrator.core.requests.spec import ParameterType
@@ -28,7 +28,7 @@ class Flag:
     """A flag that the source declares by its name; `reads_whole` means `type=int`."""
 
     name: str
-    place: Place
+    place: Location
     reads_whole: bool
 
 
@@ -38,7 +38,7 @@ class CommandLine:
 
     flags: tuple[Flag, ...]
     is_open: bool
-    ignores: Place | None
+    ignores: Location | None
     exists: bool
 
     def flag(self, name: str) -> Flag | None:
@@ -102,7 +102,7 @@ def _parameter_finding(
     flag = line.flag(parameter.name)
     if flag is not None:
         return _unreadable(parameter, flag)
-    here = Place(path=request.path)
+    here = Location(path=request.path)
     if not line.exists or line.is_open or takes_both_spellings(examined) or not examined.program.is_whole:
         if parameter.name in examined.program.strings and line.exists:
             return None  # declared by a table that the parser is built from

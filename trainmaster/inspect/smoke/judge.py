@@ -20,7 +20,7 @@ MISUSED = 2  # the exit status of argparse, and of this project's trainer, for w
 
 
 @dataclass(frozen=True, kw_only=True)
-class Outcome:
+class ReplicaRun:
     """One replica's run. `status` is None for one that was ended from outside; `files` lie in its AIP_MODEL_DIR."""
 
     name: str
@@ -36,7 +36,7 @@ class Outcome:
         return self.status == 0 or self.state is State.STOPPED
 
 
-def judged(outcomes: Sequence[Outcome], request: Request | None) -> list[Finding]:
+def judged(outcomes: Sequence[ReplicaRun], request: Request | None) -> list[Finding]:
     """Every finding; `outcomes` begins with the chief's."""
     chief = outcomes[0]
     findings = [*_ends(outcomes), *_writers(outcomes)]
@@ -61,7 +61,7 @@ def resolved(static: Sequence[Finding], smoke: Sequence[Finding]) -> list[Findin
     return [*kept, *smoke]
 
 
-def _ends(outcomes: Sequence[Outcome]) -> Iterator[Finding]:
+def _ends(outcomes: Sequence[ReplicaRun]) -> Iterator[Finding]:
     failed = [outcome for outcome in outcomes if outcome.state is State.ENDED and outcome.status != 0]
     causes = [
         outcome for outcome in failed if len(outcomes) == 1 or not tells_of_lost_peer(outcome.last_error.text)
@@ -83,7 +83,7 @@ def _ends(outcomes: Sequence[Outcome]) -> Iterator[Finding]:
             )
 
 
-def _failed(outcome: Outcome) -> Finding:
+def _failed(outcome: ReplicaRun) -> Finding:
     error = outcome.last_error.text
     subject = next((subject for sign, subject in SIGNS.items() if sign in error), Subject.SMOKE)
     if outcome.status == MISUSED and "argument" in error:
@@ -98,7 +98,7 @@ def _failed(outcome: Outcome) -> Finding:
     )
 
 
-def _deserted(left: Sequence[Outcome], outcomes: Sequence[Outcome]) -> Finding:
+def _deserted(left: Sequence[ReplicaRun], outcomes: Sequence[ReplicaRun]) -> Finding:
     """Replicas that waited for a peer, without end or until they lost it; where they waited tells what for."""
     first = left[0]
     waited = "waited without end" if first.state is State.HUNG else f"lost a peer after {first.seconds:.0f} s"
@@ -115,7 +115,7 @@ def _deserted(left: Sequence[Outcome], outcomes: Sequence[Outcome]) -> Finding:
     )
 
 
-def _writers(outcomes: Sequence[Outcome]) -> Iterator[Finding]:
+def _writers(outcomes: Sequence[ReplicaRun]) -> Iterator[Finding]:
     chief, *others = outcomes
     for outcome in others:
         if outcome.files:
@@ -127,7 +127,7 @@ def _writers(outcomes: Sequence[Outcome]) -> Iterator[Finding]:
         yield Subject.SAVING.fine("Only the chief left files in AIP_MODEL_DIR")
 
 
-def _model(chief: Outcome) -> Finding:
+def _model(chief: ReplicaRun) -> Finding:
     if not chief.files:
         return Subject.MODEL_DIR.fault(
             found=f"{chief.name} ended with 0, and AIP_MODEL_DIR is empty",
@@ -136,7 +136,7 @@ def _model(chief: Outcome) -> Finding:
     return Subject.MODEL_DIR.fine(f"A model appeared in AIP_MODEL_DIR: {_some(chief.files)}")
 
 
-def _metrics(chief: Outcome, request: Request | None) -> Iterator[Finding]:
+def _metrics(chief: ReplicaRun, request: Request | None) -> Iterator[Finding]:
     for metric in request.metrics if request is not None and request.is_tuning else ():
         if metric in chief.reported:
             yield Subject.METRIC.fine(f"{chief.name} reported the study's metric {metric!r}")

@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from trainmaster.inspect.finding import Place, as_seen
+from trainmaster.inspect.finding import Location, as_seen
 from trainmaster.orchestrator.core.completion.last_error import TRACEBACK, parse_error, without_ignored
 
 RAISED = re.compile(r'^\s*File "(.+?)", line (\d+), in ', re.MULTILINE)
@@ -17,7 +17,7 @@ class LastError:
     """`text` is one line, empty where none was written; `place` is in the program's own files, `code` its text."""
 
     text: str
-    place: Place | None
+    place: Location | None
     code: str = ""
 
 
@@ -28,20 +28,20 @@ def parse_last_error(text: str, root: Path) -> LastError:
     return LastError(text=parse_error(text), place=place, code="" if place is None else _code(place))
 
 
-def _code(place: Place) -> str:
+def _code(place: Location) -> str:
     lines = Path(place.path).read_text(errors="replace").splitlines()
     number = (place.line or 0) - 1
     return lines[number].partition("  #")[0].strip() if 0 <= number < len(lines) else ""
 
 
-def _raised(text: str, root: Path) -> Place | None:
+def _raised(text: str, root: Path) -> Location | None:
     """The innermost line of the program itself in the last traceback."""
     last = text.rpartition(TRACEBACK)[2]
     own = [place for path, line in RAISED.findall(last) if (place := _own(path, line, root)) is not None]
     return own[-1] if own else None
 
 
-def _dumped(text: str, root: Path) -> Place | None:
+def _dumped(text: str, root: Path) -> Location | None:
     """The innermost line of the program itself in the main thread: the one whose stack begins at a module."""
     for stack in THREAD.split(text)[1:]:
         frames = DUMPED.findall(stack)
@@ -52,9 +52,9 @@ def _dumped(text: str, root: Path) -> Place | None:
     return None
 
 
-def _own(path: str, line: str, root: Path) -> Place | None:
+def _own(path: str, line: str, root: Path) -> Location | None:
     file = Path(path)
     file = file if file.is_absolute() else root / file
     if not file.is_relative_to(root) or "site-packages" in file.parts or not file.is_file():
         return None
-    return Place(path=as_seen(file), line=int(line))
+    return Location(path=as_seen(file), line=int(line))

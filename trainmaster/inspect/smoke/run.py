@@ -11,7 +11,7 @@ from pathlib import Path
 
 from trainmaster.inspect.finding import Unusable
 from trainmaster.inspect.request import Request
-from trainmaster.inspect.smoke.judge import Outcome
+from trainmaster.inspect.smoke.judge import ReplicaRun
 from trainmaster.inspect.smoke.last_error import parse_last_error
 from trainmaster.inspect.smoke.stage import Stage, staged
 from trainmaster.inspect.smoke.watch import Limits, Replica, State, watch
@@ -35,7 +35,7 @@ class SmokeRun:
     limits: Limits
     keep: Path | None = None
 
-    def outcomes(self) -> list[Outcome]:
+    def outcomes(self) -> list[ReplicaRun]:
         """What became of each replica, the chief first; nothing that was started runs any more.
 
         Raises:
@@ -54,9 +54,9 @@ class SmokeRun:
             self._keep(stage, roles)
         return outcomes
 
-    def _outcome(self, replica: Replica, state: State, stage: Stage) -> Outcome:
+    def _outcome(self, replica: Replica, state: State, stage: Stage) -> ReplicaRun:
         text = stage.output(replica.role, "stderr").read_text(errors="replace")
-        return Outcome(
+        return ReplicaRun(
             name=replica.name,
             state=state,
             status=replica.poll() if state is State.ENDED else None,

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from trainmaster.inspect.finding import Place
+from trainmaster.inspect.finding import Location
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -79,8 +79,8 @@ class Module:
         """
         return _dotted(node, self.names)
 
-    def place(self, node: ast.AST) -> Place:
-        return Place(path=self.shown, line=getattr(node, "lineno", None))
+    def place(self, node: ast.AST) -> Location:
+        return Location(path=self.shown, line=getattr(node, "lineno", None))
 
     def above(self, node: ast.AST) -> Iterator[ast.AST]:
         """The nodes that hold `node`, the nearest first."""

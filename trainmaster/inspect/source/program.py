@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from trainmaster.inspect.finding import Place
+from trainmaster.inspect.finding import Location
 from trainmaster.inspect.source.module import FunctionNode, Module, last_name, words
 
 
@@ -75,7 +75,7 @@ class Program:
         """Every text constant of the program; its docstrings too."""
         return frozenset(word for module in self.modules.values() for word in words(module.tree))
 
-    def mention(self, text: str) -> Place | None:
+    def mention(self, text: str) -> Location | None:
         """Where a text constant that is no docstring holds `text`: by itself, rather than in a sentence."""
         found = [
             (node.value != text, module.place(node))

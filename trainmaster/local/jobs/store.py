@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Generic
 
 from trainmaster.local.jobs.listing.catalogue import AnyJob
-from trainmaster.local.jobs.resource.job import TrialPlace
+from trainmaster.local.jobs.resource.job import TrialAssignment
 from trainmaster.local.sqlite import opened
 
 _SCHEMA = """
@@ -57,7 +57,7 @@ class Store(Generic[AnyJob]):
                 message=resource.pb(resource.deserialize(message)),
                 attempts=attempts,
                 announced=bool(announced),
-                trial=TrialPlace(**json.loads(trial)) if trial else None,
+                trial=TrialAssignment(**json.loads(trial)) if trial else None,
             )
             for job_id, project, location, message, attempts, announced, trial in rows
         ]

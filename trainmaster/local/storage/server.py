@@ -19,7 +19,7 @@ from trainmaster.local.injections.http import WithInjections
 from trainmaster.local.publisher import Publish
 from trainmaster.local.storage.api.call import Call
 from trainmaster.local.storage.api.routes import route_for
-from trainmaster.local.storage.drops.arrivals import Arrivals
+from trainmaster.local.storage.drops.scanner import DropScanner
 from trainmaster.local.storage.drops.watching import Watch
 from trainmaster.local.storage.injections import named, notifying, subjects
 from trainmaster.local.storage.notifications import with_links
@@ -62,9 +62,9 @@ class Storage:
             StateInUseError: another process has this directory open.
         """
         self.store = Store(Path(dir))
-        self.arrivals = Arrivals(self.store)
+        self.scanner = DropScanner(self.store)
         self._service = Service(
-            store=self.store, arrivals=self.arrivals, uploads=Uploads(self.store.uploads_path), grants=grants
+            store=self.store, scanner=self.scanner, uploads=Uploads(self.store.uploads_path), grants=grants
         )
         injections = injections or Injections()
         self._injections, self._publish = injections, publish
@@ -93,9 +93,9 @@ class Storage:
     async def start(self, url: str = "http://127.0.0.1") -> None:
         """Watch the folders, take in what changed while nobody did, and deliver notifications, whose links lead to `url`."""
         self._watch = Watch(self.store.buckets_path)
-        self.arrivals.before_listing = self._watch.add
-        self._watch.start(self.arrivals)
-        await asyncio.to_thread(self.arrivals.refresh_all)
+        self.scanner.before_listing = self._watch.add
+        self._watch.start(self.scanner)
+        await asyncio.to_thread(self.scanner.refresh_all)
         work = [self._look_again(), self._refresh()]
         if self._publish:
             send = notifying(with_links(self._publish, url), self._injections)
@@ -119,8 +119,8 @@ class Storage:
     async def _look_again(self) -> None:
         while True:
             await asyncio.sleep(_LOOK_AGAIN_S)
-            if self.arrivals.is_waiting:
-                await asyncio.to_thread(self.arrivals.look_again)
+            if self.scanner.is_waiting:
+                await asyncio.to_thread(self.scanner.look_again)
 
     async def _refresh(self) -> None:
         """What the watch missed is found by looking at every folder now and then."""
@@ -128,7 +128,7 @@ class Storage:
         while True:
             await asyncio.sleep(pause_s)
             began = time.monotonic()
-            await asyncio.to_thread(self.arrivals.refresh_all)
+            await asyncio.to_thread(self.scanner.refresh_all)
             pause_s = max(_REFRESH_S, _REFRESH_SHARE * (time.monotonic() - began))
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:

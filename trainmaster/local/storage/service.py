@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
 from trainmaster.local.iam.service import Grants
-from trainmaster.local.storage.drops.arrivals import Arrivals
+from trainmaster.local.storage.drops.scanner import DropScanner
 from trainmaster.local.storage.objects.errors import UnsettledError
 from trainmaster.local.storage.sessions import Uploads
 from trainmaster.local.storage.store import Store
@@ -27,7 +27,7 @@ class Service:
     """What the methods work on."""
 
     store: Store
-    arrivals: Arrivals
+    scanner: DropScanner
     uploads: Uploads
     grants: Grants | None = None
     counts: Counter[str] = field(default_factory=Counter)
@@ -38,6 +38,6 @@ class Service:
             try:
                 return operation(strict=True)
             except UnsettledError as changed:
-                if not await asyncio.to_thread(self.arrivals.look, changed.bucket, changed.name):
+                if not await asyncio.to_thread(self.scanner.look, changed.bucket, changed.name):
                     break
         return operation(strict=False)

@@ -30,7 +30,7 @@ class Store:
     a start after a kill finishes the moves that were left. So a record never lacks its bytes.
 
     Methods that look at one object raise `UnsettledError` when its file is not the one on record:
-    something else wrote, replaced or removed it, and `Arrivals.look` must take that in first.
+    something else wrote, replaced or removed it, and `DropScanner.look` must take that in first.
     With `strict=False` they go by the record instead, for files that are still being written.
     """
 

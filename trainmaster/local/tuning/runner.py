@@ -11,17 +11,17 @@ from trainmaster.local.jobs.resource.job import CANCELLED_CODE, USER_CODE, Job, 
 from trainmaster.local.jobs.resource.lifecycle import JobState
 from trainmaster.local.jobs.runners.log import JobLog
 from trainmaster.local.jobs.runners.runner import JobRunner
-from trainmaster.local.tuning.ledger import (
+from trainmaster.local.tuning.space import space_of
+from trainmaster.local.tuning.stopping import Point, is_below_median
+from trainmaster.local.tuning.suggest import Algorithm, Past, Suggestions
+from trainmaster.local.tuning.trial import Trial, TrialState
+from trainmaster.local.tuning.tuning_job import (
     TuningJob,
     custom_job_of,
     next_trial,
     too_many_failed,
     values_of,
 )
-from trainmaster.local.tuning.space import space_of
-from trainmaster.local.tuning.stopping import Point, is_below_median
-from trainmaster.local.tuning.suggest import Algorithm, Past, Suggestions
-from trainmaster.local.tuning.trial import Trial, TrialState
 from trainmaster.local.tuning.validation import warnings_of
 
 PERIOD_S = 0.1

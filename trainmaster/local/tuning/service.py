@@ -8,10 +8,10 @@ from trainmaster.local.jobs.collection import Collection, Shared
 from trainmaster.local.jobs.resource.job import Job
 from trainmaster.local.jobs.runners.log import JobLog
 from trainmaster.local.jobs.service import JobService
-from trainmaster.local.tuning.ledger import TuningJob
 from trainmaster.local.tuning.runner import TuningJobRunner
 from trainmaster.local.tuning.store import TuningStore
 from trainmaster.local.tuning.trial import Trial
+from trainmaster.local.tuning.tuning_job import TuningJob
 
 
 class TuningService(Collection[TuningJob]):

@@ -6,8 +6,8 @@ from pathlib import Path
 from google.cloud.aiplatform_v1.types import Trial as TrialMessage
 
 from trainmaster.local.jobs.store import Store
-from trainmaster.local.tuning.ledger import TuningJob
 from trainmaster.local.tuning.trial import Trial
+from trainmaster.local.tuning.tuning_job import TuningJob
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS trials (

@@ -14,9 +14,9 @@ from trainmaster.orchestrator.core.errors import ObjectGone
 from trainmaster.orchestrator.core.events.envelope import Envelope, pubsub_message
 from trainmaster.orchestrator.core.events.self_test import Answer, DryRun, MarkedEntry, parse_dry_run
 from trainmaster.orchestrator.core.names import is_rule_object, object_uri, status_object
-from trainmaster.orchestrator.core.requests.arrival import (
-    Arrival,
+from trainmaster.orchestrator.core.requests.incoming import (
     Ignored,
+    IncomingDocument,
     StoredObject,
     Text,
     decode_text,
@@ -60,16 +60,16 @@ DRY_RUN_ID = "dry-run"
 
 def take_upload(services: Services, envelope: Envelope) -> Iterator[FlowResult]:
     """Take what was dropped into the inbox."""
-    arrival = parse_upload(envelope, services.buckets.inbox)
-    if isinstance(arrival, Ignored):
-        write_ignored_status(services, arrival)
-        yield FlowResult(message=f"ignored: {arrival.reason}")
-    elif isinstance(arrival.content, StoredObject) and is_rule_object(arrival.content.name):
-        with rule_failures_told(services, arrival.content):
-            accepted = accept(services, arrival, arrival.content)
+    incoming = parse_upload(envelope, services.buckets.inbox)
+    if isinstance(incoming, Ignored):
+        write_ignored_status(services, incoming)
+        yield FlowResult(message=f"ignored: {incoming.reason}")
+    elif isinstance(incoming.content, StoredObject) and is_rule_object(incoming.content.name):
+        with rule_failures_told(services, incoming.content):
+            accepted = accept(services, incoming, incoming.content)
         yield accepted
     else:
-        yield from take_and_admit(services, arrival)
+        yield from take_and_admit(services, incoming)
 
 
 def take_message(services: Services, envelope: Envelope) -> Iterator[FlowResult]:
@@ -81,17 +81,17 @@ def take_message(services: Services, envelope: Envelope) -> Iterator[FlowResult]
     yield from take_and_admit(services, parse_message(envelope))
 
 
-def take_and_admit(services: Services, arrival: Arrival) -> Iterator[FlowResult]:
+def take_and_admit(services: Services, incoming: IncomingDocument) -> Iterator[FlowResult]:
     """See `take`; where only its turn keeps the run, or where it ended and others may go, the queue goes on."""
-    with failures_in_status(services, arrival):
-        result = take(services, arrival)
+    with failures_in_status(services, incoming):
+        result = take(services, incoming)
     yield result
     if result.is_due:
         yield from admit(services, room_freed=False, most=ADMITTED_PER_ARRIVAL_MAX)
 
 
-def take(services: Services, arrival: Arrival) -> FlowResult:
-    """Carry out the order, or launch the run, that the arrival asks for. Safe to repeat and to run at once.
+def take(services: Services, incoming: IncomingDocument) -> FlowResult:
+    """Carry out the order, or launch the run, that the document asks for. Safe to repeat and to run at once.
 
     An order that is refused is rejected like a request.
 
@@ -99,19 +99,19 @@ def take(services: Services, arrival: Arrival) -> FlowResult:
         LeaseHeld, LeaseTooShort, RecordMoved, SubmissionUnknown: a later delivery must look again.
     """
     # Looking first costs a new event one read, and lets a duplicate go after two, without its request.
-    held = services.ledger.find(arrival.run_id)
+    held = services.ledger.find(incoming.run_id)
     if held is not None:
         return resume(services, held)
-    text = _text(services, arrival)
+    text = _text(services, incoming)
     if isinstance(text, Refused):
-        return reject(services, arrival, text)
+        return reject(services, incoming, text)
     if is_order(text.read.value):
-        return _take_order(services, arrival, text)
-    return take_request(services, arrival, text)
+        return _take_order(services, incoming, text)
+    return take_request(services, incoming, text)
 
 
-def _text(services: Services, arrival: Arrival) -> Text | Refused:
-    content = arrival.content
+def _text(services: Services, incoming: IncomingDocument) -> Text | Refused:
+    content = incoming.content
     if isinstance(content, bytes):
         return too_large(len(content)) or decode_text(content, as_json=is_json(content))
     refusal = too_large(content.size_bytes)
@@ -129,27 +129,27 @@ def _text(services: Services, arrival: Arrival) -> Text | Refused:
     return decode_text(found, as_json=content.name.lower().endswith(".json"))
 
 
-def _take_order(services: Services, arrival: Arrival, text: Text) -> FlowResult:
-    """Orders start no run of their own, so a sound one leaves no run record. Its identity is the arrival's."""
-    schema, given_at = services.request_rules().schemas[ORDER_SCHEMA], arrival.source.event_time
-    order = parse_order(text.read, schema, arrival.run_id, given_at)
-    done = order if isinstance(order, Refused) else _carried_out(services, arrival, order)
-    return reject(services, arrival, done) if isinstance(done, Refused) else done
+def _take_order(services: Services, incoming: IncomingDocument, text: Text) -> FlowResult:
+    """Orders start no run of their own, so a sound one leaves no run record. Its identity is the document's."""
+    schema, given_at = services.request_rules().schemas[ORDER_SCHEMA], incoming.source.event_time
+    order = parse_order(text.read, schema, incoming.run_id, given_at)
+    done = order if isinstance(order, Refused) else _carried_out(services, incoming, order)
+    return reject(services, incoming, done) if isinstance(done, Refused) else done
 
 
-def _carried_out(services: Services, arrival: Arrival, order: Order) -> FlowResult | Refused:
+def _carried_out(services: Services, incoming: IncomingDocument, order: Order) -> FlowResult | Refused:
     match order:
         case FireOrder():
-            return _fire(services, arrival, order)
+            return _fire(services, incoming, order)
         case RollbackOrder():
-            return _roll_back(services, arrival, order)
+            return _roll_back(services, incoming, order)
         case CancelOrder(run_id=run_id):
-            return _cancel(services, arrival, run_id)
+            return _cancel(services, incoming, run_id)
         case _:
             assert_never(order)
 
 
-def _fire(services: Services, arrival: Arrival, order: FireOrder) -> FlowResult | Refused:
+def _fire(services: Services, incoming: IncomingDocument, order: FireOrder) -> FlowResult | Refused:
     rule_id, book = order.rule_id, services.rule_book.read().book
     rule = book.find(rule_id)
     if rule is None:
@@ -166,28 +166,28 @@ def _fire(services: Services, arrival: Arrival, order: FireOrder) -> FlowResult 
     done = list(take_signal(services, call))
     status_uri = object_uri(services.buckets.ledger, status_object(rule.dropped_name))
     held = why_held(services.rule_states.read(rule_id).state)
-    write_order_status(services, arrival, about_uri=status_uri, held=held)
+    write_order_status(services, incoming, about_uri=status_uri, held=held)
     message = (
         "; ".join(each.message for each in done) or f"the order to fire {rule_id} was already carried out"
     )
     return FlowResult(message=message, is_due=any(each.is_due for each in done))
 
 
-def _roll_back(services: Services, arrival: Arrival, order: RollbackOrder) -> FlowResult | Refused:
+def _roll_back(services: Services, incoming: IncomingDocument, order: RollbackOrder) -> FlowResult | Refused:
     reign = roll_back(services, order)
     if isinstance(reign, Refused):
         return reign
     champion_uri = services.champions.uri(order.model_name)
-    write_order_status(services, arrival, about_uri=champion_uri, model_uri=reign.model_uri)
+    write_order_status(services, incoming, about_uri=champion_uri, model_uri=reign.model_uri)
     return FlowResult(message=f"the champion of {order.model_name} is {reign.run_id}: {reign.model_uri}")
 
 
-def _cancel(services: Services, arrival: Arrival, run_id: str) -> FlowResult | Refused:
+def _cancel(services: Services, incoming: IncomingDocument, run_id: str) -> FlowResult | Refused:
     held = services.ledger.find(run_id)
     if held is None:
         return unknown_run(run_id)
     result = cancel(services, held)
-    write_order_status(services, arrival, about_uri=services.ledger.record_uri(run_id))
+    write_order_status(services, incoming, about_uri=services.ledger.record_uri(run_id))
     return result
 
 

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from trainmaster.orchestrator.core.completion.locations import ModelLocation
 from trainmaster.orchestrator.core.completion.model import (
     MANIFEST_NAME,
     MAX_FILES,
@@ -15,7 +16,6 @@ from trainmaster.orchestrator.core.completion.model import (
     ModelFile,
     is_of_model,
 )
-from trainmaster.orchestrator.core.completion.places import ModelPlace
 from trainmaster.orchestrator.core.errors import AccessDenied, ObjectGone, ServiceFailed
 from trainmaster.orchestrator.core.names import (
     RULES_PREFIX,
@@ -60,7 +60,7 @@ class Models:
 
     objects: Objects
 
-    def look(self, places: Sequence[ModelPlace]) -> tuple[ModelDirectory, ...]:
+    def look(self, places: Sequence[ModelLocation]) -> tuple[ModelDirectory, ...]:
         """What lies at the places, up to the first that holds a model.
 
         Raises:
@@ -84,7 +84,7 @@ class Models:
         except (ObjectGone, AccessDenied, ServiceFailed):
             return None
 
-    def _directory(self, place: ModelPlace) -> ModelDirectory:
+    def _directory(self, place: ModelLocation) -> ModelDirectory:
         try:
             uri, prefix, listed = self._listed(place)
         except ObjectGone:
@@ -107,7 +107,7 @@ class Models:
             since=place.since,
         )
 
-    def _listed(self, place: ModelPlace) -> tuple[str, str, list[Listed]]:
+    def _listed(self, place: ModelLocation) -> tuple[str, str, list[Listed]]:
         """The URI of the directory or file, what names in it begin with, and at most MAX_FILES + 1 of its objects."""
         bucket, name = split_object_uri(place.uri.rstrip("/"))
         objects = list(itertools.islice(self.objects.listing(bucket, f"{name}/"), MAX_FILES + 1))
@@ -155,7 +155,7 @@ def _by_age(
     return [each for each in kept if each.created_at >= since], tuple(filter(is_of_model, older))
 
 
-def _denial(place: ModelPlace, denied: AccessDenied) -> str:
+def _denial(place: ModelLocation, denied: AccessDenied) -> str:
     bucket, _ = split_object_uri(place.uri)
     grant = f"grant roles/storage.objectViewer on gs://{bucket} to the accounts of on-job-log and on-tick"
     return f"{shortened(denied.reason)}; {grant}"

@@ -37,7 +37,7 @@ class InvalidJobError(ApiError):
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrialPlace:
+class TrialAssignment:
     """Where a job stands in a tuning job: which trial it runs, and where its replicas report.
 
     Attributes:
@@ -74,7 +74,7 @@ class Job:
     message: Message
     attempts: int = 0
     announced: bool = False
-    trial: TrialPlace | None = None
+    trial: TrialAssignment | None = None
 
     @classmethod
     def parse(

@@ -43,7 +43,7 @@ async def insert(call: Call) -> Response:
         )
         (store.buckets_path / name).mkdir(exist_ok=True)
         store.catalog.put_bucket(bucket)
-    await asyncio.to_thread(call.service.arrivals.refresh, name)
+    await asyncio.to_thread(call.service.scanner.refresh, name)
     return json_answer(bucket_json(bucket, call.base_url))
 
 
@@ -67,7 +67,7 @@ async def list_all(call: Call) -> Response:
 async def delete(call: Call) -> Response:
     """Only an empty bucket goes: one without objects and without any other file in its folder."""
     name = call.path["bucket"]
-    await asyncio.to_thread(call.service.arrivals.refresh, name)
+    await asyncio.to_thread(call.service.scanner.refresh, name)
     store = call.store
     folder = store.buckets_path / name
     with store.changing():

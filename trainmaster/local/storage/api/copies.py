@@ -8,7 +8,7 @@ from starlette.responses import Response
 
 from trainmaster.local.storage.api.call import Call, Json, json_answer, object_fields, text_field
 from trainmaster.local.storage.api.insertion import put
-from trainmaster.local.storage.drops.arrivals import DEFAULT_CONTENT_TYPE
+from trainmaster.local.storage.drops.scanner import DEFAULT_CONTENT_TYPE
 from trainmaster.local.storage.objects.errors import being_written, invalid
 from trainmaster.local.storage.objects.preconditions import (
     Insertion,

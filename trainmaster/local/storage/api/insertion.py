@@ -1,7 +1,7 @@
 """From an upload's request and bytes to the object: the step that all ways of uploading end in."""
 
 from trainmaster.local.storage.api.call import Call, Json, object_fields, text_field
-from trainmaster.local.storage.drops.arrivals import DEFAULT_CONTENT_TYPE
+from trainmaster.local.storage.drops.scanner import DEFAULT_CONTENT_TYPE
 from trainmaster.local.storage.objects.errors import invalid
 from trainmaster.local.storage.objects.preconditions import Insertion
 from trainmaster.local.storage.objects.records import StoredObject

@@ -16,7 +16,7 @@ from trainmaster.local.storage.api.call import (
     text_field,
 )
 from trainmaster.local.storage.api.media import media
-from trainmaster.local.storage.drops.arrivals import DEFAULT_CONTENT_TYPE
+from trainmaster.local.storage.drops.scanner import DEFAULT_CONTENT_TYPE
 from trainmaster.local.storage.objects.errors import invalid
 from trainmaster.local.storage.objects.listing import (
     MAX_RESULTS,
@@ -95,8 +95,8 @@ async def _read(call: Call) -> StoredObject:
 
 async def _fresh_page(call: Call, bucket: str, query: ListQuery) -> Page:
     """The page, after taking in the files that came, went or changed without us."""
-    store, arrivals = call.store, call.service.arrivals
-    await asyncio.to_thread(arrivals.refresh, bucket, query.prefix)
+    store, scanner = call.store, call.service.scanner
+    await asyncio.to_thread(scanner.refresh, bucket, query.prefix)
 
     def scan(start: str, end: str, limit: int) -> list[StoredObject]:
         return store.catalog.scan(bucket, start=start, end=end, limit=limit)
@@ -110,7 +110,7 @@ async def _fresh_page(call: Call, bucket: str, query: ListQuery) -> Page:
             if not each.aside and is_plain(each.name) and folder.fingerprint(each.name) != each.fingerprint
         ]
         # Files that are being written just now stay as they are on record.
-        if not any([await asyncio.to_thread(arrivals.look, bucket, name) for name in rewritten]):
+        if not any([await asyncio.to_thread(scanner.look, bucket, name) for name in rewritten]):
             return page
     return page
 

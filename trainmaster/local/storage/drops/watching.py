@@ -15,7 +15,7 @@ _log = logging.getLogger(__name__)
 
 
 class Looks(Protocol):
-    """Who looks where the watch points: `Arrivals`."""
+    """Who looks where the watch points: `DropScanner`."""
 
     def look(self, bucket: str, name: str) -> bool: ...
     def refresh(self, bucket: str, prefix: str = "") -> None: ...

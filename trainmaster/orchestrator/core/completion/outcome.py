@@ -7,13 +7,13 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from trainmaster.orchestrator.core.completion.explanation import without_log_link
+from trainmaster.orchestrator.core.completion.locations import suggested_uri
 from trainmaster.orchestrator.core.completion.model import (
     FoundModel,
     ModelDirectory,
     ModelFile,
     find_first_model,
 )
-from trainmaster.orchestrator.core.completion.places import suggested_uri
 from trainmaster.orchestrator.core.completion.trials import (
     best_measurement,
     best_trial,
@@ -59,7 +59,7 @@ def outcome_of(
     export_schema: Mapping[str, Any],
     spec: JobSpec | None = None,
 ) -> Outcome | None:
-    """The outcome; None while the job goes on. `directories` are those at `model_places`, up to the first model."""
+    """The outcome; None while the job goes on. `directories` are those at `model_locations`, up to the first model."""
     state = END_OF.get(job.state)
     if state is None:
         return None

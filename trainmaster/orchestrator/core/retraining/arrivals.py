@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from trainmaster.orchestrator.core.documents.codec import decoded_time, encoded_time, time_or
 from trainmaster.orchestrator.core.errors import EventMalformed
 from trainmaster.orchestrator.core.events.envelope import Envelope
-from trainmaster.orchestrator.core.requests.arrival import StoredObject, parse_stored_object
+from trainmaster.orchestrator.core.requests.incoming import StoredObject, parse_stored_object
 
 ARRIVALS_PREFIX = "arrivals/"
 

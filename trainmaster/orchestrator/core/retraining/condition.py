@@ -44,7 +44,7 @@ class _Condition:
     """The fields of a condition are those of its document.
 
     Attributes:
-        subject: of the places that only a firing by this condition fills, `filling.PLACES`.
+        subject: of the placeholders that only a firing by this condition fills, `filling.PLACEHOLDERS`.
     """
 
     kind: ClassVar[ConditionKind]
@@ -59,7 +59,7 @@ class _Condition:
         return False
 
     def sample_values(self, _: str) -> Mapping[str, str]:
-        """A value for each place of the subject, as a firing may have it; the models bucket is given."""
+        """A value for each placeholder of the subject, as a firing may have it; the models bucket is given."""
         return {}
 
 
@@ -96,7 +96,7 @@ class NewData(_Condition):
             yield Fault(at=(*path, "objects"), problem=problem, value=self.objects, repair=repair)
 
     def data_values(self) -> Mapping[str, str]:
-        """A value for each place about data, which every firing of a rule with this condition may fill."""
+        """A value for each placeholder about data, which every firing of a rule with this condition may fill."""
         uri = self.pattern.replace("**", "sample").replace("*", "sample")
         return {
             "data.count": "100",

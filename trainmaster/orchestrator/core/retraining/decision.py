@@ -7,7 +7,7 @@ A decision carries the state to write; only after that write succeeded under its
     `launched(state)`     written; the rule is free again
 
 What is due passes these gates, in this order: the rule's last run (`while_running`), the cooldown, the breaker,
-the daily cap, and values for every place. With `queue_one`, what a gate before the last holds back waits and
+the daily cap, and values for every placeholder. With `queue_one`, what a gate before the last holds back waits and
 fires when they let it; otherwise scheduled times and signals that are held back are passed over. Data and age
 are never lost: they stay due.
 """
@@ -117,7 +117,7 @@ def decide_on_signal(rule: Rule, signal: Signal, state: RuleState, facts: Facts)
     image = signal.facts.get("digest") if signal.kind is ConditionKind.NEW_IMAGE else None
     if image is not None and image == state.image:
         return Nothing(reason="this image already caused the rule's last firing")
-    # Cut so that the state stays small, and still too long to fill a place.
+    # Cut so that the state stays small, and still too long to fill a placeholder.
     values = {name: text[: VALUE_MAX_CHARS + 1] for name, text in signal.values.items()}
     due = Due(condition=signal.kind, event_id=signal.id, at=facts.now, values=values, image=image)
     return _decided(rule, state, due, facts)
@@ -178,7 +178,7 @@ def _decided(rule: Rule, state: RuleState, due: Due, facts: Facts) -> Fire | Hol
         return stopped
     replaces = state.current_run if _is_going(state, facts) else None
     firing = firing_of(rule, state, due, now=facts.now, champion=facts.champion, replaces=replaces)
-    if missing := unfilled(rule.places, firing.values):
+    if missing := unfilled(rule.placeholders, firing.values):
         return _held(rule, state, due, facts.now, missing, waits=False)
     return Fire(state=with_firing(state, firing, due), firing=firing)
 

@@ -1,6 +1,6 @@
-"""The places of a request, `${name}` or `${name:-default}`, and the values that fill them.
+"""The placeholders of a request, `${name}` or `${name:-default}`, and the values that fill them.
 
-A place stands in a string value, never in a key. It is filled after the document was parsed, as text inside
+A placeholder stands in a string value, never in a key. It is filled after the document was parsed, as text inside
 that string, and what it was filled with is never looked at again. `$${` stands for the text `${`.
 
 In `args` and `model_uri` of a request in our own dialect, the run's placeholders `${run_id}` and `${trial}` stand too.
@@ -24,7 +24,7 @@ from trainmaster.orchestrator.core.requests.placeholders import (
 )
 
 VALUE_MAX_CHARS = 2000
-PLACES: Mapping[str, tuple[str, ...]] = {
+PLACEHOLDERS: Mapping[str, tuple[str, ...]] = {
     "rule": ("id",),
     "firing": ("id", "time", "condition"),
     "data": ("count", "bytes", "watermark", "newest_uri", "newest_dir_uri"),
@@ -33,15 +33,15 @@ PLACES: Mapping[str, tuple[str, ...]] = {
     "upstream": ("model_name", "run_id", "model_uri"),
     "champion": ("model_uri", "run_id", "value"),
 }
-"""Every place there is, by its subject; docs/reference/rules.md says what each means."""
-NAMES = tuple(f"{subject}.{name}" for subject, names in PLACES.items() for name in names)
+"""Every placeholder there is, by its subject; docs/reference/rules.md says what each means."""
+NAMES = tuple(f"{subject}.{name}" for subject, names in PLACEHOLDERS.items() for name in names)
 
 _UNFIT = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufffe\uffff]")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Place:
-    """One place: the name it asks for, and the text that stands in where there is no value."""
+class Placeholder:
+    """One placeholder: the name it asks for, and the text that stands in where there is no value."""
 
     name: str
     default: str | None = None
@@ -51,11 +51,11 @@ class Place:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PlaceAt:
-    """A place and the value, or key, that it stands in. `closed` False: the text has no `}` after it."""
+class PlaceholderAt:
+    """A placeholder and the value, or key, that it stands in. `closed` False: the text has no `}` after it."""
 
     path: Path
-    place: Place
+    placeholder: Placeholder
     closed: bool = True
     in_key: bool = False
 
@@ -64,20 +64,22 @@ def names_about(*subjects: str) -> frozenset[str]:
     return frozenset(name for name in NAMES if name.partition(".")[0] in subjects)
 
 
-def places_at(document: object) -> Iterator[PlaceAt]:
-    """Every place in the document's string values, in the order of the text."""
+def placeholders_at(document: object) -> Iterator[PlaceholderAt]:
+    """Every placeholder in the document's string values, in the order of the text."""
     return (found for found in _found(document) if not found.in_key)
 
 
-def _found(document: object) -> Iterator[PlaceAt]:
-    """Every place in values and keys; no placeholder of the run."""
+def _found(document: object) -> Iterator[PlaceholderAt]:
+    """Every placeholder in values and keys; no placeholder of the run."""
     is_later = _filled_later(document)
     for path, text, in_key in _texts(document, ()):
         for found in PLACEHOLDER.finditer(text):
-            place = _place(found)
-            is_the_runs = place.name in (RUN_ID, TRIAL) and is_later(path)
+            placeholder = _placeholder(found)
+            is_the_runs = placeholder.name in (RUN_ID, TRIAL) and is_later(path)
             if found["literal"] is None and (in_key or not is_the_runs):
-                yield PlaceAt(path=path, place=place, closed=bool(found["end"]), in_key=in_key)
+                yield PlaceholderAt(
+                    path=path, placeholder=placeholder, closed=bool(found["end"]), in_key=in_key
+                )
 
 
 def _filled_later(document: object) -> Callable[[Path], bool]:
@@ -100,44 +102,48 @@ def _texts(document: object, path: Path, *, in_key: bool = False) -> Iterator[tu
                 yield from _texts(part, (*path, index))
 
 
-def find_places(document: object) -> tuple[Place, ...]:
-    """Every different place of the document."""
-    return tuple(dict.fromkeys(found.place for found in places_at(document)))
+def find_placeholders(document: object) -> tuple[Placeholder, ...]:
+    """Every different placeholder of the document."""
+    return tuple(dict.fromkeys(found.placeholder for found in placeholders_at(document)))
 
 
-def _place(found: re.Match[str]) -> Place:
+def _placeholder(found: re.Match[str]) -> Placeholder:
     name, default_mark, default = (found["inside"] or "").partition(":-")
-    return Place(name=name, default=default if default_mark else None)
+    return Placeholder(name=name, default=default if default_mark else None)
 
 
 def place_faults(document: object, provided: Iterable[str]) -> list[Fault]:
-    """What is wrong with the document's places; `provided` are the names that can ever have a value here."""
+    """What is wrong with the document's placeholders; `provided` are the names that can ever have a value here."""
     possible = [name for name in NAMES if name in set(provided)]
     faults = (_fault(found, possible) for found in _found(document))
     return [fault for fault in faults if fault is not None]
 
 
-def _fault(found: PlaceAt, possible: Sequence[str]) -> Fault | None:
-    path, place = found.path, found.place
+def _fault(found: PlaceholderAt, possible: Sequence[str]) -> Fault | None:
+    path, placeholder = found.path, found.placeholder
     if found.in_key:
         return Fault(at=path, problem="placeholders are allowed in values, not in keys", value=path[-1])
     if not found.closed:
         repair = "close it, or write $${ for a literal ${"
-        return Fault(at=path, problem="the placeholder is not closed", value=str(place)[:-1], repair=repair)
-    if place.name not in NAMES:
-        repair = nearest(place.name, NAMES) or "write $${ for a literal ${"
-        return Fault(at=path, problem="unknown placeholder", value=str(place), among=NAMES, repair=repair)
-    if place.name not in possible:
+        return Fault(
+            at=path, problem="the placeholder is not closed", value=str(placeholder)[:-1], repair=repair
+        )
+    if placeholder.name not in NAMES:
+        repair = nearest(placeholder.name, NAMES) or "write $${ for a literal ${"
+        return Fault(
+            at=path, problem="unknown placeholder", value=str(placeholder), among=NAMES, repair=repair
+        )
+    if placeholder.name not in possible:
         problem = "none of the rule's conditions can give it a value"
         repair = "remove it, or add the condition that gives it"
-        return Fault(at=path, problem=problem, value=str(place), among=possible, repair=repair)
-    if place.default is not None and (reason := unfit(place.default)):
-        return Fault(at=path, problem=f"the default is {reason}", value=str(place))
+        return Fault(at=path, problem=problem, value=str(placeholder), among=possible, repair=repair)
+    if placeholder.default is not None and (reason := unfit(placeholder.default)):
+        return Fault(at=path, problem=f"the default is {reason}", value=str(placeholder))
     return None
 
 
 def unfit(value: str) -> str:
-    """Why the value can fill no place; empty where it can."""
+    """Why the value can fill no placeholder; empty where it can."""
     if len(value) > VALUE_MAX_CHARS:
         return f"longer than {VALUE_MAX_CHARS} characters"
     unfit_character = _UNFIT.search(value)
@@ -146,35 +152,35 @@ def unfit(value: str) -> str:
     return ""
 
 
-def unfilled(places: Iterable[Place], values: Mapping[str, str]) -> str:
-    """Why these places cannot be filled with these values, in plain words; empty where they can."""
-    for place in places:
-        value = values.get(place.name, place.default)
+def unfilled(placeholders: Iterable[Placeholder], values: Mapping[str, str]) -> str:
+    """Why these placeholders cannot be filled with these values, in plain words; empty where they can."""
+    for placeholder in placeholders:
+        value = values.get(placeholder.name, placeholder.default)
         if value is None:
-            default = Place(name=place.name, default="none")
-            return f"{place} has no value now; a default would stand in for it: {default}"
+            default = Placeholder(name=placeholder.name, default="none")
+            return f"{placeholder} has no value now; a default would stand in for it: {default}"
         if reason := unfit(value):
-            return f"the value of {place} is {reason}"
+            return f"the value of {placeholder} is {reason}"
     return ""
 
 
 def filled(document: object, values: Mapping[str, str]) -> object:
-    """The document with every place filled and, but for what is filled later, every `$${` written as `${`.
+    """The document with every placeholder filled and, but for what is filled later, every `$${` written as `${`.
 
     Keys stay as they are.
 
     Raises:
-        ValueError: a place has no fit value; `unfilled` says so beforehand.
+        ValueError: a placeholder has no fit value; `unfilled` says so beforehand.
     """
-    if reason := unfilled(find_places(document), values):
+    if reason := unfilled(find_placeholders(document), values):
         raise ValueError(reason)
     is_later = _filled_later(document)
 
     def text(found: re.Match[str], *, later: bool) -> str:
-        place = _place(found)
-        if found["literal"] is not None or (later and place.name in (RUN_ID, TRIAL)):
+        placeholder = _placeholder(found)
+        if found["literal"] is not None or (later and placeholder.name in (RUN_ID, TRIAL)):
             return found[0] if later else "${"
-        value = values.get(place.name, place.default or "")
+        value = values.get(placeholder.name, placeholder.default or "")
         return str(literal(value)) if later else value
 
     return _mapped(

@@ -1,4 +1,4 @@
-"""One firing: its run id, the values for its request's places, the request itself, and the state that says so."""
+"""One firing: its run id, the values for its request's placeholders, the request itself, and the state that says so."""
 
 import json
 from dataclasses import replace
@@ -9,7 +9,7 @@ from trainmaster.orchestrator.core.documents.faults import Fault
 from trainmaster.orchestrator.core.names import run_id_at
 from trainmaster.orchestrator.core.requests.request import Refused
 from trainmaster.orchestrator.core.retraining.condition import ConditionKind
-from trainmaster.orchestrator.core.retraining.filling import filled, find_places, unfilled
+from trainmaster.orchestrator.core.retraining.filling import filled, find_placeholders, unfilled
 from trainmaster.orchestrator.core.retraining.request_check import made_by, parse_template
 from trainmaster.orchestrator.core.retraining.rule import ChampionFacts, Rule
 from trainmaster.orchestrator.core.retraining.state import DAY, Counted, Due, Firing, RuleState, with_seen
@@ -112,7 +112,7 @@ def request_of_firing(rule: Rule, firing: Firing, template: bytes | None) -> byt
                 f"{rule.request_uri} no longer names the model, output or champion that it named when the rule was checked",
                 "drop the rule again, so that the new version is checked for loops",
             )
-    if missing := unfilled(find_places(document), firing.values):
+    if missing := unfilled(find_placeholders(document), firing.values):
         return _refused(missing, "")
     return json.dumps(filled(document, firing.values)).encode()
 

@@ -81,7 +81,7 @@ def parse_rule(
         generation=generation,
         makes=checked.makes,
         writes_uri=checked.writes_uri,
-        places=checked.places,
+        placeholders=checked.placeholders,
         document=value,
     )
     _add(faults, _loop_faults(book, rule, tuple(conditions)))

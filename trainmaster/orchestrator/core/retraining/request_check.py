@@ -1,4 +1,4 @@
-"""A rule's request, checked when the rule is dropped: its places, and what comes of it once they are filled."""
+"""A rule's request, checked when the rule is dropped: its placeholders, and what comes of it once they are filled."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -25,12 +25,12 @@ from trainmaster.orchestrator.core.retraining.condition import (
 )
 from trainmaster.orchestrator.core.retraining.filling import (
     NAMES,
-    Place,
+    Placeholder,
     filled,
-    find_places,
+    find_placeholders,
     names_about,
     place_faults,
-    places_at,
+    placeholders_at,
     unfit,
 )
 from trainmaster.orchestrator.core.retraining.rule import Makes
@@ -48,7 +48,7 @@ class Checked:
     faults: tuple[Fault, ...] = ()
     makes: Makes | None = None
     writes_uri: str = ""
-    places: tuple[Place, ...] = ()
+    placeholders: tuple[Placeholder, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,20 +116,20 @@ def _checked(request: Mapping[str, Any], spelled: Mapping[str, str], around: Cir
         return Checked(faults=faults)
     prefix = makes.output_prefix_uri or f"gs://{around.requirements.buckets.models}"
     writes_uri = output_uri(prefix, makes.model_name, "")
-    return Checked(faults=faults, makes=makes, writes_uri=writes_uri, places=find_places(request))
+    return Checked(faults=faults, makes=makes, writes_uri=writes_uri, placeholders=find_placeholders(request))
 
 
 def _request_faults(
     request: Mapping[str, Any], spelled: Mapping[str, str], around: Circumstances
 ) -> list[Fault]:
-    """What is wrong with the places, and then with the request once they are filled."""
+    """What is wrong with the placeholders, and then with the request once they are filled."""
     requirements = around.requirements
     faults = [
         *place_faults(request, _provided(around)),
         *_missing(request, around.conditions),
         *_depending(request),
     ]
-    places = {json_path(each.path) for each in places_at(request)}
+    placeholders = {json_path(each.path) for each in placeholders_at(request)}
     for condition, values in _samples(request, around):
         document = filled(request, values)
         checked = checked_request(Document(value=document, spelled=spelled), requirements.requests)
@@ -137,7 +137,7 @@ def _request_faults(
         refused = found.faults if isinstance(found, Refused) else ()
         reported = {fault.path for fault in faults}
         new = (fault for fault in (*refused, *_by_tag(document, condition)) if fault.path not in reported)
-        faults += [_sampled(fault, places) for fault in new]
+        faults += [_sampled(fault, placeholders) for fault in new]
     return faults
 
 
@@ -166,29 +166,29 @@ def _provided(around: Circumstances) -> Iterable[str]:
 def _missing(request: Mapping[str, Any], conditions: tuple[Condition, ...]) -> Iterator[Fault]:
     """Places without a default that some condition's firing could never fill, so that it never fired."""
     special = names_about(*(condition.subject for condition in conditions))
-    for found in places_at(request):
-        place = found.place
-        if place.default is None and place.name in special:
-            without = [each.kind for each in conditions if place.name not in names_about(each.subject)]
+    for found in placeholders_at(request):
+        placeholder = found.placeholder
+        if placeholder.default is None and placeholder.name in special:
+            without = [each.kind for each in conditions if placeholder.name not in names_about(each.subject)]
             if without:
                 yield Fault(
                     at=found.path,
                     problem=f"a firing by {listed(dict.fromkeys(without))} has no value for it, so the rule could never fire",
-                    value=str(place),
-                    repair=f"give it a default, ${{{place.name}:-…}}, or split this rule in two",
+                    value=str(placeholder),
+                    repair=f"give it a default, ${{{placeholder.name}:-…}}, or split this rule in two",
                 )
 
 
 def _depending(request: Mapping[str, Any]) -> Iterator[Fault]:
     """Places where the text must be the same in every firing."""
     meant = dialect_of(request).in_own(request, None)
-    filled_in = {json_path(found.path): found for found in places_at(request)}
+    filled_in = {json_path(found.path): found for found in placeholders_at(request)}
     for path in map(meant.written_path, _FIXED):
         if path in filled_in:
             yield Fault(
                 path=path,
                 problem="it must not depend on what fires the rule",
-                value=str(filled_in[path].place),
+                value=str(filled_in[path].placeholder),
                 allowed="fixed text: a rule's champion and its output are known before it fires",
             )
 
@@ -197,17 +197,23 @@ def _samples(
     request: Mapping[str, Any], around: Circumstances
 ) -> Iterator[tuple[Condition, Mapping[str, str]]]:
     """Two sets of values for each condition: with everything it may give, and with as little as it may."""
-    places = find_places(request)
-    needed = {place.name for place in places if place.default is None or unfit(place.default)}
+    placeholders = find_placeholders(request)
+    needed = {
+        placeholder.name
+        for placeholder in placeholders
+        if placeholder.default is None or unfit(placeholder.default)
+    }
     may_lack = names_about("champion", "data")
     lacks = (
-        (frozenset[str](), may_lack) if any(place.name in may_lack for place in places) else (frozenset(),)
+        (frozenset[str](), may_lack)
+        if any(placeholder.name in may_lack for placeholder in placeholders)
+        else (frozenset(),)
     )
     for condition in around.conditions or (Manual(),):
         values = _sample_values(condition, around)
         for lacking in lacks:
             given = {name: text for name, text in values.items() if name in needed or name not in lacking}
-            # What is wrong with a place is told already; here it must only not be in the way.
+            # What is wrong with a placeholder is told already; here it must only not be in the way.
             yield condition, {**dict.fromkeys(needed, "sample"), **given}
 
 
@@ -229,8 +235,8 @@ def _sample_values(condition: Condition, around: Circumstances) -> Mapping[str, 
     }
 
 
-def _sampled(fault: Fault, places: Iterable[str]) -> Fault:
-    if fault.path not in places:
+def _sampled(fault: Fault, placeholders: Iterable[str]) -> Fault:
+    if fault.path not in placeholders:
         return fault
     return replace(fault, repair="; ".join(text for text in (fault.repair, SAMPLED) if text))
 

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from trainmaster.orchestrator.core.retraining.condition import Condition, NewData, condition_from
-from trainmaster.orchestrator.core.retraining.filling import Place
+from trainmaster.orchestrator.core.retraining.filling import Placeholder
 
 
 def state_object(rule_id: str) -> str:
@@ -45,7 +45,7 @@ class Rule:
         generation: of the dropped file.
         makes: what the request's runs make.
         writes_uri: `gs://…/` under which they write.
-        places: of the request as it was when the rule was accepted.
+        placeholders: of the request as it was when the rule was accepted.
         document: the file's content, which the schema accepts.
     """
 
@@ -54,7 +54,7 @@ class Rule:
     generation: int
     makes: Makes
     writes_uri: str
-    places: tuple[Place, ...]
+    placeholders: tuple[Placeholder, ...]
     document: Mapping[str, Any]
 
     @cached_property
@@ -67,7 +67,7 @@ class Rule:
 
     @property
     def request(self) -> Mapping[str, Any] | None:
-        """The request with its places, inline; None where `request_uri` names it."""
+        """The request with its placeholders, inline; None where `request_uri` names it."""
         return self.document.get("request")
 
     @property

@@ -13,7 +13,7 @@ from trainmaster.orchestrator.core.errors import EventMalformed
 from trainmaster.orchestrator.core.events.envelope import PubsubMessage
 from trainmaster.orchestrator.core.notices.notice import CHAMPION_PROMOTED, PREFIX, RUN_PREFIX
 from trainmaster.orchestrator.core.policy.policy import repository
-from trainmaster.orchestrator.core.requests.arrival import Ignored
+from trainmaster.orchestrator.core.requests.incoming import Ignored
 from trainmaster.orchestrator.core.requests.orders import FireOrder
 from trainmaster.orchestrator.core.retraining.condition import ConditionKind, UpstreamEvent
 from trainmaster.orchestrator.core.retraining.rule import Rule
@@ -44,7 +44,7 @@ _TAG = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}")
 
 @dataclass(frozen=True, kw_only=True)
 class Signal:
-    """`id` is the same in every delivery of what happened; `values` fill places, `facts` are for conditions.
+    """`id` is the same in every delivery of what happened; `values` fill placeholders, `facts` are for conditions.
 
     The facts, by kind:
 
@@ -212,7 +212,7 @@ def _upstream(event_id: str, at: datetime, event: UpstreamEvent, data: Mapping[s
 
 
 def one_line(text: str) -> str:
-    """The text as a place can take it: runs of spaces and line breaks as one space, and not too long."""
+    """The text as a placeholder can take it: runs of spaces and line breaks as one space, and not too long."""
     line = " ".join("".join(char if char.isprintable() else " " for char in text).split())
     return line if len(line) <= SUMMARY_MAX_CHARS else line[: SUMMARY_MAX_CHARS - 1] + "…"
 

@@ -55,7 +55,7 @@ class Firing(Fired):
     Attributes:
         generation: of the rule that fired.
         event_id: what fired it: a signal's id, or `<condition>/<time>` for what a tick found due.
-        values: what fills the request's places, by name.
+        values: what fills the request's placeholders, by name.
         replaces: the run to cancel first.
     """
 
@@ -98,7 +98,7 @@ class RuleState:
         current_run: the run that was launched last; whether it still goes, its record says.
         fired_at: the firings of the last 24 hours, oldest first.
         data: one counter for each different pattern of the rule's new_data conditions.
-        arrived: what matched any of them; fills the `data.*` places.
+        arrived: what matched any of them; fills the `data.*` placeholders.
         scheduled_until: every scheduled time up to here was taken care of.
         fired_last_at: the last firing, however long ago.
         image: the digest that the last firing by an image had; pushed again, it fires nothing.

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from trainmaster.orchestrator.core.admission.waiting import may_wait, stocked_out
 from trainmaster.orchestrator.core.completion.entry import JobHint
+from trainmaster.orchestrator.core.completion.locations import model_locations, shared_place
 from trainmaster.orchestrator.core.completion.model import (
     ModelDirectory,
     files_document,
@@ -18,7 +19,6 @@ from trainmaster.orchestrator.core.completion.outcome import (
     seen_going_on,
     stockout_of,
 )
-from trainmaster.orchestrator.core.completion.places import model_places, shared_place
 from trainmaster.orchestrator.core.completion.progress import metrics_uri, progress_of
 from trainmaster.orchestrator.core.errors import JobNotFound, JobUnfinished, RecordMoved
 from trainmaster.orchestrator.core.names import RUN_LABEL, JobKind, is_run_id, job_kind
@@ -102,7 +102,7 @@ def complete_run(
             raise JobUnfinished(job.name, "without a reason")
         request = held.record.request
         if request is not None and not directories:
-            directories = services.models.look(model_places(job, request, spec_from(request.document)))
+            directories = services.models.look(model_locations(job, request, spec_from(request.document)))
         try:
             return _write(services, held, job, directories, report, shows_progress=shows_progress)
         except RecordMoved:

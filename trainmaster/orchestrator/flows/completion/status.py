@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from trainmaster.orchestrator.core.errors import GenerationMoved, LeaseHeld, RecordMoved, TrainmasterError
 from trainmaster.orchestrator.core.notices.notice import run_entered
-from trainmaster.orchestrator.core.requests.arrival import Arrival, Ignored
+from trainmaster.orchestrator.core.requests.incoming import Ignored, IncomingDocument
 from trainmaster.orchestrator.core.runs.drop_status import (
     HELD,
     IGNORED,
@@ -55,7 +55,7 @@ def warned(result: FlowResult, problems: Sequence[str]) -> FlowResult:
 
 def write_order_status(
     services: Services,
-    arrival: Arrival,
+    incoming: IncomingDocument,
     *,
     about_uri: str,
     model_uri: str | None = None,
@@ -66,9 +66,9 @@ def write_order_status(
     `held`: why the rule that it was to fire is held back.
     """
     state = RunState.SUCCEEDED if held is None else HELD
-    status = status_of_source(arrival.source, state, services.clock.now())
+    status = status_of_source(incoming.source, state, services.clock.now())
     if status is not None:
-        told = replace(status, run_id=arrival.run_id, record_uri=about_uri, model_uri=model_uri, reason=held)
+        told = replace(status, run_id=incoming.run_id, record_uri=about_uri, model_uri=model_uri, reason=held)
         services.drop_statuses.tell(told, is_first=True)
 
 
@@ -86,7 +86,7 @@ def write_ignored_status(services: Services, ignored: Ignored) -> None:
 
 
 @contextmanager
-def failures_in_status(services: Services, arrival: Arrival) -> Iterator[None]:
+def failures_in_status(services: Services, incoming: IncomingDocument) -> Iterator[None]:
     """Where the body fails, the status says so: a drop whose event keeps failing would have none.
 
     That another attempt was faster is no failure. Where the status cannot be written either, the log has the error.
@@ -96,7 +96,7 @@ def failures_in_status(services: Services, arrival: Arrival) -> Iterator[None]:
     except (LeaseHeld, RecordMoved, GenerationMoved):
         raise
     except Exception as error:
-        status = status_of_source(arrival.source, RETRYING, services.clock.now())
+        status = status_of_source(incoming.source, RETRYING, services.clock.now())
         if status is not None:
             with suppress(TrainmasterError):
                 services.drop_statuses.write_failure(status, error)

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 
 from trainmaster.orchestrator.core.errors import GenerationMoved, ObjectGone, TrainmasterError
 from trainmaster.orchestrator.core.names import split_object_uri
-from trainmaster.orchestrator.core.requests.arrival import Arrival, StoredObject, drop_of
+from trainmaster.orchestrator.core.requests.incoming import IncomingDocument, StoredObject, drop_of
 from trainmaster.orchestrator.core.requests.request import Refused
 from trainmaster.orchestrator.core.retraining.book import Book
 from trainmaster.orchestrator.core.retraining.reading import (
@@ -26,10 +26,10 @@ from trainmaster.orchestrator.stores.rules import HeldBook, HeldState
 RACES_MAX = 10
 
 
-def accept(services: Services, arrival: Arrival, dropped: StoredObject) -> FlowResult:
+def accept(services: Services, incoming: IncomingDocument, dropped: StoredObject) -> FlowResult:
     """Take the rule into the book, or tell every reason why not. Safe to repeat, in any order with other drops.
 
-    `dropped` is the arrival's content.
+    `dropped` is the document's content.
 
     Raises:
         GenerationMoved: the book kept changing.
@@ -42,7 +42,7 @@ def accept(services: Services, arrival: Arrival, dropped: StoredObject) -> FlowR
             message=f"{name}, generation {generation}, no longer exists; a newer generation has its own event"
         )
     if isinstance(rule, Refused):
-        return _refuse(services, dropped, rule, report(services, arrival, rule))
+        return _refuse(services, dropped, rule, report(services, incoming, rule))
     if rule.generation != generation:
         return FlowResult(message=f"{name}: a newer generation of {rule.rule_id} is in force")
     state = _begun(services, rule)
@@ -164,9 +164,9 @@ def follow_inbox(services: Services) -> Iterator[FlowResult]:
         )
         if not _is_answered(services, held.book, dropped):
             now = services.clock.now()
-            arrival = drop_of(dropped, f"tick/{dropped.generation}", now, now)
+            incoming = drop_of(dropped, f"tick/{dropped.generation}", now, now)
             try:
-                yield accept(services, arrival, dropped)
+                yield accept(services, incoming, dropped)
             except TrainmasterError as error:
                 yield FlowResult(message=f"{dropped.name} could not be checked: {error}", severity="WARNING")
     present = {file.name for file in files}

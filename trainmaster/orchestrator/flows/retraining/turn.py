@@ -24,7 +24,7 @@ from trainmaster.orchestrator.core.errors import (
 )
 from trainmaster.orchestrator.core.names import object_uri, split_object_uri
 from trainmaster.orchestrator.core.notices.notice import RulePayload, rule_tripped
-from trainmaster.orchestrator.core.requests.arrival import Arrival, decode_text
+from trainmaster.orchestrator.core.requests.incoming import IncomingDocument, decode_text
 from trainmaster.orchestrator.core.requests.request import Refused
 from trainmaster.orchestrator.core.retraining.arrivals import Batch
 from trainmaster.orchestrator.core.retraining.condition import Age
@@ -183,7 +183,7 @@ def _write(services: Services, held: HeldState, state: RuleState) -> HeldState:
 def _decided(services: Services, rule: Rule, state: RuleState, decide: Decide) -> Decision:
     """The decision. Champion and last run are read only where they can change it."""
     by_age = any(isinstance(condition, Age) for condition in rule.conditions)
-    by_champion = by_age or any(place.name.startswith("champion.") for place in rule.places)
+    by_champion = by_age or any(placeholder.name.startswith("champion.") for placeholder in rule.placeholders)
     champion = champion_facts(services, rule.model_name) if by_age else None
     now = services.clock.now()
     decision = decide(state, Facts(now=now, champion=champion, current_ended=True))
@@ -281,8 +281,8 @@ def _launch(services: Services, rule: Rule, firing: Firing) -> FlowResult | Refu
         template_generation=generation,
     )
     try:
-        arrival = Arrival(run_id=firing.run_id, source=source, content=content)
-        results = take_request(services, arrival, decode_text(content, as_json=True))
+        incoming = IncomingDocument(run_id=firing.run_id, source=source, content=content)
+        results = take_request(services, incoming, decode_text(content, as_json=True))
     except LeaseHeld as error:
         return FlowResult(message=f"{what}: {error}", run_id=firing.run_id, severity="DEBUG")
     except SubmissionUnknown as error:

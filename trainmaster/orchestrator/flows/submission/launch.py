@@ -32,7 +32,7 @@ from trainmaster.orchestrator.core.documents.codec import encoded
 from trainmaster.orchestrator.core.errors import RecordExists, TrainmasterError
 from trainmaster.orchestrator.core.names import model_name_from, stem
 from trainmaster.orchestrator.core.policy.admission import Caps
-from trainmaster.orchestrator.core.requests.arrival import Arrival, Text, submitted_document
+from trainmaster.orchestrator.core.requests.incoming import IncomingDocument, Text, submitted_document
 from trainmaster.orchestrator.core.requests.reading import checked_request
 from trainmaster.orchestrator.core.requests.request import Refused, Request
 from trainmaster.orchestrator.core.runs.end import Rejection
@@ -51,18 +51,18 @@ from trainmaster.orchestrator.flows.submission.resume import resume
 from trainmaster.orchestrator.flows.submission.submit import submit
 
 
-def take_request(services: Services, arrival: Arrival, text: Text) -> FlowResult:
+def take_request(services: Services, incoming: IncomingDocument, text: Text) -> FlowResult:
     """Check the request in the text, and launch its run or reject it. See `launch`."""
-    request_rules, dropped = services.request_rules(), arrival.source.object_name
+    request_rules, dropped = services.request_rules(), incoming.source.object_name
     name = None if dropped is None else model_name_from(stem(dropped))
     checked = checked_request(text.read, request_rules, name=name)
     request = priced(checked, request_rules.policy, services.prices)
     if isinstance(request, Refused):
-        return reject(services, arrival, request)
-    return launch(services, arrival, request, text)
+        return reject(services, incoming, request)
+    return launch(services, incoming, request, text)
 
 
-def launch(services: Services, arrival: Arrival, request: Request, text: Text) -> FlowResult:
+def launch(services: Services, incoming: IncomingDocument, request: Request, text: Text) -> FlowResult:
     """The run of a request that is not on record, submitted, waiting, or rejected by a cap.
 
     Safe to repeat and to run at once.
@@ -70,17 +70,17 @@ def launch(services: Services, arrival: Arrival, request: Request, text: Text) -
     Raises:
         LeaseHeld, LeaseTooShort, RecordMoved, SubmissionUnknown: a later delivery must look again.
     """
-    run_id = arrival.run_id
+    run_id = incoming.run_id
     over = _over_caps(services, run_id, request.estimate.at_most if request.estimate else None)
     if over is not None:
-        return reject(services, arrival, Refused(faults=(over.reached.fault,)), over)
+        return reject(services, incoming, Refused(faults=(over.reached.fault,)), over)
     services.ledger.mark_active(run_id)
     uri, sha256 = services.ledger.keep_submitted(run_id, submitted_document(run_id, request.dialect, text))
     original = Original(uri=uri, sha256=sha256, dialect=request.dialect)
     try:
-        held = services.ledger.create(_reserved(services, arrival, request, original))
+        held = services.ledger.create(_reserved(services, incoming, request, original))
     except RecordExists:
-        return resume(services, services.ledger.present(arrival.run_id))
+        return resume(services, services.ledger.present(incoming.run_id))
     with suppress(TrainmasterError):  # the submission must not wait for a status, and tells the next one
         write_status(services, held, is_first=True)
     return warned(submit(services, held), held.record.problems)
@@ -128,8 +128,10 @@ def _own(marks: Sequence[Counted], run_id: str) -> Counted | None:
     return next((mark for mark in marks if mark.run_id == run_id), None)
 
 
-def _reserved(services: Services, arrival: Arrival, request: Request, original: Original) -> RunRecord:
-    first = _first_record(services, arrival, RunState.RESERVED)
+def _reserved(
+    services: Services, incoming: IncomingDocument, request: Request, original: Original
+) -> RunRecord:
+    first = _first_record(services, incoming, RunState.RESERVED)
     lease = Lease(attempt=services.attempt, expires_at=first.updated_at + services.lease)
     return replace(
         first,
@@ -137,8 +139,8 @@ def _reserved(services: Services, arrival: Arrival, request: Request, original: 
             document=request.document,
             original=original,
             model_name=request.spec.model_name,
-            output_uri=request.spec.output_uri(arrival.run_id, services.target.models_bucket),
-            model_uri=request.spec.model_uri_of(arrival.run_id),
+            output_uri=request.spec.output_uri(incoming.run_id, services.target.models_bucket),
+            model_uri=request.spec.model_uri_of(incoming.run_id),
             estimate=request.estimate,
         ),
         submission=SubmissionState(lease=lease),
@@ -146,39 +148,41 @@ def _reserved(services: Services, arrival: Arrival, request: Request, original: 
     )
 
 
-def _first_record(services: Services, arrival: Arrival, state: RunState) -> RunRecord:
+def _first_record(services: Services, incoming: IncomingDocument, state: RunState) -> RunRecord:
     now = services.clock.now()
     return RunRecord(
-        run_id=arrival.run_id,
+        run_id=incoming.run_id,
         state=state,
-        source=arrival.source,
+        source=incoming.source,
         attempt=services.attempt,
         updated_at=now,
         history=(Step(state=state, at=now),),
     )
 
 
-def reject(services: Services, arrival: Arrival, refused: Refused, over: OverCap | None = None) -> FlowResult:
+def reject(
+    services: Services, incoming: IncomingDocument, refused: Refused, over: OverCap | None = None
+) -> FlowResult:
     """Reject the run for the faults. Safe to repeat and to run at once.
 
     The report, then the record, then the status; where a cap refused it, its mark goes after the record.
 
     The reconciler tells the notice: the Pub/Sub client takes longer to import than all of this takes to do.
     """
-    services.ledger.mark_active(arrival.run_id)
-    report_uri = report(services, arrival, refused)
+    services.ledger.mark_active(incoming.run_id)
+    report_uri = report(services, incoming, refused)
     record = replace(
-        _first_record(services, arrival, RunState.REJECTED),
+        _first_record(services, incoming, RunState.REJECTED),
         problems=tuple(str(fault) for fault in refused.faults),
         rejection=Rejection(report_uri=report_uri, cap=over.reached.window if over is not None else None),
     )
     try:
         held = services.ledger.create(record)
     except RecordExists:
-        there = services.ledger.present(arrival.run_id)
+        there = services.ledger.present(incoming.run_id)
         if there.record.state is not RunState.REJECTED:
             # Another attempt found it sound, under another policy perhaps: a report beside it would mislead.
-            services.ledger.unreport(arrival.run_id)
+            services.ledger.unreport(incoming.run_id)
         return resume(services, there)
     if over is not None and over.mark is not None:
         services.starts.unmark(over.mark)
@@ -188,17 +192,17 @@ def reject(services: Services, arrival: Arrival, refused: Refused, over: OverCap
     why = f"for {faults}" if over is None else f"by a cap: {over.reached.text}"
     return FlowResult(
         message=f"the request was rejected {why}",
-        run_id=arrival.run_id,
+        run_id=incoming.run_id,
         severity="WARNING",
     )
 
 
-def report(services: Services, arrival: Arrival, refused: Refused) -> str:
+def report(services: Services, incoming: IncomingDocument, refused: Refused) -> str:
     """Keep the rejection report of a request or rule, and give its URI. Safe to repeat."""
     document = {
         "schema": "rejection_report.v1",
-        "run_id": arrival.run_id,
-        "source": encoded(arrival.source),
+        "run_id": incoming.run_id,
+        "source": encoded(incoming.source),
         "faults": [fault.document for fault in refused.faults],
     }
-    return services.ledger.report(arrival.run_id, document)
+    return services.ledger.report(incoming.run_id, document)

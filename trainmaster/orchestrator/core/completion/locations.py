@@ -23,7 +23,7 @@ _URI = re.compile(r"(gs://|/gcs/)([^\s'\"]+)")
 
 
 @dataclass(frozen=True, kw_only=True)
-class ModelPlace:
+class ModelLocation:
     """One place to look for a model.
 
     Attributes:
@@ -38,7 +38,7 @@ class ModelPlace:
     since: datetime | None = None
 
 
-def model_places(job: Job, request: AcceptedRequest, spec: JobSpec) -> tuple[ModelPlace, ...]:
+def model_locations(job: Job, request: AcceptedRequest, spec: JobSpec) -> tuple[ModelLocation, ...]:
     """Where the ended job's model may lie, in the order to look: the chief's, or a tuning's best trial's.
 
     None while the job goes on, and where no trial is best. What the request itself names comes before AIP_MODEL_DIR; a
@@ -50,13 +50,13 @@ def model_places(job: Job, request: AcceptedRequest, spec: JobSpec) -> tuple[Mod
     if spec.tuning is not None and best is None:
         return ()
     output_uri = trial_output_uri(request.output_uri, best.id) if best else request.output_uri
-    own = ModelPlace(uri=model_uri(output_uri))
+    own = ModelLocation(uri=model_uri(output_uri))
     if request.model_uri is None:
         return (own,)
     # The record's has the run's id in it, so only the request itself tells whether its place is the run's alone.
     written = str(request.document.get(MODEL_URI, ""))
     started_at = job.start_time or job.create_time or _NEVER
-    named = ModelPlace(
+    named = ModelLocation(
         uri=filled(request.model_uri, **{TRIAL: best.id} if best else {}),
         is_named=True,
         since=None if RUN_ID in find_names(written) else started_at,
@@ -64,7 +64,7 @@ def model_places(job: Job, request: AcceptedRequest, spec: JobSpec) -> tuple[Mod
     return (named, own) if written else (own, named)
 
 
-def shared_place(job: Job, request: AcceptedRequest) -> ModelPlace | None:
+def shared_place(job: Job, request: AcceptedRequest) -> ModelLocation | None:
     """Where the running job may overwrite an earlier run's model; None where only this run writes.
 
     A `--job-dir` is left out: a program that is started again continues there.
@@ -74,7 +74,7 @@ def shared_place(job: Job, request: AcceptedRequest) -> ModelPlace | None:
         return None
     fixed, has_more, _ = request.model_uri.partition("${")
     uri = fixed[: fixed.rindex("/")] if has_more else fixed
-    return ModelPlace(uri=uri, is_named=True, since=job.start_time)
+    return ModelLocation(uri=uri, is_named=True, since=job.start_time)
 
 
 def suggested_uri(spec: JobSpec) -> str | None:

@@ -50,7 +50,7 @@ class StoredObject:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Arrival:
+class IncomingDocument:
     """A request or rule that came in, not yet read: either an object to fetch or a message's own bytes.
 
     A rule starts no run; its rejection report is kept under `run_id`.
@@ -69,7 +69,7 @@ class Ignored:
     dropped: StoredObject | None = None
 
 
-def parse_upload(envelope: Envelope, inbox_bucket: str) -> Arrival | Ignored:
+def parse_upload(envelope: Envelope, inbox_bucket: str) -> IncomingDocument | Ignored:
     """The request or rule that the finalized object may be.
 
     Raises:
@@ -123,13 +123,15 @@ def parse_stored_object(envelope: Envelope, bucket: str, name: str) -> StoredObj
     return StoredObject(bucket=bucket, name=name, generation=generation, size_bytes=max(size_bytes, 0))
 
 
-def drop_of(dropped: StoredObject, event_id: str, created_at: datetime, received_at: datetime) -> Arrival:
-    """The arrival of this generation of a file; every event about it gives the same `run_id`.
+def drop_of(
+    dropped: StoredObject, event_id: str, created_at: datetime, received_at: datetime
+) -> IncomingDocument:
+    """What came in with this generation of a file; every event about it gives the same `run_id`.
 
     A run's id takes its time from the object's creation, which every redelivery repeats.
     """
     name, is_rule = stem(dropped.name), is_rule_object(dropped.name)
-    return Arrival(
+    return IncomingDocument(
         run_id=run_id_of_key(name, dropped.identity)
         if is_rule
         else run_id_at(name, created_at, dropped.identity),
@@ -146,7 +148,7 @@ def drop_of(dropped: StoredObject, event_id: str, created_at: datetime, received
     )
 
 
-def parse_message(envelope: Envelope) -> Arrival:
+def parse_message(envelope: Envelope) -> IncomingDocument:
     """The request that the message carries.
 
     With the attribute `idempotency_key`, every message of that key is the same request, whenever it was
@@ -161,7 +163,7 @@ def parse_message(envelope: Envelope) -> Arrival:
         run_id = run_id_of_key(MESSAGE_BASE, f"idempotency_key:{key}")
     else:
         run_id = run_id_at(MESSAGE_BASE, message.publish_time, f"message:{message.message_id}")
-    return Arrival(
+    return IncomingDocument(
         run_id=run_id,
         source=Source(
             kind="message",

@@ -26,7 +26,7 @@ class _Sight(Enum):
     OPEN = auto()  # still being written
 
 
-class Arrivals:
+class DropScanner:
     """Compares files with records. Safe to call from several threads; blocks while it hashes.
 
     `before_listing` is told of each bucket's folder before its content is read.

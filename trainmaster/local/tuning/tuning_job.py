@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Self
 
 from google.cloud.aiplatform_v1.types import CustomJob, HyperparameterTuningJob
 
-from trainmaster.local.jobs.resource.job import Job, TrialPlace
+from trainmaster.local.jobs.resource.job import Job, TrialAssignment
 from trainmaster.local.jobs.resource.validation import Message
 from trainmaster.local.tuning.space import Value
 from trainmaster.local.tuning.trial import Trial, TrialState
@@ -126,7 +126,7 @@ def custom_job_of(job: TuningJob, trial: Trial, *, metrics_dir: str, at: datetim
                 pool.container_spec.args.extend(flags)
             case "python_package_spec":
                 pool.python_package_spec.args.extend(flags)
-    place = TrialPlace(
+    place = TrialAssignment(
         tuning_job_id=job.job_id,
         trial_id=trial.id,
         metrics_dir=metrics_dir,

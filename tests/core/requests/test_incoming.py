@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from trainmaster.orchestrator.core.completion.entry import parse_hint
 from trainmaster.orchestrator.core.errors import EventMalformed
 from trainmaster.orchestrator.core.events.envelope import Envelope, PubsubMessage, pubsub_message
-from trainmaster.orchestrator.core.requests.arrival import (
-    Arrival,
+from trainmaster.orchestrator.core.requests.incoming import (
     Ignored,
+    IncomingDocument,
     StoredObject,
     parse_message,
     parse_upload,
@@ -37,27 +37,27 @@ def envelope(data: object, **changes: Any) -> Envelope:
     return replace(whole, **changes)
 
 
-def arrival(event: Envelope) -> Arrival:
+def incoming(event: Envelope) -> IncomingDocument:
     found = parse_upload(event, "inbox")
-    assert isinstance(found, Arrival)
+    assert isinstance(found, IncomingDocument)
     return found
 
 
 def test_an_upload_is_known_by_its_generation_and_dated_by_its_creation() -> None:
-    first = arrival(envelope(OBJECT))
+    first = incoming(envelope(OBJECT))
     assert first.content == StoredObject(
         bucket="inbox", name="requests/cassava.yaml", generation=1700000000000000, size_bytes=8
     )
     assert first.run_id.startswith("cassava-20260301t110000-")
     again = envelope(OBJECT, id="10", time=NOW + timedelta(hours=5), received_at=NOW + timedelta(hours=5))
-    assert arrival(again).run_id == first.run_id
-    assert arrival(envelope({**OBJECT, "generation": "1700000000000001"})).run_id != first.run_id
+    assert incoming(again).run_id == first.run_id
+    assert incoming(envelope({**OBJECT, "generation": "1700000000000001"})).run_id != first.run_id
 
 
 @pytest.mark.parametrize("name", ["rules/a.yaml", "rules/b/a.JSON"])
 def test_a_rule_is_known_by_its_generation_alone(name: str) -> None:
     first, again = (
-        arrival(envelope({**OBJECT, "name": name, "timeCreated": at}))
+        incoming(envelope({**OBJECT, "name": name, "timeCreated": at}))
         for at in (None, "2026-01-01T00:00:00Z")
     )
     assert (first.source.kind, first.source.object_name) == ("rule_drop", name)
@@ -67,7 +67,7 @@ def test_a_rule_is_known_by_its_generation_alone(name: str) -> None:
 def test_a_subject_of_a_legacy_event_may_carry_the_generation() -> None:
     data = {key: value for key, value in OBJECT.items() if key != "name"}
     legacy = envelope(data, subject="objects/requests/cassava.yaml#1700000000000000")
-    assert arrival(legacy).run_id == arrival(envelope(OBJECT)).run_id
+    assert incoming(legacy).run_id == incoming(envelope(OBJECT)).run_id
 
 
 @pytest.mark.parametrize(

@@ -39,7 +39,11 @@ class Row:
 def table() -> dict[str, Row]:
     """The rows by their items, without the last one, which is their sum."""
     text = (ROOT / "docs/how-to/deploy.md").read_text().split("### An idle deployment", 1)[1]
-    lines = [line for line in text.split("How sure these are", 1)[0].splitlines() if line.startswith("| ")]
+    lines = [
+        line
+        for line in text.split("How reliable these numbers are", 1)[0].splitlines()
+        if line.startswith("| ")
+    ]
     return {cells[0]: row(cells) for cells in map(cells_of, lines[1:-1])}
 
 

@@ -5,15 +5,13 @@ import contextlib
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from trainmaster.local.jobs.resource.job import CANCELLED_CODE, USER_CODE, Job, new_job_id
 from trainmaster.local.jobs.resource.lifecycle import JobState
 from trainmaster.local.jobs.runners.log import JobLog
 from trainmaster.local.jobs.runners.runner import JobRunner
-from trainmaster.local.tuning.space import space_of
 from trainmaster.local.tuning.stopping import Point, is_below_median
-from trainmaster.local.tuning.suggest import Algorithm, Past, Suggestions
 from trainmaster.local.tuning.trial import Trial, TrialState
 from trainmaster.local.tuning.tuning_job import (
     TuningJob,
@@ -23,6 +21,9 @@ from trainmaster.local.tuning.tuning_job import (
     values_of,
 )
 from trainmaster.local.tuning.validation import warnings_of
+
+if TYPE_CHECKING:
+    from trainmaster.local.tuning.suggest import Suggestions
 
 PERIOD_S = 0.1
 """How often trials and their metric files are looked at."""
@@ -82,8 +83,12 @@ class TuningJobRunner(JobRunner[TuningJob]):
                 return self._finish()
             await asyncio.sleep(PERIOD_S)
 
-    def _search(self) -> Suggestions:
+    def _search(self) -> "Suggestions":
         """The search as it stands after all trials of earlier stacks."""
+        # Optuna and numpy take a quarter of a stack's start, and most stacks run no study.
+        from trainmaster.local.tuning.space import space_of
+        from trainmaster.local.tuning.suggest import Algorithm, Past, Suggestions
+
         study = self.job.message.study_spec
         past = [
             Past(
@@ -112,7 +117,7 @@ class TuningJobRunner(JobRunner[TuningJob]):
         self._failed = self._failed or too_many_failed(self.job)
         return self._failed
 
-    async def _begin_trials(self, suggestions: Suggestions) -> None:
+    async def _begin_trials(self, suggestions: "Suggestions") -> None:
         """Begin as many trials as may run together, but no more than one that waits for room.
 
         So a study that is larger than the machine has one place in the line, and others get their turn.
@@ -138,7 +143,7 @@ class TuningJobRunner(JobRunner[TuningJob]):
         where = str(self._folder(trial))
         self._jobs.begin_trial(custom_job_of(self.job, trial, metrics_dir=where, at=datetime.now(UTC)))
 
-    async def _look_at(self, trial: Trial, suggestions: Suggestions) -> None:
+    async def _look_at(self, trial: Trial, suggestions: "Suggestions") -> None:
         job = self._jobs.find(trial.job_id)
         if job is None:  # cancelled by a stack that ended before the trial had a job
             self._end(trial, "The job was cancelled before the trial began.", suggestions)
@@ -177,7 +182,7 @@ class TuningJobRunner(JobRunner[TuningJob]):
         rule = self.job.message.study_spec.median_automated_stopping_spec
         return trial.curve(self.job.objectives[0], by_time=rule.use_elapsed_duration)
 
-    def _end(self, trial: Trial, failure: str, suggestions: Suggestions) -> None:
+    def _end(self, trial: Trial, failure: str, suggestions: "Suggestions") -> None:
         over = trial.ended(self.job.message.study_spec, at=datetime.now(UTC), failure=failure)
         self._keep_trial(over)
         self._texts.pop(trial.id, None)

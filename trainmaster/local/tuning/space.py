@@ -10,10 +10,7 @@ from typing import Any
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
 from trainmaster.local.jobs.resource.validation import Message
-
-Value = float | int | str
-"""A float for DOUBLE and DISCRETE, an int for INTEGER, text for CATEGORICAL."""
-
+from trainmaster.local.tuning.trial import Value
 
 _LOG, _REVERSE_LOG = 2, 3
 """The API's numbers of the scales that are not linear."""

@@ -13,7 +13,8 @@ from optuna.distributions import CategoricalDistribution, FloatDistribution, Int
 from optuna.samplers import BaseSampler, RandomSampler, TPESampler
 from optuna.trial import FrozenTrial, Trial, TrialState, create_trial
 
-from trainmaster.local.tuning.space import Parameter, Value, grid
+from trainmaster.local.tuning.space import Parameter, grid
+from trainmaster.local.tuning.trial import Value
 
 _SEEDS = 2**32
 

@@ -19,6 +19,9 @@ from trainmaster.local.tuning import measurements
 from trainmaster.local.tuning.measurements import Measured
 from trainmaster.local.tuning.stopping import Point
 
+Value = float | int | str
+"""Of a parameter: a float for DOUBLE and DISCRETE, an int for INTEGER, text for CATEGORICAL."""
+
 _BEST, _MINIMIZE = 2, 2
 
 

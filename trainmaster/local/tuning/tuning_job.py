@@ -9,8 +9,7 @@ from google.cloud.aiplatform_v1.types import CustomJob, HyperparameterTuningJob
 
 from trainmaster.local.jobs.resource.job import Job, TrialAssignment
 from trainmaster.local.jobs.resource.validation import Message
-from trainmaster.local.tuning.space import Value
-from trainmaster.local.tuning.trial import Trial, TrialState
+from trainmaster.local.tuning.trial import Trial, TrialState, Value
 from trainmaster.local.tuning.validation import faults_of
 
 MIN_FAILED, MAX_FAILED_SHARE = 5, 0.5

@@ -148,16 +148,16 @@ def on_alert(envelope: Envelope) -> Iterable[FlowResult]:
 @_entry_point
 def on_notice(envelope: Envelope) -> Iterable[FlowResult]:
     """One of our own notices: other models' rules may wait for it, and queued firings for the end of a run."""
-    heard = parse_notice(pubsub_message(envelope))
-    if isinstance(heard, Ignored):
-        return [FlowResult(message=f"ignored: {heard.reason}", severity="DEBUG")]
-    return take_notice(_services(), heard)
+    parsed = parse_notice(pubsub_message(envelope))
+    if isinstance(parsed, Ignored):
+        return [FlowResult(message=f"ignored: {parsed.reason}", severity="DEBUG")]
+    return take_notice(_services(), parsed)
 
 
-def _signalled(heard: Signal | Ignored) -> Iterable[FlowResult]:
-    if isinstance(heard, Ignored):
-        return [FlowResult(message=f"ignored: {heard.reason}")]
-    return take_signal(_services(), heard)
+def _signalled(parsed: Signal | Ignored) -> Iterable[FlowResult]:
+    if isinstance(parsed, Ignored):
+        return [FlowResult(message=f"ignored: {parsed.reason}")]
+    return take_signal(_services(), parsed)
 
 
 def _envelope(event: CloudEvent) -> Envelope:

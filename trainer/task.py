@@ -36,7 +36,7 @@ Part = Callable[[Flags, Cluster, Outputs, Mapping[str, str]], None]
 def main(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
     """The exit status of a run with these flags in this environment."""
     try:
-        flags, cluster, outputs = _told(arguments, environment)
+        flags, cluster, outputs = _parse_arguments(arguments, environment)
         print(cluster.description(), file=sys.stderr, flush=True)  # noqa: T201 - the job's log
         require_accelerators(cluster, environment)
         _part_of(cluster, flags)(flags, cluster, outputs, environment)
@@ -47,7 +47,9 @@ def main(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
     return 0
 
 
-def _told(arguments: Sequence[str], environment: Mapping[str, str]) -> tuple[Flags, Cluster, Outputs]:
+def _parse_arguments(
+    arguments: Sequence[str], environment: Mapping[str, str]
+) -> tuple[Flags, Cluster, Outputs]:
     """Flags, cluster and outputs, or the faults of all of them at once."""
     faults: list[str] = []
     with collected(faults):

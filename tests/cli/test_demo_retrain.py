@@ -11,7 +11,7 @@ from rich.console import Console
 
 from trainmaster.cli.demo.retraining.data import Delivery
 from trainmaster.cli.demo.retraining.play import RULE
-from trainmaster.cli.demo.retraining.report import course, unheard, way_back
+from trainmaster.cli.demo.retraining.report import course, missing_notices, way_back
 from trainmaster.cli.demo.retraining.view import news, picture
 from trainmaster.cli.demo.retraining.watch import RetrainSighting
 from trainmaster.cli.demo.stage import filled
@@ -106,7 +106,7 @@ WHOLE = RetrainSighting(
 
 def test_a_course_as_it_should_be_is_agreed_with() -> None:
     assert list(course(WHOLE)) == []
-    assert list(unheard(WHOLE)) == []
+    assert list(missing_notices(WHOLE)) == []
     assert [wrong for _, _, wrong in way_back(WHOLE, GENERATION) if wrong] == []
 
 
@@ -131,7 +131,7 @@ def test_every_other_course_is_told(changes: dict[str, Any], said: str) -> None:
 
 
 def test_each_notice_that_was_not_heard_is_named() -> None:
-    assert list(unheard(replace(WHOLE, notices=notices()[1:-1]))) == ["run-0 reserved", "promotion 2"]
+    assert list(missing_notices(replace(WHOLE, notices=notices()[1:-1]))) == ["run-0 reserved", "promotion 2"]
 
 
 @pytest.mark.parametrize(

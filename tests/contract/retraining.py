@@ -13,7 +13,7 @@ from trainmaster.orchestrator.core.requests.incoming import Ignored
 from trainmaster.orchestrator.core.requests.request import RequestRules
 from trainmaster.orchestrator.core.retraining.arrivals import parse_arrived_object
 from trainmaster.orchestrator.core.retraining.signals import (
-    Heard,
+    ParsedNotice,
     Signal,
     parse_alert,
     parse_image_push,
@@ -143,7 +143,7 @@ class RuleWorld(World):
         for notice in [each for each in self.notices.published if each.subject == record.run_id]:
             event = cloud_event(notice, "//trainmaster/test")
             heard = parse_notice(self.message(event))
-            if isinstance(heard, Heard):
+            if isinstance(heard, ParsedNotice):
                 list(take_notice(self.services(boundary), heard))
 
     def order(self, document: object, key: str, boundary: Boundary | None = None) -> FlowResult:

@@ -58,8 +58,10 @@ def test_the_one_that_wakes_cancels_its_own_job() -> None:
 def test_the_one_that_wakes_and_hears_no_answer_cancels_its_own_job_all_the_same() -> None:
     world = World()
     incoming = world.drop()
-    unheard = taken_over_meanwhile(world, incoming, raising(SubmissionUnknown("the answer never came")))
-    assert world.launch(incoming, unheard).severity == "INFO", "what it found was the run's own job"
+    missing_notices = taken_over_meanwhile(
+        world, incoming, raising(SubmissionUnknown("the answer never came"))
+    )
+    assert world.launch(incoming, missing_notices).severity == "INFO", "what it found was the run's own job"
     assert len(world.jobs.all()) == 2
     one_job_stays(world, incoming)
 

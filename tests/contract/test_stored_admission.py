@@ -93,7 +93,7 @@ def test_marks_are_counted_by_day_with_their_cost(objects: Objects, bucket: str)
 def test_that_a_cap_was_told_is_kept(objects: Objects, bucket: str) -> None:
     starts = Starts(objects, bucket)
     window = "runs_per_hour/2026-03-01T12"
-    assert not starts.was_told(window)
-    starts.keep_told(window, {"window": window})
-    starts.keep_told(window, {"window": window})
-    assert starts.was_told(window)
+    assert not starts.was_notified(window)
+    starts.keep_notified(window, {"window": window})
+    starts.keep_notified(window, {"window": window})
+    assert starts.was_notified(window)

@@ -143,13 +143,13 @@ def test_what_is_pushed_is_recorded_by_digest(build: dict[str, Any]) -> None:
     assert f"$(cat {path})" in command(build, "publish-image")
 
 
-@pytest.mark.parametrize("said", ["true", "exit 1", "echo elsewhere.example/trainer@sha256:0a"])
+@pytest.mark.parametrize("message", ["true", "exit 1", "echo elsewhere.example/trainer@sha256:0a"])
 def test_a_build_whose_image_has_no_digest_ends_and_tells_of_no_image(
-    build: dict[str, Any], tmp_path: Path, said: str
+    build: dict[str, Any], tmp_path: Path, message: str
 ) -> None:
     values = substitutions(build)
     docker = tmp_path / "docker"
-    docker.write_text(f"#!/bin/sh\n{said}\n")
+    docker.write_text(f"#!/bin/sh\n{message}\n")
     docker.chmod(0o755)
     worker = Worker(workspace=tmp_path, output=tmp_path, shims=tmp_path, values=values)
     with pytest.raises(subprocess.CalledProcessError):

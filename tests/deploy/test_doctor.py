@@ -17,14 +17,14 @@ from starlette.routing import Route
 
 from tests.core.shipped import NAMES, REQUEST_RULES
 from trainmaster.deploy.doctor.access import account_findings
-from trainmaster.deploy.doctor.deployment import Deployment, Thing, deployment_of
+from trainmaster.deploy.doctor.deployment import Deployment, GrantTarget, deployment_of
 from trainmaster.deploy.doctor.finding import Verdict, failed, ok, summary, unknown
 from trainmaster.deploy.doctor.giving_up import giving_up_finding
 from trainmaster.deploy.doctor.hops import entry_findings, request_findings
 from trainmaster.deploy.doctor.probe import Probe, own_request
 from trainmaster.deploy.doctor.questions import Questions
 from trainmaster.deploy.doctor.repair import bind
-from trainmaster.deploy.doctor.witness import Witness
+from trainmaster.deploy.doctor.witness import ProbeSubscription
 from trainmaster.local import logging
 from trainmaster.local.http import in_thread, serving
 from trainmaster.local.project import project_number
@@ -88,7 +88,7 @@ def test_the_doctors_own_request_is_one_that_the_shipped_policy_allows() -> None
 def test_every_kind_of_thing_has_its_command(
     deployment: Deployment, kind: str, name: str, command: str
 ) -> None:
-    thing = Thing(kind=kind, name=name, resource="r")
+    thing = GrantTarget(kind=kind, name=name, resource="r")
     assert bind(deployment, thing, MEMBER, "roles/x.y") == f"{command} --member={MEMBER} --role=roles/x.y"
 
 
@@ -133,7 +133,7 @@ def test_a_subscription_that_gives_up_nowhere_is_told_with_the_command_and_a_mis
     assert lost.repairs == (f"{command} --max-delivery-attempts=50",)
     del topics[on_notice]
     gone = giving_up_finding(deployment, {**topics, on_alert: "projects/p/topics/other"})
-    assert "those of on-alert, on-notice are dropped" in gone.said
+    assert "those of on-alert, on-notice are dropped" in gone.message
     assert [repair.partition(" ")[0] for repair in gone.repairs] == ["gcloud", "trainmaster"]
 
 
@@ -262,7 +262,7 @@ def logs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LoggingClient]:
         client.close()
 
 
-NOBODY = Witness(SubscriberClient.__new__(SubscriberClient), "none", "not allowed by the test")
+NOBODY = ProbeSubscription(SubscriberClient.__new__(SubscriberClient), "none", "not allowed by the test")
 """One that could not watch, and so asks its client for nothing."""
 
 

@@ -14,7 +14,7 @@ from tests.deploy.cloud import ROOT
 from tests.deploy.gcloud_recorder import recording
 from tests.deploy.test_terraform_permissions import TABLE
 from trainmaster.deploy.doctor.caller import _ON_PROJECT
-from trainmaster.deploy.doctor.deployment import Thing
+from trainmaster.deploy.doctor.deployment import GrantTarget
 from trainmaster.deploy.doctor.questions import _HOSTS, Questions
 
 ROWS, ROLES = {row["call"]: row for row in TABLE["doctor"]}, TABLE["doctor_roles"]
@@ -55,7 +55,7 @@ def test_every_question_is_in_the_table() -> None:
         address = f"http://127.0.0.1:{recorder.port}"
         with closing(Questions(iam=address, storage=address)) as questions:
             for kind, resource in THINGS.items():
-                questions.policy(Thing(kind=kind, name="b", resource=resource))
+                questions.policy(GrantTarget(kind=kind, name="b", resource=resource))
             for ask in (questions.token, questions.project_number):
                 with suppress(KeyError):  # the recorder's answer is empty
                     ask("p")

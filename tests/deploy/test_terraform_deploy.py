@@ -240,11 +240,11 @@ def test_undeploying_in_the_wrong_region_removes_nothing(cloud: Cloud) -> None:
 
 
 def test_make_hands_on_what_it_is_told(cloud: Cloud) -> None:
-    said = subprocess.run(
+    message = subprocess.run(
         ["make", "-n", "deploy", f"PROJECT={PROJECT}", f"REGION={REGION}", "CHECK=1"],
         cwd=ROOT, capture_output=True, text=True, check=False,
     )  # fmt: skip
-    assert f"-m trainmaster deploy --project '{PROJECT}' --region '{REGION}' --check" in said.stdout
+    assert f"-m trainmaster deploy --project '{PROJECT}' --region '{REGION}' --check" in message.stdout
     missing = subprocess.run(["make", "-n", "deploy"], cwd=ROOT, capture_output=True, text=True, check=False)
     assert missing.returncode != 0
     assert "Say where" in missing.stderr
@@ -255,8 +255,8 @@ def test_make_hands_on_what_it_is_told(cloud: Cloud) -> None:
 )
 def test_make_undeploy_deletes_buckets_only_when_told(given: list[str], *, deletes: bool) -> None:
     where = [f"PROJECT={PROJECT}", f"REGION={REGION}"]
-    said = subprocess.run(
+    message = subprocess.run(
         ["make", "-n", "undeploy", *where, *given], cwd=ROOT, capture_output=True, text=True, check=False
     )
-    assert f"-m trainmaster undeploy --project '{PROJECT}' --region '{REGION}'" in said.stdout
-    assert ("--delete-buckets" in said.stdout) == deletes
+    assert f"-m trainmaster undeploy --project '{PROJECT}' --region '{REGION}'" in message.stdout
+    assert ("--delete-buckets" in message.stdout) == deletes

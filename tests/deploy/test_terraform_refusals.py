@@ -39,9 +39,9 @@ def test_a_project_without_billing_is_refused(cloud: Cloud) -> None:
 
 
 def test_a_region_without_vertex_ai_is_refused_with_those_that_have_it(cloud: Cloud) -> None:
-    said = refused(cloud.up(region="us-east7"))
-    assert "--region is 'us-east7'" in said
-    assert all(region in said for region in training_regions())
+    message = refused(cloud.up(region="us-east7"))
+    assert "--region is 'us-east7'" in message
+    assert all(region in message for region in training_regions())
 
 
 @pytest.mark.parametrize("project", ["Upper", "a; rm -rf /"])
@@ -51,9 +51,9 @@ def test_what_can_be_no_project_id_is_refused(cloud: Cloud, project: str) -> Non
 
 def test_a_bucket_in_another_location_is_refused(cloud: Cloud) -> None:
     cloud.has_bucket(f"{PROJECT}-inbox", location="us-central1")
-    said = refused(cloud.up())
-    assert f"bucket '{PROJECT}-inbox' is in 'us-central1', and triggers need it in 'europe-west4'" in said
-    assert "deploy with --region us-central1, or move its objects" in said
+    message = refused(cloud.up())
+    assert f"bucket '{PROJECT}-inbox' is in 'us-central1', and triggers need it in 'europe-west4'" in message
+    assert "deploy with --region us-central1, or move its objects" in message
 
 
 def test_a_bucket_in_many_regions_is_refused_and_none_of_them_offered_for_the_deployment(
@@ -72,9 +72,9 @@ def test_a_deployment_cannot_be_moved_to_another_region(cloud: Cloud) -> None:
 def test_a_bucket_of_another_project_is_refused(cloud: Cloud) -> None:
     cloud.has_bucket(f"{PROJECT}-data", number="8")
     cloud.content["forbidden"] = [f"{PROJECT}-models"]
-    said = refused(cloud.up())
-    assert f"bucket '{PROJECT}-data' belongs to project number 8" in said
-    assert f"bucket '{PROJECT}-models' exists, and you may not see it" in said
+    message = refused(cloud.up())
+    assert f"bucket '{PROJECT}-data' belongs to project number 8" in message
+    assert f"bucket '{PROJECT}-models' exists, and you may not see it" in message
 
 
 TAKEN: dict[str, tuple[dict[str, object], str]] = {
@@ -108,10 +108,10 @@ TAKEN: dict[str, tuple[dict[str, object], str]] = {
 
 def test_names_that_somebody_else_took_are_refused(cloud: Cloud) -> None:
     cloud.content["lists"] = {kind: [thing] for kind, (thing, _) in TAKEN.items()}
-    said = refused(cloud.up())
+    message = refused(cloud.up())
     for _, told in TAKEN.values():
-        assert f"refused: {told}" in said
-    assert said.count("no deployment of Trainmaster made it") == len(TAKEN)
+        assert f"refused: {told}" in message
+    assert message.count("no deployment of Trainmaster made it") == len(TAKEN)
 
 
 def test_a_role_that_was_deleted_is_refused_with_the_command_that_brings_it_back(cloud: Cloud) -> None:
@@ -135,17 +135,17 @@ def test_what_was_deployed_is_not_taken_for_somebody_elses_where_the_state_may_n
     cloud.has_state(managed("google_pubsub_topic", name="trainmaster-ticks"))
     cloud.content["lists"] = {"pubsub topics": [{"name": f"projects/{PROJECT}/topics/trainmaster-ticks"}]}
     cloud.content["forbidden"] = [STATE]
-    said = refused(cloud.up())
-    assert "what exists already cannot be told" in said
-    assert "storage.objects.get" in said
-    assert "rename or delete" not in said
+    message = refused(cloud.up())
+    assert "what exists already cannot be told" in message
+    assert "storage.objects.get" in message
+    assert "rename or delete" not in message
 
 
 def test_a_region_without_cloud_scheduler_is_refused_with_the_setting_that_helps(cloud: Cloud) -> None:
     cloud.content["lacking"] = {"scheduler jobs": REGION}
-    said = refused(cloud.up())
-    assert f"Location '{REGION}' is not a valid location" in said
-    assert 'scheduler_region = "…" in trainmaster.tfvars' in said
+    message = refused(cloud.up())
+    assert f"Location '{REGION}' is not a valid location" in message
+    assert 'scheduler_region = "…" in trainmaster.tfvars' in message
 
 
 @pytest.mark.parametrize(
@@ -171,10 +171,10 @@ def test_every_reason_is_told_at_once(cloud: Cloud) -> None:
     cloud.has_bucket(f"{PROJECT}-inbox", location="us-central1")
     cloud.content["lists"] = {"logging sinks": [{"name": "trainmaster-job-logs"}]}
     cloud.terraform["version"] = "1.3.0"
-    said = refused(cloud.up(region="mars-north1"))
-    assert said.count("refused: ") == 6
-    assert "terraform 1.3.0 is too old" in said
-    assert "gcloud auth application-default login" in said
+    message = refused(cloud.up(region="mars-north1"))
+    assert message.count("refused: ") == 6
+    assert "terraform 1.3.0 is too old" in message
+    assert "gcloud auth application-default login" in message
 
 
 def test_what_may_not_be_listed_is_refused(cloud: Cloud) -> None:

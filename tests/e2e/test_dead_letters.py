@@ -64,7 +64,7 @@ def listed(project: Project) -> dict[str, str]:
     return letters
 
 
-class Witness:
+class ProbeSubscription:
     """Sees what is published to topics of a project from now on."""
 
     def __init__(self, project: Project, *topics: str) -> None:
@@ -168,7 +168,7 @@ def test_poison_is_given_up_with_its_reason_blocks_nobody_and_is_replayed_once(i
     assert not two_letters(project).keys() & letters.keys()
 
     # Mended, they are taken as the events that they were, and each rule fires once.
-    witness = Witness(project, "trainmaster-requests", "gcr")
+    witness = ProbeSubscription(project, "trainmaster-requests", "gcr")
     for rule_id in RULES:
         state_of_rule(project, rule_id).delete()
     done = dead_letters(project, "replay", "--wait-s", "100")

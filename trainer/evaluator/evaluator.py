@@ -84,7 +84,7 @@ class Evaluator:
             is_new = found is not None and (found.epoch, found.step) not in evaluations
             if found is not None and is_new and (evaluation := self._evaluated(found)) is not None:
                 evaluations.add(evaluation)
-                self._tell(evaluation, writer)
+                self._report(evaluation, writer)
             elif is_exported:
                 break
             else:
@@ -113,7 +113,7 @@ class Evaluator:
             metrics=finite(numbers(found)),
         )
 
-    def _tell(self, evaluation: Evaluation, writer: Any) -> None:
+    def _report(self, evaluation: Evaluation, writer: Any) -> None:
         with writer.as_default(step=evaluation.iterations):
             for name, value in evaluation.metrics.items():
                 if value is not None:

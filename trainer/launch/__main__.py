@@ -35,14 +35,14 @@ def main(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
         print(USAGE, end="")  # noqa: T201 - asked for
         return 0
     try:
-        order, cluster = _told(arguments, environment)
+        order, cluster = _parse_arguments(arguments, environment)
         chosen = settings_for(order, cluster, environment)
     except Unusable as unusable:
         for fault in unusable.faults:
-            _say(fault)
+            _print(fault)
         return 2
     given, said = applied(chosen, environment)
-    _say(
+    _print(
         f"trainer.launch --framework {order.framework.value}: {cluster.description()} "
         f"Sets {said or 'nothing'}; becomes {order.command[0]!r}."
     )
@@ -51,7 +51,7 @@ def main(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
     return _become(order.command, given)
 
 
-def _told(arguments: Sequence[str], environment: Mapping[str, str]) -> tuple[Order, Cluster]:
+def _parse_arguments(arguments: Sequence[str], environment: Mapping[str, str]) -> tuple[Order, Cluster]:
     """Order and cluster, or the faults of both at once."""
     faults: list[str] = []
     with collected(faults):
@@ -107,10 +107,12 @@ def _rendezvous(cluster: Cluster, peers_within_s: float) -> int:
             own = host if is_on_loopback(cluster) else ""
             serve_beside_this_process(own, int(port), min(LEAVES_WITHIN_S, peers_within_s))
         except OSError as error:
-            _say(f"The rendezvous of Horovod cannot be served on port {port}: {error}. Leave that port free.")
+            _print(
+                f"The rendezvous of Horovod cannot be served on port {port}: {error}. Leave that port free."
+            )
             return NOT_IN_TIME
     elif not answers_within(host, int(port), peers_within_s):
-        _say(
+        _print(
             f"The chief did not serve Horovod's rendezvous at {host}:{port} within {peers_within_s:g} s. It must be "
             f"started with trainer.launch too; give it longer with --peers_within_s."
         )
@@ -123,12 +125,12 @@ def _become(command: Sequence[str], environment: Mapping[str, str]) -> int:
     try:
         os.execvpe(command[0], list(command), environment)  # noqa: S606 - becoming the command is the purpose
     except FileNotFoundError:
-        _say(
+        _print(
             f"{command[0]!r} was not found in PATH, {environment.get('PATH')!r}, or its interpreter is missing."
         )
         return NOT_FOUND
     except OSError as error:
-        _say(
+        _print(
             f"{command[0]!r} cannot be run: {error.strerror}. Is it an executable file, with a first line `#!`?"
         )
         return CANNOT_RUN
@@ -167,7 +169,7 @@ def _environment_as_given() -> dict[str, str]:
     return {name: value for name, equals, value in pairs if equals}
 
 
-def _say(text: str) -> None:
+def _print(text: str) -> None:
     print(text, file=sys.stderr, flush=True)  # noqa: T201 - the job's log
 
 

@@ -99,13 +99,13 @@ def convert(
     try:
         request, target = _checked(file, name, policy, asked)
     except Unusable as unusable:
-        _tell(*unusable.problems)
+        _print(*unusable.problems)
         return 2
     if isinstance(request, Refused):
-        _tell(*map(str, request.faults))
+        _print(*map(str, request.faults))
         return 1
     submission = converted(request.spec, target)
-    _tell(*_said(submission, request, target, Form(form)))
+    _print(*_summary(submission, request, target, Form(form)))
     document = written(submission, Form(form))
     sys.stdout.write(
         json.dumps(document, indent=2, ensure_ascii=False) + "\n"
@@ -224,7 +224,7 @@ def _schema(schema_id: str) -> Mapping[str, Any]:
     return schema
 
 
-def _said(submission: Submission, request: Request, target: Target, form: Form) -> list[str]:
+def _summary(submission: Submission, request: Request, target: Target, form: Form) -> list[str]:
     command = gcloud_command(submission, target)
     return [
         f"{submission.kind}, for {submission.parent}",
@@ -246,6 +246,6 @@ def _left_out(request: Request) -> Iterator[str]:
         yield "warning: model_uri has no place in a job: only the service looks for a model there"
 
 
-def _tell(*lines: str) -> None:
+def _print(*lines: str) -> None:
     for line in lines:
         sys.stderr.write(f"{line}\n")

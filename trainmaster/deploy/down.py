@@ -6,7 +6,7 @@ from dataclasses import replace
 from trainmaster.deploy.existing import Existing, find_existing
 from trainmaster.deploy.gcloud import GcloudFailed, described, gcloud
 from trainmaster.deploy.names import Names, names_of
-from trainmaster.deploy.preflight import Clearance, judged
+from trainmaster.deploy.preflight import PreflightResult, judged
 from trainmaster.deploy.terraform_cli import TerraformFailed, terraform_for, version_fault
 from trainmaster.deploy.up import REFUSED
 
@@ -59,7 +59,7 @@ def _fault(names: Names, existing: Existing) -> str | None:
     return None
 
 
-def _remove(names: Names, clearance: Clearance, *, delete_buckets: bool) -> None:
+def _remove(names: Names, clearance: PreflightResult, *, delete_buckets: bool) -> None:
     terraform = terraform_for(names)
     terraform.init()
     if delete_buckets:

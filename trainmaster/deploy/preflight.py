@@ -15,7 +15,7 @@ SHARED_TOPIC = "images"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Clearance:
+class PreflightResult:
     """`faults` empty: nothing stands in the way. The rest is what Terraform must be told."""
 
     faults: tuple[str, ...]
@@ -25,18 +25,18 @@ class Clearance:
     state_bucket_exists: bool = False
 
 
-def clearance_of(names: Names) -> Clearance:
+def clearance_of(names: Names) -> PreflightResult:
     """Ask what is there, and judge it. Creates nothing."""
     faults = [*_of_the_words(names), *_of_the_credentials()]
     number, unknown = _project_number(names.project)
     faults += unknown
     if number is None:
-        return Clearance(faults=tuple(faults))
+        return PreflightResult(faults=tuple(faults))
     faults += _of_billing(names.project)
     try:
         existing = find_existing(names, number)
     except GcloudFailed as failed:
-        return Clearance(
+        return PreflightResult(
             faults=(*faults, f"what exists already cannot be told: {failed}{_elsewhere(failed)}")
         )
     return judged(names, existing, tuple(faults))
@@ -49,11 +49,11 @@ def _elsewhere(failed: GcloudFailed) -> str:
     return f'; name another region for the schedule, scheduler_region = "…" in {SETTINGS}'
 
 
-def judged(names: Names, existing: Existing, before: tuple[str, ...] = ()) -> Clearance:
+def judged(names: Names, existing: Existing, before: tuple[str, ...] = ()) -> PreflightResult:
     """Pure: what follows from what exists, after the faults found `before`."""
     shared = names.topics[SHARED_TOPIC]
     foreign = shared in existing.named.get("topic", ()) and shared not in existing.made.get("topic", ())
-    return Clearance(
+    return PreflightResult(
         faults=(
             *before,
             *_bucket_faults(names, existing),

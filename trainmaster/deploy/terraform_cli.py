@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from trainmaster.deploy.names import SETTINGS, Names
-from trainmaster.deploy.preflight import Clearance
+from trainmaster.deploy.preflight import PreflightResult
 from trainmaster.deploy.stage import stage
 from trainmaster.resources import DEPLOY
 
@@ -76,7 +76,7 @@ class Terraform:
         """
         return self._run("state", "list", capture=True).splitlines()
 
-    def variables(self, clearance: Clearance, *, delete_buckets: bool = False) -> list[str]:
+    def variables(self, clearance: PreflightResult, *, delete_buckets: bool = False) -> list[str]:
         """The settings file, where there is one, and what no setting may change."""
         settings = [f"-var-file={SETTINGS.absolute()}"] if SETTINGS.is_file() else []
         return [

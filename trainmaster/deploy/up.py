@@ -5,7 +5,7 @@ from enum import Enum, auto
 
 from trainmaster.deploy.gcloud import GcloudFailed, gcloud
 from trainmaster.deploy.names import SETTINGS, Names, names_of
-from trainmaster.deploy.preflight import Clearance, clearance_of
+from trainmaster.deploy.preflight import PreflightResult, clearance_of
 from trainmaster.deploy.terraform_cli import TerraformFailed, terraform_for, version_fault
 
 REFUSED = 2
@@ -45,7 +45,7 @@ def deploy(project: str, region: str, mode: Mode) -> int:
     return 0
 
 
-def _run(names: Names, clearance: Clearance, mode: Mode) -> None:
+def _run(names: Names, clearance: PreflightResult, mode: Mode) -> None:
     terraform = terraform_for(names)
     gcloud("services", "enable", *FIRST_APIS, f"--project={names.project}")
     if not clearance.state_bucket_exists:
@@ -76,7 +76,7 @@ def make_state_bucket(names: Names) -> None:
     gcloud("storage", "buckets", "update", uri, "--versioning")
 
 
-def _notes(clearance: Clearance) -> list[str]:
+def _notes(clearance: PreflightResult) -> list[str]:
     return [
         f"settings are those of {SETTINGS}"
         if SETTINGS.is_file()

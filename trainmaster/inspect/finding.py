@@ -94,7 +94,7 @@ class Location:
         return self.path if self.line is None else f"{self.path}:{self.line}"
 
 
-def as_seen(path: Path) -> str:
+def relative_to_cwd(path: Path) -> str:
     """The path as seen from where the command was called."""
     here = Path.cwd()
     return str(path.relative_to(here) if path.is_relative_to(here) else path)

@@ -25,7 +25,7 @@ from trainmaster.orchestrator.core.errors import TrainmasterError
 from trainmaster.orchestrator.core.notices.notice import Notice
 from trainmaster.orchestrator.core.requests.incoming import IncomingDocument
 from trainmaster.orchestrator.core.requests.submission import Submission
-from trainmaster.orchestrator.core.retraining.signals import Heard, parse_notice
+from trainmaster.orchestrator.core.retraining.signals import ParsedNotice, parse_notice
 from trainmaster.orchestrator.core.runs.job import Job
 from trainmaster.orchestrator.flows.intake import take_and_admit
 from trainmaster.orchestrator.flows.reconcile import reconcile
@@ -118,7 +118,7 @@ class Life:
     def _published(self, notice: Notice) -> None:
         def flow(services: Services) -> object:
             heard = parse_notice(message)
-            return list(take_notice(services, heard)) if isinstance(heard, Heard) else None
+            return list(take_notice(services, heard)) if isinstance(heard, ParsedNotice) else None
 
         message = self.world.message(cloud_event(notice, "//trainmaster/life"))
         self.emit(Event(kind="notice", flow=flow), may_be_dropped=True)

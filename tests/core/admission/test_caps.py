@@ -9,15 +9,15 @@ from hypothesis import strategies as st
 from tests.core.admission_cases import policy
 from tests.core.shipped import REQUEST_RULES
 from trainmaster.orchestrator.adapters.memory import ManualClock, MemoryObjects
-from trainmaster.orchestrator.core.admission.caps import Counted, over_cap
+from trainmaster.orchestrator.core.admission.caps import CountedStart, over_cap
 from trainmaster.orchestrator.core.policy.admission import Caps, UnknownPrices
 from trainmaster.orchestrator.stores.admission import Starts
 
 NOON = datetime(2026, 11, 21, 12, 30, tzinfo=UTC)
 
 
-def run(name: str, minutes: float = 0, cost: str | None = None) -> Counted:
-    return Counted(
+def run(name: str, minutes: float = 0, cost: str | None = None) -> CountedStart:
+    return CountedStart(
         run_id=name,
         created_at=NOON + timedelta(minutes=minutes),
         cost=None if cost is None else Decimal(cost),
@@ -58,16 +58,16 @@ def test_own_counts_once_whether_its_mark_is_listed_or_not() -> None:
 def test_a_run_counts_in_the_hour_of_its_mark_whatever_the_store_says_when_it_came() -> None:
     edge = NOON.replace(minute=0) + timedelta(hours=1)
     late = [
-        Counted(run_id=name, created_at=edge + timedelta(seconds=n), cost=None, hour=NOON)
+        CountedStart(run_id=name, created_at=edge + timedelta(seconds=n), cost=None, hour=NOON)
         for n, name in enumerate("abc")
     ]
-    next_hour = Counted(run_id="d", created_at=edge + timedelta(seconds=9), cost=None, hour=edge)
+    next_hour = CountedStart(run_id="d", created_at=edge + timedelta(seconds=9), cost=None, hour=edge)
     runs = [*late, next_hour]
     assert [over_cap(TWO, runs, each) is None for each in runs] == [True, True, False, True]
 
 
 def test_of_marks_of_the_same_moment_the_one_that_was_there_first_goes() -> None:
-    runs = [Counted(run_id=name, created_at=NOON, cost=None, version=n) for n, name in enumerate("zyx")]
+    runs = [CountedStart(run_id=name, created_at=NOON, cost=None, version=n) for n, name in enumerate("zyx")]
     assert [over_cap(TWO, runs, each) is None for each in runs] == [True, True, False]
 
 
@@ -77,7 +77,7 @@ def test_of_runs_at_the_same_moment_the_run_id_decides() -> None:
 
 
 def test_hours_are_utcs_whatever_the_clocks_zone() -> None:
-    there = Counted(
+    there = CountedStart(
         run_id="z", created_at=NOON.astimezone(timezone(timedelta(hours=5, minutes=45))), cost=None
     )
     reached = over_cap(TWO, [run("a", -1), run("b", -1)], there)
@@ -126,7 +126,7 @@ CAPS = st.builds(
 
 @given(CAPS, RUNS)
 def test_every_observer_has_the_same_answer_and_refused_runs_may_go_away_at_any_moment(
-    caps: Caps, runs: list[Counted]
+    caps: Caps, runs: list[CountedStart]
 ) -> None:
     answers = {each.run_id: over_cap(caps, runs, each) for each in runs}
     accepted = [each for each in runs if answers[each.run_id] is None]
@@ -139,7 +139,7 @@ def test_every_observer_has_the_same_answer_and_refused_runs_may_go_away_at_any_
 
 
 @given(CAPS, RUNS)
-def test_what_is_accepted_is_within_the_caps(caps: Caps, runs: list[Counted]) -> None:
+def test_what_is_accepted_is_within_the_caps(caps: Caps, runs: list[CountedStart]) -> None:
     accepted = [each for each in runs if over_cap(caps, runs, each) is None]
     for hour in {each.created_at.hour for each in accepted}:
         started = sum(each.created_at.hour == hour for each in accepted)

@@ -66,7 +66,7 @@ from trainmaster.orchestrator.core.retraining.decision import Facts, decide_on_t
 from trainmaster.orchestrator.core.retraining.reading import parse_rule, template_uri
 from trainmaster.orchestrator.core.retraining.request_check import RuleRequirements
 from trainmaster.orchestrator.core.retraining.signals import (
-    Heard,
+    ParsedNotice,
     Signal,
     parse_alert,
     parse_image_push,
@@ -304,7 +304,7 @@ def _heard(read: Callable[[], object]) -> Verdict:
             _kept_name(found.name)
         case Signal():
             _values_fit(found)
-        case Heard():
+        case ParsedNotice():
             if found.signal is not None:
                 _values_fit(found.signal)
         case DryRun() | MarkedEntry():

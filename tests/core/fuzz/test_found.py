@@ -17,7 +17,7 @@ from trainmaster.orchestrator.core.requests.incoming import parse_upload
 from trainmaster.orchestrator.core.requests.reading import parse_request
 from trainmaster.orchestrator.core.requests.request import Refused
 from trainmaster.orchestrator.core.retraining.arrivals import parse_arrived_object
-from trainmaster.orchestrator.core.retraining.signals import Heard, parse_alert, parse_notice
+from trainmaster.orchestrator.core.retraining.signals import ParsedNotice, parse_alert, parse_notice
 
 
 def only_fault(content: bytes, *, as_json: bool = False) -> str:
@@ -107,7 +107,7 @@ def test_a_notice_whose_state_is_no_word_is_malformed(state: object) -> None:
 def test_the_values_of_a_notice_stay_in_one_line() -> None:
     data = {"run_id": "r\n-2", "state": "succeeded", "model_name": "m\x1b[31m"}
     heard = parse_notice(message({"id": "i", "type": "trainmaster.run.succeeded.v1", "data": data}))
-    assert isinstance(heard, Heard)
+    assert isinstance(heard, ParsedNotice)
     assert heard.signal is not None
     assert all(text.isprintable() for text in heard.signal.values.values())
 

@@ -22,12 +22,12 @@ from trainmaster.orchestrator.core.names import is_run_id
 from trainmaster.orchestrator.core.retraining.condition import ConditionKind
 from trainmaster.orchestrator.core.retraining.decision import (
     STORM,
+    BreakerTripped,
     Decision,
     Facts,
     Fire,
     Hold,
-    Nothing,
-    Trip,
+    NothingDue,
     decide_on_signal,
 )
 from trainmaster.orchestrator.core.retraining.rule import Rule
@@ -51,7 +51,7 @@ class TestNewData:
     def test_it_waits_for_quiet(self) -> None:
         one = rule(DATA)
         state = folded(fresh(one), one, [batch("x", pictures(3))])
-        assert tick(one, state, NOON + 59 * SECOND) == Nothing()
+        assert tick(one, state, NOON + 59 * SECOND) == NothingDue()
         fire = fired(tick(one, state, NOON + 60 * SECOND))
         assert fire.firing.condition is ConditionKind.NEW_DATA
         assert fire.firing.values["data.count"] == "3"
@@ -60,7 +60,7 @@ class TestNewData:
     def test_it_waits_for_enough(self) -> None:
         one = rule({"new_data": {"objects": "gs://data-1/", "min_objects": 2, "min_bytes": 50, "quiet_s": 0}})
         state = folded(fresh(one), one, [batch("x", pictures(4))])
-        assert tick(one, state, NOON + DAY) == Nothing()
+        assert tick(one, state, NOON + DAY) == NothingDue()
         state = folded(state, one, [batch("y", [arrived("b", size_bytes=10)])])
         assert isinstance(tick(one, state, NOON + DAY), Fire)
 
@@ -68,13 +68,13 @@ class TestNewData:
         one = rule(DATA)
         stream = [arrived(f"cassava/{n}.jpg", at=NOON + n * 30 * SECOND) for n in range(20)]
         state = folded(fresh(one), one, [batch("x", stream)])
-        assert tick(one, state, NOON + 599 * SECOND) == Nothing()
+        assert tick(one, state, NOON + 599 * SECOND) == NothingDue()
         assert isinstance(tick(one, state, NOON + 600 * SECOND), Fire)
 
     def test_the_maximum_wait_does_not_make_too_few_enough(self) -> None:
         one = rule(DATA)
         state = folded(fresh(one), one, [batch("x", pictures(2))])
-        assert tick(one, state, NOON + 10 * DAY) == Nothing()
+        assert tick(one, state, NOON + 10 * DAY) == NothingDue()
 
     def test_the_firing_tells_of_the_newest(self) -> None:
         one = rule(DATA)
@@ -108,24 +108,24 @@ class TestSchedule:
         one = rule(HOURLY)
         fire = fired(tick(one, fresh(one), NOON + 5 * DAY + MINUTE))
         assert fire.firing.event_id == "schedule/2026-03-09T12:00:00.000000Z"
-        assert tick(one, launched(fire.state), NOON + 5 * DAY + 2 * MINUTE) == Nothing()
+        assert tick(one, launched(fire.state), NOON + 5 * DAY + 2 * MINUTE) == NothingDue()
         assert isinstance(tick(one, launched(fire.state), NOON + 5 * DAY + HOUR), Fire)
 
     def test_what_was_due_before_the_rule_came_is_nothing_to_it(self) -> None:
         one = rule(HOURLY)
-        assert tick(one, fresh(one), NOON + 59 * MINUTE) == Nothing()
+        assert tick(one, fresh(one), NOON + 59 * MINUTE) == NothingDue()
 
     def test_a_time_that_is_held_back_is_passed_over(self) -> None:
         one = rule(HOURLY)
         state = replace(fresh(one), current_run="watch-1")
         hold = held(tick(one, state, NOON + HOUR, ended=False))
-        assert tick(one, hold.state, NOON + HOUR + MINUTE) == Nothing()
+        assert tick(one, hold.state, NOON + HOUR + MINUTE) == NothingDue()
 
     def test_two_schedules_due_at_once_fire_once(self) -> None:
         one = rule(HOURLY, {"schedule": {"cron": "*/30 * * * *"}}, DATA)
         state = folded(fresh(one), one, [batch("x", pictures(3))])
         fire = fired(tick(one, state, NOON + HOUR))
-        assert tick(one, launched(fire.state), NOON + HOUR + MINUTE) == Nothing()
+        assert tick(one, launched(fire.state), NOON + HOUR + MINUTE) == NothingDue()
 
 
 class TestAge:
@@ -135,17 +135,17 @@ class TestAge:
 
     def test_it_fires_when_the_champion_is_older(self) -> None:
         before = NOON + DAY - SECOND
-        assert tick(self.ONE, fresh(self.ONE), before, champion=CHAMPION) == Nothing()
+        assert tick(self.ONE, fresh(self.ONE), before, champion=CHAMPION) == NothingDue()
         values = fired(tick(self.ONE, fresh(self.ONE), NOON + DAY, champion=CHAMPION)).firing.values
         assert values["champion.model_uri"] == CHAMPION.model_uri
         assert values["champion.value"] == "0.9"
 
     def test_without_a_champion_nothing_is_old(self) -> None:
-        assert tick(self.ONE, fresh(self.ONE), NOON + 9 * DAY) == Nothing()
+        assert tick(self.ONE, fresh(self.ONE), NOON + 9 * DAY) == NothingDue()
 
     def test_a_champion_that_stays_fires_again_after_the_same_time(self) -> None:
         state = launched(fired(tick(self.ONE, fresh(self.ONE), NOON + DAY, champion=CHAMPION)).state)
-        assert tick(self.ONE, state, NOON + 2 * DAY - SECOND, champion=CHAMPION) == Nothing()
+        assert tick(self.ONE, state, NOON + 2 * DAY - SECOND, champion=CHAMPION) == NothingDue()
         assert isinstance(tick(self.ONE, state, NOON + 2 * DAY, champion=CHAMPION), Fire)
 
 
@@ -155,16 +155,16 @@ class TestSignals:
     def test_the_same_signal_twice_fires_once(self) -> None:
         one = rule(MANUAL)
         state = launched(fired(call(one, fresh(one), NOON, order="o1")).state)
-        assert call(one, state, NOON + HOUR, order="o1") == Nothing(reason="the rule has already seen it")
+        assert call(one, state, NOON + HOUR, order="o1") == NothingDue(reason="the rule has already seen it")
         assert isinstance(call(one, state, NOON + HOUR, order="o2"), Fire)
 
     def test_a_signal_that_no_condition_is_about_is_nothing(self) -> None:
         one = rule(HOURLY)
-        assert isinstance(call(one, fresh(one), NOON), Nothing)
+        assert isinstance(call(one, fresh(one), NOON), NothingDue)
         other = ordered("o1", "another", NOON)
         two = rule(MANUAL)
         decision = decide_on_signal(two, other, fresh(two), Facts(now=NOON))
-        assert isinstance(decision, Nothing)
+        assert isinstance(decision, NothingDue)
 
     def test_an_image_fires_by_its_digest_and_only_when_it_is_another(self) -> None:
         one = rule({"new_image": {"repository": IMAGE, "tag": "*"}}, request={"image": "${image.uri}"})
@@ -176,7 +176,7 @@ class TestSignals:
         fire = fired(push(fresh(one), a, "1", "v1"))
         assert fire.firing.values["image.uri"] == f"{IMAGE}@{a}"
         state = launched(fire.state)
-        assert isinstance(push(state, a, "2", "latest"), Nothing)
+        assert isinstance(push(state, a, "2", "latest"), NothingDue)
         assert isinstance(push(state, b, "3", "latest"), Fire)
 
     def test_a_huge_value_neither_fills_a_place_nor_grows_the_state(self) -> None:
@@ -213,7 +213,7 @@ class TestWhileRunning:
         assert hold.state.queued is None
         assert hold.state.held is not None
         assert hold.state.held.reason == "its run watch-1 is still running"
-        assert tick(one, hold.state, NOON + HOUR) == Nothing()
+        assert tick(one, hold.state, NOON + HOUR) == NothingDue()
 
     def test_queue_one_keeps_the_newest_and_fires_it_once_the_run_has_ended(self) -> None:
         one = rule(
@@ -232,7 +232,7 @@ class TestWhileRunning:
         assert fire.firing.values["image.digest"] == digests[-1]
         assert fire.state.queued is None
         again = decide_on_signal(one, pushed(digests[-1], "2"), launched(fire.state), Facts(now=NOON + HOUR))
-        assert isinstance(again, Nothing)
+        assert isinstance(again, NothingDue)
 
     def test_queue_one_waits_for_the_cooldown_too(self) -> None:
         one = rule(MANUAL, while_running="queue_one", cooldown_s=3600)
@@ -287,12 +287,12 @@ class TestLimits:
         for second in range(STORM):
             state = launched(fired(call(one, state, NOON + second * SECOND)).state)
         trip = call(one, state, NOON + MINUTE)
-        assert isinstance(trip, Trip)
+        assert isinstance(trip, BreakerTripped)
         assert "breaker" in trip.reason
         assert trip.state.held is not None
         assert trip.state.tripped_at == NOON + MINUTE
-        assert isinstance(call(one, trip.state, NOON + DAY), Nothing)
-        assert isinstance(tick(one, trip.state, NOON + DAY), Nothing)
+        assert isinstance(call(one, trip.state, NOON + DAY), NothingDue)
+        assert isinstance(tick(one, trip.state, NOON + DAY), NothingDue)
         again = rule(MANUAL, max_per_day=1000, generation=2)
         closed = state_for(again, trip.state, NOON + 2 * MINUTE)
         assert isinstance(call(again, closed, NOON + 2 * MINUTE), Fire)
@@ -305,8 +305,8 @@ class TestLimits:
 
     def test_a_disabled_rule_is_silent(self) -> None:
         one = rule(MANUAL, HOURLY, enabled=False)
-        assert isinstance(call(one, fresh(one), NOON), Nothing)
-        assert isinstance(tick(one, fresh(one), NOON + DAY), Nothing)
+        assert isinstance(call(one, fresh(one), NOON), NothingDue)
+        assert isinstance(tick(one, fresh(one), NOON + DAY), NothingDue)
 
 
 def test_a_decided_firing_reads_back_as_the_next_event_finds_it() -> None:

@@ -16,7 +16,7 @@ from trainmaster.orchestrator.core.retraining.condition import ConditionKind
 from trainmaster.orchestrator.core.retraining.filling import unfit
 from trainmaster.orchestrator.core.retraining.signals import (
     SUMMARY_MAX_CHARS,
-    Heard,
+    ParsedNotice,
     Signal,
     matches,
     one_line,
@@ -233,19 +233,19 @@ class TestNotices:
     }
 
     def test_a_run_that_succeeded_is_a_signal_and_an_end(self) -> None:
-        heard = parse_notice(message(notice("trainmaster.run.succeeded.v1", state="succeeded", **self.RUN)))
-        assert isinstance(heard, Heard)
-        assert heard.ended_run_id == "features-1"
-        assert heard.signal is not None
-        assert heard.signal.values == {f"upstream.{key}": text for key, text in self.RUN.items()}
-        assert matches(rule({"upstream": {"model_name": "features", "event": "succeeded"}}), heard.signal)
-        assert not matches(rule({"upstream": {"model_name": "features", "event": "promoted"}}), heard.signal)
-        assert not matches(rule({"upstream": {"model_name": "feature", "event": "succeeded"}}), heard.signal)
+        parsed = parse_notice(message(notice("trainmaster.run.succeeded.v1", state="succeeded", **self.RUN)))
+        assert isinstance(parsed, ParsedNotice)
+        assert parsed.ended_run_id == "features-1"
+        assert parsed.signal is not None
+        assert parsed.signal.values == {f"upstream.{key}": text for key, text in self.RUN.items()}
+        assert matches(rule({"upstream": {"model_name": "features", "event": "succeeded"}}), parsed.signal)
+        assert not matches(rule({"upstream": {"model_name": "features", "event": "promoted"}}), parsed.signal)
+        assert not matches(rule({"upstream": {"model_name": "feature", "event": "succeeded"}}), parsed.signal)
 
     @pytest.mark.parametrize("state", ["failed", "cancelled", "rejected", "expired"])
     def test_a_run_that_ended_otherwise_is_only_an_end(self, state: str) -> None:
-        heard = parse_notice(message(notice(f"trainmaster.run.{state}.v1", state=state, **self.RUN)))
-        assert heard == Heard(ended_run_id="features-1")
+        parsed = parse_notice(message(notice(f"trainmaster.run.{state}.v1", state=state, **self.RUN)))
+        assert parsed == ParsedNotice(ended_run_id="features-1")
 
     @pytest.mark.parametrize("state", ["reserved", "waiting", "submitted", "running"])
     def test_a_run_on_its_way_is_passed_over(self, state: str) -> None:
@@ -254,11 +254,11 @@ class TestNotices:
         )
 
     def test_a_promotion_is_a_signal(self) -> None:
-        heard = parse_notice(message(notice("trainmaster.champion.promoted.v1", **self.RUN)))
-        assert isinstance(heard, Heard)
-        assert heard.signal is not None
-        assert matches(rule({"upstream": {"model_name": "features", "event": "promoted"}}), heard.signal)
-        assert heard.ended_run_id is None
+        parsed = parse_notice(message(notice("trainmaster.champion.promoted.v1", **self.RUN)))
+        assert isinstance(parsed, ParsedNotice)
+        assert parsed.signal is not None
+        assert matches(rule({"upstream": {"model_name": "features", "event": "promoted"}}), parsed.signal)
+        assert parsed.ended_run_id is None
 
     @pytest.mark.parametrize("kind", ["trainmaster.champion.rolled_back.v1", "trainmaster.rule.tripped.v1"])
     def test_other_notices_fire_nothing(self, kind: str) -> None:

@@ -32,7 +32,7 @@ from trainmaster.orchestrator.core.retraining.state import (
     KEPT_IDENTITIES,
     KEPT_SIGNALS,
     MAX_STATE_BYTES,
-    Due,
+    DueFiring,
     Fired,
     Firing,
     HeldBack,
@@ -196,7 +196,9 @@ def worst() -> RuleState:
         values=values,
         replaces=run_id,
     )
-    queued = Due(condition=ConditionKind.ALERT, event_id="x" * 1000, at=NOON, values=values, image="x" * 80)
+    queued = DueFiring(
+        condition=ConditionKind.ALERT, event_id="x" * 1000, at=NOON, values=values, image="x" * 80
+    )
     held = HeldBack(condition=ConditionKind.NEW_DATA, reason="ü" * 500, at=NOON)
     for number in range(KEPT_SIGNALS + 9):
         state = with_seen(state, f"signal {number}")

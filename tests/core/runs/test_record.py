@@ -38,11 +38,11 @@ from trainmaster.orchestrator.core.runs.record import (
     Estimate,
     Lease,
     Original,
+    RefusedCandidate,
     RunRecord,
     Source,
     Step,
     SubmissionState,
-    Try,
     Waiting,
 )
 from trainmaster.orchestrator.core.runs.states import END_OF, ENDS, LEGAL_MOVES, PROGRESS, RunState
@@ -157,7 +157,7 @@ def test_a_record_with_every_field_fits_its_schema_and_is_read_back_as_it_was() 
         ),
         submission=SubmissionState(
             lease=Lease(attempt="b", expires_at=NOW),
-            tries=(Try(candidate=0, text="l, n1", at=NOW, outcome="no room"),),
+            tries=(RefusedCandidate(candidate=0, text="l, n1", at=NOW, outcome="no room"),),
             abandoned_jobs=(AbandonedJob(job=job_name, candidate=0, reason="no machines", at=NOW),),
             second_jobs=(job_name,),
             second_job_check_at=NOW,

@@ -11,7 +11,7 @@ import pytest
 
 from trainmaster.local.jobs.capacity.line import Capacity
 from trainmaster.local.jobs.capacity.quota import Supply
-from trainmaster.local.jobs.collection import Shared
+from trainmaster.local.jobs.collection import ServiceContext
 from trainmaster.local.jobs.images.environments import Environments
 from trainmaster.local.jobs.images.programs import Provided
 from trainmaster.local.jobs.replicas.isolation import Machine
@@ -58,7 +58,7 @@ class Line:
     capacity: Capacity = field(default_factory=lambda: Capacity(1))
 
     def service(self) -> JobService:
-        shared = Shared(project="p1", write_log=self.log.write, supply=Supply())
+        shared = ServiceContext(project="p1", write_log=self.log.write, supply=Supply())
         return JobService(self.store, shared, machine=self.machine, capacity=self.capacity)
 
     def run(self, job: Job, save: Callable[[Job], None] | None = None) -> CustomJobRunner:

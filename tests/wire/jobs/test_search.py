@@ -6,7 +6,7 @@ import pytest
 from google.cloud.aiplatform_v1.types import StudySpec
 
 from trainmaster.local.tuning.space import space_of
-from trainmaster.local.tuning.suggest import Algorithm, Past, Suggestions
+from trainmaster.local.tuning.suggest import Algorithm, SuggestedTrial, Suggestions
 
 
 def study() -> StudySpec:
@@ -52,7 +52,9 @@ def test_a_search_that_is_taken_up_again_knows_its_past_and_goes_on_with_new_dra
         point = search.next(str(number))
         assert point is not None
         results = None if number % 3 == 0 else [1.0]
-        past.append(Past(trial_id=str(number), values=point, has_ended=number < 11, results=results))
+        past.append(
+            SuggestedTrial(trial_id=str(number), values=point, has_ended=number < 11, results=results)
+        )
     again = Suggestions(space, algorithm=algorithm, maximize=[True], seed=3, past=past)
     later = [again.next(str(number)) for number in range(12, 24)]
     assert all(point not in [one.values for one in past] for point in later if point and "rate" in point)
@@ -66,7 +68,9 @@ def test_what_a_search_learned_counts_after_it_is_taken_up_again() -> None:
     wide = {"parameter_id": "x", "double_value_spec": {"min_value": 0.0, "max_value": 1000.0}}
     space = space_of(StudySpec.pb(StudySpec({"parameters": [wide]})))
     past = [
-        Past(trial_id=str(at), values={"x": at * 10.0}, has_ended=True, results=[-abs(at * 10.0 - 700)])
+        SuggestedTrial(
+            trial_id=str(at), values={"x": at * 10.0}, has_ended=True, results=[-abs(at * 10.0 - 700)]
+        )
         for at in range(100)
     ]
     search = Suggestions(space, algorithm=Algorithm.BAYESIAN, maximize=[True], seed=1, past=past)
@@ -102,7 +106,7 @@ def test_a_grid_walks_every_point_of_a_conditional_space_once() -> None:
     assert [(p["booster"], p.get("depth"), p["batch"]) for p in points] == [
         (kind, depth, batch) for kind, depth in wanted for batch in (1, 2.5, 1000)
     ]
-    past = [Past(trial_id=str(at), values=p, has_ended=False) for at, p in enumerate(points[:4])]
+    past = [SuggestedTrial(trial_id=str(at), values=p, has_ended=False) for at, p in enumerate(points[:4])]
     again = Suggestions(space, algorithm=Algorithm.GRID, maximize=[True], past=past)
     assert again.next("4") == points[4]
 

@@ -17,11 +17,11 @@ def guard() -> Iterator[ProcessGuard]:
         yield started
 
 
-Heard = list[tuple[Stream, bytes]]
+ParsedNotice = list[tuple[Stream, bytes]]
 
 
-def run(guard: ProcessGuard, program: str, env: dict[str, str] | None = None) -> tuple[int, Heard]:
-    heard: Heard = []
+def run(guard: ProcessGuard, program: str, env: dict[str, str] | None = None) -> tuple[int, ParsedNotice]:
+    heard: ParsedNotice = []
 
     async def ran() -> int:
         child = guard.start(

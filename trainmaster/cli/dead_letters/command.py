@@ -16,7 +16,7 @@ from trainmaster.cli.dead_letters.replay import Replay
 from trainmaster.client.clients import log_reader, pubsub_clients
 from trainmaster.client.dead_letters.letter import Letter, NoSourceError, event_key
 from trainmaster.client.dead_letters.mailbox import AT_MOST, LOCAL_QUIET_S, QUIET_S, Mailbox
-from trainmaster.client.dead_letters.reasons import Reasons, Said
+from trainmaster.client.dead_letters.reasons import FunctionLine, Reasons
 from trainmaster.client.stack import NoStack, environment_on
 
 F = TypeVar("F", bound=Callable[..., int])
@@ -29,7 +29,7 @@ class _Opened:
     mailbox: Mailbox
     reasons: Reasons
     chosen: Sequence[Letter]
-    failures: Mapping[str, Said]  # by event key
+    failures: Mapping[str, FunctionLine]  # by event key
     unknown: Sequence[str]  # ids that are no dead letters
     may_be_more: bool
 
@@ -174,7 +174,7 @@ def _chosen(ids: Sequence[str], mailbox: Mailbox, letters: Sequence[Letter], rea
     )
 
 
-def _shown(letter: Letter, failure: Said | None) -> str:
+def _shown(letter: Letter, failure: FunctionLine | None) -> str:
     try:
         source = letter.subscription_name.rpartition("/")[2]
     except NoSourceError as fault:

@@ -16,7 +16,7 @@ from trainmaster.client.dead_letters.letter import (
     event_key,
 )
 from trainmaster.client.dead_letters.mailbox import Mailbox, SourceGoneError
-from trainmaster.client.dead_letters.reasons import PER_QUERY, Reasons, Said
+from trainmaster.client.dead_letters.reasons import PER_QUERY, FunctionLine, Reasons
 
 _LOOK_EVERY_S = 2.0
 """For each query that a look takes: Cloud Logging allows 60 a minute and project."""
@@ -34,7 +34,7 @@ class Replay:
         self._reasons = reasons
         self._wait_s = wait_s
 
-    def put_back(self, letters: Sequence[Letter], failures: Mapping[str, Said]) -> bool:
+    def put_back(self, letters: Sequence[Letter], failures: Mapping[str, FunctionLine]) -> bool:
         """Whether every letter was put back and none is known to have failed again; prints a line for each.
 
         Args:
@@ -69,32 +69,32 @@ class Replay:
         """Print what became of each; whether none failed again."""
         deadline = time.monotonic() + self._wait_s
         open_ids = dict(out)
-        said: dict[str, Said] = {}
+        lines: dict[str, FunctionLine] = {}
         well = True
         while open_ids:
             try:
-                said = self._reasons.outcomes(list(open_ids), begun - CLOCKS_APART)
+                lines = self._reasons.outcomes(list(open_ids), begun - CLOCKS_APART)
             except GoogleAPICallError as fault:
                 print(f"Cloud Logging does not tell what becomes of them: {fault.message}", file=sys.stderr)
                 break
-            for event_id in [each for each in open_ids if each in said and said[each].final]:
-                well &= not said[event_id].error
-                print(_became(open_ids.pop(event_id), said[event_id]))
+            for event_id in [each for each in open_ids if each in lines and lines[each].final]:
+                well &= not lines[event_id].error
+                print(_became(open_ids.pop(event_id), lines[event_id]))
             if not open_ids or (left := deadline - time.monotonic()) <= 0:
                 break
             time.sleep(min(_LOOK_EVERY_S * math.ceil(len(open_ids) / PER_QUERY), left))
         for event_id, letter in open_ids.items():
-            well &= event_id not in said
-            print(_became(letter, said.get(event_id)))
+            well &= event_id not in lines
+            print(_became(letter, lines.get(event_id)))
         return well
 
 
-def _became(letter: Letter, said: Said | None) -> str:
-    if said is None:
+def _became(letter: Letter, line: FunctionLine | None) -> str:
+    if line is None:
         return f"{letter.id}  put back; the function has told nothing of it yet"
-    if said.error and said.final:
-        return f"{letter.id}  put back, and refused for good: {said.text}"
-    if said.error:
-        return f"{letter.id}  put back, and it fails again: {said.text}"
-    run = f" (run {said.run_id})" if said.run_id and said.run_id not in said.text else ""
-    return f"{letter.id}  put back and done: {said.text}{run}"
+    if line.error and line.final:
+        return f"{letter.id}  put back, and refused for good: {line.text}"
+    if line.error:
+        return f"{letter.id}  put back, and it fails again: {line.text}"
+    run = f" (run {line.run_id})" if line.run_id and line.run_id not in line.text else ""
+    return f"{letter.id}  put back and done: {line.text}{run}"

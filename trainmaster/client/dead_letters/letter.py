@@ -80,8 +80,8 @@ class Letter:
     @property
     def deliveries(self) -> str:
         """How often the event was tried, about, and `?` where no number says; Pub/Sub counts by best effort."""
-        told = self.attributes.get(f"{_FORWARDED}SourceDeliveryCount", "")
-        return told if _COUNT.fullmatch(told) else "?"
+        found = self.attributes.get(f"{_FORWARDED}SourceDeliveryCount", "")
+        return found if _COUNT.fullmatch(found) else "?"
 
     @property
     def published_at(self) -> datetime:

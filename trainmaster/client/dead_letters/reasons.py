@@ -17,7 +17,7 @@ https://cloud.google.com/logging/quotas"""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Said:
+class FunctionLine:
     """One line of a function about an event. `error` is the error's name, empty where the event is done.
 
     `final` says that the event was acknowledged, by success or because no redelivery can help.
@@ -33,9 +33,9 @@ class Said:
     @property
     def text(self) -> str:
         """One printable line, whatever the log holds."""
-        told = self.message.strip().rpartition("\n")[2]
-        told = told if not self.error or told.startswith(self.error) else f"{self.error}: {told}"
-        return one_line(told, SHOWN_CHARS)
+        found = self.message.strip().rpartition("\n")[2]
+        found = found if not self.error or found.startswith(self.error) else f"{self.error}: {found}"
+        return one_line(found, SHOWN_CHARS)
 
 
 class Reasons:
@@ -45,30 +45,30 @@ class Reasons:
         self._client = client
         self._log_name = f"projects/{project}/logs/run.googleapis.com%2Fstdout"
 
-    def failures(self, event_keys: Sequence[str], since: datetime) -> dict[str, Said]:
+    def failures(self, event_keys: Sequence[str], since: datetime) -> dict[str, FunctionLine]:
         """The latest failure of each event that the log knows, by key."""
-        told: dict[str, Said] = {}
+        found: dict[str, FunctionLine] = {}
         for part in _parts(event_keys):
-            untold = set(part)
-            for said in self._lines("event_key", part, since):
-                if said.error and said.event_key in untold:
-                    told[said.event_key] = said
-                    untold.remove(said.event_key)
+            missing = set(part)
+            for line in self._lines("event_key", part, since):
+                if line.error and line.event_key in missing:
+                    found[line.event_key] = line
+                    missing.remove(line.event_key)
                 # The rest, a line for each time that an event was tried, is not even asked for.
-                if not untold:
+                if not missing:
                     break
-        return told
+        return found
 
-    def outcomes(self, event_ids: Sequence[str], since: datetime) -> dict[str, Said]:
+    def outcomes(self, event_ids: Sequence[str], since: datetime) -> dict[str, FunctionLine]:
         """The latest line about each delivered event that the log knows, by the event's id; final ones first."""
-        told: dict[str, Said] = {}
+        found: dict[str, FunctionLine] = {}
         for part in _parts(event_ids):
-            for said in self._lines("event_id", part, since):
-                if said.event_id not in told or (said.final and not told[said.event_id].final):
-                    told[said.event_id] = said
-        return told
+            for line in self._lines("event_id", part, since):
+                if line.event_id not in found or (line.final and not found[line.event_id].final):
+                    found[line.event_id] = line
+        return found
 
-    def _lines(self, field: str, values: Sequence[str], since: datetime) -> Iterator[Said]:
+    def _lines(self, field: str, values: Sequence[str], since: datetime) -> Iterator[FunctionLine]:
         """The latest first; another page is asked for when it is needed."""
         from google.cloud.logging import DESCENDING
 
@@ -78,17 +78,17 @@ class Reasons:
             f"AND jsonPayload.{field}=({wanted})"
         )
         for entry in self._client.list_entries(filter_=query, order_by=DESCENDING, page_size=1000):
-            yield _said(entry)
+            yield _function_line(entry)
 
 
 def _parts(values: Sequence[str]) -> Iterator[Sequence[str]]:
     return (values[first : first + PER_QUERY] for first in range(0, len(values), PER_QUERY))
 
 
-def _said(entry: Any) -> Said:  # Any: the client's entry classes share no typed base
+def _function_line(entry: Any) -> FunctionLine:  # Any: the client's entry classes share no typed base
     payload = entry.payload if isinstance(entry.payload, dict) else {}
     error = str(payload.get("error", ""))
-    return Said(
+    return FunctionLine(
         event_id=str(payload.get("event_id", "")),
         event_key=str(payload.get("event_key", "")),
         error=error,

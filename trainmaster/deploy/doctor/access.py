@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from http import HTTPStatus
 
-from trainmaster.deploy.doctor.deployment import Deployment, Expected, Thing
+from trainmaster.deploy.doctor.deployment import Deployment, Expected, GrantTarget
 from trainmaster.deploy.doctor.finding import Finding, failed, ok, unknown
 from trainmaster.deploy.doctor.questions import AskRefusedError, Questions
 from trainmaster.deploy.doctor.repair import bind, redeploy
@@ -115,5 +115,5 @@ def _what(grant: Expected) -> str:
     return f"{grant.role} on {_on(grant.thing)}"
 
 
-def _on(thing: Thing) -> str:
+def _on(thing: GrantTarget) -> str:
     return f"{thing.kind} {thing.name}"

@@ -20,7 +20,11 @@ from trainmaster.deploy.doctor.access import account_findings
 from trainmaster.deploy.doctor.caller import caller_finding
 from trainmaster.deploy.doctor.deployment import Deployment, deployment_of
 from trainmaster.deploy.doctor.finding import Finding, Verdict, failed, ok, summary, unknown
-from trainmaster.deploy.doctor.giving_up import dead_letter_topics, giving_up_finding, those_that_give_up
+from trainmaster.deploy.doctor.giving_up import (
+    dead_letter_topics,
+    giving_up_finding,
+    subscriptions_that_give_up,
+)
 from trainmaster.deploy.doctor.hops import entry_findings, request_findings
 from trainmaster.deploy.doctor.probe import own_request, publish_request, wait_for_answers, write_entry
 from trainmaster.deploy.doctor.questions import AskRefusedError, Questions
@@ -74,7 +78,7 @@ class _Visit:
 
     def _accounts(self, number: str) -> list[Finding]:
         topics = dead_letter_topics(self.deployment, self.subscriber)
-        gives_up = those_that_give_up(self.deployment, topics)
+        gives_up = subscriptions_that_give_up(self.deployment, topics)
         expected = self.deployment.expected(project_number=number, subscriptions=gives_up)
         return [
             giving_up_finding(self.deployment, topics),

@@ -9,7 +9,7 @@ from trainmaster.deploy.names import account_email, permissions, topology_of
 
 
 @dataclass(frozen=True, kw_only=True)
-class Thing:
+class GrantTarget:
     """Something that roles are granted on. `name` is what gcloud calls it, `resource` the API.
 
     `kind` is one of permissions.yaml: bucket, topic, subscription, account, function, project.
@@ -29,7 +29,7 @@ class Expected:
     is_agent: bool
     role: str
     permissions: tuple[str, ...]
-    thing: Thing
+    thing: GrantTarget
 
     @property
     def member(self) -> str:
@@ -50,14 +50,14 @@ class Deployment:
     sink_filter_file: Path
     builds: bool
 
-    def bucket(self, role: str) -> Thing:
+    def bucket(self, role: str) -> GrantTarget:
         """One of the topology's, or one that only the deployment has and that is named the same way."""
         name = self.topology["buckets"].get(role, f"{self.project}-{role}")
-        return Thing(kind="bucket", name=name, resource=f"projects/_/buckets/{name}")
+        return GrantTarget(kind="bucket", name=name, resource=f"projects/_/buckets/{name}")
 
-    def topic(self, role: str) -> Thing:
+    def topic(self, role: str) -> GrantTarget:
         name = self.topology["topics"][role]
-        return Thing(kind="topic", name=name, resource=f"projects/{self.project}/topics/{name}")
+        return GrantTarget(kind="topic", name=name, resource=f"projects/{self.project}/topics/{name}")
 
     @property
     def sink_name(self) -> str:
@@ -70,8 +70,8 @@ class Deployment:
         return str(self.topology["images"]["trainer"])
 
     @property
-    def project_thing(self) -> Thing:
-        return Thing(kind="project", name=self.project, resource=f"projects/{self.project}")
+    def project_thing(self) -> GrantTarget:
+        return GrantTarget(kind="project", name=self.project, resource=f"projects/{self.project}")
 
     def expected(self, *, project_number: str, subscriptions: tuple[str, ...]) -> Iterator[Expected]:
         """Every grant, one for each account and thing. `subscriptions` are the full names of those that give up."""
@@ -101,7 +101,7 @@ class Deployment:
                         thing=thing,
                     )
 
-    def _things(self, kind: str, name: str, subscriptions: tuple[str, ...]) -> Iterator[Thing]:
+    def _things(self, kind: str, name: str, subscriptions: tuple[str, ...]) -> Iterator[GrantTarget]:
         prefix = f"projects/{self.project}"
         match kind:
             case "bucket":
@@ -112,14 +112,14 @@ class Deployment:
             case "account":
                 for account in self.topology["functions"] if name == "functions" else [name]:
                     email = account_email(account, self.project)
-                    yield Thing(kind=kind, name=email, resource=f"{prefix}/serviceAccounts/{email}")
+                    yield GrantTarget(kind=kind, name=email, resource=f"{prefix}/serviceAccounts/{email}")
             case "function":
                 for function in self.topology["functions"]:
                     resource = f"{prefix}/locations/{self.region}/services/{function}"
-                    yield Thing(kind=kind, name=function, resource=resource)
+                    yield GrantTarget(kind=kind, name=function, resource=resource)
             case "subscription":
                 for subscription in subscriptions:
-                    yield Thing(kind=kind, name=subscription.rpartition("/")[2], resource=subscription)
+                    yield GrantTarget(kind=kind, name=subscription.rpartition("/")[2], resource=subscription)
             case _:
                 yield self.project_thing
 

@@ -21,28 +21,28 @@ class Finding:
 
     check: str
     verdict: Verdict
-    said: str
+    message: str
     repairs: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        check, said, *repairs = (
-            one_line(each, _MOST_CHARS) for each in (self.check, self.said, *self.repairs)
+        check, message, *repairs = (
+            one_line(each, _MOST_CHARS) for each in (self.check, self.message, *self.repairs)
         )
         return "\n".join(
-            [f"{self.verdict.value:<8} {check}: {said}", *(f"{'':<8}   {each}" for each in repairs)]
+            [f"{self.verdict.value:<8} {check}: {message}", *(f"{'':<8}   {each}" for each in repairs)]
         )
 
 
-def ok(check: str, said: str) -> Finding:
-    return Finding(check=check, verdict=Verdict.OK, said=said)
+def ok(check: str, message: str) -> Finding:
+    return Finding(check=check, verdict=Verdict.OK, message=message)
 
 
-def failed(check: str, said: str, *repairs: str) -> Finding:
-    return Finding(check=check, verdict=Verdict.FAILED, said=said, repairs=repairs)
+def failed(check: str, message: str, *repairs: str) -> Finding:
+    return Finding(check=check, verdict=Verdict.FAILED, message=message, repairs=repairs)
 
 
-def unknown(check: str, said: str, *repairs: str) -> Finding:
-    return Finding(check=check, verdict=Verdict.UNKNOWN, said=said, repairs=repairs)
+def unknown(check: str, message: str, *repairs: str) -> Finding:
+    return Finding(check=check, verdict=Verdict.UNKNOWN, message=message, repairs=repairs)
 
 
 def summary(findings: Sequence[Finding]) -> str:

@@ -24,7 +24,7 @@ def dead_letter_topics(deployment: Deployment, subscriber: "SubscriberClient") -
     return {each.name: each.dead_letter_policy.dead_letter_topic for each in listed}
 
 
-def those_that_give_up(deployment: Deployment, topics: Mapping[str, str]) -> tuple[str, ...]:
+def subscriptions_that_give_up(deployment: Deployment, topics: Mapping[str, str]) -> tuple[str, ...]:
     """The subscriptions whose messages go to the deployment's dead letters, of `topics` by subscription."""
     dead_letters = deployment.topic("dead_letters").resource
     return tuple(sorted(name for name, topic in topics.items() if topic == dead_letters))
@@ -41,16 +41,16 @@ def giving_up_finding(deployment: Deployment, topics: Mapping[str, str]) -> Find
         for name, function in deployment.topology["functions"].items()
         if "dead_letter" in function
     }
-    give_up = those_that_give_up(deployment, topics)
+    give_up = subscriptions_that_give_up(deployment, topics)
     without = [name for name in attempts if _subscription_of(name, give_up) is None]
     if not without:
         return ok(check, f"those of {len(attempts)} functions become dead letters")
-    said = f"those of {', '.join(without)} are dropped after a day: their subscriptions give up to no dead letters"
+    message = f"those of {', '.join(without)} are dropped after a day: their subscriptions give up to no dead letters"
     there = {name: _subscription_of(name, topics) for name in without}
     repairs = [_give_up(deployment, each, attempts[name]) for name, each in there.items() if each is not None]
     if None in there.values():
         repairs.append(redeploy(deployment))
-    return failed(check, said, *repairs)
+    return failed(check, message, *repairs)
 
 
 def _subscription_of(function: str, names: Iterable[str]) -> str | None:

@@ -4,12 +4,12 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from trainmaster.client.dead_letters.letter import CLOCKS_APART
-from trainmaster.client.dead_letters.reasons import Reasons, Said
+from trainmaster.client.dead_letters.reasons import FunctionLine, Reasons
 from trainmaster.deploy.doctor.deployment import Deployment
 from trainmaster.deploy.doctor.finding import Finding, failed, ok, unknown
 from trainmaster.deploy.doctor.probe import Probe
 from trainmaster.deploy.doctor.repair import redeploy
-from trainmaster.deploy.doctor.witness import Witness
+from trainmaster.deploy.doctor.witness import ProbeSubscription
 from trainmaster.orchestrator.core.events.self_test import MARK
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ ALLOWED = "the policy allows it"
 
 
 def entry_findings(
-    deployment: Deployment, probe: Probe, logs: "LoggingClient", witness: Witness
+    deployment: Deployment, probe: Probe, logs: "LoggingClient", witness: ProbeSubscription
 ) -> list[Finding]:
     """The hops of the log entry, up to the first that it did not pass.
 
@@ -35,18 +35,18 @@ def entry_findings(
         repair = "whoever runs this needs roles/logging.logWriter on the project"
         return [failed(WRITTEN, f"Cloud Logging does not take it: {probe.cannot}", repair)]
     if probe.answer is not None:
-        said = f"{_seconds(probe.answer)} after it was written"
-        return [ok(WRITTEN, probe.id), ok(PASSED, "to the topic"), ok(HANDLED, said)]
+        message = f"{_seconds(probe.answer)} after it was written"
+        return [ok(WRITTEN, probe.id), ok(PASSED, "to the topic"), ok(HANDLED, message)]
     listed = _is_listed(logs, probe)
     arrived = "" if witness.cannot else witness.message_of(probe.id)
     if arrived:
         reasons = Reasons(logs, deployment.project)
         said_of = reasons.outcomes([arrived], probe.asked_at - CLOCKS_APART).get(arrived)
-        untold = _untold(deployment, HANDLED, "on-job-log", arrived, said_of)
-        return [ok(WRITTEN, probe.id), ok(PASSED, f"as message {arrived}"), untold]
+        missing = _missing_line(deployment, HANDLED, "on-job-log", arrived, said_of)
+        return [ok(WRITTEN, probe.id), ok(PASSED, f"as message {arrived}"), missing]
     if witness.cannot:
-        said = f"no answer came, and nobody could watch the topic: {witness.cannot}"
-        return [_listing(probe, listed), unknown(PASSED, said), failed(HANDLED, "no answer came")]
+        message = f"no answer came, and nobody could watch the topic: {witness.cannot}"
+        return [_listing(probe, listed), unknown(PASSED, message), failed(HANDLED, "no answer came")]
     repairs = (
         "see the sink and its writer above: without the writer's grant, everything is dropped in silence",
         f"gcloud logging sinks describe {deployment.sink_name} --project {deployment.project}",
@@ -68,8 +68,8 @@ def request_findings(deployment: Deployment, probe: Probe, logs: "LoggingClient"
     published = ok(PUBLISHED, f"message {probe.message_id} on {topic}")
     if probe.answer is None:
         reasons = Reasons(logs, deployment.project)
-        said = reasons.outcomes([probe.message_id], probe.asked_at - CLOCKS_APART).get(probe.message_id)
-        return [published, _untold(deployment, TRIED, "on-request-published", probe.message_id, said)]
+        line = reasons.outcomes([probe.message_id], probe.asked_at - CLOCKS_APART).get(probe.message_id)
+        return [published, _missing_line(deployment, TRIED, "on-request-published", probe.message_id, line)]
     tried = ok(TRIED, f"{_seconds(probe.answer)} after it was published")
     return [published, tried, _verdict(probe.answer["verdict"])]
 
@@ -86,10 +86,12 @@ def _verdict(verdict: Mapping[str, Any]) -> Finding:
     return failed(ALLOWED, " · ".join(faults), repair)
 
 
-def _untold(deployment: Deployment, check: str, function: str, message_id: str, said: Said | None) -> Finding:
+def _missing_line(
+    deployment: Deployment, check: str, function: str, message_id: str, line: FunctionLine | None
+) -> Finding:
     """Why a function gave no answer to a message that reached its topic."""
     where = f"--location {deployment.region} --project {deployment.project}"
-    if said is None:
+    if line is None:
         return failed(
             check,
             f"{function} told nothing of message {message_id}: it did not get it, was killed, or takes longer",
@@ -97,11 +99,11 @@ def _untold(deployment: Deployment, check: str, function: str, message_id: str, 
             f"gcloud functions logs read {function} --region {deployment.region} --project {deployment.project}",
             "or wait longer: --wait-s",
         )
-    if said.error:
+    if line.error:
         return failed(
-            check, f"{function} fails: {said.text}", "docs/how-to/runbook.md says of each error what mends it"
+            check, f"{function} fails: {line.text}", "docs/how-to/runbook.md says of each error what mends it"
         )
-    return failed(check, f"{function} took it for something else: {said.text}", redeploy(deployment))
+    return failed(check, f"{function} took it for something else: {line.text}", redeploy(deployment))
 
 
 def _is_listed(logs: "LoggingClient", probe: Probe) -> bool:
@@ -112,10 +114,10 @@ def _is_listed(logs: "LoggingClient", probe: Probe) -> bool:
 def _listing(probe: Probe, listed: bool) -> Finding:
     if listed:
         return ok(WRITTEN, f"{probe.id}, and Cloud Logging shows it")
-    said = (
+    message = (
         f"Cloud Logging took {probe.id} and does not show it: it may be late, or be left out by an exclusion"
     )
-    return unknown(WRITTEN, said, f"gcloud logging read 'labels.{MARK}=\"{probe.id}\"'")
+    return unknown(WRITTEN, message, f"gcloud logging read 'labels.{MARK}=\"{probe.id}\"'")
 
 
 def _seconds(answer: Mapping[str, Any]) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
 
-from trainmaster.deploy.doctor.deployment import Thing
+from trainmaster.deploy.doctor.deployment import GrantTarget
 
 if TYPE_CHECKING:
     import requests
@@ -30,8 +30,8 @@ class AskRefusedError(Exception):
     403 is for what may not be asked, 404 for what is not there, 400 for what the service takes for no question.
     """
 
-    def __init__(self, status: int, said: str) -> None:
-        super().__init__(f"{status} {said}")
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(f"{status} {message}")
         self.status = status
 
 
@@ -63,7 +63,7 @@ class Questions:
         body = {"scope": [SCOPE], "lifetime": f"{TOKEN_LIFETIME_S}s"}
         return str(self._ask("POST", url, body=body)["accessToken"])
 
-    def held(self, thing: Thing, permissions: Sequence[str], token: str = "") -> frozenset[str]:
+    def held(self, thing: GrantTarget, permissions: Sequence[str], token: str = "") -> frozenset[str]:
         """Those of the permissions that the token's account, or else the caller, has on the thing."""
         base = self.base(thing.kind)
         if thing.kind == "bucket":
@@ -74,7 +74,7 @@ class Questions:
             answer = self._ask("POST", url, body={"permissions": list(permissions)}, token=token)
         return frozenset(answer.get("permissions", ()))
 
-    def _policy(self, thing: Thing) -> Mapping[str, frozenset[str]]:
+    def _policy(self, thing: GrantTarget) -> Mapping[str, frozenset[str]]:
         """The members of each role that the thing's own policy binds, conditions left aside."""
         base = self.base(thing.kind)
         if thing.kind == "bucket":

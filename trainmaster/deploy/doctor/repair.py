@@ -2,7 +2,7 @@
 
 import shlex
 
-from trainmaster.deploy.doctor.deployment import Deployment, Thing
+from trainmaster.deploy.doctor.deployment import Deployment, GrantTarget
 
 _GROUPS = {
     "account": "iam service-accounts",
@@ -15,7 +15,7 @@ _GROUPS = {
 """By kind of thing, gcloud's group. Source: https://cloud.google.com/sdk/gcloud/reference"""
 
 
-def bind(deployment: Deployment, thing: Thing, member: str, role: str) -> str:
+def bind(deployment: Deployment, thing: GrantTarget, member: str, role: str) -> str:
     """The command that grants the role."""
     name = f"gs://{thing.name}" if thing.kind == "bucket" else thing.name
     region = ["--region", deployment.region] if thing.kind == "function" else []

@@ -55,5 +55,5 @@ def _writer_finding(deployment: Deployment, writer: str, questions: Questions) -
     check, topic = f"the sink's writer {writer}", deployment.topic("job_logs")
     if writer in questions.policy(topic).get(PUBLISHER, frozenset()):
         return ok(check, f"may publish on {topic.name}")
-    said = f"{PUBLISHER} is not bound on topic {topic.name}: whatever the sink takes is dropped"
-    return failed(check, said, bind(deployment, topic, writer, PUBLISHER))
+    message = f"{PUBLISHER} is not bound on topic {topic.name}: whatever the sink takes is dropped"
+    return failed(check, message, bind(deployment, topic, writer, PUBLISHER))

@@ -21,7 +21,7 @@ _LOOKS_S = 15.0
 _EXPIRES_S = 24 * 3600  # the service's least
 
 
-class Witness:
+class ProbeSubscription:
     """One subscription of its own. `cannot` says why there is none."""
 
     def __init__(self, subscriber: "SubscriberClient", name: str, cannot: str) -> None:
@@ -54,7 +54,7 @@ class Witness:
 
 
 @contextmanager
-def witness(subscriber: "SubscriberClient", deployment: Deployment) -> Iterator[Witness]:
+def witness(subscriber: "SubscriberClient", deployment: Deployment) -> Iterator[ProbeSubscription]:
     """A witness from now until the block ends; one that nobody could remove is gone a day later."""
     from google.protobuf.duration_pb2 import Duration
     from google.pubsub_v1.types import ExpirationPolicy, Subscription
@@ -69,10 +69,10 @@ def witness(subscriber: "SubscriberClient", deployment: Deployment) -> Iterator[
     try:
         subscriber.create_subscription(request=wanted, timeout=_CALL_S)
     except GoogleAPICallError as fault:
-        yield Witness(subscriber, name, str(fault.message))
+        yield ProbeSubscription(subscriber, name, str(fault.message))
         return
     try:
-        yield Witness(subscriber, name, "")
+        yield ProbeSubscription(subscriber, name, "")
     finally:
         with suppress(GoogleAPICallError):
             subscriber.delete_subscription(subscription=name, timeout=_CALL_S)

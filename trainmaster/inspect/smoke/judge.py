@@ -73,7 +73,7 @@ def _ends(outcomes: Sequence[ReplicaRun]) -> Iterator[Finding]:
     yield from map(_failed, reversed(alike.values()))
     left = [outcome for outcome in outcomes if outcome.state is State.HUNG or outcome in failed]
     if left and not causes:
-        yield _deserted(left, outcomes)
+        yield _hung_replicas(left, outcomes)
     for outcome in outcomes:
         if outcome.state is State.BUSY:
             yield Subject.SMOKE.unknown(
@@ -98,7 +98,7 @@ def _failed(outcome: ReplicaRun) -> Finding:
     )
 
 
-def _deserted(left: Sequence[ReplicaRun], outcomes: Sequence[ReplicaRun]) -> Finding:
+def _hung_replicas(left: Sequence[ReplicaRun], outcomes: Sequence[ReplicaRun]) -> Finding:
     """Replicas that waited for a peer, without end or until they lost it; where they waited tells what for."""
     first = left[0]
     waited = "waited without end" if first.state is State.HUNG else f"lost a peer after {first.seconds:.0f} s"

@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from trainmaster.inspect.finding import Location, as_seen
+from trainmaster.inspect.finding import Location, relative_to_cwd
 from trainmaster.orchestrator.core.completion.last_error import TRACEBACK, parse_error, without_ignored
 
 RAISED = re.compile(r'^\s*File "(.+?)", line (\d+), in ', re.MULTILINE)
@@ -57,4 +57,4 @@ def _own(path: str, line: str, root: Path) -> Location | None:
     file = file if file.is_absolute() else root / file
     if not file.is_relative_to(root) or "site-packages" in file.parts or not file.is_file():
         return None
-    return Location(path=as_seen(file), line=int(line))
+    return Location(path=relative_to_cwd(file), line=int(line))

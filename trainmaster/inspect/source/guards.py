@@ -60,7 +60,7 @@ def is_chief_alone(program: Program, module: Module, node: ast.AST, depth: int =
 
 def knows_role(program: Program, module: Module, node: ast.AST, depth: int = 0) -> bool:
     """Whether any condition on the way here, in this function or in a caller, may be about the replica's role."""
-    if any(tells_role(program, module, guard.test) for guard in guards_of(module, node)):
+    if any(checks_role(program, module, guard.test) for guard in guards_of(module, node)):
         return True
     sites = _calls_of_function_around(program, module, node, depth)
     return any(knows_role(program, site, call, depth + 1) for site, call in sites)
@@ -73,14 +73,14 @@ def _calls_of_function_around(
     return () if function is None or depth >= MAX_DEPTH else program.call_sites(function)
 
 
-def tells_role(program: Program, module: Module, node: ast.AST, depth: int = 0) -> bool:
+def checks_role(program: Program, module: Module, node: ast.AST, depth: int = 0) -> bool:
     """Whether the value of `node` may depend on which replica this is; looks into the functions it calls."""
     for inner in ast.walk(node):
         if isinstance(inner, ast.Name | ast.Attribute | ast.arg) and ROLE_NAME.search(_name(inner)):
             return True
         if isinstance(inner, ast.Call) and depth < MAX_DEPTH:
             target = program.called(module, inner)
-            if target is not None and tells_role(program, target[0].module, target[0].node, depth + 1):
+            if target is not None and checks_role(program, target[0].module, target[0].node, depth + 1):
                 return True
     return any(word in ROLE_WORDS for word in words(node))
 

@@ -4,7 +4,7 @@ import ast
 from collections.abc import Sequence
 from enum import Enum
 
-from trainmaster.inspect.source.guards import ROLE_NAME, guards_of, tells_role
+from trainmaster.inspect.source.guards import ROLE_NAME, checks_role, guards_of
 from trainmaster.inspect.source.module import FunctionNode, Module, argument, assigned, keyword, last_name
 from trainmaster.inspect.source.program import Function, Program
 
@@ -40,9 +40,9 @@ def origin_of(program: Program, module: Module, node: ast.expr, depth: int = 0) 
     match node:
         case ast.IfExp(test=test, body=body, orelse=orelse):
             origins = [origin_of(program, module, side, depth + 1) for side in (body, orelse)]
-            found = Origin.OWN if tells_role(program, module, test) else _mixed(origins)
+            found = Origin.OWN if checks_role(program, module, test) else _mixed(origins)
         case ast.Subscript(value=value) if module.dotted(value) in ENVIRONMENT:
-            found = Origin.OWN if tells_role(program, module, node) else Origin.SAME
+            found = Origin.OWN if checks_role(program, module, node) else Origin.SAME
         case ast.Attribute(attr=attribute) if ROLE_NAME.search(attribute):
             found = Origin.OWN
         case ast.Subscript(value=value) | ast.Attribute(value=value):
@@ -79,7 +79,7 @@ def _mixed(origins: list[Origin]) -> Origin:
 
 
 def _of_call(program: Program, module: Module, call: ast.Call, depth: int) -> Origin:
-    if tells_role(program, module, call) or last_name(call.func) in OWN_MAKERS:
+    if checks_role(program, module, call) or last_name(call.func) in OWN_MAKERS:
         return Origin.OWN
     if module.dotted(call.func) in ENVIRONMENT:
         return Origin.SAME
@@ -112,7 +112,7 @@ def _of_name(program: Program, module: Module, name: ast.Name, depth: int) -> Or
             continue
         values = list(assigned(scope, name.id))
         if any(
-            tells_role(program, module, guard.test) for value in values for guard in guards_of(module, value)
+            checks_role(program, module, guard.test) for value in values for guard in guards_of(module, value)
         ):
             return Origin.OWN
         if values:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from trainmaster.inspect.finding import Unusable, as_seen, nearest
+from trainmaster.inspect.finding import Unusable, nearest, relative_to_cwd
 from trainmaster.inspect.source.module import Module, last_name
 from trainmaster.inspect.source.program import Program
 
@@ -150,7 +150,7 @@ class _Reader:
         )
 
     def _read(self, name: str, path: Path) -> Module | None:
-        shown = as_seen(path)
+        shown = relative_to_cwd(path)
         try:
             parsed = ast.parse(path.read_bytes(), filename=shown)
         except SyntaxError as error:

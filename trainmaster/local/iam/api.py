@@ -26,7 +26,7 @@ from starlette.types import ASGIApp
 from trainmaster.local.http import google_error, json_value
 from trainmaster.local.iam.authentication import guarded
 from trainmaster.local.iam.principals import Principal, Tokens, TooManyTokensError, caller
-from trainmaster.local.iam.service import BadTakingError, Grants
+from trainmaster.local.iam.service import Grants, RevokeError
 
 TAKEN = "/emulator/v1/taken-grants"
 MAX_BODY_BYTES = 1 << 20
@@ -90,7 +90,7 @@ async def _taken(state: _State, request: Request) -> dict[str, object]:
     if request.method == "POST":
         try:
             grants.take(await _body(request))
-        except BadTakingError as fault:
+        except RevokeError as fault:
             raise _RefusedError(str(fault)) from fault
     elif request.method == "DELETE":
         grants.restore()

@@ -8,7 +8,7 @@ _FIELDS = {"grants": ("member", "role", "resource"), "permissions": ("permission
 """What can be taken away, and what names it."""
 
 
-class BadTakingError(ValueError):
+class RevokeError(ValueError):
     """Something cannot be taken away; the message holds every fault."""
 
 
@@ -82,9 +82,9 @@ class Grants:
             BadTakingError: with every fault.
         """
         if not isinstance(document, dict) or not document or not set(document) <= set(_FIELDS):
-            raise BadTakingError(f"expected grants, permissions or both, found {document!r}")
+            raise RevokeError(f"expected grants, permissions or both, found {document!r}")
         if faults := [fault for key, rows in document.items() for fault in _faults(key, rows)]:
-            raise BadTakingError("; ".join(faults))
+            raise RevokeError("; ".join(faults))
         for key, rows in document.items():
             self._taken[key] += rows
 

@@ -17,7 +17,7 @@ from trainmaster.local.project import project_number
 
 
 @dataclass(frozen=True, kw_only=True)
-class Shared:
+class ServiceContext:
     """What the collections of one stack share.
 
     Attributes:
@@ -34,7 +34,7 @@ class Shared:
 class Collection(ABC, Generic[AnyJob]):
     """Jobs of one kind: created, read, listed, cancelled, deleted. All calls are made from one event loop."""
 
-    def __init__(self, kind: type[AnyJob], store: Store[AnyJob], shared: Shared) -> None:
+    def __init__(self, kind: type[AnyJob], store: Store[AnyJob], shared: ServiceContext) -> None:
         self.kind = kind
         self._store = store
         self._shared = shared

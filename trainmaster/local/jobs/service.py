@@ -1,7 +1,7 @@
 """Custom jobs: when there is room for one, and what happens to machines and to the jobs of trials."""
 
 from trainmaster.local.jobs.capacity.line import Capacity
-from trainmaster.local.jobs.collection import Collection, Shared
+from trainmaster.local.jobs.collection import Collection, ServiceContext
 from trainmaster.local.jobs.replicas.isolation import Machine
 from trainmaster.local.jobs.resource.errors import ApiError, Status
 from trainmaster.local.jobs.resource.job import Job
@@ -14,7 +14,9 @@ from trainmaster.local.jobs.store import Store
 class JobService(Collection[Job]):
     """Custom jobs, those of trials included, which no list shows."""
 
-    def __init__(self, store: Store[Job], shared: Shared, *, machine: Machine, capacity: Capacity) -> None:
+    def __init__(
+        self, store: Store[Job], shared: ServiceContext, *, machine: Machine, capacity: Capacity
+    ) -> None:
         super().__init__(Job, store, shared)
         self._machine, self._capacity = machine, capacity
 

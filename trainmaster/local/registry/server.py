@@ -50,7 +50,9 @@ class Registry:
         self._host = host
         self._publish = publish
         self._guard = guard
-        self._ear = Server(LoopbackOnly(Starlette(routes=[Route("/events", self._heard, methods=["POST"])])))
+        self._ear = Server(
+            LoopbackOnly(Starlette(routes=[Route("/events", self._receive, methods=["POST"])]))
+        )
         self._token = secrets.token_hex(16)
         self._child: Child | None = None
         self._port = 0
@@ -119,7 +121,7 @@ class Registry:
             "notifications": {"endpoints": [ear]},
         }
 
-    async def _heard(self, request: Request) -> Response:
+    async def _receive(self, request: Request) -> Response:
         if not secrets.compare_digest(
             request.headers.get("authorization", "").encode(), f"Bearer {self._token}".encode()
         ):

@@ -87,11 +87,11 @@ class TuningJobRunner(JobRunner[TuningJob]):
         """The search as it stands after all trials of earlier stacks."""
         # Optuna and numpy take a quarter of a stack's start, and most stacks run no study.
         from trainmaster.local.tuning.space import space_of
-        from trainmaster.local.tuning.suggest import Algorithm, Past, Suggestions
+        from trainmaster.local.tuning.suggest import Algorithm, SuggestedTrial, Suggestions
 
         study = self.job.message.study_spec
         past = [
-            Past(
+            SuggestedTrial(
                 trial_id=trial.id,
                 values=values_of(self.job, trial),
                 has_ended=trial.has_ended,

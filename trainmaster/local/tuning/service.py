@@ -4,7 +4,7 @@ import asyncio
 import shutil
 from pathlib import Path
 
-from trainmaster.local.jobs.collection import Collection, Shared
+from trainmaster.local.jobs.collection import Collection, ServiceContext
 from trainmaster.local.jobs.resource.job import Job
 from trainmaster.local.jobs.runners.log import JobLog
 from trainmaster.local.jobs.service import JobService
@@ -17,7 +17,9 @@ from trainmaster.local.tuning.tuning_job import TuningJob
 class TuningService(Collection[TuningJob]):
     """Tuning jobs, whose trials are jobs of the JobService: resume after it, stop before it."""
 
-    def __init__(self, store: TuningStore, shared: Shared, *, jobs: JobService, metrics: Path) -> None:
+    def __init__(
+        self, store: TuningStore, shared: ServiceContext, *, jobs: JobService, metrics: Path
+    ) -> None:
         """`metrics` is the folder of the trials' metric files."""
         super().__init__(TuningJob, store, shared)
         self._trials = store

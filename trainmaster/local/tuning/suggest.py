@@ -31,7 +31,7 @@ class Algorithm(Enum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Past:
+class SuggestedTrial:
     """A trial that was suggested earlier. Of an ended one `results` is None when it was infeasible."""
 
     trial_id: str
@@ -53,7 +53,7 @@ class Suggestions:
         algorithm: Algorithm,
         maximize: Sequence[bool],
         seed: int | None = None,
-        past: Sequence[Past] = (),
+        past: Sequence[SuggestedTrial] = (),
     ) -> None:
         """Start from `past`, in the order in which it was suggested.
 
@@ -107,7 +107,7 @@ def _sampler(algorithm: Algorithm, seed: int | None) -> BaseSampler:
     return RandomSampler(seed=seed)
 
 
-def _known(space: Sequence[Parameter], past: Past) -> FrozenTrial:
+def _known(space: Sequence[Parameter], past: SuggestedTrial) -> FrozenTrial:
     active = list(_active(space, past.values))
     state = TrialState.FAIL if past.results is None else TrialState.COMPLETE
     return create_trial(

@@ -17,7 +17,7 @@ from trainmaster.local.iam.principals import Tokens
 from trainmaster.local.injections import Injections
 from trainmaster.local.jobs.capacity.line import Capacity
 from trainmaster.local.jobs.capacity.quota import Quota, Supply
-from trainmaster.local.jobs.collection import Shared
+from trainmaster.local.jobs.collection import ServiceContext
 from trainmaster.local.jobs.images.dockerfile import repository_of
 from trainmaster.local.jobs.images.environments import Environments
 from trainmaster.local.jobs.images.programs import Provided
@@ -95,7 +95,7 @@ class Jobs:
             RuntimeError: private mounts or containers are asked for and this machine does not allow them.
         """
         machine = await asyncio.to_thread(self._machine)
-        shared = Shared(project=self.project, write_log=self.write_log, supply=Supply(self.quota))
+        shared = ServiceContext(project=self.project, write_log=self.write_log, supply=Supply(self.quota))
         state = self.dir.resolve()
         capacity = Capacity(self.capacity or 4 * (os.cpu_count() or 1))
         service = JobService(Store(state / _DATABASE, Job), shared, machine=machine, capacity=capacity)

@@ -45,7 +45,7 @@ from trainmaster.orchestrator.flows.completion.status import (
     write_ignored_status,
     write_order_status,
 )
-from trainmaster.orchestrator.flows.retraining.accept import accept, rule_failures_told
+from trainmaster.orchestrator.flows.retraining.accept import accept, rule_failures_in_status
 from trainmaster.orchestrator.flows.retraining.turn import take_signal
 from trainmaster.orchestrator.flows.services import FlowResult, Services
 from trainmaster.orchestrator.flows.submission.launch import reject, take_request
@@ -65,7 +65,7 @@ def take_upload(services: Services, envelope: Envelope) -> Iterator[FlowResult]:
         write_ignored_status(services, incoming)
         yield FlowResult(message=f"ignored: {incoming.reason}")
     elif isinstance(incoming.content, StoredObject) and is_rule_object(incoming.content.name):
-        with rule_failures_told(services, incoming.content):
+        with rule_failures_in_status(services, incoming.content):
             accepted = accept(services, incoming, incoming.content)
         yield accepted
     else:

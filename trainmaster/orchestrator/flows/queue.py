@@ -42,7 +42,7 @@ def limits_for(services: Services, spec: JobSpec) -> tuple[SlotSet, ...]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Taken:
+class TakenSlots:
     """The slots now held, as records name them: one of each limit, or with `full` of those before the full one.
 
     They are to be given back once the record says that the run holds none, and not before: a run that another
@@ -55,7 +55,7 @@ class Taken:
 
 def take_slots(
     services: Services, run_id: str, limits: Sequence[SlotSet], queue_pass: QueuePass, *, reclaim: bool
-) -> Taken:
+) -> TakenSlots:
     """Take one slot of each limit, but none that `queue_pass` keeps for a run which another attempt submits.
 
     With `reclaim`, a slot of a full limit is taken over where its holder's record says that it holds none.
@@ -64,9 +64,9 @@ def take_slots(
     for limit in limits:
         held = _take(services, run_id, limit, queue_pass, reclaim=reclaim)
         if held is None:
-            return Taken(slots=tuple(taken), full=limit)
+            return TakenSlots(slots=tuple(taken), full=limit)
         taken.append(held)
-    return Taken(slots=tuple(taken))
+    return TakenSlots(slots=tuple(taken))
 
 
 def full_limit(

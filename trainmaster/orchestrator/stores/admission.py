@@ -7,7 +7,7 @@ from datetime import date, datetime
 from decimal import Decimal, InvalidOperation
 from itertools import islice, takewhile
 
-from trainmaster.orchestrator.core.admission.caps import Counted
+from trainmaster.orchestrator.core.admission.caps import CountedStart
 from trainmaster.orchestrator.core.admission.queue import Place
 from trainmaster.orchestrator.core.documents.codec import decoded_time, encoded_time
 from trainmaster.orchestrator.core.errors import GenerationMoved
@@ -158,15 +158,15 @@ def _slot(listed: Listed) -> Slot | None:
 class Starts(Store):
     """Marks of the runs that were started, for the caps, and which caps were told of."""
 
-    def of_day(self, day: date) -> Sequence[Counted]:
+    def of_day(self, day: date) -> Sequence[CountedStart]:
         """Every mark of the day (UTC)."""
         return self._marks(started_prefix(day))
 
-    def of_hour(self, moment: datetime) -> Sequence[Counted]:
+    def of_hour(self, moment: datetime) -> Sequence[CountedStart]:
         """Every mark of the hour (UTC) in which that moment lies."""
         return self._marks(started_object(moment, ""))
 
-    def _marks(self, prefix: str) -> Sequence[Counted]:
+    def _marks(self, prefix: str) -> Sequence[CountedStart]:
         listed = self.objects.listing(self.bucket, prefix)
         return [mark for mark in map(_counted, listed) if mark is not None]
 
@@ -182,7 +182,7 @@ class Starts(Store):
                 content_type=TEXT,
             )
 
-    def unmark(self, counted: Counted) -> None:
+    def unmark(self, counted: CountedStart) -> None:
         """Take the mark away. Safe to repeat."""
         self.objects.delete(self.bucket, started_object(counted.counts_at, counted.run_id))
 
@@ -197,16 +197,16 @@ class Starts(Store):
             self.objects.delete(self.bucket, name)
         return len(names)
 
-    def was_told(self, window: str) -> bool:
+    def was_notified(self, window: str) -> bool:
         """Whether it was told that this cap was reached."""
         return self._find(cap_object(window)) is not None
 
-    def keep_told(self, window: str, document: Mapping[str, object]) -> None:
+    def keep_notified(self, window: str, document: Mapping[str, object]) -> None:
         """Write down that it was told. Safe to repeat."""
         self._write_once(cap_object(window), document)
 
 
-def _counted(listed: Listed) -> Counted | None:
+def _counted(listed: Listed) -> CountedStart | None:
     """The mark; None for an object that is none, which must not keep every run from being started."""
     try:
         hour = started_hour(listed.name)
@@ -217,7 +217,7 @@ def _counted(listed: Listed) -> Counted | None:
         cost = None if text is None else Decimal(text)
     except InvalidOperation:
         cost = None
-    return Counted(
+    return CountedStart(
         run_id=listed.name.rpartition("/")[2],
         created_at=listed.created_at,
         cost=cost,

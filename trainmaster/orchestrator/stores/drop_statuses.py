@@ -26,7 +26,7 @@ class DropStatuses(Store):
         super().__init__(objects, bucket)
         self._last: tuple[str, _Status, int] | None = None
 
-    def tell(self, status: DropStatus, *, is_first: bool = False) -> None:
+    def write(self, status: DropStatus, *, is_first: bool = False) -> None:
         """Write it, unless the object says as much or more. Safe to repeat, in any order.
 
         `is_first`: most likely there is no status yet, so none is read before.

@@ -90,7 +90,7 @@ class RuleStatuses(Store):
         except DocumentDamaged:
             return None
 
-    def tell(self, status: RuleStatus) -> None:
+    def write(self, status: RuleStatus) -> None:
         """Write it, unless something of a newer generation, or later, is written there. Safe to repeat."""
 
         def is_newer(content: bytes) -> bool:

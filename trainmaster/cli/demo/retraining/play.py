@@ -9,7 +9,7 @@ from pathlib import Path
 from rich.console import Console
 
 from trainmaster.cli.demo.retraining.data import upload, write_bursts
-from trainmaster.cli.demo.retraining.report import report, unheard
+from trainmaster.cli.demo.retraining.report import missing_notices, report
 from trainmaster.cli.demo.retraining.view import news, picture
 from trainmaster.cli.demo.retraining.watch import RULE_OBJECT, RetrainSighting, RetrainWatch, notices_of
 from trainmaster.cli.demo.stage import (
@@ -53,7 +53,9 @@ def _whole_way(console: Console, environment: Mapping[str, str], state: Path) ->
             stage.until(lambda seen: seen.rule_generation == rule.generation, "the rule is answered")
             for number, folder in enumerate(bursts, start=1):
                 stage.deliver(number, partial(upload, target, data_bucket, number, folder))
-            seen = stage.until(lambda seen: seen.is_idle and not list(unheard(seen)), "every notice has come")
+            seen = stage.until(
+                lambda seen: seen.is_idle and not list(missing_notices(seen)), "every notice has come"
+            )
     return report(console, seen, target=target, state=state, rule_generation=rule.generation)
 
 

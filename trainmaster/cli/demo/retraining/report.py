@@ -27,7 +27,7 @@ def report(
     """0 if every claim holds; 1 with each that does not."""
     console.rule("The runs", align="left")
     console.print(_table(seen))
-    problems = [*course(seen), *(f"no notice was heard: {missing}" for missing in unheard(seen))]
+    problems = [*course(seen), *(f"no notice was heard: {missing}" for missing in missing_notices(seen))]
     current = seen.champion.get("current")
     if current is not None and not problems:
         console.rule("The champion's way back", align="left")
@@ -100,7 +100,7 @@ def course(seen: RetrainSighting) -> Iterator[str]:
         yield f"the champion should be {fired[0]['run_id']}; it is {current.get('run_id')}"
 
 
-def unheard(seen: RetrainSighting) -> Iterator[str]:
+def missing_notices(seen: RetrainSighting) -> Iterator[str]:
     """Every state of every run, and every reign, of which no notice was heard."""
     heard = {(notice["type"], notice["id"]) for notice in seen.notices}
     for run in seen.runs:

@@ -14,7 +14,7 @@ from trainmaster.local.storage.objects.errors import RefusedError
 _log = logging.getLogger(__name__)
 
 
-class Looks(Protocol):
+class Rescanner(Protocol):
     """Who looks where the watch points: `DropScanner`."""
 
     def look(self, bucket: str, name: str) -> bool: ...
@@ -58,7 +58,7 @@ class Watch:
         with self._lock:
             self._places[watch] = (bucket, folder)
 
-    def start(self, looks: Looks) -> None:
+    def start(self, looks: Rescanner) -> None:
         self._thread = threading.Thread(target=self._run, args=(looks,), name="storage watch", daemon=True)
         self._thread.start()
 
@@ -70,7 +70,7 @@ class Watch:
         self._inotify.close()
         os.close(self._wake)
 
-    def _run(self, looks: Looks) -> None:
+    def _run(self, looks: Rescanner) -> None:
         while True:
             ready, _, _ = select.select([self._inotify.descriptor, self._wake], [], [])
             if self._wake in ready:
@@ -93,7 +93,7 @@ class Watch:
         return bucket, folder + event.name + ("/" if event.mask & Mask.IS_DIRECTORY and event.name else "")
 
 
-def _point(looks: Looks, bucket: str, name: str) -> None:
+def _point(looks: Rescanner, bucket: str, name: str) -> None:
     with contextlib.suppress(RefusedError):  # the bucket is gone
         if not bucket:
             looks.refresh_all()

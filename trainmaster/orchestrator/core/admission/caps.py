@@ -11,7 +11,7 @@ from trainmaster.orchestrator.core.policy.currency import money
 
 
 @dataclass(frozen=True, kw_only=True)
-class Counted:
+class CountedStart:
     """A run that was started. `created_at` is when its mark came to be, by the clock of the store of marks.
 
     `hour` is the one that the mark is of, which its name says: whoever marks names it by a clock of its own, so the
@@ -48,7 +48,7 @@ class CapReached:
     fault: Fault
 
 
-def over_cap(caps: Caps, counted: Sequence[Counted], own: Counted) -> CapReached | None:
+def over_cap(caps: Caps, counted: Sequence[CountedStart], own: CountedStart) -> CapReached | None:
     """The cap that leaves no room for `own` after those that were before it; None: it may go.
 
     Hours and days are UTC's, and are those of `own`. `own` may be among `counted` and counts once. Runs go in the
@@ -74,7 +74,7 @@ def over_cap(caps: Caps, counted: Sequence[Counted], own: Counted) -> CapReached
     return reached
 
 
-def _reached(caps: Caps, run: Counted, moment: datetime, runs: int, cost: Decimal) -> CapReached | None:
+def _reached(caps: Caps, run: CountedStart, moment: datetime, runs: int, cost: Decimal) -> CapReached | None:
     """The cap that the run reaches after so many in its hour, and so much in its day."""
     if caps.runs_per_hour is not None and runs >= caps.runs_per_hour:
         return _of_runs(caps.runs_per_hour, moment)

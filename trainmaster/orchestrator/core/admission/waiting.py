@@ -11,8 +11,8 @@ from trainmaster.orchestrator.core.runs.moves import moved, with_job
 from trainmaster.orchestrator.core.runs.record import (
     TRIES_KEPT,
     AbandonedJob,
+    RefusedCandidate,
     RunRecord,
-    Try,
     Waiting,
     shortened,
 )
@@ -91,7 +91,9 @@ def _answered(record: RunRecord) -> RunRecord:
 
 def tried(record: RunRecord, candidate: Candidate, outcome: str, now: datetime) -> RunRecord:
     """The record with a candidate that had no place for the run; the last TRIES_KEPT are kept."""
-    one = Try(candidate=candidate.number, text=candidate.text, at=now, outcome=shortened(outcome))
+    one = RefusedCandidate(
+        candidate=candidate.number, text=candidate.text, at=now, outcome=shortened(outcome)
+    )
     tries = (*record.submission.tries, one)[-TRIES_KEPT:]
     return replace(record, submission=replace(record.submission, tries=tries))
 

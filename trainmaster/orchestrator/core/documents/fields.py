@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
 from trainmaster.orchestrator.core.documents.faults import Fault, listed, nearest, unknown_key
-from trainmaster.orchestrator.core.documents.translation import Own, Path, Translation
+from trainmaster.orchestrator.core.documents.translation import OwnDocument, Path, Translation
 from trainmaster.orchestrator.core.documents.values import whole
 
 Numbers = Mapping[int, str]
@@ -176,7 +176,7 @@ Read = Callable[[Fields, str], object]
 """How the value of a name is read: `Fields.get` as it is, `Fields.number`, `Fields.duration`."""
 
 
-def copy_keys(written: Fields, own: Own, keys: Mapping[str, str], read: Read = Fields.get) -> None:
+def copy_keys(written: Fields, own: OwnDocument, keys: Mapping[str, str], read: Read = Fields.get) -> None:
     """Put what is written under the API's keys under our own."""
     for theirs, ours in keys.items():
         own.put(ours, read(written, theirs), written.at(theirs))

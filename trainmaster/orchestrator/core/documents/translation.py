@@ -81,7 +81,7 @@ class Translation:
         )
 
 
-class Own:
+class OwnDocument:
     """A mapping of our own document while it is written; `path` is its place there."""
 
     def __init__(

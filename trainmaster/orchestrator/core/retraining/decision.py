@@ -24,10 +24,10 @@ from trainmaster.orchestrator.core.retraining.rule import ChampionFacts, Rule, W
 from trainmaster.orchestrator.core.retraining.signals import Signal, matches
 from trainmaster.orchestrator.core.retraining.state import (
     DAY,
-    Counted,
-    Due,
+    DueFiring,
     Firing,
     HeldBack,
+    MatchCount,
     RuleState,
     has_seen,
     with_seen,
@@ -55,7 +55,7 @@ class Hold:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Trip:
+class BreakerTripped:
     """The breaker trips. Write `state`, then tell it: notice, status, ERROR line."""
 
     state: RuleState
@@ -63,13 +63,13 @@ class Trip:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Nothing:
+class NothingDue:
     """Nothing is due, and `reason` says why where that is not plain."""
 
     reason: str = ""
 
 
-Decision = Fire | Hold | Trip | Nothing
+Decision = Fire | Hold | BreakerTripped | NothingDue
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,37 +102,37 @@ def decide_on_tick(rule: Rule, state: RuleState, facts: Facts) -> Decision:
             return decision
         # The later state has seen everything; the user is told of the first thing that was due.
         held = replace(held, state=replace(decision.state, held=held.state.held)) if held else decision
-    return held or Nothing()
+    return held or NothingDue()
 
 
 def decide_on_signal(rule: Rule, signal: Signal, state: RuleState, facts: Facts) -> Decision:
     """What the rule does about this signal; one that fired or was queued is Nothing the second time."""
     if not matches(rule, signal):
-        return Nothing(reason="no condition of the rule matches it")
+        return NothingDue(reason="no condition of the rule matches it")
     silent = _silent(rule, state)
     if silent is not None:
         return silent
     if has_seen(state, signal.id):
-        return Nothing(reason="the rule has already seen it")
+        return NothingDue(reason="the rule has already seen it")
     image = signal.facts.get("digest") if signal.kind is ConditionKind.NEW_IMAGE else None
     if image is not None and image == state.image:
-        return Nothing(reason="this image already caused the rule's last firing")
+        return NothingDue(reason="this image already caused the rule's last firing")
     # Cut so that the state stays small, and still too long to fill a placeholder.
     values = {name: text[: VALUE_MAX_CHARS + 1] for name, text in signal.values.items()}
-    due = Due(condition=signal.kind, event_id=signal.id, at=facts.now, values=values, image=image)
+    due = DueFiring(condition=signal.kind, event_id=signal.id, at=facts.now, values=values, image=image)
     return _decided(rule, state, due, facts)
 
 
-def _silent(rule: Rule, state: RuleState) -> Nothing | None:
+def _silent(rule: Rule, state: RuleState) -> NothingDue | None:
     """Why the rule does not fire at all."""
     if state.tripped_at is not None:
-        return Nothing(reason="the circuit breaker tripped; drop the rule again to reset it")
+        return NothingDue(reason="the circuit breaker tripped; drop the rule again to reset it")
     if not rule.enabled:
-        return Nothing(reason="the rule is disabled")
+        return NothingDue(reason="the rule is disabled")
     return None
 
 
-def _due(rule: Rule, state: RuleState, facts: Facts) -> Iterator[Due]:
+def _due(rule: Rule, state: RuleState, facts: Facts) -> Iterator[DueFiring]:
     """What is queued, and what is due by itself: signals tell of the rest."""
     if state.queued is not None:
         yield state.queued
@@ -150,10 +150,10 @@ def _due(rule: Rule, state: RuleState, facts: Facts) -> Iterator[Due]:
                 at = None
         if at is not None:
             event_id = f"{condition.kind}/{encoded_time(at)}"
-            yield Due(condition=condition.kind, event_id=event_id, at=facts.now)
+            yield DueFiring(condition=condition.kind, event_id=event_id, at=facts.now)
 
 
-def _data_due(condition: NewData, counted: Counted | None, now: datetime) -> datetime | None:
+def _data_due(condition: NewData, counted: MatchCount | None, now: datetime) -> datetime | None:
     """When the newest object came, where enough came and has settled."""
     if counted is None or counted.newest_at is None or counted.first_at is None:
         return None
@@ -172,7 +172,7 @@ def _age_due(condition: Age, state: RuleState, facts: Facts) -> datetime | None:
     return facts.now if facts.now - since >= timedelta(seconds=condition.older_than_s) else None
 
 
-def _decided(rule: Rule, state: RuleState, due: Due, facts: Facts) -> Fire | Hold | Trip:
+def _decided(rule: Rule, state: RuleState, due: DueFiring, facts: Facts) -> Fire | Hold | BreakerTripped:
     stopped = _stopped(rule, state, due, facts)
     if stopped is not None:
         return stopped
@@ -183,7 +183,7 @@ def _decided(rule: Rule, state: RuleState, due: Due, facts: Facts) -> Fire | Hol
     return Fire(state=with_firing(state, firing, due), firing=firing)
 
 
-def _stopped(rule: Rule, state: RuleState, due: Due, facts: Facts) -> Hold | Trip | None:
+def _stopped(rule: Rule, state: RuleState, due: DueFiring, facts: Facts) -> Hold | BreakerTripped | None:
     """The gate that holds the firing back: the last run, the cooldown, the breaker, the daily cap."""
     now = facts.now
     if _is_going(state, facts) and rule.while_running is not WhileRunning.REPLACE:
@@ -208,7 +208,9 @@ def _fired_since(state: RuleState, moment: datetime) -> int:
     return sum(1 for at in state.fired_at if at > moment)
 
 
-def _held(rule: Rule, state: RuleState, due: Due, now: datetime, reason: str, *, waits: bool = True) -> Hold:
+def _held(
+    rule: Rule, state: RuleState, due: DueFiring, now: datetime, reason: str, *, waits: bool = True
+) -> Hold:
     """What was due is told of, and queued if it `waits` and the rule says so; else it is passed over, if it can be.
 
     The same reason twice is the same state, so that what stays due is not written at every tick.
@@ -227,10 +229,10 @@ def _held(rule: Rule, state: RuleState, due: Due, now: datetime, reason: str, *,
     return Hold(state=state, reason=reason)
 
 
-def _tripped(state: RuleState, due: Due, now: datetime) -> Trip:
+def _tripped(state: RuleState, due: DueFiring, now: datetime) -> BreakerTripped:
     reason = (
         f"more than {STORM} firings within an hour: the circuit breaker tripped, and the rule will not fire "
         "until its file is dropped again"
     )
     held = HeldBack(condition=due.condition, reason=reason, at=now)
-    return Trip(state=replace(state, tripped_at=now, queued=None, held=held), reason=reason)
+    return BreakerTripped(state=replace(state, tripped_at=now, queued=None, held=held), reason=reason)

@@ -12,7 +12,14 @@ from trainmaster.orchestrator.core.retraining.condition import ConditionKind
 from trainmaster.orchestrator.core.retraining.filling import filled, find_placeholders, unfilled
 from trainmaster.orchestrator.core.retraining.request_check import made_by, parse_template
 from trainmaster.orchestrator.core.retraining.rule import ChampionFacts, Rule
-from trainmaster.orchestrator.core.retraining.state import DAY, Counted, Due, Firing, RuleState, with_seen
+from trainmaster.orchestrator.core.retraining.state import (
+    DAY,
+    DueFiring,
+    Firing,
+    MatchCount,
+    RuleState,
+    with_seen,
+)
 
 STAYS_DUE = frozenset({ConditionKind.NEW_DATA, ConditionKind.AGE})
 """What need not be remembered when it cannot fire now: it is still due later."""
@@ -21,7 +28,7 @@ STAYS_DUE = frozenset({ConditionKind.NEW_DATA, ConditionKind.AGE})
 def firing_of(
     rule: Rule,
     state: RuleState,
-    due: Due,
+    due: DueFiring,
     *,
     now: datetime,
     champion: ChampionFacts | None,
@@ -38,7 +45,7 @@ def firing_of(
         "firing.id": run_id,
         "firing.time": encoded_time(now),
         "firing.condition": due.condition.value,
-        **_data_values(rule, state.arrived or Counted()),
+        **_data_values(rule, state.arrived or MatchCount()),
         **_champion_values(champion),
         **due.values,
     }
@@ -54,7 +61,7 @@ def firing_of(
     )
 
 
-def _data_values(rule: Rule, arrived: Counted) -> dict[str, str]:
+def _data_values(rule: Rule, arrived: MatchCount) -> dict[str, str]:
     if not rule.new_data:
         return {}
     values = {"data.count": str(arrived.count), "data.bytes": str(arrived.size_bytes)}
@@ -75,7 +82,7 @@ def _champion_values(champion: ChampionFacts | None) -> dict[str, str]:
     }
 
 
-def with_firing(state: RuleState, firing: Firing, due: Due) -> RuleState:
+def with_firing(state: RuleState, firing: Firing, due: DueFiring) -> RuleState:
     """The state that says the firing is decided; what it was fired by, and what else was due, is used up."""
     now = firing.at
     fired = replace(

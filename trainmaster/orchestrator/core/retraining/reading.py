@@ -13,8 +13,8 @@ from trainmaster.orchestrator.core.requests.request import Refused, too_large
 from trainmaster.orchestrator.core.retraining.book import MAX_BOOK_BYTES, MAX_RULES, Book, loops_of
 from trainmaster.orchestrator.core.retraining.condition import Condition, condition_from
 from trainmaster.orchestrator.core.retraining.request_check import (
+    CheckContext,
     Checked,
-    Circumstances,
     RuleRequirements,
     inline_request,
     template_request,
@@ -65,7 +65,7 @@ def parse_rule(
     _add(faults, _template_faults(value.get("request_uri"), requirements.buckets))
     when = value.get("when")
     conditions = _sound_conditions(when, faults, requirements.buckets)
-    around = Circumstances(
+    around = CheckContext(
         rule_id=rule_id or "rule",
         conditions=tuple(conditions.values()),
         all_sound=isinstance(when, list) and len(conditions) == len(when),
@@ -199,7 +199,7 @@ def _request(
     value: Mapping[str, Any],
     read: Document,
     template: bytes | None,
-    around: Circumstances,
+    around: CheckContext,
     reported: Collection[str],
 ) -> Checked:
     request, uri = value.get("request"), value.get("request_uri")

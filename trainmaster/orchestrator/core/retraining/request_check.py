@@ -33,7 +33,7 @@ from trainmaster.orchestrator.core.retraining.filling import (
     placeholders_at,
     unfit,
 )
-from trainmaster.orchestrator.core.retraining.rule import Makes
+from trainmaster.orchestrator.core.retraining.rule import RunOutputs
 
 SAMPLED = "checked with sample values for its placeholders"
 _MODEL_NAME = re.compile(r"[a-z][a-z0-9_-]{0,62}")
@@ -46,7 +46,7 @@ class Checked:
     """What a request's check found. `makes` None: the request is too faulty to tell."""
 
     faults: tuple[Fault, ...] = ()
-    makes: Makes | None = None
+    makes: RunOutputs | None = None
     writes_uri: str = ""
     placeholders: tuple[Placeholder, ...] = ()
 
@@ -61,7 +61,7 @@ class RuleRequirements:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Circumstances:
+class CheckContext:
     """What a request is checked for: the rule's sound conditions, and whether that is all of them."""
 
     rule_id: str
@@ -70,7 +70,7 @@ class Circumstances:
     requirements: RuleRequirements
 
 
-def inline_request(request: Mapping[str, Any], spelled: Mapping[str, str], around: Circumstances) -> Checked:
+def inline_request(request: Mapping[str, Any], spelled: Mapping[str, str], around: CheckContext) -> Checked:
     """The check of a request that stands in the rule; its faults have the paths of the rule's text."""
     here = "$.request"
     own_spelled = {
@@ -81,7 +81,7 @@ def inline_request(request: Mapping[str, Any], spelled: Mapping[str, str], aroun
     return replace(checked, faults=faults)
 
 
-def template_request(uri: str, template: bytes | None, around: Circumstances) -> Checked:
+def template_request(uri: str, template: bytes | None, around: CheckContext) -> Checked:
     """The check of a request that the rule names; every fault is at the name and tells the place within."""
     read = parse_template(uri, template)
     if isinstance(read, Refused):
@@ -109,7 +109,7 @@ def _at_uri(fault: Fault, uri: str) -> Fault:
     return replace(fault, path="$.request_uri", problem=f"{uri} at {fault.path}: {fault.problem}")
 
 
-def _checked(request: Mapping[str, Any], spelled: Mapping[str, str], around: Circumstances) -> Checked:
+def _checked(request: Mapping[str, Any], spelled: Mapping[str, str], around: CheckContext) -> Checked:
     faults = tuple(_request_faults(request, spelled, around))
     makes = made_by(request)
     if makes is None:
@@ -120,7 +120,7 @@ def _checked(request: Mapping[str, Any], spelled: Mapping[str, str], around: Cir
 
 
 def _request_faults(
-    request: Mapping[str, Any], spelled: Mapping[str, str], around: Circumstances
+    request: Mapping[str, Any], spelled: Mapping[str, str], around: CheckContext
 ) -> list[Fault]:
     """What is wrong with the placeholders, and then with the request once they are filled."""
     requirements = around.requirements
@@ -141,13 +141,13 @@ def _request_faults(
     return faults
 
 
-def made_by(request: Mapping[str, Any]) -> Makes | None:
+def made_by(request: Mapping[str, Any]) -> RunOutputs | None:
     """What the request's runs make; None where it does not name a model as requests must."""
     meant = dialect_of(request).in_own(request, None).document
     model_name = meant.get("model_name")
     if not isinstance(model_name, str) or not _MODEL_NAME.fullmatch(model_name):
         return None
-    return Makes(
+    return RunOutputs(
         model_name=model_name,
         output_prefix_uri=text_at(meant, "output", "prefix_uri"),
         model_uri=text_at(meant, "model_uri"),
@@ -155,7 +155,7 @@ def made_by(request: Mapping[str, Any]) -> Makes | None:
     )
 
 
-def _provided(around: Circumstances) -> Iterable[str]:
+def _provided(around: CheckContext) -> Iterable[str]:
     if not around.all_sound:
         return NAMES  # a condition that cannot be read might give any of them
     watches = any(isinstance(condition, NewData) for condition in around.conditions)
@@ -194,7 +194,7 @@ def _depending(request: Mapping[str, Any]) -> Iterator[Fault]:
 
 
 def _samples(
-    request: Mapping[str, Any], around: Circumstances
+    request: Mapping[str, Any], around: CheckContext
 ) -> Iterator[tuple[Condition, Mapping[str, str]]]:
     """Two sets of values for each condition: with everything it may give, and with as little as it may."""
     placeholders = find_placeholders(request)
@@ -217,7 +217,7 @@ def _samples(
             yield condition, {**dict.fromkeys(needed, "sample"), **given}
 
 
-def _sample_values(condition: Condition, around: Circumstances) -> Mapping[str, str]:
+def _sample_values(condition: Condition, around: CheckContext) -> Mapping[str, str]:
     """Values as a firing by this condition may have them."""
     models_bucket = around.requirements.buckets.models
     watching = (each for each in (condition, *around.conditions) if isinstance(each, NewData))

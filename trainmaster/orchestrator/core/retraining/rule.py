@@ -24,7 +24,7 @@ class WhileRunning(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Makes:
+class RunOutputs:
     """What a request's runs make: always the same, whatever fires the rule.
 
     `output_prefix_uri` None means the models bucket; `model_uri` None, that the model is found there; `promotes`, that
@@ -52,7 +52,7 @@ class Rule:
     rule_id: str
     dropped_name: str
     generation: int
-    makes: Makes
+    makes: RunOutputs
     writes_uri: str
     placeholders: tuple[Placeholder, ...]
     document: Mapping[str, Any]

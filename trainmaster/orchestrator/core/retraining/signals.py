@@ -158,14 +158,14 @@ def _models(incident: Mapping[str, object]) -> Iterable[str]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Heard:
+class ParsedNotice:
     """What a notice tells: a signal that may fire rules, and the run that ended, where one did."""
 
     signal: Signal | None = None
     ended_run_id: str | None = None
 
 
-def parse_notice(message: PubsubMessage) -> Heard | Ignored:
+def parse_notice(message: PubsubMessage) -> ParsedNotice | Ignored:
     """What the notice, a structured CloudEvent of ours, means to rules.
 
     Raises:
@@ -180,21 +180,21 @@ def parse_notice(message: PubsubMessage) -> Heard | Ignored:
     data = mapping_at(event, "data")
     at = time_or(event.get("time"), message.publish_time)
     if kind == CHAMPION_PROMOTED:
-        return Heard(signal=_upstream(event_id, at, UpstreamEvent.PROMOTED, data))
+        return ParsedNotice(signal=_upstream(event_id, at, UpstreamEvent.PROMOTED, data))
     if not kind.startswith(RUN_PREFIX):
         return Ignored(reason=f"a notice of type {kind!r} fires no rule")
     return _of_run(event_id, at, data)
 
 
-def _of_run(event_id: str, at: datetime, data: Mapping[str, object]) -> Heard | Ignored:
+def _of_run(event_id: str, at: datetime, data: Mapping[str, object]) -> ParsedNotice | Ignored:
     run_id, state = data.get("run_id"), data.get("state")
     if not isinstance(run_id, str) or not isinstance(state, str) or state not in set(RunState):
         raise EventMalformed(f"notice {event_id!r} is about run {run_id!r} in state {state!r}")
     if state not in ENDS:
         return Ignored(reason=f"run {run_id!r} is {state}; rules only react to ended runs")
     if state != RunState.SUCCEEDED or not isinstance(data.get("model_name"), str):
-        return Heard(ended_run_id=run_id)
-    return Heard(signal=_upstream(event_id, at, UpstreamEvent.SUCCEEDED, data), ended_run_id=run_id)
+        return ParsedNotice(ended_run_id=run_id)
+    return ParsedNotice(signal=_upstream(event_id, at, UpstreamEvent.SUCCEEDED, data), ended_run_id=run_id)
 
 
 def _upstream(event_id: str, at: datetime, event: UpstreamEvent, data: Mapping[str, object]) -> Signal:

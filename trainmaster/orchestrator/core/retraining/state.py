@@ -27,7 +27,7 @@ HASH_CHARS = 8
 
 
 @dataclass(frozen=True, kw_only=True)
-class Counted:
+class MatchCount:
     """What matched since the last firing. `first_at` and `newest_at` are creation times of objects."""
 
     objects: str = ""
@@ -66,7 +66,7 @@ class Firing(Fired):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Due:
+class DueFiring:
     """What asks for a firing since `at`. `values` are the event's own; `image` is the digest, where one asks."""
 
     condition: ConditionKind
@@ -113,11 +113,11 @@ class RuleState:
     scheduled_until: datetime
     number: int = 0
     firing: Firing | None = None
-    queued: Due | None = None
+    queued: DueFiring | None = None
     current_run: str | None = None
     fired_at: tuple[datetime, ...] = ()
-    data: tuple[Counted, ...] = ()
-    arrived: Counted | None = None
+    data: tuple[MatchCount, ...] = ()
+    arrived: MatchCount | None = None
     fired_last_at: datetime | None = None
     signals: str = ""
     batches: str = ""
@@ -168,13 +168,13 @@ def folded(state: RuleState, rule: Rule, batches: Sequence[Batch]) -> RuleState:
         return state
     counters = {counted.objects: counted for counted in state.data}
     for condition in rule.new_data:
-        counted = counters.get(condition.pattern, Counted(objects=condition.pattern))
+        counted = counters.get(condition.pattern, MatchCount(objects=condition.pattern))
         taken = [arrived for arrived in matched.values() if condition.takes(arrived.uri)]
         counters[condition.pattern] = _with(counted, taken)
     return replace(
         state,
         data=tuple(counters[pattern] for pattern in sorted(counters)),
-        arrived=_with(state.arrived or Counted(), list(matched.values())),
+        arrived=_with(state.arrived or MatchCount(), list(matched.values())),
         batches=_kept(state.batches, fresh, KEPT_BATCHES),
         identities=_kept(state.identities, matched, KEPT_IDENTITIES),
     )
@@ -192,7 +192,7 @@ def _matched(state: RuleState, rule: Rule, batches: Iterable[Batch]) -> dict[str
     return {digest: arrived for arrived in watched if (digest := _hash(arrived.identity)) not in known}
 
 
-def _with(counted: Counted, arrivals: Sequence[ArrivedObject]) -> Counted:
+def _with(counted: MatchCount, arrivals: Sequence[ArrivedObject]) -> MatchCount:
     if not arrivals:
         return counted
     times = [arrived.created_at for arrived in arrivals]

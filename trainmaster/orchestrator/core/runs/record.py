@@ -64,7 +64,7 @@ class AbandonedJob:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Try:
+class RefusedCandidate:
     """A candidate that had no room for the run, and why."""
 
     candidate: int
@@ -81,7 +81,7 @@ class SubmissionState:
     """Who may submit the job, and until when."""
     candidate: int = 0
     """The number of the candidate that was submitted last, or is submitted next."""
-    tries: tuple[Try, ...] = ()
+    tries: tuple[RefusedCandidate, ...] = ()
     """The last TRIES_KEPT candidates that had no room for the run, oldest first."""
     abandoned_jobs: tuple[AbandonedJob, ...] = ()
     """Jobs that found no capacity, oldest first; each began another round."""

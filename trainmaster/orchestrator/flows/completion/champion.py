@@ -38,7 +38,7 @@ def challenge(services: Services, record: RunRecord, spec: JobSpec) -> None:
     )
     reign = reign_of(after, record.run_id)
     if reign is not None:
-        _tell(services, after, reign)
+        _publish(services, after, reign)
 
 
 def roll_back(services: Services, order: RollbackOrder) -> Reign | Refused:
@@ -62,7 +62,7 @@ def roll_back(services: Services, order: RollbackOrder) -> Reign | Refused:
     if isinstance(after, Refused):
         return after
     reign = reign_by_order(after, order.order_id)
-    _tell(services, after, reign)
+    _publish(services, after, reign)
     return reign
 
 
@@ -77,7 +77,7 @@ def champion_facts(services: Services, model_name: str) -> ChampionFacts | None:
     )
 
 
-def _tell(services: Services, champion: Champion, reign: Reign) -> None:
+def _publish(services: Services, champion: Champion, reign: Reign) -> None:
     before = next((each for each in champion.history if each.number == reign.number - 1), None)
     changed = ChampionPayload(
         model_name=champion.model_name,

@@ -82,12 +82,12 @@ def _publish_cap_notice(end: End) -> None:
     """
     services, record = end.services, end.record
     window = record.rejection.cap if record.rejection else None
-    if window is None or services.starts.was_told(window):
+    if window is None or services.starts.was_notified(window):
         return
     reached = CapPayload(window=window, reason="; ".join(record.problems), run_id=record.run_id)
     notice = cap_reached(reached, record.updated_at)
     services.notices.publish(notice)
-    services.starts.keep_told(window, {"schema": "cap_reached.v1", **notice.data})
+    services.starts.keep_notified(window, {"schema": "cap_reached.v1", **notice.data})
 
 
 def _leave_queue(end: End) -> None:

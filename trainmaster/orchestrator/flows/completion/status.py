@@ -41,7 +41,7 @@ def write_status(
             status, reason=f"{status.reason} (the reason will appear here once its log has been read)"
         )
     if status is not None:
-        services.drop_statuses.tell(status, is_first=is_first)
+        services.drop_statuses.write(status, is_first=is_first)
 
 
 def warned(result: FlowResult, problems: Sequence[str]) -> FlowResult:
@@ -69,7 +69,7 @@ def write_order_status(
     status = status_of_source(incoming.source, state, services.clock.now())
     if status is not None:
         told = replace(status, run_id=incoming.run_id, record_uri=about_uri, model_uri=model_uri, reason=held)
-        services.drop_statuses.tell(told, is_first=True)
+        services.drop_statuses.write(told, is_first=True)
 
 
 def write_ignored_status(services: Services, ignored: Ignored) -> None:
@@ -82,7 +82,7 @@ def write_ignored_status(services: Services, ignored: Ignored) -> None:
             reason=ignored.reason,
             updated_at=services.clock.now(),
         )
-        services.drop_statuses.tell(status, is_first=True)
+        services.drop_statuses.write(status, is_first=True)
 
 
 @contextmanager

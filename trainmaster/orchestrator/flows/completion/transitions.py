@@ -171,7 +171,7 @@ def cancel_second_jobs(services: Services, held: Held, jobs: Sequence[Job]) -> H
         RecordMoved: the record kept changing.
     """
     for job in second_jobs(held.record, jobs):
-        held = _told(services, held, job, jobs)
+        held = _record_second_jobs(services, held, job, jobs)
         if job.state not in OVER and found_second(held.record, job.name):
             services.jobs.cancel(job.name)
     return held
@@ -196,15 +196,15 @@ def second_look_done(services: Services, held: Held) -> Held:
     return services.ledger.replace(held, done)
 
 
-def _told(services: Services, held: Held, job: Job, jobs: Sequence[Job]) -> Held:
+def _record_second_jobs(services: Services, held: Held, job: Job, jobs: Sequence[Job]) -> Held:
     """On record before the job is asked to end: one that is ending already is not told of again.
 
     Nothing is told of a job that a record which has moved meanwhile has for its own.
     """
 
-    def told(record: RunRecord) -> RunRecord | None:
+    def recorded(record: RunRecord) -> RunRecord | None:
         if found_second(record, job.name) or job not in second_jobs(record, jobs):
             return None
         return with_second_job(record, job, now=services.clock.now(), attempt=services.attempt)
 
-    return services.ledger.update(held, told)
+    return services.ledger.update(held, recorded)

@@ -46,7 +46,7 @@ def accept(services: Services, incoming: IncomingDocument, dropped: StoredObject
     if rule.generation != generation:
         return FlowResult(message=f"{name}: a newer generation of {rule.rule_id} is in force")
     state = _begun(services, rule)
-    services.rule_statuses.tell(status_of(rule, state.state, services.clock.now()))
+    services.rule_statuses.write(status_of(rule, state.state, services.clock.now()))
     return FlowResult(message=f"rule {rule.rule_id} was accepted, generation {generation}")
 
 
@@ -107,7 +107,7 @@ def _refuse(services: Services, dropped: StoredObject, refused: Refused, report_
     """The status after the report. An older generation that was accepted goes on deciding."""
     rule_id = rule_id_of(dropped.name)
     present = services.rule_book.read().book.find(rule_id) if rule_id is not None else None
-    services.rule_statuses.tell(
+    services.rule_statuses.write(
         RuleStatus(
             dropped_name=dropped.name,
             generation=dropped.generation,
@@ -125,7 +125,7 @@ def _refuse(services: Services, dropped: StoredObject, refused: Refused, report_
 
 
 @contextlib.contextmanager
-def rule_failures_told(services: Services, dropped: StoredObject) -> Iterator[None]:
+def rule_failures_in_status(services: Services, dropped: StoredObject) -> Iterator[None]:
     """Where the body fails, the rule's status says so; what an older generation decides is not changed by that."""
     try:
         yield
@@ -143,7 +143,7 @@ def rule_failures_told(services: Services, dropped: StoredObject) -> Iterator[No
                 in_force=present.in_force if present is not None else None,
                 reason=f"the delivery failed and will be retried: {failure_text(error)}",
             )
-            services.rule_statuses.tell(told)
+            services.rule_statuses.write(told)
         raise
 
 
@@ -204,7 +204,7 @@ def _retire(services: Services, held: HeldBook, gone: Sequence[Rule]) -> Iterato
                 rule_id=rule.rule_id,
                 reason="its file was deleted",
             )
-            services.rule_statuses.tell(retired)
+            services.rule_statuses.write(retired)
         except TrainmasterError as error:
             yield FlowResult(message=f"{rule.rule_id} could not be retired yet: {error}", severity="WARNING")
             continue

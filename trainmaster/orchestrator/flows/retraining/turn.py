@@ -29,18 +29,18 @@ from trainmaster.orchestrator.core.requests.request import Refused
 from trainmaster.orchestrator.core.retraining.arrivals import Batch
 from trainmaster.orchestrator.core.retraining.condition import Age
 from trainmaster.orchestrator.core.retraining.decision import (
+    BreakerTripped,
     Decision,
     Facts,
     Fire,
     Hold,
-    Nothing,
-    Trip,
+    NothingDue,
     decide_on_signal,
     decide_on_tick,
 )
 from trainmaster.orchestrator.core.retraining.firing import request_of_firing
 from trainmaster.orchestrator.core.retraining.rule import Rule, WhileRunning
-from trainmaster.orchestrator.core.retraining.signals import Heard, Signal, matches
+from trainmaster.orchestrator.core.retraining.signals import ParsedNotice, Signal, matches
 from trainmaster.orchestrator.core.retraining.state import (
     Firing,
     RuleState,
@@ -65,7 +65,7 @@ Decide = Callable[[RuleState, Facts], Decision]
 
 def decide_nothing(_: RuleState, __: Facts) -> Decision:
     """Only what was decided before is done."""
-    return Nothing()
+    return NothingDue()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,16 +101,16 @@ def take_signal(services: Services, signal: Signal) -> Iterator[FlowResult]:
         raise failure
 
 
-def take_notice(services: Services, heard: Heard) -> Iterator[FlowResult]:
+def take_notice(services: Services, parsed: ParsedNotice) -> Iterator[FlowResult]:
     """What the rules did about one of our own notices: what waited for the end of a run may go on.
 
     Raises:
         TrainmasterError: as `take_signal` does.
     """
-    if heard.signal is not None:
-        yield from take_signal(services, heard.signal)
-    if heard.ended_run_id is not None:
-        yield from _after(services, heard.ended_run_id)
+    if parsed.signal is not None:
+        yield from take_signal(services, parsed.signal)
+    if parsed.ended_run_id is not None:
+        yield from _after(services, parsed.ended_run_id)
 
 
 def _after(services: Services, run_id: str) -> Iterator[FlowResult]:
@@ -162,9 +162,9 @@ def _once(services: Services, rule: Rule, held: HeldState, decide: Decide, batch
         _write(services, held, state)
         return Turn(results=earlier, undecided=failure)
     decision = _decided(services, rule, state, decide)
-    if not isinstance(decision, Nothing):
+    if not isinstance(decision, NothingDue):
         state = decision.state
-    told = _told(services, rule, decision)
+    results = _decision_results(services, rule, decision)
     written = _write(services, held, state)
     after, launch, _ = _without_firing(services, rule, state)
     if after.firing is None and state.firing is not None and after.last == state.last:
@@ -172,8 +172,8 @@ def _once(services: Services, rule: Rule, held: HeldState, decide: Decide, batch
     now = services.clock.now()
     status = status_of(rule, after, now)
     if status != status_of(rule, held.state, now):
-        services.rule_statuses.tell(status)
-    return Turn(results=(*earlier, *told, *launch))
+        services.rule_statuses.write(status)
+    return Turn(results=(*earlier, *results, *launch))
 
 
 def _write(services: Services, held: HeldState, state: RuleState) -> HeldState:
@@ -187,7 +187,7 @@ def _decided(services: Services, rule: Rule, state: RuleState, decide: Decide) -
     champion = champion_facts(services, rule.model_name) if by_age else None
     now = services.clock.now()
     decision = decide(state, Facts(now=now, champion=champion, current_ended=True))
-    if isinstance(decision, Nothing):
+    if isinstance(decision, NothingDue):
         return decision
     if by_champion and not by_age:
         champion = champion_facts(services, rule.model_name)
@@ -216,11 +216,11 @@ def _without_firing(
     if isinstance(outcome, FlowResult):
         return launched(state), (outcome,), None
     reason = "; ".join(str(fault) for fault in outcome.faults)
-    told = FlowResult(message=f"{rule.rule_id} cannot fire: {reason}", severity="ERROR")
-    return given_up(state, reason, services.clock.now()), (told,), None
+    result = FlowResult(message=f"{rule.rule_id} cannot fire: {reason}", severity="ERROR")
+    return given_up(state, reason, services.clock.now()), (result,), None
 
 
-def _told(services: Services, rule: Rule, decision: Decision) -> tuple[FlowResult, ...]:
+def _decision_results(services: Services, rule: Rule, decision: Decision) -> tuple[FlowResult, ...]:
     """What the log says of the decision; that the breaker trips is published too.
 
     Before it is on record: afterwards nobody would know that it is owed.
@@ -228,7 +228,7 @@ def _told(services: Services, rule: Rule, decision: Decision) -> tuple[FlowResul
     match decision:
         case Hold(reason=reason):
             return (FlowResult(message=f"{rule.rule_id} is held: {reason}", severity="NOTICE"),)
-        case Trip(state=state, reason=reason):
+        case BreakerTripped(state=state, reason=reason):
             tripped = RulePayload(
                 rule_id=rule.rule_id,
                 generation=rule.generation,
@@ -242,7 +242,7 @@ def _told(services: Services, rule: Rule, decision: Decision) -> tuple[FlowResul
                     message=f"the circuit breaker of {rule.rule_id} tripped: {reason}", severity="ERROR"
                 ),
             )
-        case Fire() | Nothing():
+        case Fire() | NothingDue():
             return ()
 
 

@@ -26,7 +26,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
 
-from trainmaster.orchestrator.core.admission.caps import CapReached, Counted, over_cap
+from trainmaster.orchestrator.core.admission.caps import CapReached, CountedStart, over_cap
 from trainmaster.orchestrator.core.admission.cost import priced
 from trainmaster.orchestrator.core.documents.codec import encoded
 from trainmaster.orchestrator.core.errors import RecordExists, TrainmasterError
@@ -91,7 +91,7 @@ class OverCap:
     """The cap that refuses the run, and the mark that it has all the same."""
 
     reached: CapReached
-    mark: Counted | None
+    mark: CountedStart | None
 
 
 def _over_caps(services: Services, run_id: str, cost: Decimal | None) -> OverCap | None:
@@ -106,7 +106,7 @@ def _over_caps(services: Services, run_id: str, cost: Decimal | None) -> OverCap
     if own is None:
         # The marks have the store's clock: whatever is there already was before.
         latest = max((now, *(mark.created_at for mark in marks)))
-        last = Counted(run_id=run_id, created_at=latest, cost=cost, hour=now, version=sys.maxsize)
+        last = CountedStart(run_id=run_id, created_at=latest, cost=cost, hour=now, version=sys.maxsize)
         reached = over_cap(caps, marks, last)
         if reached is not None:
             return OverCap(reached=reached, mark=None)
@@ -117,14 +117,14 @@ def _over_caps(services: Services, run_id: str, cost: Decimal | None) -> OverCap
     return None if reached is None else OverCap(reached=reached, mark=own)
 
 
-def _marks(services: Services, caps: Caps, now: datetime) -> Sequence[Counted]:
+def _marks(services: Services, caps: Caps, now: datetime) -> Sequence[CountedStart]:
     """What counts beside a run that is started now: an hour's runs, or a day's where their cost counts."""
     if caps.cost_per_day is None:
         return services.starts.of_hour(now)
     return services.starts.of_day(now.date())
 
 
-def _own(marks: Sequence[Counted], run_id: str) -> Counted | None:
+def _own(marks: Sequence[CountedStart], run_id: str) -> CountedStart | None:
     return next((mark for mark in marks if mark.run_id == run_id), None)
 
 

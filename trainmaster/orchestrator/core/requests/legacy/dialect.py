@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from trainmaster.orchestrator.core.documents.fields import Fields, copy_keys, seconds
-from trainmaster.orchestrator.core.documents.translation import Own, Translated, Translation
+from trainmaster.orchestrator.core.documents.translation import OwnDocument, Translated, Translation
 from trainmaster.orchestrator.core.names import model_name_from
 from trainmaster.orchestrator.core.requests.checks.scheduling import FLEX_START_ACCELERATORS
 from trainmaster.orchestrator.core.requests.legacy.machines import write_cluster
@@ -33,7 +33,7 @@ _SAME = {"serviceAccount": "service_account", "network": "network", "enableWebAc
 def translated(document: Mapping[str, Any], name: str | None) -> Translated:
     """The training job in our own way; `name` is the model's where the job has neither id nor label."""
     translation = Translation()
-    written, own = Fields(document, (), translation), Own(translation)
+    written, own = Fields(document, (), translation), OwnDocument(translation)
     spec = written.fields("trainingInput")
     if not written.has("trainingInput"):
         problem, repair = "missing: it describes the training", "write trainingInput: {…}"
@@ -48,7 +48,7 @@ def translated(document: Mapping[str, Any], name: str | None) -> Translated:
     return translation.result(own.content, region=region, yielding=yielding)
 
 
-def _write_spec(spec: Fields, own: Own) -> str | None:
+def _write_spec(spec: Fields, own: OwnDocument) -> str | None:
     """Write the trainingInput. Returns the region that it asks for."""
     configs = {role.ours: spec.fields(role.config_key) for role in ROLES}
     job = Job(spec=spec, configs=configs, own=own, cluster=own.inner("cluster", spec.path))
@@ -65,7 +65,7 @@ def _write_spec(spec: Fields, own: Own) -> str | None:
     return _region(spec)
 
 
-def _write_model_name(written: Fields, own: Own, name: str | None) -> None:
+def _write_model_name(written: Fields, own: OwnDocument, name: str | None) -> None:
     labels, job_id = labels_of(written), written.get("jobId")
     if MODEL_NAME_LABEL in labels:
         own.put("model_name", labels[MODEL_NAME_LABEL], (*written.at("labels"), MODEL_NAME_LABEL))
@@ -166,7 +166,7 @@ def _write_scheduling(job: Job) -> None:
     _write_strategy(written, own)
 
 
-def _write_strategy(written: Fields, own: Own) -> None:
+def _write_strategy(written: Fields, own: OwnDocument) -> None:
     strategy = written.get("strategy")
     if strategy == "LOW_COST":
         own.put("spot", True, written.at("strategy"))
@@ -183,7 +183,7 @@ def _seconds(written: Fields, key: str) -> int | None:
     return None
 
 
-def _write_wait(written: Fields, own: Own, cluster: Own) -> None:
+def _write_wait(written: Fields, own: OwnDocument, cluster: OwnDocument) -> None:
     key = "maxWaitTime"
     wait_s = _seconds(written, key)
     if wait_s is None:
@@ -214,7 +214,7 @@ def _warn_of_priority(written: Fields) -> None:
         written.warn("priority", "ignored: Vertex AI jobs have no priority")
 
 
-def _write_restart(written: Fields, own: Own) -> None:
+def _write_restart(written: Fields, own: OwnDocument) -> None:
     """The whole job is restarted where the file speaks of it at all.
 
     The field's name and its reference say opposite things: by its name `false` asks for a restart of the
@@ -236,7 +236,7 @@ def _write_restart(written: Fields, own: Own) -> None:
     )
 
 
-def _can_flex(cluster: Own) -> bool:
+def _can_flex(cluster: OwnDocument) -> bool:
     """Whether every pool is the same machine with an accelerator that one may wait for."""
     pools = [pool for pool in cluster.content.values() if isinstance(pool, dict)]
     machines = [(pool.get("machine"), pool.get("accelerator")) for pool in pools]

@@ -4,7 +4,7 @@ from typing import TypeGuard
 
 from trainmaster.orchestrator.core.documents.faults import listed, nearest, plain
 from trainmaster.orchestrator.core.documents.fields import Fields, copy_keys
-from trainmaster.orchestrator.core.documents.translation import Own, Path
+from trainmaster.orchestrator.core.documents.translation import OwnDocument, Path
 from trainmaster.orchestrator.core.requests.legacy.reading import MASTER, OTHERS, ROLES, Job, Role
 from trainmaster.orchestrator.core.requests.legacy.tables import (
     ACCELERATORS,
@@ -88,7 +88,7 @@ def _refuse_sizes(job: Job, role: Role, tier: str) -> None:
         job.config(role).refuse("acceleratorConfig", problem, found="", repair=repair)
 
 
-def _write_machine(cluster: Own, role: Role, machine: Machine, source: Path) -> Own:
+def _write_machine(cluster: OwnDocument, role: Role, machine: Machine, source: Path) -> OwnDocument:
     own = cluster.inner(role.ours, source)
     own.put("machine", machine.machine, source)
     own.put("tpu_topology", machine.tpu_topology, source)
@@ -180,7 +180,7 @@ def _is_offered(name: object) -> TypeGuard[str]:
     return isinstance(name, str) and not (name in MACHINES and MACHINES[name].retired)
 
 
-def _write_accelerator(config: Fields, replicas: Own) -> None:
+def _write_accelerator(config: Fields, replicas: OwnDocument) -> None:
     written = config.fields("acceleratorConfig")
     if not config.has("acceleratorConfig"):
         return

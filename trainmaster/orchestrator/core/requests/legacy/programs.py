@@ -4,7 +4,7 @@ from collections.abc import Collection
 
 from trainmaster.orchestrator.core.documents.faults import listed
 from trainmaster.orchestrator.core.documents.fields import copy_keys
-from trainmaster.orchestrator.core.documents.translation import Own
+from trainmaster.orchestrator.core.documents.translation import OwnDocument
 from trainmaster.orchestrator.core.requests.legacy.reading import MASTER, OTHERS, ROLES, Job, Role
 from trainmaster.orchestrator.core.requests.legacy.tables import (
     EXECUTOR,
@@ -117,7 +117,7 @@ def _write_packages(job: Job) -> None:
             job.replicas(role).put("args", job.own.content.get("args"), spec.at("args"))
 
 
-def _write_package(job: Job, into: Own, role: Role) -> None:
+def _write_package(job: Job, into: OwnDocument, role: Role) -> None:
     spec = job.spec
     package = into.inner("python_package", spec.path)
     image = EXECUTOR.format(host=_host(spec.get("region")), kind=_processor(job, role))

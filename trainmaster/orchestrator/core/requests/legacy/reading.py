@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from trainmaster.orchestrator.core.documents.fields import Fields
-from trainmaster.orchestrator.core.documents.translation import Own
+from trainmaster.orchestrator.core.documents.translation import OwnDocument
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,8 +48,8 @@ class Job:
 
     spec: Fields
     configs: Mapping[str, Fields]
-    own: Own
-    cluster: Own
+    own: OwnDocument
+    cluster: OwnDocument
 
     def config(self, role: Role) -> Fields:
         return self.configs[role.ours]
@@ -58,11 +58,11 @@ class Job:
         """Whether our own document has replicas of the role."""
         return role.ours in self.cluster.content
 
-    def part(self, theirs: str, ours: str) -> tuple[Fields, Own] | None:
+    def part(self, theirs: str, ours: str) -> tuple[Fields, OwnDocument] | None:
         """What `spec` has under `theirs`, and the mapping of our own document for it; None where it has nothing."""
         written = self.spec.fields(theirs)
         return (written, self.own.inner(ours, written.path)) if self.spec.has(theirs) else None
 
-    def replicas(self, role: Role) -> Own:
+    def replicas(self, role: Role) -> OwnDocument:
         """The role in our own document."""
-        return Own(self.own.translation, ("cluster", role.ours), self.cluster.content[role.ours])
+        return OwnDocument(self.own.translation, ("cluster", role.ours), self.cluster.content[role.ours])

@@ -1,7 +1,7 @@
 """The `hyperparameters` of a legacy job as our own tuning."""
 
 from trainmaster.orchestrator.core.documents.fields import Fields, copy_keys, inverse
-from trainmaster.orchestrator.core.documents.translation import Own
+from trainmaster.orchestrator.core.documents.translation import OwnDocument
 from trainmaster.orchestrator.core.requests.legacy.reading import Job
 from trainmaster.orchestrator.core.requests.spec import ParameterType
 from trainmaster.orchestrator.core.requests.study import ALGORITHMS, SCALES
@@ -32,8 +32,8 @@ def write_hyperparameters(job: Job) -> None:
     _write_early_stopping(written, tuning)
 
 
-def _write_metric(written: Fields, tuning: Own) -> None:
-    metric = Own(tuning.translation, (*tuning.path, "metrics", 0))
+def _write_metric(written: Fields, tuning: OwnDocument) -> None:
+    metric = OwnDocument(tuning.translation, (*tuning.path, "metrics", 0))
     tuning.put("metrics", [metric.content], written.path)
     metric.translation.place(metric.path, written.path)
     tag = written.get("hyperparameterMetricTag")
@@ -42,7 +42,7 @@ def _write_metric(written: Fields, tuning: Own) -> None:
     metric.put("goal", written.word("goal", GOALS) if written.has("goal") else "maximize", written.at("goal"))
 
 
-def _write_algorithm(written: Fields, tuning: Own) -> None:
+def _write_algorithm(written: Fields, tuning: OwnDocument) -> None:
     if written.get("algorithm") != "POPULATION_BASED_TRAINING":
         tuning.put("algorithm", written.word("algorithm", inverse(ALGORITHMS)), written.at("algorithm"))
         return
@@ -57,7 +57,7 @@ def _refuse_resumption(written: Fields) -> None:
         written.refuse("resumePreviousJobId", problem, repair=repair)
 
 
-def _write_early_stopping(written: Fields, tuning: Own) -> None:
+def _write_early_stopping(written: Fields, tuning: OwnDocument) -> None:
     key = "enableTrialEarlyStopping"
     stops = written.get(key)
     if stops is True:
@@ -68,7 +68,7 @@ def _write_early_stopping(written: Fields, tuning: Own) -> None:
         written.refuse(key, "expected true or false")
 
 
-def _write_parameter(spec: Fields, parameters: Own) -> None:
+def _write_parameter(spec: Fields, parameters: OwnDocument) -> None:
     name = spec.get("parameterName")
     if not isinstance(name, str) or name in parameters.content:
         problem = "duplicate parameter" if isinstance(name, str) else "expected a name"
@@ -84,7 +84,7 @@ def _write_parameter(spec: Fields, parameters: Own) -> None:
         own.put("scale", spec.word("scaleType", inverse(SCALES)), spec.at("scaleType"))
 
 
-def _write_range(spec: Fields, own: Own) -> None:
+def _write_range(spec: Fields, own: OwnDocument) -> None:
     kind = spec.get("type")
     for theirs, ours in _RANGE.items():
         if kind == "DISCRETE" and spec.has(theirs):
@@ -94,7 +94,7 @@ def _write_range(spec: Fields, own: Own) -> None:
             copy_keys(spec, own, {theirs: ours}, Fields.number if kind == "INTEGER" else Fields.get)
 
 
-def _write_values(spec: Fields, own: Own) -> None:
+def _write_values(spec: Fields, own: OwnDocument) -> None:
     kind = spec.get("type")
     wanted = _LISTS.get(kind) if isinstance(kind, str) else None
     for key in _LISTS.values():

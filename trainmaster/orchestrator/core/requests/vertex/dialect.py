@@ -22,7 +22,7 @@ from trainmaster.orchestrator.core.documents.fields import (
     inverse,
     number,
 )
-from trainmaster.orchestrator.core.documents.translation import Own, Translated, Translation
+from trainmaster.orchestrator.core.documents.translation import OwnDocument, Translated, Translation
 from trainmaster.orchestrator.core.names import MODEL_LABEL, PRIORITY_LABEL, RUN_LABEL, model_name_from
 from trainmaster.orchestrator.core.requests.spec import SETTINGS
 from trainmaster.orchestrator.core.requests.submission import DURATIONS, FLAGS, STRATEGIES
@@ -82,12 +82,12 @@ def custom_job(document: Mapping[str, Any], name: str | None) -> Translated:
     return own.translation.result(own.content)
 
 
-def _opened(document: Mapping[str, Any]) -> tuple[Fields, Own]:
+def _opened(document: Mapping[str, Any]) -> tuple[Fields, OwnDocument]:
     translation = Translation()
-    return Fields(document, (), translation), Own(translation)
+    return Fields(document, (), translation), OwnDocument(translation)
 
 
-def _write_envelope(job: Fields, own: Own, name: str | None, *, output_only: tuple[str, ...]) -> None:
+def _write_envelope(job: Fields, own: OwnDocument, name: str | None, *, output_only: tuple[str, ...]) -> None:
     """Write what both kinds of job have around their spec."""
     labels = labels_of(job)
     passed_over = [*job.present(output_only), *(f"labels.{key}" for key in SERVICE_LABELS if key in labels)]
@@ -105,7 +105,7 @@ def labels_of(job: Fields) -> Mapping[str, object]:
     return labels if isinstance(labels, Mapping) else {}
 
 
-def write_labels(job: Fields, own: Own, others: Collection[str] = ()) -> None:
+def write_labels(job: Fields, own: OwnDocument, others: Collection[str] = ()) -> None:
     """Write the priority, and the labels without those that say something to this service and `others`."""
     labels, where = labels_of(job), job.at("labels")
     own.put("priority", number(labels.get(PRIORITY_LABEL)), (*where, PRIORITY_LABEL))
@@ -120,7 +120,7 @@ def _run_directory(job: Fields) -> str:
     return f"/{model}/{run_id}" if isinstance(run_id, str) and isinstance(model, str) else ""
 
 
-def _write_model_name(job: Fields, own: Own, labels: Mapping[str, object], name: str | None) -> None:
+def _write_model_name(job: Fields, own: OwnDocument, labels: Mapping[str, object], name: str | None) -> None:
     """By label, also that of an earlier run, by display name, by the dropped file's name."""
     display_name, where = job.get("displayName"), job.at("displayName")
     label = next((key for key in (MODEL_NAME_LABEL, MODEL_LABEL) if labels.get(key) is not None), None)
@@ -149,7 +149,7 @@ def _legal_name(job: Fields, display_name: str) -> str:
     return legal
 
 
-def _write_job_spec(spec: Fields, own: Own, *, ending: str = "") -> None:
+def _write_job_spec(spec: Fields, own: OwnDocument, *, ending: str = "") -> None:
     """`ending` is what the service itself put at the end of the output directory."""
     copy_keys(spec, own, inverse(SETTINGS))
     _write_output(spec, own, ending)
@@ -158,7 +158,7 @@ def _write_job_spec(spec: Fields, own: Own, *, ending: str = "") -> None:
     spec.refuse_unplaced(WITHOUT_PLACE)
 
 
-def _write_output(spec: Fields, own: Own, ending: str) -> None:
+def _write_output(spec: Fields, own: OwnDocument, ending: str) -> None:
     written = spec.fields("baseOutputDirectory")
     output = own.inner("output", written.path, there=spec.has("baseOutputDirectory"))
     prefix = written.get("outputUriPrefix")
@@ -167,7 +167,7 @@ def _write_output(spec: Fields, own: Own, ending: str) -> None:
     output.put("prefix_uri", prefix, written.at("outputUriPrefix"))
 
 
-def _write_scheduling(spec: Fields, own: Own) -> None:
+def _write_scheduling(spec: Fields, own: OwnDocument) -> None:
     written = spec.fields("scheduling")
     scheduling = own.inner("scheduling", written.path, there=spec.has("scheduling"))
     copy_keys(written, scheduling, inverse(DURATIONS), Fields.duration)
@@ -176,7 +176,7 @@ def _write_scheduling(spec: Fields, own: Own) -> None:
     _drop_without_effect(written, scheduling.content)
 
 
-def _write_strategy(written: Fields, scheduling: Own) -> None:
+def _write_strategy(written: Fields, scheduling: OwnDocument) -> None:
     for ours in STRATEGIES:
         scheduling.translation.place((*scheduling.path, ours), written.at("strategy"))
     found = by_number(written.get("strategy"), STRATEGY_NUMBERS)

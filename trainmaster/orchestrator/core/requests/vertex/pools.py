@@ -11,7 +11,7 @@ from trainmaster.orchestrator.core.documents.fields import (
     inverse,
     number,
 )
-from trainmaster.orchestrator.core.documents.translation import Own, Path
+from trainmaster.orchestrator.core.documents.translation import OwnDocument, Path
 from trainmaster.orchestrator.core.requests.draft import ROLES
 from trainmaster.orchestrator.core.requests.placeholders import literal
 from trainmaster.orchestrator.core.requests.submission import DISK, NFS_MOUNT, REPLICA_ENVIRONMENT
@@ -48,7 +48,7 @@ _ALLOWED = " or ".join(_PROGRAMS)
 _PLACES = listed(f"{index} {role.replace('_', ' ')}" for index, role in enumerate(ROLES))
 
 
-def write_pools(spec: Fields, own: Own) -> None:
+def write_pools(spec: Fields, own: OwnDocument) -> None:
     """Write a role for each pool; an empty one keeps the places of those after it.
 
     The chief's program is the request's own, whose flags and image the checks read.
@@ -68,7 +68,7 @@ def write_pools(spec: Fields, own: Own) -> None:
     _write_replica_environment(environments, cluster)
 
 
-def _write_pool(pool: Fields, index: int, own: Own, cluster: Own) -> list[Variable]:
+def _write_pool(pool: Fields, index: int, own: OwnDocument, cluster: OwnDocument) -> list[Variable]:
     """The variables of the pool that name a replica environment."""
     if index >= len(ROLES):
         problem = "no role is left for this pool"
@@ -87,14 +87,14 @@ def _write_pool(pool: Fields, index: int, own: Own, cluster: Own) -> list[Variab
     return environments
 
 
-def _write_resources(pool: Fields, role: Own) -> None:
+def _write_resources(pool: Fields, role: OwnDocument) -> None:
     _write_count(pool, role)
     _write_machine(pool.fields("machineSpec"), role)
     _write_disk(pool, role)
     _write_mounts(pool, role)
 
 
-def _write_count(pool: Fields, role: Own) -> None:
+def _write_count(pool: Fields, role: OwnDocument) -> None:
     count = pool.number("replicaCount")
     if role.path[-1] != "chief":
         role.put("count", 1 if count is None else count, pool.at("replicaCount"))
@@ -108,7 +108,7 @@ def _write_count(pool: Fields, role: Own) -> None:
         )
 
 
-def _write_machine(machine: Fields, role: Own) -> None:
+def _write_machine(machine: Fields, role: OwnDocument) -> None:
     copy_keys(machine, role, {"machineType": "machine"})
     accelerator = role.inner("accelerator", machine.at("acceleratorType"), there=False)
     kind = by_number(machine.get("acceleratorType"), ACCELERATOR_NUMBERS)
@@ -125,22 +125,22 @@ def _write_machine(machine: Fields, role: Own) -> None:
     machine.refuse_unplaced(MACHINE_WITHOUT_PLACE)
 
 
-def _write_disk(pool: Fields, role: Own) -> None:
+def _write_disk(pool: Fields, role: OwnDocument) -> None:
     disk = pool.fields("diskSpec")
     copy_keys(disk, role.inner("disk", disk.path, there=pool.has("diskSpec")), inverse(DISK), Fields.number)
 
 
-def _write_mounts(pool: Fields, role: Own) -> None:
+def _write_mounts(pool: Fields, role: OwnDocument) -> None:
     mounts: list[object] = []
     for mount in pool.mappings("nfsMounts"):
-        own = Own(role.translation, (*role.path, "nfs_mounts", len(mounts)))
+        own = OwnDocument(role.translation, (*role.path, "nfs_mounts", len(mounts)))
         own.translation.place(own.path, mount.path)
         copy_keys(mount, own, inverse(NFS_MOUNT))
         mounts.append(own.content)
     role.put("nfs_mounts", mounts or None, pool.at("nfsMounts"))
 
 
-def _write_replica_environment(environments: list[Variable], cluster: Own) -> None:
+def _write_replica_environment(environments: list[Variable], cluster: OwnDocument) -> None:
     if not environments:
         return
     path, value = environments[0]
@@ -155,7 +155,7 @@ def _write_replica_environment(environments: list[Variable], cluster: Own) -> No
         )
 
 
-def _write_program(pool: Fields, own: Own) -> list[Variable]:
+def _write_program(pool: Fields, own: OwnDocument) -> list[Variable]:
     """Each pool names its own program, so that no role takes anything from another.
 
     Returns:
@@ -175,7 +175,7 @@ def _write_program(pool: Fields, own: Own) -> list[Variable]:
     return []
 
 
-def _write_container(container: Fields, own: Own) -> list[Variable]:
+def _write_container(container: Fields, own: OwnDocument) -> list[Variable]:
     if not container.has("imageUri") and not container.kind_fault:
         # Without an image of its own the role would be given the chief's.
         container.refuse("imageUri", "missing", allowed="a container image")
@@ -183,12 +183,12 @@ def _write_container(container: Fields, own: Own) -> list[Variable]:
     return _write_arguments(container, own)
 
 
-def _write_package(package: Fields, own: Own) -> list[Variable]:
+def _write_package(package: Fields, own: OwnDocument) -> list[Variable]:
     copy_keys(package, own.inner("python_package", package.path), _PACKAGE_KEYS)
     return _write_arguments(package, own)
 
 
-def _write_arguments(program: Fields, own: Own) -> list[Variable]:
+def _write_arguments(program: Fields, own: OwnDocument) -> list[Variable]:
     own.put("args", literal(program.get("args")), program.at("args"))
     env = own.inner("env", program.at("env"), there=False)
     entries = list(program.mappings("env", "expected a mapping with name and value"))
@@ -200,7 +200,7 @@ def _write_arguments(program: Fields, own: Own) -> list[Variable]:
     return environments
 
 
-def _write_variable(entry: Fields, env: Own) -> bool:
+def _write_variable(entry: Fields, env: OwnDocument) -> bool:
     """False for the name of the replica environment. Every other name of ours stays for the policy to refuse."""
     name, value = entry.get("name"), entry.get("value")
     if not isinstance(name, str):

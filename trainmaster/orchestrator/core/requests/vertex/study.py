@@ -4,7 +4,7 @@ from typing import Any
 
 from trainmaster.orchestrator.core.documents.faults import listed
 from trainmaster.orchestrator.core.documents.fields import Fields, Numbers, copy_keys, inverse, number
-from trainmaster.orchestrator.core.documents.translation import Own
+from trainmaster.orchestrator.core.documents.translation import OwnDocument
 from trainmaster.orchestrator.core.requests.spec import ParameterType
 from trainmaster.orchestrator.core.requests.study import (
     ALGORITHMS,
@@ -47,9 +47,9 @@ _CHOICES: tuple[tuple[str, str, dict[str, str], Numbers], ...] = (
 )
 
 
-def write_tuning(job: Fields, own: Own) -> None:
+def write_tuning(job: Fields, own: OwnDocument) -> None:
     """Write the part of a tuning job that a custom job has not."""
-    tuning = Own(own.translation, ("tuning",))
+    tuning = OwnDocument(own.translation, ("tuning",))
     own.content["tuning"] = tuning.content
     # gcloud's own defaults: one trial, one at once.
     trials = job.number("maxTrialCount")
@@ -67,22 +67,22 @@ def write_tuning(job: Fields, own: Own) -> None:
     _write_stop_study(study, tuning)
 
 
-def _metric(metric: Fields, tuning: Own) -> dict[str, Any]:
-    own = Own(tuning.translation, (*tuning.path, "metrics", metric.path[-1]))
+def _metric(metric: Fields, tuning: OwnDocument) -> dict[str, Any]:
+    own = OwnDocument(tuning.translation, (*tuning.path, "metrics", metric.path[-1]))
     own.translation.place(own.path, metric.path)
     copy_keys(metric, own, {"metricId": "id"})
     # Unspecified means maximize, says the service.
     goal = metric.word("goal", GOALS, GOAL_NUMBERS) if metric.has("goal") else "maximize"
     own.put("goal", goal, metric.at("goal"))
     if metric.has("safetyConfig"):
-        safety = Own(own.translation, (*own.path, "safety"))
+        safety = OwnDocument(own.translation, (*own.path, "safety"))
         own.content["safety"] = safety.content
         written = metric.fields("safetyConfig")
         copy_keys(written, safety, inverse(SAFETY))
     return own.content
 
 
-def _write_parameter(spec: Fields, parameters: Own) -> None:
+def _write_parameter(spec: Fields, parameters: OwnDocument) -> None:
     name = spec.get("parameterId")
     if not isinstance(name, str) or name in parameters.content:
         problem = "duplicate parameter" if isinstance(name, str) else "expected a name"
@@ -104,7 +104,7 @@ def _write_parameter(spec: Fields, parameters: Own) -> None:
         own.content["conditional"] = conditions
 
 
-def _write_values(ranged: Fields, own: Own) -> None:
+def _write_values(ranged: Fields, own: OwnDocument) -> None:
     kind = own.content["type"]
     names = ("min", "max") if kind in ("double", "integer") else ("values",)
     for ours in (*names, "default"):
@@ -117,8 +117,8 @@ def _write_values(ranged: Fields, own: Own) -> None:
         own.put(ours, number(found) if kind == "integer" else found, ranged.at(theirs))
 
 
-def _condition(condition: Fields, parameter: Own) -> dict[str, Any]:
-    own = Own(parameter.translation, (*parameter.path, "conditional", condition.path[-1]))
+def _condition(condition: Fields, parameter: OwnDocument) -> dict[str, Any]:
+    own = OwnDocument(parameter.translation, (*parameter.path, "conditional", condition.path[-1]))
     own.translation.place(own.path, condition.path)
     own.translation.place((*own.path, "when"), condition.path)
     for kind, key in PARENTS.items():
@@ -129,13 +129,13 @@ def _condition(condition: Fields, parameter: Own) -> dict[str, Any]:
         if kind == "integer" and isinstance(values, list):
             values = [number(value) for value in values]
         own.put("when", values, parent.at("values"))
-    parameters = Own(own.translation, (*own.path, "parameters"))
+    parameters = OwnDocument(own.translation, (*own.path, "parameters"))
     own.content["parameters"] = parameters.content
     _write_parameter(condition.fields("parameterSpec"), parameters)
     return own.content
 
 
-def _write_early_stopping(study: Fields, tuning: Own) -> None:
+def _write_early_stopping(study: Fields, tuning: OwnDocument) -> None:
     rules = [(rule, key) for rule, key in STOPPING_KEYS.items() if study.has(key)]
     for _, key in rules[1:]:
         study.refuse(key, "a study can have only one early stopping rule", value=key)
@@ -148,7 +148,7 @@ def _write_early_stopping(study: Fields, tuning: Own) -> None:
                 stopping.put(ours, written.number(theirs), written.at(theirs))
 
 
-def _write_stop_study(study: Fields, tuning: Own) -> None:
+def _write_stop_study(study: Fields, tuning: OwnDocument) -> None:
     written = study.fields("studyStoppingConfig")
     if not study.has("studyStoppingConfig"):
         return

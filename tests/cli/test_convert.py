@@ -182,7 +182,7 @@ def test_packages_are_refused_while_no_container_can_run_them() -> None:
     assert fault.startswith(
         "$.trainingInput.runtimeVersion: the prebuilt container is no longer available since"
     )
-    assert "docs/how-to/ai-platform.md#packages-in-an-image-of-your-own" in fault
+    assert "docs/how-to/ai-platform.md#packages-in-your-own-image" in fault
 
 
 def test_warnings_go_to_standard_error_and_name_unverified_rows(tmp_path: Path) -> None:

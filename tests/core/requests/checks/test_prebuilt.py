@@ -57,7 +57,7 @@ def test_after_its_end_the_container_is_refused_at_its_place_with_the_repair(
     assert fault.problem == (
         f"the prebuilt container is no longer available since 2026-07-11, by Google's list as of {READ_ON}"
     )
-    assert fault.repair.startswith("build an image of your own")
+    assert fault.repair.startswith("build your own image")
 
 
 @CASES

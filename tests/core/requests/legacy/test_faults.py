@@ -218,14 +218,14 @@ def test_an_accelerator_that_is_gone_names_todays_nearest(name: str) -> None:
 def test_a_runtime_that_is_gone_names_an_image_of_ones_own(runtime: str) -> None:
     (fault,) = faults_of(with_packages(scaleTier="BASIC", runtimeVersion=runtime)).values()
     assert "TensorFlow 1" in fault.problem
-    assert "packages-in-an-image-of-your-own" in fault.repair
+    assert "packages-in-your-own-image" in fault.repair
 
 
 @pytest.mark.parametrize("python", RETIRED_PYTHONS)
 def test_a_python_that_is_gone_names_an_image_of_ones_own(python: str) -> None:
     (fault,) = faults_of(with_packages(scaleTier="BASIC", pythonVersion=python)).values()
     assert fault.path == f"{HERE}.pythonVersion"
-    assert "packages-in-an-image-of-your-own" in fault.repair
+    assert "packages-in-your-own-image" in fault.repair
 
 
 @pytest.mark.parametrize(

@@ -79,8 +79,8 @@ CONTAINERS: Sequence[Container] = (
 )
 _IMAGE = re.compile(r"(us|europe|asia)-docker\.pkg\.dev/vertex-ai/training/(?P<name>[^/:@]+)([:@].*)?")
 _REPAIR = (
-    "build an image of your own and name that "
-    "(docs/how-to/ai-platform.md#packages-in-an-image-of-your-own shows one for Python packages)"
+    "build your own image and name it "
+    "(docs/how-to/ai-platform.md#packages-in-your-own-image shows one for Python packages)"
 )
 
 

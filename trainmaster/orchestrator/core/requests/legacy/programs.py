@@ -23,7 +23,7 @@ _OWN = ("containerCommand", "containerArgs")
 _JOB_DIR = "--job-dir"
 _PYTHON_REPAIR = (
     "build an image and write masterConfig: {imageUri: …} "
-    "(docs/how-to/ai-platform.md#packages-in-an-image-of-your-own)"
+    "(docs/how-to/ai-platform.md#packages-in-your-own-image)"
 )
 
 

@@ -103,7 +103,7 @@ def test_the_region_of_a_legacy_job_is_one_of_the_policys_and_its_candidates() -
     [
         ({"region": "mars-north1"}, "$.fallbacks[0].region", "allowed: us-central1, europe-west4"),
         ({"regio": "europe-west4"}, "$.fallbacks[0].regio", "did you mean 'region'?"),
-        ({}, "$.fallbacks[0]", "only what is to be different"),
+        ({}, "$.fallbacks[0]", "of these only what differs"),
         ("europe-west4", "$.fallbacks[0]", "expected a mapping"),
         (
             {"cluster": {"chief": {"machine": "n1-standard-5"}}},

@@ -137,7 +137,7 @@ def test_faults_of_text_schema_and_policy_come_in_one_report() -> None:
         ("scheduling: {timeout_s: 0}", "$.scheduling.timeout_s", "too small"),
         ("scheduling: {timeout_s: 99999999}", "$.scheduling.timeout_s", "at most 604800"),
         ("labels: {Team: a}", "$.labels.Team", "not a valid name"),
-        ("labels: {trainmaster_run_id: a}", "$.labels.trainmaster_run_id", "kept for the service"),
+        ("labels: {trainmaster_run_id: a}", "$.labels.trainmaster_run_id", "reserved for the service"),
         ("labels: {team: A}", "$.labels.team", "found 'A'"),
         ("env: {'1A': x}", "$.env['1A']", "not beginning with a digit"),
         ("env: {AIP_MODEL_DIR: x}", "$.env.AIP_MODEL_DIR", "reserves this name for the service"),

@@ -15,7 +15,7 @@ def study(job_name: str, **environment: str) -> Done:
 def test_a_name_that_is_no_tuning_jobs_is_refused_with_the_form_of_one() -> None:
     refused = study(JOB.replace("hyperparameterTuningJobs", "customJobs"))
     assert (refused.status, refused.out) == (2, "")
-    assert "names no tuning job" in refused.err
+    assert "is not the name of a tuning job" in refused.err
     assert "hyperparameterTuningJobs/ID" in refused.err
 
 
@@ -25,7 +25,7 @@ def test_a_stack_that_does_not_answer_is_told_without_a_traceback() -> None:
         host = f"http://127.0.0.1:{taken.getsockname()[1]}"
         silent = study(JOB, VERTEX_EMULATOR_HOST=host)
     assert silent.status == 1
-    assert "JobService could not be asked" in silent.err
+    assert "JobService could not be reached" in silent.err
     assert "Traceback" not in silent.err
 
 

@@ -80,7 +80,7 @@ def test_what_only_the_service_fills_or_reads_is_told(tmp_path: Path) -> None:
     (pool,) = yaml.safe_load(done.out)["jobSpec"]["workerPoolSpecs"]
     assert pool["containerSpec"]["args"] == ["--dir=gs://bucket/m/m"]
     assert "${run_id} in args became m" in done.err
-    assert "model_uri has no place in a job" in done.err
+    assert "model_uri is not part of a job" in done.err
 
 
 def test_json_is_the_same_document(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ def sighting(**more: object) -> Sighting:
 
 def test_a_folder_that_no_demo_made_is_refused_and_kept(tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").touch()
-    with pytest.raises(DemoFailed, match="holds something else"):
+    with pytest.raises(DemoFailed, match="contains something other"):
         fresh(tmp_path)
     assert (tmp_path / "thesis.tex").exists()
 
@@ -45,7 +45,7 @@ def test_a_demo_that_runs_keeps_its_folder(tmp_path: Path) -> None:
         fcntl.flock(lock, fcntl.LOCK_EX)  # as a stack holds it
         lock.write(f'{{"pid": {os.getpid()}}}')
         lock.flush()
-        with pytest.raises(DemoFailed, match="A demo is running"):
+        with pytest.raises(DemoFailed, match="A demo is already running"):
             fresh(state)
     assert (state / "work").exists()
 

@@ -178,7 +178,7 @@ def test_a_still_terminal_is_told_each_event_once() -> None:
     said = out.getvalue()
     for line in (
         "the rule is accepted",
-        "burst 1: 200 files are there after 10.0 s",
+        "burst 1: 200 files arrived after 10.0 s",
         "the rule has counted 100 arrivals",
         "the rule fires, number 1, for 200 new files",
         "run-2 not promoted: val_accuracy 0.4 is not better",

@@ -124,7 +124,7 @@ def test_no_two_labels_overlap_and_none_is_cut_off(drawn: Study) -> None:
 
 def test_a_study_without_any_measurement_says_so() -> None:
     above, below = panels(study(trial(1, state=TrialState.INFEASIBLE, curve=())))
-    assert "No trial has measured accuracy." in [text.get_text() for text in above.texts]
+    assert "No trial has reported accuracy." in [text.get_text() for text in above.texts]
     assert lines(above, "curve-") == {}
     assert lines(below, "trial-").keys() == {"1"}
 

@@ -70,8 +70,8 @@ def test_help_is_shown_at_once() -> None:
         (["unknown"], "No such command 'unknown'"),
         (["demo", "unknown"], "'training', 'tuning', 'retraining'"),
         (["deploy", "--project", "p"], "Missing option '--region'"),
-        (["deploy", "--project", "p", "--region", "r", "--check", "--plan"], "exclude each other"),
-        (["dead-letters", "ls", "--state", "s", "--project", "p"], "exclude each other"),
+        (["deploy", "--project", "p", "--region", "r", "--check", "--plan"], "are mutually exclusive"),
+        (["dead-letters", "ls", "--state", "s", "--project", "p"], "are mutually exclusive"),
         (["convert", "--for", "nobody", "f"], "'api', 'gcloud'"),
     ],
 )

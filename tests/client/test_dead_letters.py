@@ -105,7 +105,7 @@ def test_the_list_says_what_failed_where_how_often_and_why_and_leaves_it_there(
         shown = capsys.readouterr().out
         first, second = shown.split(f"{object_id}  ")
         assert first.startswith(f"{message_id}  {SOURCE}\n")
-        assert "no log line tells" in first
+        assert "no log line says why" in first
         assert "after 50 deliveries" in first
         assert "gs://inbox/rules/a\\x1b[31m b.yaml#17" in second
         assert "reason    DocumentDamaged: gs://ledger/rules/book.json cannot be read" in second
@@ -120,7 +120,7 @@ def test_a_letter_is_put_back_once_as_what_it_was(
     letter_id = place.bury(b"order", attributes)
     place.failed(event_key(letter(attributes, b"order")), "no", event_id="4711")
     assert main(["dead-letters", "replay", "--wait-s", "0"]) == 0
-    assert f"{letter_id}  put back; the function has told nothing of it yet" in capsys.readouterr().out
+    assert f"{letter_id}  replayed; the function has not reported on it yet" in capsys.readouterr().out
     (message,) = place.put_back()
     assert message.data == b"order"
     assert dict(message.attributes) == {
@@ -139,7 +139,7 @@ def test_only_the_letters_that_are_named_are_put_back(
     wanted, other = (place.bury(data, forwarded({})) for data in (b"wanted", b"other"))
     assert main(["dead-letters", "replay", "--wait-s", "0", wanted, "12345"]) == 1
     line = capsys.readouterr()
-    assert "12345 is no dead letter here now" in line.err
+    assert "12345 is not a dead letter here" in line.err
     assert [message.data for message in place.put_back()] == [b"wanted"]
     assert main(["dead-letters", "ls"]) == 0
     shown = capsys.readouterr().out
@@ -156,8 +156,11 @@ def test_a_letter_that_cannot_be_put_back_stays_and_the_others_go(
     place.bury(b"sound", forwarded({}))
     assert main(["dead-letters", "replay", "--wait-s", "0"]) == 1
     shown = capsys.readouterr().out
-    assert f"{stray}  not put back, it stays: message {stray} names no subscription" in shown
-    assert f"{lost}  not put back, it stays: " in shown
+    assert (
+        f"{stray}  not replayed; it stays a dead letter: message {stray} does not name the subscription"
+        in shown
+    )
+    assert f"{lost}  not replayed; it stays a dead letter: " in shown
     assert [message.data for message in place.put_back()] == [b"sound"]
     assert main(["dead-letters", "ls"]) == 0
     shown = capsys.readouterr().out
@@ -193,12 +196,13 @@ def test_a_letter_does_not_choose_where_it_is_published(
     forged = place.bury(b"forged", {**forwarded({}), named: OTHERS})
     foreign = place.bury(b"foreign", {**forwarded({}), f"{named}Project": "other-project"})
     assert main(["dead-letters", "ls"]) == 0
-    assert f"{foreign}  not to be put back: message {foreign} names a subscription" in capsys.readouterr().out
+    assert f"{foreign}  cannot be replayed: message {foreign} names a subscription" in capsys.readouterr().out
     assert main(["dead-letters", "replay", "--wait-s", "0"]) == 1
     shown = capsys.readouterr().out
-    assert f"{OTHERS} gives its events up to no topic, not to {DEAD_TOPIC}" in shown
+    assert f"{OTHERS} sends its dead letters to no topic, not to {DEAD_TOPIC}" in shown
     assert (
-        f"{foreign}  not put back, it stays: message {foreign} names a subscription of the project" in shown
+        f"{foreign}  not replayed; it stays a dead letter: message {foreign} names a subscription of the project"
+        in shown
     )
     assert place.put_back(OTHERS) == []
     assert main(["dead-letters", "ls"]) == 0
@@ -248,8 +252,8 @@ def test_a_log_that_may_be_asked_no_more_is_told_and_the_letters_are_put_back(
         assert main(["dead-letters", "replay"]) == 0
     line = capsys.readouterr()
     assert len(asked) == 2
-    assert "does not tell what becomes of them: POST" in line.err
-    assert line.out.count("put back; the function has told nothing of it yet") == 45
+    assert "does not say what became of them: POST" in line.err
+    assert line.out.count("replayed; the function has not reported on it yet") == 45
     assert len(place.put_back()) == 45
 
 

@@ -103,7 +103,7 @@ def test_whatever_a_letter_holds_it_is_read_and_says_since_when_its_failure_is_t
         ({"Project": "other-project"}, "a subscription of the project 'other-project', and only what those of 'p1'"),
         ({"": "evil\x1b]0;pwned\x07"}, r"names the subscription 'evil\x1b]0;pwned\x07', which cannot be one"),
         ({"": "../topics/\u202ex"}, r"'\u202ex', which cannot be one"),
-        ({"": ""}, "names no subscription"),
+        ({"": ""}, "does not name the subscription"),
     ],
 )  # fmt: skip
 def test_a_letter_that_names_no_subscription_of_its_project_has_no_source(

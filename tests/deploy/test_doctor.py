@@ -109,7 +109,7 @@ def test_a_finding_is_printed_on_lines_of_its_own_whatever_a_service_says() -> N
 
 def test_the_summary_counts_every_verdict() -> None:
     found = [ok("a", "b"), failed("a", "b"), failed("a", "b"), unknown("a", "b")]
-    assert summary(found) == "1 of 4 checks passed, 2 failed, 1 could not be made."
+    assert summary(found) == "1 of 4 checks passed, 2 failed, 1 could not be run."
     assert summary(found[:1]) == "1 of 1 checks passed."
 
 

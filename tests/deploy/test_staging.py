@@ -88,5 +88,5 @@ def test_staging_replaces_what_it_staged_and_nothing_else(tmp_path: Path) -> Non
     stage(tmp_path / "functions")
     stage(tmp_path / "functions")
     (tmp_path / "precious").write_text("x")
-    with pytest.raises(FileExistsError, match="holds something else"):
+    with pytest.raises(FileExistsError, match="contains other files"):
         stage(tmp_path)

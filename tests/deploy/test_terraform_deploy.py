@@ -124,7 +124,7 @@ def test_roles_that_an_earlier_undeploy_left_are_taken_over(cloud: Cloud) -> Non
     ran = cloud.up()
     assert ran.status == 0, ran.err
     assert '-var=kept_roles=["trainmaster_jobs"]' in ran.changes[-1]
-    assert "role trainmaster_jobs is there already and is kept" in ran.out
+    assert "role trainmaster_jobs already exists and is kept" in ran.out
 
 
 def test_buckets_that_an_earlier_undeploy_left_are_taken_over(cloud: Cloud) -> None:
@@ -133,7 +133,7 @@ def test_buckets_that_an_earlier_undeploy_left_are_taken_over(cloud: Cloud) -> N
     ran = cloud.up()
     assert ran.status == 0, ran.err
     assert f'-var=kept_buckets={{"ledger": "{PROJECT}-ledger"}}' in ran.changes[-1]
-    assert f"bucket {PROJECT}-ledger is there already and is kept" in ran.out
+    assert f"bucket {PROJECT}-ledger already exists and is kept" in ran.out
 
 
 def test_a_topic_for_image_pushes_that_others_made_is_used_as_it_is(cloud: Cloud) -> None:
@@ -164,7 +164,7 @@ def test_a_deployment_that_fails_halfway_says_how_it_goes_on(cloud: Cloud) -> No
     cloud.terraform["fails"] = "apply"
     ran = cloud.up()
     assert ran.status == 1
-    assert "the same command goes on from there" in ran.err
+    assert "run the same command again to continue" in ran.err
 
 
 STATE_LIST = [

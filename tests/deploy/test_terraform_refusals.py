@@ -111,7 +111,7 @@ def test_names_that_somebody_else_took_are_refused(cloud: Cloud) -> None:
     message = refused(cloud.up())
     for _, told in TAKEN.values():
         assert f"refused: {told}" in message
-    assert message.count("no deployment of Trainmaster made it") == len(TAKEN)
+    assert message.count("was not created by Trainmaster") == len(TAKEN)
 
 
 def test_a_role_that_was_deleted_is_refused_with_the_command_that_brings_it_back(cloud: Cloud) -> None:
@@ -136,7 +136,7 @@ def test_what_was_deployed_is_not_taken_for_somebody_elses_where_the_state_may_n
     cloud.content["lists"] = {"pubsub topics": [{"name": f"projects/{PROJECT}/topics/trainmaster-ticks"}]}
     cloud.content["forbidden"] = [STATE]
     message = refused(cloud.up())
-    assert "what exists already cannot be told" in message
+    assert "the existing resources could not be determined" in message
     assert "storage.objects.get" in message
     assert "rename or delete" not in message
 
@@ -179,4 +179,4 @@ def test_every_reason_is_told_at_once(cloud: Cloud) -> None:
 
 def test_what_may_not_be_listed_is_refused(cloud: Cloud) -> None:
     cloud.content["lists"] = {"pubsub topics": {"error": "no list"}}
-    assert "what exists already cannot be told" in refused(cloud.up())
+    assert "the existing resources could not be determined" in refused(cloud.up())

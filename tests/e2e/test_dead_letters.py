@@ -164,7 +164,7 @@ def test_poison_is_given_up_with_its_reason_blocks_nobody_and_is_replayed_once(i
     # Too early: they fail again, which is told, and are dead letters again.
     early = dead_letters(project, "replay", "--wait-s", "15")
     assert early.returncode == 1
-    assert early.stdout.count("put back, and it fails again: ") == len(RULES), early.stdout + early.stderr
+    assert early.stdout.count("replayed, and it failed again: ") == len(RULES), early.stdout + early.stderr
     assert not two_letters(project).keys() & letters.keys()
 
     # Mended, they are taken as the events that they were, and each rule fires once.
@@ -173,7 +173,7 @@ def test_poison_is_given_up_with_its_reason_blocks_nobody_and_is_replayed_once(i
         state_of_rule(project, rule_id).delete()
     done = dead_letters(project, "replay", "--wait-s", "100")
     assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.count("put back and done: ") == len(RULES), done.stdout
+    assert done.stdout.count("replayed successfully: ") == len(RULES), done.stdout
     for rule_id in RULES:
         (run,) = ended_runs(project, rule_id)
         assert run["state"] == "succeeded"

@@ -74,7 +74,7 @@ def test_a_job_that_is_not_there_cannot_be_drawn(project: Project, tmp_path: Pat
     assert "could not be read" in missing.stderr
     misspelt = command(project, "12")
     assert misspelt.returncode == 2
-    assert "'12' names no tuning job" in misspelt.stderr
+    assert "'12' is not the name of a tuning job" in misspelt.stderr
     assert not (tmp_path / "out").exists()
 
 

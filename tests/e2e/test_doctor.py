@@ -89,10 +89,10 @@ def test_a_removed_sink_is_told_and_where_the_entry_stopped(deployed: Project) -
         sink.pop("writerIdentity")
         assert httpx.post(f"{url}?uniqueWriterIdentity=true", json=sink, timeout=60).status_code == 200
     assert status == 1
-    assert set(not_well(findings)) == {f"sink {SINK}", "the sink passes it on"}
-    assert "there is no such sink" in findings[f"sink {SINK}"]
+    assert set(not_well(findings)) == {f"sink {SINK}", "the sink forwards it"}
+    assert "the sink does not exist" in findings[f"sink {SINK}"]
     assert f"trainmaster deploy --project {PROJECT} --region us-central1" in findings[f"sink {SINK}"]
-    assert "Cloud Logging shows it" in findings["a log entry is written"]
+    assert "Cloud Logging returns it" in findings["a log entry is written"]
 
 
 def test_a_sink_that_was_changed_is_told_with_each_command_that_mends_it(deployed: Project) -> None:
@@ -148,7 +148,7 @@ def test_whom_nobody_may_act_as_is_judged_by_bindings_and_that_is_said(deployed:
     assert "roles/iam.serviceAccountTokenCreator" in told
     assert f"gcloud projects add-iam-policy-binding {PROJECT} --member={member}" in told
     assert f"--role=projects/{PROJECT}/roles/trainmaster_jobs" in told
-    assert "by its bindings alone" in findings[f"permissions of tm-on-tick@{PROJECT}.iam.gserviceaccount.com"]
+    assert "by its bindings only" in findings[f"permissions of tm-on-tick@{PROJECT}.iam.gserviceaccount.com"]
 
 
 def test_what_cannot_be_checked_is_said_and_is_no_failure(deployed: Project) -> None:
@@ -161,8 +161,8 @@ def test_what_cannot_be_checked_is_said_and_is_no_failure(deployed: Project) -> 
         status, findings = doctor(deployed)
     assert status == 0
     unchecked = not_well(findings)
-    assert {f"permissions of {JOB_LOG}", "your own permissions"} <= set(unchecked)
-    assert f"storage.objects.get on bucket {PROJECT}-ledger" in unchecked["your own permissions"]
+    assert {f"permissions of {JOB_LOG}", "your permissions"} <= set(unchecked)
+    assert f"storage.objects.get on bucket {PROJECT}-ledger" in unchecked["your permissions"]
     assert all(text.startswith("unknown") for text in unchecked.values())
 
 
@@ -209,7 +209,7 @@ def test_a_function_that_does_not_answer_is_named(deployed: Project) -> None:
     assert check == "on_job_log handles it"
     assert "on-job-log told nothing" in told
     assert "gcloud eventarc triggers describe on-job-log" in told
-    assert findings["the sink passes it on"].startswith("ok")
+    assert findings["the sink forwards it"].startswith("ok")
 
 
 def test_a_function_that_fails_is_told_with_its_own_words(tmp_path: Path) -> None:
@@ -226,7 +226,7 @@ def test_a_function_that_fails_is_told_with_its_own_words(tmp_path: Path) -> Non
         status, findings = doctor(project, "--wait-s", COLD_S, "--topology", str(topology))
         assert status == 1
         ((check, told),) = not_well(findings).items()
-        assert check == "on_request_published tries it"
+        assert check == "on_request_published checks it"
         assert "PolicyInvalid" in told
         assert findings["on_job_log handles it"].startswith("ok")
         assert project.records() == {}

@@ -16,21 +16,21 @@ ROOT = Path(__file__).resolve().parents[2]
 TREES = Path(__file__).parent / "trees"
 
 FAULTS = {
-    "keras_3": (Subject.KERAS, Level.ERROR, "TF_USE_LEGACY_KERAS is set nowhere"),
+    "keras_3": (Subject.KERAS, Level.ERROR, "TF_USE_LEGACY_KERAS is never set"),
     "keras_too_late": (Subject.KERAS, Level.ERROR, "is set after tensorflow was imported at"),
     "operation_first": (Subject.STRATEGY, Level.ERROR, "runs before MultiWorkerMirroredStrategy is built at"),
     "chief_alone": (Subject.SAVING, Level.ERROR, "Only the chief reaches `model.save`"),
     "one_directory": (
         Subject.SAVING,
         Level.ERROR,
-        "Every replica reaches `model.save` with one and the same path",
+        "Every replica reaches `model.save` with the same path",
     ),
     "model_dir": (Subject.MODEL_DIR, Level.ERROR, "never reads AIP_MODEL_DIR; `model.save` writes elsewhere"),
-    "metric_tag": (Subject.METRIC, Level.ERROR, "asks for 'accuracy'; reported is 'val_accuracy'"),
-    "parameters": (Subject.PARAMETERS, Level.WARNING, "a discrete parameter may come as '64.0'"),
-    "roles": (Subject.ROLES, Level.ERROR, "they too build MultiWorkerMirroredStrategy"),
-    "master": (Subject.ROLES, Level.ERROR, "knows the chief as 'master' only"),
-    "checkpoints": (Subject.CHECKPOINTS, Level.WARNING, "keeps no checkpoint"),
+    "metric_tag": (Subject.METRIC, Level.ERROR, "needs 'accuracy'; the program reports 'val_accuracy'"),
+    "parameters": (Subject.PARAMETERS, Level.WARNING, "a discrete parameter may arrive as '64.0'"),
+    "roles": (Subject.ROLES, Level.ERROR, "also build MultiWorkerMirroredStrategy"),
+    "master": (Subject.ROLES, Level.ERROR, "recognises the chief only as 'master'"),
+    "checkpoints": (Subject.CHECKPOINTS, Level.WARNING, "writes no checkpoints"),
 }
 
 

@@ -71,8 +71,8 @@ def test_the_program_that_the_image_starts_is_the_one_examined(words: list[str],
             ("trainerr",),
             "'trainerr' does not exist; name a source tree or a Python file. Did you mean 'trainer'?",
         ),
-        (("README.md",), "'README.md' is no Python file"),
-        (("docs",), "'docs' has no Python file"),
+        (("README.md",), "'README.md' is not a Python file"),
+        (("docs",), "'docs' contains no Python file"),
         (("trainer", "--module", "trainer.tsk"), "There is no module 'trainer.tsk'"),
         (("trainer", "--request", "README"), "--request 'README' cannot be read"),
         (("trainer", "functions"), "Got unexpected extra argument (functions)"),
@@ -91,7 +91,7 @@ def test_what_cannot_be_is_refused_with_status_2(arguments: tuple[str, ...], wor
 def test_with_no_tree_named_the_working_directorys_program_is_examined(tmp_path: Path) -> None:
     nothing = inspected(cwd=tmp_path)
     assert nothing.status == 2
-    assert "'.' has no Python file" in nothing.err
+    assert "'.' contains no Python file" in nothing.err
     (tmp_path / "train.py").write_text((ROOT / TREES / "keras_3" / "faulty.py").read_text())
     assert inspected(cwd=tmp_path).status == 1
     (tmp_path / "train.py").write_text((ROOT / TREES / "keras_3" / "mended.py").read_text())

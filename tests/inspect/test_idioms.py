@@ -69,7 +69,7 @@ parser.add_argument("--model_dir", default=os.environ["AIP_MODEL_DIR"])
 args = parser.parse_args()
 model.save(os.path.join(args.model_dir, "1"))
 """,
-        (Level.ERROR, "one and the same path"),
+        (Level.ERROR, "the same path"),
     ),
     "a path that nobody here explains": (
         """
@@ -304,13 +304,17 @@ def test_a_repair_fits_the_programs_framework(
 MODEL_DIRS = {
     "print('nothing')": ("", Level.ERROR, "never reads AIP_MODEL_DIR"),
     '"""AIP_MODEL_DIR is described here and read nowhere."""': ("", Level.ERROR, "never reads"),
-    "parser.add_argument('--job-dir')": ("", Level.WARNING, "reads --job-dir and not"),
+    "parser.add_argument('--job-dir')": ("", Level.WARNING, "reads --job-dir but not"),
     "parser.add_argument('--job-dir', help='where')": (
         "args: [--job-dir=gs://b/o]",
         Level.OK,
-        "is given by the request",
+        "The request passes",
     ),
-    "parser.add_argument('--job-dir', help='')": ("args: [--epochs=1]", Level.ERROR, "gives no --job-dir"),
+    "parser.add_argument('--job-dir', help='')": (
+        "args: [--epochs=1]",
+        Level.ERROR,
+        "does not pass --job-dir",
+    ),
     "parser.add_argument('--model_dir')": (
         "args: ['--model_dir=$(AIP_MODEL_DIR)']",
         Level.ERROR,
@@ -321,23 +325,23 @@ MODEL_DIRS = {
         Level.ERROR,
         "which reaches the program as it is written",
     ),
-    "os.environ['MODEL_DIR']": ("env: {MODEL_DIR: $(AIP_MODEL_DIR)}", Level.OK, "is handed"),
+    "os.environ['MODEL_DIR']": ("env: {MODEL_DIR: $(AIP_MODEL_DIR)}", Level.OK, "is passed"),
     "model.save('gs://bucket/codelab/m')": (
         "model_uri: gs://bucket/codelab",
         Level.OK,
-        "where the request's model_uri says",
+        "to the request's model_uri",
     ),
     "model.save('gs://bucket/others/m')": ("model_uri: gs://bucket/codelab", Level.ERROR, "never reads"),
     "parser.add_argument('--export-dir')": (
         "args: ['--export-dir=gs://bucket/m/${run_id}']\nmodel_uri: gs://bucket/m/${run_id}",
         Level.OK,
-        "where the request's model_uri says",
+        "to the request's model_uri",
     ),
     "subprocess.Popen(['train'])": ("", Level.UNKNOWN, "Could not tell"),
     "from google.cloud.aiplatform.training_utils import environment_variables as e": (
         "",
         Level.OK,
-        "is handed",
+        "is passed",
     ),
 }
 

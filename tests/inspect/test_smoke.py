@@ -60,7 +60,7 @@ def test_a_program_that_does_right_passes(tmp_path: Path) -> None:
     findings = inspected(written(tmp_path, GOOD), "--smoke", status=0)
     assert "Only the chief left files in AIP_MODEL_DIR" in said(findings, "ok")
     assert "A model appeared in AIP_MODEL_DIR: saved_model.pb" in said(findings, "ok")
-    assert any(text.startswith("The program ran to its end: both replicas") for text in said(findings, "ok"))
+    assert any(text.startswith("The program finished: both replicas") for text in said(findings, "ok"))
     assert {finding["level"] for finding in findings} == {"ok"}
 
 
@@ -78,7 +78,7 @@ def test_a_script_is_meant_as_seen_from_where_the_command_is_called(tmp_path: Pa
     program = written(tmp_path / "sub", GOOD)
     relative = os.path.relpath(program, ROOT)
     findings = inspected(program, "--", "python", relative, status=0)
-    assert any(text.startswith("The program ran to its end") for text in said(findings, "ok"))
+    assert any(text.startswith("The program finished") for text in said(findings, "ok"))
 
 
 def test_each_replica_has_the_variables_of_the_service_and_none_of_the_shells(tmp_path: Path) -> None:
@@ -156,12 +156,12 @@ if task == "chief":
     ("source", "words"),
     [
         (READ + "save()", "worker-0 wrote into AIP_MODEL_DIR: saved_model.pb"),
-        (READ, "chief-0 ended with 0, and AIP_MODEL_DIR is empty"),
+        (READ, "chief-0 exited with status 0, but AIP_MODEL_DIR is empty"),
         (
             READ + "if task == 'worker':\n    raise ValueError('no data')\nsave()",
-            "worker-0 ended with exit status 1",
+            "worker-0 exited with status 1",
         ),
-        (READ + "os.kill(os.getpid(), 9)", "was ended by signal 9"),
+        (READ + "os.kill(os.getpid(), 9)", "was killed by signal 9"),
     ],
     ids=["both write", "nobody writes", "worker fails", "killed"],
 )
@@ -199,7 +199,7 @@ def test_a_replica_that_waits_for_one_that_has_left_is_told_with_its_line(tmp_pa
     findings = inspected(program, "--smoke", "--smoke_timeout_s=12", status=1)
     (finding,) = [found for found in findings if found["level"] == "error"]
     assert finding["found"] == (
-        "chief-0 waited without end at `listener.accept()`; worker-0 had ended with exit status 0"
+        "chief-0 waited forever at `listener.accept()`; worker-0 had exited with status 0"
     )
     assert finding["line"] == WAITS[: WAITS.index("    listener.accept()")].count("\n") + 1
 
@@ -208,7 +208,7 @@ def test_a_replica_that_waits_for_one_that_has_left_is_told_with_its_line(tmp_pa
 def test_a_replica_at_work_when_the_time_is_over_is_not_called_hung(tmp_path: Path) -> None:
     program = written(tmp_path, GOOD + "while task == 'worker':\n    pass\n")
     findings = inspected(program, "--smoke", "--smoke_timeout_s=4", status=0)
-    assert any("it was still at work after" in text for text in said(findings, "unknown"))
+    assert any("it was still running after" in text for text in said(findings, "unknown"))
 
 
 CHILD = """
@@ -286,7 +286,7 @@ if task == "chief":
     ("tag", "status", "level", "words"),
     [
         ("accuracy", 0, "ok", "chief-0 reported the study's metric 'accuracy'"),
-        ("acuracy", 1, "error", "reported 'acuracy'; the study asks for 'accuracy'. Did you mean 'acuracy'?"),
+        ("acuracy", 1, "error", "reported 'acuracy'; the study needs 'accuracy'. Did you mean 'acuracy'?"),
     ],
 )
 def test_a_trial_is_run_as_one_and_what_it_reports_is_read(

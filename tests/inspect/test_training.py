@@ -41,16 +41,14 @@ def test_two_replicas_of_the_trainer_pass_as_a_trial_of_a_study(horses_dir: Path
     assert said(findings, "error") == []
     assert said(findings, "unknown") == []
     assert "Only the chief left files in AIP_MODEL_DIR" in said(findings, "ok")
-    assert any(text.startswith("The program ran to its end: both replicas") for text in said(findings, "ok"))
+    assert any(text.startswith("The program finished: both replicas") for text in said(findings, "ok"))
     assert "chief-0 reported the study's metric 'accuracy'" in said(findings, "ok")
 
 
 def test_keras_3_really_fails_to_fit_on_two_replicas() -> None:
     faulty = inspected(TREES / "keras_3" / "faulty.py", "--smoke", LONG, status=1)
     ends = [
-        found
-        for found in faulty
-        if found["level"] == "error" and "ended with exit status 1" in found["found"]
+        found for found in faulty if found["level"] == "error" and "exited with status 1" in found["found"]
     ]
     assert ends
     assert all(found["subject"] == "keras" and "PerReplica" in found["found"] for found in ends), ends
@@ -61,7 +59,7 @@ def test_keras_3_really_fails_to_fit_on_two_replicas() -> None:
 def test_a_chief_that_saves_alone_really_waits_for_the_others() -> None:
     faulty = inspected(TREES / "chief_alone" / "faulty.py", "--smoke", LONG, status=1)
     (lost,) = [found for found in faulty if found["subject"] == "smoke" and found["level"] == "error"]
-    assert "worker-0 had ended with exit status 0" in lost["found"]
+    assert "worker-0 had exited with status 0" in lost["found"]
     source = (ROOT / lost["path"]).read_text().splitlines()
     assert "model.save(" in source[lost["line"] - 1]
 

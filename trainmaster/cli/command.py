@@ -22,10 +22,10 @@ VERBS: Mapping[str, tuple[str, str]] = {
     "convert": ("convert:convert", "Print the Vertex AI form of a request in any dialect."),
     "study": ("study.command:study", "Draw a tuning job: learning curves, parameters and results."),
     "dead-letters": ("dead_letters.command:dead_letters", "List or replay the events that kept failing."),
-    "doctor": ("doctor:doctor", "Test every part of a deployment, and name the repair of what fails."),
+    "doctor": ("doctor:doctor", "Test every part of a deployment and show how to repair what fails."),
     "deploy": ("deploy:deploy", "Deploy to a project, or bring a deployment up to date."),
     "undeploy": ("deploy:undeploy", "Remove a deployment from a project."),
-    "inspect": ("inspect:inspect", "Examine a training program before money is spent on it."),
+    "inspect": ("inspect:inspect", "Check a training program before you pay to run it."),
     "image": ("image:image", "Build the trainer's image on this machine, without a daemon."),
 }
 """Module and function of each verb, and its line in `--help`."""

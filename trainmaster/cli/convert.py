@@ -54,7 +54,7 @@ class Unusable(Exception):
 
 def _model_name(_context: click.Context, _parameter: click.Parameter, text: str | None) -> str | None:
     if text is not None and model_name_from(text) != text:
-        raise click.BadParameter(f"{text!r} names no model; {model_name_from(text)!r} would")
+        raise click.BadParameter(f"{text!r} does not name a model; {model_name_from(text)!r} would")
     return text
 
 
@@ -72,7 +72,7 @@ def _model_name(_context: click.Context, _parameter: click.Parameter, text: str 
 @click.option(
     "--name", callback=_model_name, help="the model's name where the request has none; default: FILE's"
 )
-@click.option("--policy", type=Path, metavar="FILE", help="hold the request against this policy too")
+@click.option("--policy", type=Path, metavar="FILE", help="also check the request against this policy")
 @click.option("--project", default=PROJECT, show_default=True)
 @click.option("--region", help=f"instead of the request's own; default: that, or {REGION}")
 @click.option("--models-bucket", default=MODELS_BUCKET, show_default=True)
@@ -241,9 +241,9 @@ def _left_out(request: Request) -> Iterator[str]:
     spec = request.spec
     words = [word for pool in spec.cluster.pools if pool is not None for word in pool.program.args]
     if any(RUN_ID in find_names(word) for word in words):
-        yield f"warning: the job belongs to no run, so ${{run_id}} in args became {spec.model_name}"
+        yield f"warning: the job does not belong to a run, so ${{run_id}} in args became {spec.model_name}"
     if MODEL_URI in request.document:
-        yield "warning: model_uri has no place in a job: only the service looks for a model there"
+        yield "warning: model_uri is not part of a job: only Trainmaster uses it"
 
 
 def _print(*lines: str) -> None:

@@ -6,7 +6,7 @@ import click
 @click.command()
 @click.option("--project", required=True, metavar="ID", help="project id")
 @click.option("--region", required=True, help="for example europe-west4")
-@click.option("--check", is_flag=True, help="only say what stands in the way")
+@click.option("--check", is_flag=True, help="only report what would prevent the deployment")
 @click.option("--plan", is_flag=True, help="show what would change, and change only the state bucket")
 def deploy(*, project: str, region: str, check: bool, plan: bool) -> int:
     """Deploy to a project, or bring a deployment up to date.
@@ -18,7 +18,7 @@ def deploy(*, project: str, region: str, check: bool, plan: bool) -> int:
     from trainmaster.deploy.up import Mode, deploy
 
     if check and plan:
-        raise click.UsageError("--check and --plan exclude each other.")
+        raise click.UsageError("--check and --plan are mutually exclusive.")
     return deploy(project, region, Mode.CHECK if check else Mode.PLAN if plan else Mode.APPLY)
 
 

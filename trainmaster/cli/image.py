@@ -29,5 +29,5 @@ def image(base: str | None, variant: str, tag: str, mirror: str) -> int:
     except CannotBuildError as fault:
         raise click.ClickException(str(fault)) from fault
     except subprocess.CalledProcessError as fault:
-        raise click.ClickException(f"{fault.cmd[0]} ended with status {fault.returncode}.") from fault
+        raise click.ClickException(f"{fault.cmd[0]} exited with status {fault.returncode}.") from fault
     return 0

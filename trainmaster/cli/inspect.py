@@ -21,20 +21,22 @@ class _WithProgram(click.Command):
 
 @click.command(
     cls=_WithProgram,
-    epilog="Behind `--`: the program to start in a smoke run, or its arguments alone.",
+    epilog="After `--`: the program to start in a smoke run, or only its arguments.",
 )
 @click.argument("tree", type=_PATH, default=".", metavar="[TREE_OR_FILE]")
-@click.option("--request", type=_PATH, help="The request that the program will be run by, in any dialect.")
-@click.option("--module", help="The module that is run; default: the request's, the image's, trainer.task.")
+@click.option("--request", type=_PATH, help="The request that will run the program, in any dialect.")
 @click.option(
-    "--smoke", is_flag=True, help="Start the program as a chief and a worker; `--` asks for it too."
+    "--module", help="The module to run; default: the request's, else the image's, else trainer.task."
+)
+@click.option(
+    "--smoke", is_flag=True, help="Start the program as a chief and a worker; `--` also implies it."
 )
 @click.option(
     "--smoke_timeout_s",
     type=click.IntRange(min=1),
     default=300,
     show_default=True,
-    help="Seconds that the smoke run may take.",
+    help="Time limit of the smoke run in seconds.",
 )
 @click.option("--keep_output", type=_PATH, metavar="DIR", help="Copy what the replicas wrote to DIR.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per finding.")

@@ -30,14 +30,14 @@ def undeploy(project: str, region: str, *, delete_buckets: bool) -> int:
             names, str(described("projects", "describe", names.project)["projectNumber"])
         )
     except GcloudFailed as failed:
-        return _refused(f"what is deployed cannot be told: {failed}")
+        return _refused(f"the deployed resources could not be determined: {failed}")
     fault = version_fault() or _fault(names, existing)
     if fault:
         return _refused(fault)
     try:
         _remove(names, judged(names, existing), delete_buckets=delete_buckets)
     except (GcloudFailed, TerraformFailed) as failed:
-        print(f"{failed}\nWhat is left is removed by the same command.", file=sys.stderr)
+        print(f"{failed}\nRun the same command again to remove the rest.", file=sys.stderr)
         return 1
     if not delete_buckets:
         kept = [*names.buckets.values(), names.state_bucket]

@@ -53,7 +53,7 @@ def gcloud(*command: str) -> str:
             check=False,
         )
     except FileNotFoundError as missing:
-        raise GcloudFailed(command, "there is no gcloud on PATH: https://cloud.google.com/sdk") from missing
+        raise GcloudFailed(command, "gcloud is not on PATH: https://cloud.google.com/sdk") from missing
     except subprocess.TimeoutExpired as late:
         raise GcloudFailed(command, f"no answer within {TIMEOUT_S} s") from late
     if ran.returncode != 0:
@@ -69,7 +69,7 @@ def described(*command: str) -> dict[str, Any]:
     """
     answer = _json(*command)
     if not isinstance(answer, dict):
-        raise GcloudFailed(command, f"an object was expected, found {answer!r}")
+        raise GcloudFailed(command, f"expected an object, found {answer!r}")
     return answer
 
 
@@ -86,7 +86,7 @@ def listed(*command: str) -> list[dict[str, Any]]:
             return []
         raise
     if not isinstance(answer, list):
-        raise GcloudFailed(command, f"a list was expected, found {answer!r}")
+        raise GcloudFailed(command, f"expected a list, found {answer!r}")
     return answer
 
 
@@ -95,4 +95,4 @@ def _json(*command: str) -> Any:  # Any: JSON
     try:
         return json.loads(printed or "[]")
     except ValueError as fault:
-        raise GcloudFailed(command, f"its answer is no JSON: {printed[:200]!r}") from fault
+        raise GcloudFailed(command, f"its answer is not JSON: {printed[:200]!r}") from fault

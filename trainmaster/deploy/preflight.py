@@ -37,7 +37,7 @@ def clearance_of(names: Names) -> PreflightResult:
         existing = find_existing(names, number)
     except GcloudFailed as failed:
         return PreflightResult(
-            faults=(*faults, f"what exists already cannot be told: {failed}{_elsewhere(failed)}")
+            faults=(*faults, f"the existing resources could not be determined: {failed}{_elsewhere(failed)}")
         )
     return judged(names, existing, tuple(faults))
 
@@ -75,12 +75,12 @@ def _of_the_words(names: Names) -> Iterator[str]:
     if not _PROJECT_ID.fullmatch(names.project):
         yield (
             f"--project is {names.project!r}: a project id has 6 to 30 lower-case letters, digits and dashes, and "
-            "begins with a letter; `gcloud projects list` shows yours"
+            "starts with a letter; `gcloud projects list` shows yours"
         )
     if names.region not in training_regions():
         yield (
             f"--region is {names.region!r}: Vertex AI trains in {', '.join(sorted(training_regions()))}; "
-            f"{DEPLOY / 'regions.yaml'} has the source of this list, add to it what is new"
+            f"{DEPLOY / 'regions.yaml'} has the source of this list; add new regions there"
         )
 
 
@@ -89,7 +89,7 @@ def _of_the_credentials() -> Iterator[str]:
         gcloud("auth", "application-default", "print-access-token")
     except GcloudFailed as failed:
         yield (
-            f"Terraform would find no credentials ({failed.said}): run `gcloud auth application-default login`, "
+            f"Terraform would not find credentials ({failed.said}): run `gcloud auth application-default login`, "
             "or set GOOGLE_APPLICATION_CREDENTIALS"
         )
 
@@ -106,7 +106,7 @@ def _project_number(project: str) -> tuple[str | None, list[str]]:
     if found.get("lifecycleState") != "ACTIVE":
         state = found.get("lifecycleState")
         return None, [
-            f"project {project!r} is {state}: only an ACTIVE one can be deployed to; `gcloud projects undelete {project}`"
+            f"project {project!r} is {state}: deploy needs an ACTIVE project; `gcloud projects undelete {project}`"
         ]
     return str(found["projectNumber"]), []
 
@@ -128,7 +128,7 @@ def _bucket_faults(names: Names, existing: Existing) -> Iterator[str]:
         if bucket.project_number is None:
             yield (
                 f"bucket {bucket.name!r} exists, and you may not see it: bucket names are global, and another project "
-                "has this one; deploy to a project whose id nobody uses in bucket names"
+                "owns this one; deploy to a project whose id is free as a bucket prefix"
             )
         elif bucket.project_number != existing.project_number:
             yield (
@@ -154,7 +154,7 @@ def _role_faults(names: Names, existing: Existing) -> Iterator[str]:
     for name, role in _other_roles(names, existing).items():
         if role.deleted:
             yield (
-                f"role {name!r} was deleted in the last 7 days, and its id stays taken for 37: "
+                f"role {name!r} was deleted in the last 7 days, and its id stays reserved for 37: "
                 f"`gcloud iam roles undelete {name} --project={names.project}`, then deploy again"
             )
         elif role.title != names.roles[name]:
@@ -172,6 +172,6 @@ def _collisions(names: Names, existing: Existing) -> Iterator[str]:
 
 def _collision(kind: str, name: str, project: str) -> str:
     return (
-        f"{kind} {name!r} exists already in {project!r}, and no deployment of Trainmaster made it: "
+        f"{kind} {name!r} already exists in {project!r} but was not created by Trainmaster: "
         "rename or delete it, or deploy to another project"
     )

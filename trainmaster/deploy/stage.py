@@ -29,7 +29,7 @@ def stage(destination: Path) -> None:
         FileExistsError: the directory holds something that was not staged.
     """
     if destination.exists() and any(destination.iterdir()) and not (destination / STAGED).exists():
-        raise FileExistsError(f"{destination} holds something else; name an empty or a new directory")
+        raise FileExistsError(f"{destination} contains other files; name an empty or new directory")
     shutil.rmtree(destination, ignore_errors=True)
     ignore = shutil.ignore_patterns(*LEFT_OUT)
     shutil.copytree(ROOT / "functions", destination, ignore=ignore)

@@ -36,9 +36,9 @@ def version_fault() -> str | None:
         )
         version = str(json.loads(ran.stdout)["terraform_version"])
     except FileNotFoundError:
-        return f"there is no terraform on PATH: {wanted}"
+        return f"terraform is not on PATH: {wanted}"
     except (ValueError, KeyError, subprocess.TimeoutExpired) as fault:
-        return f"`terraform version` gave no version ({fault!r}): {wanted}"
+        return f"`terraform version` did not print a version ({fault!r}): {wanted}"
     found = tuple(int(part) for part in re.findall(r"\d+", version)[:2])
     return None if found >= OLDEST else f"terraform {version} is too old: {wanted}"
 
@@ -93,7 +93,7 @@ class Terraform:
         command = ["terraform", f"-chdir={self.folder}", *words]
         ran = subprocess.run(command, capture_output=capture, text=True, check=False)
         if ran.returncode != 0:
-            said = ran.stderr.strip() if capture else "what it said is above"
+            said = ran.stderr.strip() if capture else "its output is above"
             raise TerraformFailed(f"terraform {words[0]} ended with {ran.returncode}: {said}")
         return ran.stdout or ""
 

@@ -35,12 +35,12 @@ def deploy(project: str, region: str, mode: Mode) -> int:
     for line in _notes(clearance):
         print(line)
     if mode is Mode.CHECK:
-        print(f"Nothing stands in the way of deploying to {names.project} in {names.region}.")
+        print(f"Ready to deploy to {names.project} in {names.region}.")
         return 0
     try:
         _run(names, clearance, mode)
     except (GcloudFailed, TerraformFailed) as failed:
-        print(f"{failed}\nWhat was made stays; the same command goes on from there.", file=sys.stderr)
+        print(f"{failed}\nWhat was created stays; run the same command again to continue.", file=sys.stderr)
         return 1
     return 0
 
@@ -81,10 +81,7 @@ def _notes(clearance: PreflightResult) -> list[str]:
         f"settings are those of {SETTINGS}"
         if SETTINGS.is_file()
         else f"no {SETTINGS} here: default settings",
-        *(f"bucket {name} is there already and is kept" for name in clearance.kept_buckets.values()),
-        *(f"role {name} is there already and is kept" for name in clearance.kept_roles),
-        *(
-            f"the topic for {role} is somebody else's and is used as it is"
-            for role in clearance.foreign_topics
-        ),
+        *(f"bucket {name} already exists and is kept" for name in clearance.kept_buckets.values()),
+        *(f"role {name} already exists and is kept" for name in clearance.kept_roles),
+        *(f"the topic for {role} already exists and is used as it is" for role in clearance.foreign_topics),
     ]

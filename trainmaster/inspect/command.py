@@ -76,8 +76,8 @@ def _smoke_run(
     entries = examined.program.entries
     if not options.program and len(entries) != 1:
         raise Unusable(
-            f"A smoke run needs to know what to start, and {len(entries)} files could be: name one with --module, "
-            f"or the program behind `--`."
+            f"A smoke run needs one file to start, but {len(entries)} files qualify: name one with --module, "
+            f"or give the program after `--`."
         )
     return SmokeRun(
         command=_command(options.program, module or entries[0].path, tree.root),
@@ -100,8 +100,8 @@ def _module_elsewhere(tree: Tree, options: Options, request: Request | None) -> 
         yield Subject.SOURCE.unknown(
             f"whether the request's module {module!r} runs: it is not in {options.tree}, so all files there were "
             "examined",
-            repair="Name the tree that its package is built from, or correct the request's module; a package without "
-            "it ends every replica with exit status 1.",
+            repair="Name the tree that its package is built from, or correct the request's module; without it "
+            "every replica exits with status 1.",
         )
 
 

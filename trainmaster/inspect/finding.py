@@ -53,22 +53,22 @@ class Subject(StrEnum):
 
     def unknown(self, found: str, place: "Location | None" = None, *, repair: str = "") -> "Finding":
         """What the source alone does not tell; `found` says why."""
-        repair = repair or "A smoke run tells: add `--smoke`, and the program's arguments behind `--`."
+        repair = repair or "A smoke run can find out: add `--smoke`, and the program's arguments after `--`."
         return Finding(
             level=Level.UNKNOWN, subject=self, found=f"Could not tell {found}", place=place, repair=repair
         )
 
 
 USUAL_COSTS = {
-    Subject.METRIC: "Every trial trains to its end and is paid for; the study learns nothing from any of them.",
-    Subject.PARAMETERS: "Every trial ends with exit status 2 as soon as it reads its command line, after its machine "
+    Subject.METRIC: "You pay for every trial, but the study learns nothing from any of them.",
+    Subject.PARAMETERS: "Every trial exits with status 2 as soon as it parses its command line, after its machine "
     "has started.",
     Subject.ARGUMENTS: "Every replica ends as soon as it reads its command line, after its machine has started.",
-    Subject.SAVING: "All replicas see one AIP_MODEL_DIR; they overwrite each other's files, and the model can come out "
-    "damaged after the whole training was paid for.",
-    Subject.MODEL_DIR: "The training is paid for, and its model is nowhere the service, or anybody else, looks for it.",
-    Subject.CHECKPOINTS: "After a restart, for maintenance or on a Spot VM, training starts over, and the time before is "
-    "paid for twice.",
+    Subject.SAVING: "All replicas share one AIP_MODEL_DIR: they overwrite each other's files, and the model may be "
+    "corrupt after you have paid for the whole training.",
+    Subject.MODEL_DIR: "You pay for the training, but its model ends up where nothing looks for it.",
+    Subject.CHECKPOINTS: "After a restart, for maintenance or on a Spot VM, training starts over, and you pay for "
+    "the lost time twice.",
 }
 
 

@@ -37,7 +37,7 @@ class _Opened:
         """The exit status, after what is still to say."""
         for letter_id in self.unknown:
             click.echo(
-                f"{letter_id} is no dead letter here now; trainmaster dead-letters ls shows those that are.",
+                f"{letter_id} is not a dead letter here; `trainmaster dead-letters ls` lists those that are.",
                 err=True,
             )
         if not self.chosen:
@@ -90,7 +90,7 @@ def ls(ids: tuple[str, ...], state: Path | None, project: str | None, subscripti
     default=30.0,
     show_default=True,
     metavar="S",
-    help="how long to wait for what becomes of them",
+    help="how long to wait for their outcome",
 )
 def replay(
     ids: tuple[str, ...], state: Path | None, project: str | None, subscription: str, wait_s: float
@@ -106,7 +106,7 @@ def replay(
 
 def _environment(state: Path | None, project: str | None) -> Mapping[str, str]:
     if state is not None and project is not None:
-        raise click.UsageError("--state and --project exclude each other.")
+        raise click.UsageError("--state and --project are mutually exclusive.")
     if state is not None:
         try:
             return environment_on(state)
@@ -135,7 +135,7 @@ def _opened(ids: Sequence[str], environment: Mapping[str, str], subscription: st
         raise click.ClickException(f"The dead letters could not be read: {fault.message}") from fault
     except (GoogleAuthError, OSError) as fault:  # no credentials; nothing answers
         raise click.ClickException(
-            f"Pub/Sub or Cloud Logging could not be asked: {fault}\n"
+            f"Pub/Sub or Cloud Logging could not be reached: {fault}\n"
             "For a local stack, --state DIR; for the cloud, gcloud auth application-default login."
         ) from fault
 
@@ -178,7 +178,7 @@ def _shown(letter: Letter, failure: FunctionLine | None) -> str:
     try:
         source = letter.subscription_name.rpartition("/")[2]
     except NoSourceError as fault:
-        return f"{letter.id}  not to be put back: {fault}"
+        return f"{letter.id}  cannot be replayed: {fault}"
     what = f"a message of {len(letter.data)} bytes"
     if letter.object is not None:
         bucket, name, generation = letter.object
@@ -186,7 +186,7 @@ def _shown(letter: Letter, failure: FunctionLine | None) -> str:
     why = (
         failure.text
         if failure
-        else "no log line tells: the function may have been killed, or never answered; its request log has the times"
+        else "no log line says why: the function may have been killed or never have answered; its request log has the times"
     )
     return (
         f"{letter.id}  {source}\n"

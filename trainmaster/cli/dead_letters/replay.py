@@ -51,7 +51,7 @@ class Replay:
                 event_id = self._mailbox.put_back(letter, attributes)
             except (NoSourceError, SourceGoneError, GoogleAPICallError, RetryError) as fault:
                 well = False
-                print(f"{letter.id}  not put back, it stays: {fault}")
+                print(f"{letter.id}  not replayed; it stays a dead letter: {fault}")
                 continue
             out[event_id] = letter
             well &= self._taken_off(letter)
@@ -61,7 +61,7 @@ class Replay:
         try:
             self._mailbox.take_off(letter)
         except (GoogleAPICallError, RetryError) as fault:
-            print(f"{letter.id}  put back, but it could not be taken off and will come again: {fault}")
+            print(f"{letter.id}  replayed, but it could not be removed and will appear again: {fault}")
             return False
         return True
 
@@ -75,7 +75,7 @@ class Replay:
             try:
                 lines = self._reasons.outcomes(list(open_ids), begun - CLOCKS_APART)
             except GoogleAPICallError as fault:
-                print(f"Cloud Logging does not tell what becomes of them: {fault.message}", file=sys.stderr)
+                print(f"Cloud Logging does not say what became of them: {fault.message}", file=sys.stderr)
                 break
             for event_id in [each for each in open_ids if each in lines and lines[each].final]:
                 well &= not lines[event_id].error
@@ -91,10 +91,10 @@ class Replay:
 
 def _became(letter: Letter, line: FunctionLine | None) -> str:
     if line is None:
-        return f"{letter.id}  put back; the function has told nothing of it yet"
+        return f"{letter.id}  replayed; the function has not reported on it yet"
     if line.error and line.final:
-        return f"{letter.id}  put back, and refused for good: {line.text}"
+        return f"{letter.id}  replayed, and refused permanently: {line.text}"
     if line.error:
-        return f"{letter.id}  put back, and it fails again: {line.text}"
+        return f"{letter.id}  replayed, and it failed again: {line.text}"
     run = f" (run {line.run_id})" if line.run_id and line.run_id not in line.text else ""
-    return f"{letter.id}  put back and done: {line.text}{run}"
+    return f"{letter.id}  replayed successfully: {line.text}{run}"

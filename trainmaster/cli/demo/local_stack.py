@@ -51,7 +51,7 @@ def _when_ready(process: "subprocess.Popen[bytes]", env_file: Path, log: Path) -
     deadline = time.monotonic() + START_DEADLINE_S
     while not env_file.exists():
         if process.poll() is not None:
-            raise StackFailed(f"The local stack ended with status {process.returncode}.\n{_tail(log)}")
+            raise StackFailed(f"The local stack exited with status {process.returncode}.\n{_tail(log)}")
         if time.monotonic() > deadline:
             raise StackFailed(f"The local stack was not ready after {START_DEADLINE_S} s.\n{_tail(log)}")
         time.sleep(0.05)

@@ -50,7 +50,7 @@ def verified_export(directory: Path) -> Export:
         raise ExportDamaged(f"No readable {MANIFEST_NAME} in {directory}: {error}") from error
     differences = [problem for file in manifest["files"] if (problem := _difference(directory, file))]
     if differences:
-        raise ExportDamaged(f"{directory} is not what its manifest says:\n" + "\n".join(differences))
+        raise ExportDamaged(f"{directory} does not match its manifest:\n" + "\n".join(differences))
     return Export(directory=directory, manifest=manifest)
 
 
@@ -76,7 +76,7 @@ def show_model(console: Console, model_uri: str, scene: Scene) -> None:
     console.print(Text(f"{model_uri}\n{export.directory}", style="bold cyan"), soft_wrap=True)
     files = len(export.manifest["files"])
     console.print(
-        f"{files} files, {export.size_bytes / 1e6:.1f} MB: every size and sha256 is as export.json says."
+        f"{files} files, {export.size_bytes / 1e6:.1f} MB: every size and sha256 matches export.json."
     )
     with _errors_to(scene.state / "prediction.log"):
         images = unseen_images(export.manifest["dataset"]["name"], local_path(scene.data_dir, scene.state))
@@ -131,7 +131,7 @@ def best_classes(export: Export, images: Sequence[bytes]) -> list[tuple[str, flo
 
 
 def _show_answers(console: Console, labels: Sequence[str], answers: Sequence[tuple[str, float]]) -> None:
-    table = Table(title="The exported model, loaded and asked", title_justify="left", box=None)
+    table = Table(title="The exported model, loaded and tested", title_justify="left", box=None)
     for heading in ("picture", "is", "the model says", "confidence"):
         table.add_column(heading)
     right = 0
@@ -141,4 +141,4 @@ def _show_answers(console: Console, labels: Sequence[str], answers: Sequence[tup
             style = "green" if label == name else "yellow"
             table.add_row(f"test {number}", label, Text(name, style=style), f"{probability:.0%}")
     console.print(table)
-    console.print(f"{right} of {len(labels)} pictures of the test split are classified correctly.")
+    console.print(f"{right} of {len(labels)} test images classified correctly.")

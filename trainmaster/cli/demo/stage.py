@@ -107,11 +107,11 @@ def fresh(state: Path) -> None:
     """
     if (state / MARKER).exists() and owner_of(state) is not None:
         raise DemoFailed(
-            f"A demo is running in {state}. Wait for its end, or name another folder with --state."
+            f"A demo is already running in {state}. Wait for it to end, or name another folder with --state."
         )
     if state.exists() and any(state.iterdir()) and not (state / MARKER).exists():
         raise DemoFailed(
-            f"{state} holds something else than an earlier demo. Name an empty folder with --state."
+            f"{state} contains something other than an earlier demo. Name an empty folder with --state."
         )
     shutil.rmtree(state, ignore_errors=True)
     state.mkdir(parents=True)
@@ -200,5 +200,5 @@ def look_until(view: View[S], look: Callable[[], S], has_come: Callable[[S], boo
         if has_come(seen):
             return seen
         if time.monotonic() > deadline:
-            raise DemoFailed(f"Not within {DEADLINE_S} s: {what}. The last sighting: {seen}.")
+            raise DemoFailed(f"Timed out after {DEADLINE_S} s waiting for: {what}. Last seen: {seen}.")
         time.sleep(POLL_S)

@@ -74,7 +74,7 @@ def way_panel(hops: Iterable[Hop], start: datetime, *, one_line_each: bool = Fal
             Text(_since(hop, start), justify="right", no_wrap=one_line_each),
             Text(hop.detail if passed else "", style="cyan", overflow=overflow, no_wrap=one_line_each),
         )
-    return Panel(table, title="The way of the request", title_align="left")
+    return Panel(table, title="The path of the request", title_align="left")
 
 
 def hop_news(hops: Iterable[Hop], start: datetime) -> Iterator[Line]:

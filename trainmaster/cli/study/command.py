@@ -34,7 +34,7 @@ def study(job_name: str, out: Path) -> int:
     name = JOB_NAME.fullmatch(job_name)
     if name is None:
         raise click.BadParameter(
-            f"{job_name!r} names no tuning job. A name is "
+            f"{job_name!r} is not the name of a tuning job. A name is "
             "projects/PROJECT/locations/REGION/hyperparameterTuningJobs/ID; the run record holds it as job.name.",
             param_hint="JOB",
         )
@@ -70,6 +70,6 @@ def _read(job_name: str, region: str) -> "HyperparameterTuningJob":
         raise click.ClickException(f"The job could not be read: {error.message}") from error
     except (GoogleAuthError, OSError) as error:  # no credentials; nothing answers
         raise click.ClickException(
-            f"JobService could not be asked: {error}\n"
+            f"JobService could not be reached: {error}\n"
             "For a local stack, source its stack.env; for the cloud, gcloud auth application-default login."
         ) from error

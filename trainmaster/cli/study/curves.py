@@ -23,7 +23,7 @@ def draw_curves(axes: Axes, study: Study, ink: Ink) -> None:
     axes.set_title("Learning curves", loc="left", fontweight="bold", color=INK)
     measured = [trial for trial in study.trials if trial.measurements]
     if not measured:
-        said = f"No trial has measured {one_line(study.metric, 60)}."
+        said = f"No trial has reported {one_line(study.metric, 60)}."
         axes.text(0.5, 0.5, said, transform=axes.transAxes, ha="center", va="center", color=FAINT)
         axes.set(xticks=[], yticks=[])
         return

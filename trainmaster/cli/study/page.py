@@ -66,7 +66,7 @@ def page_of(study: Study, *, model_uri: str | None, at: datetime) -> str:
 <tbody>
 {"".join(_row(study, trial, at) for trial in study.trials)}</tbody>
 </table></div>
-<p class="faint">As the job stood at {at:%Y-%m-%d %H:%M:%S %Z}.</p>
+<p class="faint">State of the job at {at:%Y-%m-%d %H:%M:%S %Z}.</p>
 </body>
 </html>
 """

@@ -62,7 +62,7 @@ class Letter:
         name = self.attributes.get(f"{_FORWARDED}SourceSubscription", "").rpartition("/")[2]
         if not (project and name):
             raise NoSourceError(
-                f"message {self.id} names no subscription that gave it up, so it was published here by somebody; "
+                f"message {self.id} does not name the subscription that dead-lettered it, so it was published here directly; "
                 "look at it with gcloud pubsub subscriptions pull"
             )
         if project != self.project:
@@ -73,7 +73,7 @@ class Letter:
         if not _SUBSCRIPTION_ID.fullmatch(name):
             raise NoSourceError(
                 f"message {self.id} names the subscription {shown(name)}, which cannot be one; "
-                "it was published here by somebody"
+                "it was published here directly"
             )
         return f"projects/{project}/subscriptions/{name}"
 

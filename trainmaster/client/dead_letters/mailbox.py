@@ -114,13 +114,13 @@ class Mailbox:
     def _topic_name(self, subscription_name: str) -> str:
         found = self._subscriber.get_subscription(subscription=subscription_name, timeout=_CALL_S)
         if found.topic == _DELETED_TOPIC:
-            raise SourceGoneError(f"{subscription_name} is on no topic any more: the topic was deleted")
+            raise SourceGoneError(f"{subscription_name} no longer has a topic: the topic was deleted")
         here = self._dead_letter_topic()
         # Only a subscription that gives its events up here can have given one up here: without this, whoever may
         # publish a dead letter chooses where the replayer's rights publish it.
         if (given_up_to := found.dead_letter_policy.dead_letter_topic) != here:
             raise SourceGoneError(
-                f"{subscription_name} gives its events up to {given_up_to or 'no topic'}, not to {here}: "
+                f"{subscription_name} sends its dead letters to {given_up_to or 'no topic'}, not to {here}: "
                 "set its dead-letter topic again if this letter is its own"
             )
         return str(found.topic)

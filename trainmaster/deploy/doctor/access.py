@@ -29,7 +29,7 @@ def account_findings(
 
 def _of_account(deployment: Deployment, questions: Questions, grants: Sequence[Expected]) -> Finding:
     first = grants[0]
-    token, cannot = "", "nobody can act as an account of Google's own"
+    token, cannot = "", "an account managed by Google cannot be impersonated"
     if not first.is_agent:
         try:
             token = questions.token(first.email)
@@ -61,7 +61,7 @@ class _Account:
             if lack is not None:
                 lacks.append(lack[0])
                 repairs += lack[1:]
-        how = "" if self.token else f"; by its bindings alone, for {cannot}"
+        how = "" if self.token else f"; judged by its bindings only, because {cannot}"
         if lacks:
             rest = f"; not checked: {'; '.join(open_questions)}" if open_questions else ""
             return failed(
@@ -72,7 +72,7 @@ class _Account:
             )
         if open_questions:
             return unknown(check, f"{'; '.join(open_questions)}{how}")
-        return ok(check, f"{len(self.grants)} of {len(self.grants)} grants hold{how}")
+        return ok(check, f"{len(self.grants)} of {len(self.grants)} grants are in place{how}")
 
     def _lack(self, grant: Expected) -> Sequence[str] | None:
         """What the account lacks of the grant, then the commands that grant it; None where it lacks nothing.

@@ -30,7 +30,7 @@ def caller_finding(deployment: Deployment, questions: Questions) -> Finding:
         for thing, permissions in needed.items()
         for permission in sorted(set(permissions) - questions.held(thing, permissions))
     ]
-    check = "your own permissions"
+    check = "your permissions"
     if not lacks:
         return ok(check, "enough for every check")
     return unknown(

@@ -57,13 +57,13 @@ class _Visit:
         try:
             number = self.questions.project_number(project)
         except AskRefusedError as refused:
-            repair = "gcloud auth application-default login, or see that the project's id is right"
-            yield failed(f"project {project}", f"it is not there, or you may not see it: {refused}", repair)
+            repair = "run gcloud auth application-default login, or check the project id"
+            yield failed(f"project {project}", f"it does not exist, or you may not see it: {refused}", repair)
             return
         yield ok(f"project {project}", f"its number is {number}")
-        yield from _made("your own permissions", lambda: [caller_finding(self.deployment, self.questions)])
+        yield from _made("your permissions", lambda: [caller_finding(self.deployment, self.questions)])
         yield from _made("the sink", lambda: sink_findings(self.deployment, self.logs, self.questions))
-        yield from _made("the way of events", self._probes)
+        yield from _made("the path of events", self._probes)
         yield from _made("permissions", lambda: self._accounts(number))
 
     def _probes(self) -> list[Finding]:

@@ -51,5 +51,5 @@ def summary(findings: Sequence[Finding]) -> str:
     if counts[Verdict.FAILED]:
         parts.append(f"{counts[Verdict.FAILED]} failed")
     if counts[Verdict.UNKNOWN]:
-        parts.append(f"{counts[Verdict.UNKNOWN]} could not be made")
+        parts.append(f"{counts[Verdict.UNKNOWN]} could not be run")
     return ", ".join(parts) + "."

@@ -45,7 +45,7 @@ def giving_up_finding(deployment: Deployment, topics: Mapping[str, str]) -> Find
     without = [name for name in attempts if _subscription_of(name, give_up) is None]
     if not without:
         return ok(check, f"those of {len(attempts)} functions become dead letters")
-    message = f"those of {', '.join(without)} are dropped after a day: their subscriptions give up to no dead letters"
+    message = f"those of {', '.join(without)} are dropped after a day: their subscriptions have no dead-letter topic"
     there = {name: _subscription_of(name, topics) for name in without}
     repairs = [_give_up(deployment, each, attempts[name]) for name, each in there.items() if each is not None]
     if None in there.values():

@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from google.cloud.logging import Client as LoggingClient
 
 WRITTEN = "a log entry is written"
-PASSED = "the sink passes it on"
+PASSED = "the sink forwards it"
 HANDLED = "on_job_log handles it"
-PUBLISHED = "a request is published, to be tried only"
-TRIED = "on_request_published tries it"
+PUBLISHED = "a request is published as a dry run"
+TRIED = "on_request_published checks it"
 ALLOWED = "the policy allows it"
 
 
@@ -32,8 +32,8 @@ def entry_findings(
         GoogleAPICallError: the log or the topic could not be read to find out more.
     """
     if probe.cannot:
-        repair = "whoever runs this needs roles/logging.logWriter on the project"
-        return [failed(WRITTEN, f"Cloud Logging does not take it: {probe.cannot}", repair)]
+        repair = "you need roles/logging.logWriter on the project"
+        return [failed(WRITTEN, f"Cloud Logging rejects it: {probe.cannot}", repair)]
     if probe.answer is not None:
         message = f"{_seconds(probe.answer)} after it was written"
         return [ok(WRITTEN, probe.id), ok(PASSED, "to the topic"), ok(HANDLED, message)]
@@ -45,13 +45,13 @@ def entry_findings(
         missing = _missing_line(deployment, HANDLED, "on-job-log", arrived, said_of)
         return [ok(WRITTEN, probe.id), ok(PASSED, f"as message {arrived}"), missing]
     if witness.cannot:
-        message = f"no answer came, and nobody could watch the topic: {witness.cannot}"
-        return [_listing(probe, listed), unknown(PASSED, message), failed(HANDLED, "no answer came")]
+        message = f"no answer arrived, and the topic could not be watched: {witness.cannot}"
+        return [_listing(probe, listed), unknown(PASSED, message), failed(HANDLED, "no answer arrived")]
     repairs = (
-        "see the sink and its writer above: without the writer's grant, everything is dropped in silence",
+        "see the sink and its writer above: without the writer's grant, everything is dropped silently",
         f"gcloud logging sinks describe {deployment.sink_name} --project {deployment.project}",
     )
-    missed = failed(PASSED, f"it never reached topic {deployment.topic('job_logs').name}", *repairs)
+    missed = failed(PASSED, f"it did not reach topic {deployment.topic('job_logs').name}", *repairs)
     return [_listing(probe, listed), missed]
 
 
@@ -63,7 +63,7 @@ def request_findings(deployment: Deployment, probe: Probe, logs: "LoggingClient"
     """
     topic = deployment.topic("requests").name
     if probe.cannot:
-        repair = f"whoever runs this needs roles/pubsub.publisher on topic {topic}"
+        repair = f"you need roles/pubsub.publisher on topic {topic}"
         return [failed(PUBLISHED, probe.cannot, repair)]
     published = ok(PUBLISHED, f"message {probe.message_id} on {topic}")
     if probe.answer is None:
@@ -94,16 +94,16 @@ def _missing_line(
     if line is None:
         return failed(
             check,
-            f"{function} told nothing of message {message_id}: it did not get it, was killed, or takes longer",
+            f"{function} did not report on message {message_id}: it did not receive it, was killed, or needs longer",
             f"gcloud eventarc triggers describe {function} {where}",
             f"gcloud functions logs read {function} --region {deployment.region} --project {deployment.project}",
             "or wait longer: --wait-s",
         )
     if line.error:
         return failed(
-            check, f"{function} fails: {line.text}", "docs/how-to/runbook.md says of each error what mends it"
+            check, f"{function} fails: {line.text}", "docs/how-to/runbook.md has the fix for each error"
         )
-    return failed(check, f"{function} took it for something else: {line.text}", redeploy(deployment))
+    return failed(check, f"{function} mistook it for something else: {line.text}", redeploy(deployment))
 
 
 def _is_listed(logs: "LoggingClient", probe: Probe) -> bool:
@@ -113,10 +113,8 @@ def _is_listed(logs: "LoggingClient", probe: Probe) -> bool:
 
 def _listing(probe: Probe, listed: bool) -> Finding:
     if listed:
-        return ok(WRITTEN, f"{probe.id}, and Cloud Logging shows it")
-    message = (
-        f"Cloud Logging took {probe.id} and does not show it: it may be late, or be left out by an exclusion"
-    )
+        return ok(WRITTEN, f"{probe.id}, and Cloud Logging returns it")
+    message = f"Cloud Logging accepted {probe.id} but does not return it: it may be late, or dropped by an exclusion"
     return unknown(WRITTEN, message, f"gcloud logging read 'labels.{MARK}=\"{probe.id}\"'")
 
 

@@ -28,7 +28,9 @@ def sink_findings(deployment: Deployment, logs: "LoggingClient", questions: Ques
     try:
         sink = logs.sinks_api.sink_get(f"projects/{deployment.project}/sinks/{name}")
     except NotFound:
-        return [failed(check, "there is no such sink: no end of a job is told", redeploy(deployment))]
+        return [
+            failed(check, "the sink does not exist, so no end of a job is reported", redeploy(deployment))
+        ]
     wrong = _differences(deployment, sink)
     own = failed(check, "; ".join(wrong), *wrong.values()) if wrong else ok(check, "as it was deployed")
     return [own, _writer_finding(deployment, str(sink.get("writerIdentity", "")), questions)]
@@ -40,14 +42,14 @@ def _differences(deployment: Deployment, sink: Mapping[str, Any]) -> dict[str, s
     wrong: dict[str, str] = {}
     if str(sink.get("filter", "")).split() != deployment.sink_filter_file.read_text().split():
         file = shlex.quote(str(deployment.sink_filter_file))
-        wrong["its filter is not that of the deployment"] = f'{update} --log-filter="$(cat {file})"'
+        wrong["its filter differs from the deployment's"] = f'{update} --log-filter="$(cat {file})"'
     wanted = f"pubsub.googleapis.com/{deployment.topic('job_logs').resource}"
     if sink.get("destination") != wanted:
         wrong[f"it sends to {sink.get('destination')!r}, not to {wanted!r}"] = f"{update} {wanted}"
     if sink.get("disabled"):
         wrong["it is disabled"] = f"{update} --no-disabled"
     if excluded := [str(each.get("name")) for each in sink.get("exclusions", []) if not each.get("disabled")]:
-        wrong[f"it leaves out what {', '.join(excluded)} exclude"] = f"{update} --clear-exclusions"
+        wrong[f"it drops the entries that {', '.join(excluded)} exclude"] = f"{update} --clear-exclusions"
     return wrong
 
 
@@ -55,5 +57,5 @@ def _writer_finding(deployment: Deployment, writer: str, questions: Questions) -
     check, topic = f"the sink's writer {writer}", deployment.topic("job_logs")
     if writer in questions.policy(topic).get(PUBLISHER, frozenset()):
         return ok(check, f"may publish on {topic.name}")
-    message = f"{PUBLISHER} is not bound on topic {topic.name}: whatever the sink takes is dropped"
+    message = f"{PUBLISHER} is not bound on topic {topic.name}: everything the sink forwards is dropped"
     return failed(check, message, bind(deployment, topic, writer, PUBLISHER))

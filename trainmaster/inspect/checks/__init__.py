@@ -19,16 +19,18 @@ def _source(examined: Examined) -> Check:
     """Files that do not parse, and what was examined at all."""
     for path, error in examined.program.unparsed:
         yield Subject.SOURCE.fault(
-            found=f"The file is no Python {error.msg and f'({error.msg})'}",
+            found=f"The file is not valid Python {error.msg and f'({error.msg})'}",
             place=Location(path=path, line=error.lineno),
-            cost="Every replica ends with exit status 1 as soon as it imports the file.",
-            repair="Correct the line, or leave the file out of what the program imports.",
+            cost="Every replica exits with status 1 as soon as it imports the file.",
+            repair="Fix the line, or do not import the file.",
         )
     entries = examined.program.entries
     shown = ", ".join(entry.shown for entry in entries[:3]) + (" and others" if len(entries) > 3 else "")  # noqa: PLR2004 - a line holds three
     count = len(examined.program.modules)
     if count:
-        yield Subject.SOURCE.fine(f"{count} {'file' if count == 1 else 'files'} examined, from {shown} on")
+        yield Subject.SOURCE.fine(
+            f"{count} {'file' if count == 1 else 'files'} examined, starting from {shown}"
+        )
 
 
 ROOMS = (keras, strategy, saving, model_dir, roles, metric, parameters, arguments, checkpoints)

@@ -24,7 +24,7 @@ READERS = {
 STEPS = {"backward", "minimize", "apply_gradients", "train_on_batch", "make_train_function"}
 WRITERS = ("ModelCheckpoint", "save_weights", "Checkpoint")
 LOCAL = ("/tmp", "/var", "./", "/root", "/home", "/app")  # noqa: S108 - places that do not outlive a machine
-REPAIR = "Keep checkpoints below AIP_CHECKPOINT_DIR and read them at the start"
+REPAIR = "Write checkpoints under AIP_CHECKPOINT_DIR and restore them at the start"
 REPAIR_BY = {
     "lightning": "Trainer(default_root_dir=…) and fit(ckpt_path=…) do both.",
     "torch": "torch.save the state_dict of model and optimizer after each epoch, and load_state_dict them at the start.",
@@ -40,13 +40,15 @@ def check(examined: Examined) -> Check:
     if kept := [named[name] for name in KEPT_AND_READ if name in named]:
         yield _where(examined, kept[0])
     elif READERS & named.keys():
-        yield Subject.CHECKPOINTS.fine("The program reads earlier weights")
+        yield Subject.CHECKPOINTS.fine("The program restores earlier weights")
     elif examined.program.is_whole:
         written = next((named[name] for name in WRITERS if name in named), None)
         module, call = written or training
         yield Subject.CHECKPOINTS.fault(
             level=Level.WARNING,
-            found="Checkpoints are written and never read" if written else "The program keeps no checkpoint",
+            found="Checkpoints are written but never restored"
+            if written
+            else "The program writes no checkpoints",
             place=module.place(call),
             repair=_repair(examined),
         )
@@ -71,12 +73,12 @@ def _where(examined: Examined, kept: Call) -> Finding:
     if local := [path for path in paths if path.startswith(LOCAL) or not path.startswith(("/", "gs:"))]:
         return Subject.CHECKPOINTS.fault(
             level=Level.WARNING,
-            found=f"Checkpoints are kept in {local[0]!r}, on the replica's own machine",
+            found=f"Checkpoints are kept in {local[0]!r}, on the replica's local disk",
             place=place,
             repair=_repair(examined),
         )
     return Subject.CHECKPOINTS.fine(
-        f"`{ast.unparse(call.func)}` keeps checkpoints and continues from them", place
+        f"`{ast.unparse(call.func)}` writes checkpoints and resumes from them", place
     )
 
 
@@ -93,7 +95,7 @@ def _peers(examined: Examined) -> Check:
         return
     yield Subject.CHECKPOINTS.fault(
         level=Level.WARNING,
-        found="A replica that restarts does so alone, and MultiWorkerMirroredStrategy cannot take it back",
+        found="A replica restarts alone, and MultiWorkerMirroredStrategy cannot readmit it",
         place=Location(path=request.path),
         cost="One lost replica fails the whole run.",
         repair="Set scheduling.restart_on_worker_restart (restartJobOnWorkerRestart) to true.",

@@ -107,5 +107,5 @@ Check = Iterator[Finding]
 def beyond(program: Program) -> str:
     """Why what the source lacks may be there all the same."""
     if program.unread:
-        return f"{program.unread[0]} is imported, and not in the tree"
+        return f"{program.unread[0]} is imported but is not in the tree"
     return f"{program.unparsed[0][0]} cannot be read"

@@ -17,7 +17,7 @@ VARIABLE = "TF_USE_LEGACY_KERAS"
 TRUE = {"1", "true", "True"}
 REPAIR = (
     f'Set os.environ["{VARIABLE}"] = "1" above the first import of tensorflow, and install tf_keras; '
-    f"or write a training loop of your own."
+    f"or write your own training loop."
 )
 
 
@@ -34,13 +34,13 @@ def check(examined: Examined) -> Check:
         return
     uses = _keras_used(examined)
     if uses == {"tf_keras"}:
-        yield Subject.KERAS.fine("The program uses tf_keras, which trains on several workers")
+        yield Subject.KERAS.fine("The program uses tf_keras, which can train on several workers")
     elif "tensorflow.keras" in uses:
         yield from _of_tf_keras(examined, fits)
     elif "keras" in uses:
         yield _keras_3(examined, fits, f"`import keras` is Keras 3, whatever {VARIABLE} says")
     else:
-        yield Subject.KERAS.unknown("which Keras builds the model that is fitted on several workers")
+        yield Subject.KERAS.unknown("which Keras version builds the model that is trained on several workers")
 
 
 def _keras_used(examined: Examined) -> set[str]:
@@ -58,7 +58,7 @@ def _of_tf_keras(examined: Examined, fits: list[Call]) -> Check:
     settings = [(number, step) for number, step in enumerate(examined.steps) if _sets(step)]
     imports = [number for number, step in enumerate(examined.steps) if _imports_tensorflow(step)]
     if not settings:
-        yield _keras_3(examined, fits, f"{VARIABLE} is set nowhere, so tf.keras is Keras 3")
+        yield _keras_3(examined, fits, f"{VARIABLE} is never set, so tf.keras is Keras 3")
         return
     number, step = settings[0]
     place = step.module.place(step.node)
@@ -85,7 +85,7 @@ def _keras_3(examined: Examined, fits: list[Call], why: str) -> Finding:
         level=examined.harm(),
         found=f"`fit` under a strategy of several workers with Keras 3: {why}",
         place=module.place(fit),
-        cost="All replicas start, load data and fail at the first step; the machines are paid for until then.",
+        cost="All replicas start, load data and fail at the first step; you pay for the machines until then.",
         repair=REPAIR,
     )
 
@@ -101,7 +101,7 @@ def _too_late(examined: Examined, place: Location, imported: Step) -> Finding:
         place=place,
         cost="What is imported from `tensorflow.keras` stays Keras 3, whose `fit` fails on several workers."
         if from_keras
-        else "It works only as long as nothing uses tf.keras, or imports from `tensorflow.keras`, before this line.",
+        else "This works only if nothing uses tf.keras, or imports from `tensorflow.keras`, before this line.",
         repair=REPAIR,
     )
 

@@ -33,7 +33,7 @@ def check(examined: Examined) -> Check:
         return
     if not reports:
         yield Subject.METRIC.fault(
-            found=f"The request tunes for {', '.join(map(repr, request.metrics))}, and the program reports no metric",
+            found=f"The request tunes for {', '.join(map(repr, request.metrics))}, but the program reports no metric",
             place=Location(path=request.path),
             repair=_repair(examined, request.metrics[0]),
         )
@@ -58,7 +58,7 @@ def _metric_finding(metric: str, reports: list[Report]) -> Finding:
         return Subject.METRIC.unknown(f"whether {metric!r} is among the metrics reported", unfixed[0].place)
     tags = sorted({tag for report in reports for tag in report.tags or ()})
     return Subject.METRIC.fault(
-        found=f"The study asks for {metric!r}; reported is {', '.join(map(repr, tags))}.{nearest(metric, tags)}",
+        found=f"The study needs {metric!r}; the program reports {', '.join(map(repr, tags))}.{nearest(metric, tags)}",
         place=reports[0].place,
         repair=f"Name the metric {tags[0]!r} in the request, or report {metric!r} here.",
     )

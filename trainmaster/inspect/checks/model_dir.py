@@ -28,10 +28,10 @@ def check(examined: Examined) -> Check:
     )
     by_sdk = any(name.startswith(IN_THE_SDK) for name in program.imported)
     if by_sdk or any(VARIABLE in word for word in (*asked, examined.surroundings.dockerfile)):
-        yield Subject.MODEL_DIR.fine(f"{VARIABLE} is handed to the program")
+        yield Subject.MODEL_DIR.fine(f"{VARIABLE} is passed to the program")
     elif request is not None and _saves_where_named(examined, request):
         yield Subject.MODEL_DIR.fine(
-            "The program saves where the request's model_uri says", Location(path=request.path)
+            "The program saves to the request's model_uri", Location(path=request.path)
         )
     elif program.strings & JOB_DIR:
         yield _by_job_dir(examined)
@@ -39,7 +39,7 @@ def check(examined: Examined) -> Check:
         yield Subject.MODEL_DIR.unknown(f"whether {VARIABLE} is read: {beyond(program)}")
     elif program.mention("AIP_") or any(last_name(call.func) in STARTERS for _, call in program.calls()):
         yield Subject.MODEL_DIR.unknown(
-            f"whether {VARIABLE} is read: the program composes names or starts others"
+            f"whether {VARIABLE} is read: the program builds names dynamically or starts other programs"
         )
     else:
         yield _unread(examined)
@@ -83,12 +83,10 @@ def _by_job_dir(examined: Examined) -> Finding:
     place = None if request is None else Location(path=request.path)
     given = set() if request is None else {each.partition("=")[0] for each in request.program.args}
     if given & JOB_DIR:
-        return Subject.MODEL_DIR.fine("The program's --job-dir is given by the request", place)
+        return Subject.MODEL_DIR.fine("The request passes the program's --job-dir", place)
     why = (
-        "nothing but the request's own args passes it"
-        if request is None
-        else "the request gives no --job-dir"
+        "only the request's args would pass it" if request is None else "the request does not pass --job-dir"
     )
-    found = f"The program reads --job-dir and not {VARIABLE}; {why}"
+    found = f"The program reads --job-dir but not {VARIABLE}; {why}"
     level = Level.WARNING if request is None else Level.ERROR
     return Subject.MODEL_DIR.fault(found, place, level=level, repair=REPAIR)

@@ -58,7 +58,7 @@ def check(examined: Examined) -> Check:
         parameter.name for parameter, found in zip(request.parameters, findings, strict=True) if found is None
     ]
     if taken:
-        yield Subject.PARAMETERS.fine(f"The program takes the study's {', '.join(taken)}")
+        yield Subject.PARAMETERS.fine(f"The program accepts the study's {', '.join(taken)}")
     yield from (found for found in findings if found is not None)
 
 
@@ -106,20 +106,20 @@ def _parameter_finding(
     if not line.exists or line.is_open or takes_both_spellings(examined) or not examined.program.is_whole:
         if parameter.name in examined.program.strings and line.exists:
             return None  # declared by a table that the parser is built from
-        return Subject.PARAMETERS.unknown(f"whether the program takes --{parameter.name}", here)
+        return Subject.PARAMETERS.unknown(f"whether the program accepts --{parameter.name}", here)
     repair = (
         f'Declare it: parser.add_argument("--{parameter.name}", …).'
         f"{nearest(parameter.name, [flag.name for flag in line.flags])}"
     )
     if line.ignores is not None:
         return Subject.PARAMETERS.fault(
-            f"The program declares no --{parameter.name}; parse_known_args at {line.ignores} drops it",
+            f"The program does not declare --{parameter.name}; parse_known_args at {line.ignores} drops it",
             here,
             level=Level.WARNING,
-            cost="The study varies a value that the program may never look at: all its trials are the same.",
+            cost="The study varies a value that the program may ignore: all trials would be identical.",
             repair=repair,
         )
-    found = f"The study varies {parameter.name!r}, and the program declares no --{parameter.name}"
+    found = f"The study varies {parameter.name!r}, but the program does not declare --{parameter.name}"
     return Subject.PARAMETERS.fault(found, here, repair=repair)
 
 
@@ -127,10 +127,10 @@ def _unreadable(parameter: Parameter, flag: Flag) -> Finding | None:
     if parameter.type is not ParameterType.DISCRETE or not flag.reads_whole:
         return None
     return Subject.PARAMETERS.fault(
-        found=f"--{flag.name} is read with type=int, and a discrete parameter may come as {parameter.sample!r}",
+        found=f"--{flag.name} is parsed with type=int, but a discrete parameter may arrive as {parameter.sample!r}",
         place=flag.place,
         level=Level.WARNING,
-        cost="Trials that get it so end with status 2 before they train.",
+        cost="Such trials exit with status 2 before they train.",
         repair="Read it with type=lambda text: int(float(text)).",
     )
 

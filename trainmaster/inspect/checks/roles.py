@@ -37,9 +37,9 @@ def _only_master(examined: Examined) -> Check:
         return
     module, node = compared[0]
     yield Subject.ROLES.fault(
-        found=f"`{ast.unparse(node)}` knows the chief as 'master' only",
+        found=f"`{ast.unparse(node)}` recognises the chief only as 'master'",
         place=module.place(node),
-        cost="On Vertex AI TF_CONFIG says 'chief': no replica passes this test, and what it guards is never done.",
+        cost="On Vertex AI TF_CONFIG says 'chief': no replica passes this test, so the code behind it never runs.",
         repair="Compare with both: task_type in ('chief', 'master').",
     )
 
@@ -58,10 +58,10 @@ def _refused_master(examined: Examined, path: str) -> Finding:
         )
     return Subject.ROLES.fault(
         level=examined.harm(),
-        found=f"{path} asks for a TF_CONFIG that says 'master', and the strategy is built from it as it is",
+        found=f"{path} asks for a TF_CONFIG that says 'master', and the strategy is built from it unchanged",
         place=module.place(call),
-        cost="TensorFlow 2 refuses the task type 'master': every replica ends at once.",
-        repair="Leave out `replica_environment: ai_platform` (useChiefInTfConfig: false), or rename it in TF_CONFIG first.",
+        cost="TensorFlow 2 rejects the task type 'master': every replica exits at once.",
+        repair="Remove `replica_environment: ai_platform` (useChiefInTfConfig: false), or rename the task in TF_CONFIG first.",
     )
 
 
@@ -70,12 +70,12 @@ def _without_branch(examined: Examined, role: str) -> Finding:
     place = module.place(call)
     step = next((step for step in examined.steps if step.node is call), None)
     if role in examined.program.strings:
-        return Subject.ROLES.fine(f"The program knows the role {role!r}", place)
+        return Subject.ROLES.fine(f"The program handles the role {role!r}", place)
     if step is None or not step.is_certain or _has_its_own_resolver(examined):
         return Subject.ROLES.unknown(f"what the request's {NAMES[role]} do in this program", place)
     return Subject.ROLES.fault(
-        found=f"The request has {NAMES[role]}, and they too build MultiWorkerMirroredStrategy here",
+        found=f"The request has {NAMES[role]}, which also build MultiWorkerMirroredStrategy here",
         place=place,
-        cost="TensorFlow refuses that task type in this strategy: these replicas fail, and the job with them.",
-        repair=f"Branch on the task type {role!r} before this line, or leave these replicas out of the request.",
+        cost="TensorFlow rejects that task type in this strategy: these replicas fail, and so does the job.",
+        repair=f"Branch on the task type {role!r} before this line, or remove these replicas from the request.",
     )

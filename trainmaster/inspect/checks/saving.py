@@ -76,9 +76,9 @@ def _chief_alone(examined: Examined, saves: list[Save]) -> Check:
         level=examined.harm(),
         found=f"Only the chief reaches `{save.shown}` under MultiWorkerMirroredStrategy",
         place=place,
-        cost="Saving is a joint act: the chief waits for the others until they end and it fails, or until the job's "
-        "time limit. All machines are paid for until then, and there is no model.",
-        repair="Let every replica save, the chief to AIP_MODEL_DIR and the others to a directory of their own that "
+        cost="All replicas must take part in saving: the chief waits until the others exit and it fails, or until "
+        "the job times out. You pay for all machines until then and get no model.",
+        repair="Save on every replica: the chief to AIP_MODEL_DIR, the others to a temporary directory that "
         "they remove: model.save(model_dir if chief else tempfile.mkdtemp()).",
     )
 
@@ -97,9 +97,9 @@ def _shared(examined: Examined, save: Save) -> Finding | None:
         case Origin.SAME:
             shown = "" if path is None else f" ({ast.unparse(path)})"
             return Subject.SAVING.fault(
-                f"Every replica reaches `{save.shown}` with one and the same path{shown}",
+                f"Every replica reaches `{save.shown}` with the same path{shown}",
                 place,
                 level=examined.harm(),
-                repair="Let the chief alone write there, and the others to a directory of their own that they remove: "
+                repair="Write there only from the chief; let the others write to a temporary directory that they remove: "
                 "model.save(model_dir if chief else tempfile.mkdtemp()).",
             )

@@ -49,6 +49,6 @@ def _order_finding(examined: Examined, operation: Step | None, strategy: Step) -
         level=examined.harm(),
         found=f"`{name}` runs before MultiWorkerMirroredStrategy is built at {built}",
         place=before,
-        cost="With several replicas each ends at once: Collective ops must be configured at program startup.",
-        repair="Build the strategy first, right after the imports; operations and data sets come after it.",
+        cost="With several replicas, each exits at once: Collective ops must be configured at program startup.",
+        repair="Build the strategy first, right after the imports, before any operation or data set.",
     )

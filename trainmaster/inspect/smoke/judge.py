@@ -45,7 +45,7 @@ def judged(outcomes: Sequence[ReplicaRun], request: Request | None) -> list[Find
     if all(outcome.is_fine for outcome in outcomes):
         longest = max(outcome.seconds for outcome in outcomes)
         together = "both replicas" if len(outcomes) > 1 else "the one replica"
-        findings.append(Subject.SMOKE.fine(f"The program ran to its end: {together}, {longest:.0f} s"))
+        findings.append(Subject.SMOKE.fine(f"The program finished: {together}, {longest:.0f} s"))
     return findings
 
 
@@ -77,9 +77,9 @@ def _ends(outcomes: Sequence[ReplicaRun]) -> Iterator[Finding]:
     for outcome in outcomes:
         if outcome.state is State.BUSY:
             yield Subject.SMOKE.unknown(
-                f"how {outcome.name} would have ended: it was still at work after {outcome.seconds:.0f} s",
+                f"how {outcome.name} would have ended: it was still running after {outcome.seconds:.0f} s",
                 outcome.last_error.place,
-                repair="Give smaller arguments behind `--`, or more time with --smoke_timeout_s.",
+                repair="Pass arguments for a shorter run after `--`, or allow more time with --smoke_timeout_s.",
             )
 
 
@@ -89,29 +89,29 @@ def _failed(outcome: ReplicaRun) -> Finding:
     if outcome.status == MISUSED and "argument" in error:
         subject = Subject.PARAMETERS
     status = -outcome.status if outcome.status is not None and outcome.status < 0 else outcome.status
-    how = f"was ended by signal {status}" if (outcome.status or 0) < 0 else f"ended with exit status {status}"
+    how = f"was killed by signal {status}" if (outcome.status or 0) < 0 else f"exited with status {status}"
     return subject.fault(
         found=f"{outcome.name} {how} after {outcome.seconds:.0f} s{f': {error}' if error else ''}",
         place=outcome.last_error.place,
-        cost="The job would fail the same way, after its machines have started and the image was pulled.",
-        repair="Repair what the error says; `--keep_output DIR` keeps all that the replicas wrote.",
+        cost="The job would fail the same way, after its machines had started and pulled the image.",
+        repair="Fix the error; `--keep_output DIR` keeps everything the replicas wrote.",
     )
 
 
 def _hung_replicas(left: Sequence[ReplicaRun], outcomes: Sequence[ReplicaRun]) -> Finding:
     """Replicas that waited for a peer, without end or until they lost it; where they waited tells what for."""
     first = left[0]
-    waited = "waited without end" if first.state is State.HUNG else f"lost a peer after {first.seconds:.0f} s"
+    waited = "waited forever" if first.state is State.HUNG else f"lost a peer after {first.seconds:.0f} s"
     at = f" at `{first.last_error.code}`" if first.last_error.code else ""
     error = f" ({first.last_error.text})" if first.state is State.ENDED else ""
     beside = "".join(
-        f"; {other.name} had ended with exit status {other.status}" for other in outcomes if other not in left
+        f"; {other.name} had exited with status {other.status}" for other in outcomes if other not in left
     )
     return Subject.SMOKE.fault(
         found=f"{' and '.join(outcome.name for outcome in left)} {waited}{at}{error}{beside}",
         place=first.last_error.place,
-        cost="All machines of the job are paid for until it fails or its time limit comes, and there is no model.",
-        repair="Let every replica make the same joint calls in the same order: steps, evaluation and saving too.",
+        cost="You pay for all machines until the job fails or times out, and get no model.",
+        repair="Make every replica call the same collective operations in the same order: steps, evaluation and saving.",
     )
 
 
@@ -121,7 +121,7 @@ def _writers(outcomes: Sequence[ReplicaRun]) -> Iterator[Finding]:
         if outcome.files:
             yield Subject.SAVING.fault(
                 found=f"{outcome.name} wrote into AIP_MODEL_DIR: {_some(outcome.files)}",
-                repair="Let the chief alone write there, and the others to a directory of their own that they remove.",
+                repair="Write there only from the chief; let the others write to a temporary directory that they remove.",
             )
     if others and chief.files and not any(outcome.files for outcome in others) and chief.status == 0:
         yield Subject.SAVING.fine("Only the chief left files in AIP_MODEL_DIR")
@@ -130,7 +130,7 @@ def _writers(outcomes: Sequence[ReplicaRun]) -> Iterator[Finding]:
 def _model(chief: ReplicaRun) -> Finding:
     if not chief.files:
         return Subject.MODEL_DIR.fault(
-            found=f"{chief.name} ended with 0, and AIP_MODEL_DIR is empty",
+            found=f"{chief.name} exited with status 0, but AIP_MODEL_DIR is empty",
             repair='Save to os.environ["AIP_MODEL_DIR"].',
         )
     return Subject.MODEL_DIR.fine(f"A model appeared in AIP_MODEL_DIR: {_some(chief.files)}")
@@ -143,9 +143,9 @@ def _metrics(chief: ReplicaRun, request: Request | None) -> Iterator[Finding]:
             continue
         reported = ", ".join(map(repr, sorted(chief.reported))) or "nothing"
         yield Subject.METRIC.fault(
-            found=f"{chief.name} reported {reported}; the study asks for {metric!r}."
+            found=f"{chief.name} reported {reported}; the study needs {metric!r}."
             f"{nearest(metric, chief.reported)}",
-            repair="Report it under the very id that the request names, on the chief, after each evaluation.",
+            repair="Report it under exactly the id in the request, on the chief, after each evaluation.",
         )
 
 

@@ -80,8 +80,8 @@ class SmokeRun:
             )
         except OSError as error:
             raise Unusable(
-                f"{self.command[0]!r} cannot be started: {error}. What stands behind `--` is the program with its "
-                f"arguments, or arguments alone."
+                f"{self.command[0]!r} cannot be started: {error}. Give the program with its "
+                f"arguments, or only arguments, after `--`."
             ) from error
 
     def _keep(self, stage: Stage, roles: Sequence[str]) -> None:

@@ -129,9 +129,9 @@ class State(Enum):
     """How a replica came to its end."""
 
     ENDED = "ended by itself"
-    STOPPED = "stopped, as the service stops replicas when the chief has succeeded"
-    HUNG = "waited, and used no processor"
-    BUSY = "was still at work when the time was over"
+    STOPPED = "stopped, as the service stops replicas once the chief has succeeded"
+    HUNG = "waited without using the processor"
+    BUSY = "was still running when the time was up"
 
 
 @dataclass(frozen=True, kw_only=True)

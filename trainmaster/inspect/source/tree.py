@@ -81,13 +81,15 @@ def tree_at(given: Path) -> Tree:
             f"{str(given)!r} does not exist; name a source tree or a Python file.{nearest(path.name, beside)}"
         )
     if path.is_file() and path.suffix != ".py":
-        raise Unusable(f"{str(given)!r} is no Python file; name a source tree or a file that ends in .py.")
+        raise Unusable(f"{str(given)!r} is not a Python file; name a source tree or a file that ends in .py.")
     root = path if path.is_dir() else path.parent
     while (root / "__init__.py").is_file():
         root = root.parent
     tree = Tree(root=root, given=path)
     if path.is_dir() and not tree.files():
-        raise Unusable(f"{str(given)!r} has no Python file; name the directory that holds the program.")
+        raise Unusable(
+            f"{str(given)!r} contains no Python file; name the directory that contains the program."
+        )
     return tree
 
 
@@ -101,7 +103,7 @@ def find_program(tree: Tree, module: str | None) -> Program:
         known = [tree.name_of(path) for path in tree.files()]
         raise Unusable(
             f"There is no module {module!r} in {tree.root}; the tree has {', '.join(known[:12])}."
-            f"{nearest(module, known)} Name the one that is run with --module."
+            f"{nearest(module, known)} Name the module to run with --module."
         )
     entries = _entries(tree, module)
     if len(entries) == 1 and not (entries[0].parent / "__init__.py").is_file():

@@ -54,7 +54,7 @@ def _whole_way(console: Console, environment: Mapping[str, str], state: Path) ->
             for number, folder in enumerate(bursts, start=1):
                 stage.deliver(number, partial(upload, target, data_bucket, number, folder))
             seen = stage.until(
-                lambda seen: seen.is_idle and not list(missing_notices(seen)), "every notice has come"
+                lambda seen: seen.is_idle and not list(missing_notices(seen)), "every notice has arrived"
             )
     return report(console, seen, target=target, state=state, rule_generation=rule.generation)
 
@@ -103,5 +103,5 @@ def _is_well(seen: RetrainSighting) -> bool:
                 f"{record['run_id']} ended {record['state']}: {record.get('failure')} {record['problems']}"
             )
     if seen.status and seen.status["state"] != "accepted":
-        raise DemoFailed(f"The rule is not in force: {dict(seen.status)}")
+        raise DemoFailed(f"The rule is not active: {dict(seen.status)}")
     return True

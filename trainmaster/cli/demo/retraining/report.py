@@ -27,10 +27,10 @@ def report(
     """0 if every claim holds; 1 with each that does not."""
     console.rule("The runs", align="left")
     console.print(_table(seen))
-    problems = [*course(seen), *(f"no notice was heard: {missing}" for missing in missing_notices(seen))]
+    problems = [*course(seen), *(f"a notice did not arrive: {missing}" for missing in missing_notices(seen))]
     current = seen.champion.get("current")
     if current is not None and not problems:
-        console.rule("The champion's way back", align="left")
+        console.rule("The champion's lineage", align="left")
         walked = list(way_back(seen, rule_generation))
         walked += _from_the_services(current["lineage"], target, state)
         for station, found, problem in walked:
@@ -69,8 +69,8 @@ def _sum_up(console: Console, seen: RetrainSighting) -> None:
         f"{BURSTS} bursts of {BURST_FILES} files started {BURSTS} runs: exactly one each.",
         f"Champion before: {before['run_id']}, val_accuracy {before['value']:.3f}.",
         f"Champion now: {now['run_id']}, val_accuracy {now['value']:.3f}.",
-        f"Not promoted: {verdict['run_id']}, for {verdict['reason']}.",
-        f"Notices heard: {states} states of {len(seen.runs)} runs, {promotions} promotions.",
+        f"Not promoted: {verdict['run_id']}: {verdict['reason']}.",
+        f"Notices received: {states} states of {len(seen.runs)} runs, {promotions} promotions.",
     )
     for line in lines:
         console.print(line, highlight=False, soft_wrap=True)
@@ -115,7 +115,7 @@ def missing_notices(seen: RetrainSighting) -> Iterator[str]:
 
 
 Station = tuple[str, str, str]
-"""What it is, what was found, and what is wrong with that; empty for nothing."""
+"""What was checked, what was found, and what is wrong with it; empty when nothing is."""
 
 
 def way_back(seen: RetrainSighting, rule_generation: int) -> Iterator[Station]:
@@ -160,7 +160,7 @@ def _from_the_services(lineage: Document, target: Target, state: Path) -> Iterat
     found = (dataset["name"], dataset["version"], dataset["train_split"])
     told = (lineage.get("dataset"), lineage.get("dataset_version"), lineage.get("train_split"))
     yield _station("data set", f"{found[0]} {found[1]}, split {found[2]}", told, found)
-    said = f"{uri} sha256 {sha256}, and its {len(export.manifest['files'])} files are as it says"
+    said = f"{uri} sha256 {sha256}, and its {len(export.manifest['files'])} files match"
     yield _station("export", said, lineage.get("manifest_sha256"), sha256)
 
 

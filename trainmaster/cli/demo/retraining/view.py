@@ -86,7 +86,7 @@ def news(seen: RetrainSighting) -> Iterator[Line]:
     for number, delivery in enumerate(seen.deliveries, start=1):
         if delivery.first_at is not None and delivery.done_at is not None:
             took = (delivery.done_at - delivery.first_at).total_seconds()
-            said = f"burst {number}: {delivery.files} files are there after {took:.1f} s  {delivery.prefix}"
+            said = f"burst {number}: {delivery.files} files arrived after {took:.1f} s  {delivery.prefix}"
             yield f"burst {number} done", _line(start, delivery.done_at, said)
     if seen.counted:
         firings = seen.rule["number"]

@@ -13,7 +13,7 @@ from tests.sockets import add_places, remember_places
 from trainmaster.deploy.stage import stage
 from trainmaster.partial_import import VERTEX_CLIENT, import_parts_of
 
-import_parts_of(VERTEX_CLIENT)  # each worker imports every test module: of the many clients these need one
+import_parts_of(*VERTEX_CLIENT)  # each worker imports every test module: of the many clients these need one
 
 # Hypothesis asserts no timings: how fast a machine draws examples is no property of the code.
 settings.register_profile("trainmaster", deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -213,7 +213,8 @@ def test_every_file_that_reaches_a_service_is_known() -> None:
     # It has the types of Vertex AI's messages, and no client that could call anything.
     messages = (ADAPTERS / "job_messages.py").read_text()
     assert {line.strip() for line in messages.splitlines() if "google.cloud" in line} == {
-        "from google.cloud.aiplatform_v1.types import CustomJob, HyperparameterTuningJob"
+        "from google.cloud.aiplatform_v1.types.custom_job import CustomJob",
+        "from google.cloud.aiplatform_v1.types.hyperparameter_tuning_job import HyperparameterTuningJob",
     }
 
 

@@ -21,7 +21,7 @@ def _of_stack(name: str) -> click.Command:
     @click.command(name, cls=PassedOn)
     def run(words: tuple[str, ...]) -> None:
         if name == "up":
-            import_parts_of(VERTEX_CLIENT)  # the services need Vertex AI's messages, and none of its clients
+            import_parts_of(*VERTEX_CLIENT)  # the services need Vertex AI's messages, and none of its clients
         from trainmaster.local.stack.command import main
 
         status = main([name, *words])

@@ -41,7 +41,7 @@ def demo(name: str, state: Path | None) -> int:
     missing = sorted({extra for package, extra in chosen.extras.items() if find_spec(package) is None})
     if missing:
         raise click.ClickException(f"The demo {name} needs more packages: {install_command(missing)}")
-    import_parts_of(VERTEX_CLIENT)  # of its many clients a demo needs one
+    import_parts_of(*VERTEX_CLIENT)  # of its many clients a demo needs one
     status: int = import_module(f"trainmaster.cli.demo.{chosen.module}").run(
         state or Path(".trainmaster") / chosen.state
     )

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
-from google.cloud.aiplatform_v1.types import Trial as TrialMessage
+from google.cloud.aiplatform_v1.types.study import Trial as TrialMessage
 
 from trainmaster.local.jobs.store import Store
 from trainmaster.local.tuning.trial import Trial

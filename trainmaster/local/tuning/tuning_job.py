@@ -5,7 +5,8 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, ClassVar, Self
 
-from google.cloud.aiplatform_v1.types import CustomJob, HyperparameterTuningJob
+from google.cloud.aiplatform_v1.types.custom_job import CustomJob
+from google.cloud.aiplatform_v1.types.hyperparameter_tuning_job import HyperparameterTuningJob
 
 from trainmaster.local.jobs.resource.job import Job, TrialAssignment
 from trainmaster.local.jobs.resource.validation import Message

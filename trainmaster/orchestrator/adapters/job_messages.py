@@ -12,7 +12,8 @@ from trainmaster.orchestrator.core.runs.job import Failure, Job, JobState, Measu
 from trainmaster.partial_import import VERTEX_CLIENT, import_parts_of
 
 if TYPE_CHECKING:
-    from google.cloud.aiplatform_v1.types import CustomJob, HyperparameterTuningJob
+    from google.cloud.aiplatform_v1.types.custom_job import CustomJob
+    from google.cloud.aiplatform_v1.types.hyperparameter_tuning_job import HyperparameterTuningJob
 
 _State = TypeVar("_State", JobState, TrialState)
 
@@ -24,8 +25,9 @@ def message_of(submission: Submission) -> "CustomJob | HyperparameterTuningJob":
         ValueError: the service knows no such field; the submission is wrong.
     """
     with IMPORTING:
-        import_parts_of(VERTEX_CLIENT)
-        from google.cloud.aiplatform_v1.types import CustomJob, HyperparameterTuningJob
+        import_parts_of(*VERTEX_CLIENT)
+        from google.cloud.aiplatform_v1.types.custom_job import CustomJob
+        from google.cloud.aiplatform_v1.types.hyperparameter_tuning_job import HyperparameterTuningJob
 
     kind: Any = CustomJob if submission.kind is JobKind.CUSTOM else HyperparameterTuningJob
     message: CustomJob | HyperparameterTuningJob = kind.from_json(json.dumps(submission.body))

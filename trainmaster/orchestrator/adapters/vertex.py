@@ -101,7 +101,7 @@ class VertexJobs:
 
     def _made(self, region: str) -> "JobServiceClient":
         with IMPORTING:
-            import_parts_of(VERTEX_CLIENT)
+            import_parts_of(*VERTEX_CLIENT)
             from google.auth.credentials import AnonymousCredentials
             from google.cloud.aiplatform_v1.services.job_service import JobServiceClient
 

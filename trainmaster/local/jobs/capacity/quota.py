@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
 
-from google.cloud.aiplatform_v1.types import AcceleratorType, Scheduling
+from google.cloud.aiplatform_v1.types.accelerator_type import AcceleratorType
+from google.cloud.aiplatform_v1.types.custom_job import Scheduling
 
 from trainmaster.local.jobs.resource.errors import ApiError, Status
 from trainmaster.local.jobs.resource.job import Job

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, ClassVar, Self
 
-from google.cloud.aiplatform_v1.types import CustomJob, Scheduling
+from google.cloud.aiplatform_v1.types.custom_job import CustomJob, Scheduling
 from google.protobuf.json_format import MessageToDict, ParseDict, ParseError
 
 from trainmaster.local.jobs.resource.errors import ApiError, Status

@@ -10,7 +10,8 @@ import unicodedata
 from collections.abc import Iterator
 from typing import Any
 
-from google.cloud.aiplatform_v1.types import AcceleratorType, Scheduling
+from google.cloud.aiplatform_v1.types.accelerator_type import AcceleratorType
+from google.cloud.aiplatform_v1.types.custom_job import Scheduling
 
 MAX_NAME, MAX_LABELS, MAX_LABEL, MAX_ENV, MAX_PACKAGES, MAX_POOLS = 128, 64, 64, 100, 100, 4
 MAX_ARGUMENTS = 100_000

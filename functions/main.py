@@ -1,4 +1,4 @@
-"""The Cloud Functions' entry points: an envelope in, a flow called, and acknowledge or retry decided once.
+"""The Cloud Functions' entry points: parse an event into an envelope, call its flow, then acknowledge or retry.
 
 Run one locally with
 functions-framework --target on_request_uploaded --source functions/main.py --signature-type cloudevent
@@ -39,7 +39,7 @@ from trainmaster.orchestrator.wiring import Wiring
 
 Flow = Callable[[Envelope], Iterable[FlowResult]]
 IN_FLIGHT = (LeaseHeld, RecordMoved, GenerationMoved)
-"""Raised for a duplicate while another delivery of its event is being processed, which is no failure."""
+"""Raised for a duplicate while another delivery of its event is being processed. This is not a failure."""
 
 
 @functools.cache
@@ -52,16 +52,16 @@ def _services() -> Services:
 
 
 def _entry_point(flow: Flow) -> Callable[[CloudEvent], None]:
-    """The function of that name, which returns to acknowledge the event and raises to have it delivered again.
+    """The function of that name. It returns to acknowledge the event, and raises to have it redelivered.
 
-    The error's own `retryable` says which. An error that nobody named is raised too: it is a mistake in this program,
-    and the event must not be lost.
+    The error's `retryable` decides. Any other exception is a bug in this program: it is raised too, so that the
+    event is not lost.
     """
 
     @functools.wraps(flow)
     def handle(event: CloudEvent) -> None:
         envelope = _envelope(event)
-        told = {"entry_point": flow.__name__, "event_id": envelope.id}
+        context = {"entry_point": flow.__name__, "event_id": envelope.id}
         try:
             for result in flow(envelope):
                 log.line(
@@ -69,17 +69,17 @@ def _entry_point(flow: Flow) -> Callable[[CloudEvent], None]:
                     result.message,
                     run_id=result.run_id,
                     event=result.event,
-                    **told,
+                    **context,
                 )
         except Exception as error:
             known = isinstance(error, TrainmasterError)
             retryable = not isinstance(error, TrainmasterError) or error.retryable
             severity = ("WARNING" if retryable else "ERROR") if known else "CRITICAL"
             message = str(error) if known else traceback.format_exc()
-            # Should the event become a dead letter, this line is found by the event's key.
-            log.line(severity, message, error=type(error).__name__, event_key=event_key(envelope), **told)
+            # If the event becomes a dead letter, its key finds this line.
+            log.line(severity, message, error=type(error).__name__, event_key=event_key(envelope), **context)
             if isinstance(error, IN_FLIGHT):
-                # The framework answers this error as it answers any other, but logs no traceback of it.
+                # The framework treats this error like any other, but logs no traceback for it.
                 raise InternalServerError(original_exception=error) from None
             if retryable:
                 raise
@@ -90,13 +90,13 @@ def _entry_point(flow: Flow) -> Callable[[CloudEvent], None]:
 
 @_entry_point
 def on_request_uploaded(envelope: Envelope) -> Iterable[FlowResult]:
-    """A file arrived in the inbox."""
+    """A file was uploaded to the inbox."""
     return take_upload(_services(), envelope)
 
 
 @_entry_point
 def on_request_published(envelope: Envelope) -> Iterable[FlowResult]:
-    """A request came as a message."""
+    """A request was published as a message."""
     return take_message(_services(), envelope)
 
 
@@ -109,15 +109,15 @@ def on_job_log(envelope: Envelope) -> Iterable[FlowResult]:
         return [answer_entry(_services(), marked)]
     hint = parse_hint(message)
     if hint is None:
-        return [FlowResult(message="ignored: the entry is about no training job")]
+        return [FlowResult(message="ignored: the entry is not about a training job")]
     return complete_and_admit(_services(), hint)
 
 
 @_entry_point
 def on_tick(_: Envelope) -> Iterable[FlowResult]:
-    """The schedule asks what no event told, and what rules are due."""
+    """The schedule: find what no event reported, then run the rules that are due."""
     services = _services()
-    yield from reconcile(services)  # first: a run that ended makes room for its rule's next
+    yield from reconcile(services)  # first: the end of a run makes room for its rule's next run
     yield from tick(services)
 
 
@@ -126,28 +126,28 @@ def on_data_arrived(envelope: Envelope) -> Iterable[FlowResult]:
     """An object was finalized in a bucket that rules watch."""
     arrival, wiring = parse_arrived_object(envelope), _wiring()
     if arrival.bucket in (wiring.settings.inbox_bucket, wiring.settings.ledger_bucket):
-        # What is kept about an arrival lies in the ledger: its event would tell of itself for ever.
-        return [FlowResult(message=f"ignored: no rule may watch {arrival.bucket!r}", severity="WARNING")]
+        # Arrivals are recorded in the ledger bucket: each record's own event would cause another one, forever.
+        return [FlowResult(message=f"ignored: rules cannot watch {arrival.bucket!r}", severity="WARNING")]
     kept = wiring.arrival_log.append(arrival)
-    # One line for each batch: a line for each event would cost more than the event.
-    return [FlowResult(message=f"arrivals kept: {kept}", severity="DEBUG")] if kept else []
+    # One line for each batch: a line for each event would cost more than handling the event.
+    return [FlowResult(message=f"arrivals recorded: {kept}", severity="DEBUG")] if kept else []
 
 
 @_entry_point
 def on_image_pushed(envelope: Envelope) -> Iterable[FlowResult]:
-    """Artifact Registry tells of an image."""
+    """Artifact Registry reported an image."""
     return _signalled(parse_image_push(pubsub_message(envelope)))
 
 
 @_entry_point
 def on_alert(envelope: Envelope) -> Iterable[FlowResult]:
-    """Cloud Monitoring raised an alert."""
+    """Cloud Monitoring sent an alert."""
     return _signalled(parse_alert(pubsub_message(envelope)))
 
 
 @_entry_point
 def on_notice(envelope: Envelope) -> Iterable[FlowResult]:
-    """One of our own notices: other models' rules may wait for it, and queued firings for the end of a run."""
+    """One of this service's notices. Rules of other models, and firings queued behind a run, may wait for it."""
     parsed = parse_notice(pubsub_message(envelope))
     if isinstance(parsed, Ignored):
         return [FlowResult(message=f"ignored: {parsed.reason}", severity="DEBUG")]

@@ -258,7 +258,7 @@ def test_data_events_write_together_and_start_one_run(project: Project) -> None:
     watched = {"new_data": {"objects": f"gs://{data}/flood/**", "min_objects": 500, "quiet_s": 1}}
     accepted(project, "flood", watched, request=tiny(project, "flood", "--tag=loss-${data.count}"))
     log = project.state / "logs" / "on-data-arrived.log"
-    before = log.read_text().count("arrivals kept")
+    before = log.read_text().count("arrivals recorded")
     url = project.function_url("on-data-arrived")
 
     def deliver(number: int) -> int:
@@ -269,4 +269,4 @@ def test_data_events_write_together_and_start_one_run(project: Project) -> None:
     assert set(answers) == {200}
     (run,) = ended_runs(project, "flood", 1)
     assert run["request"]["document"]["args"] == ["--tag=loss-500"]  # those delivered twice are counted once
-    assert log.read_text().count("arrivals kept") - before < 500
+    assert log.read_text().count("arrivals recorded") - before < 500

@@ -1,1 +1,1 @@
-"""The orchestrator: an event becomes a training job, once, and the job's end becomes a record."""
+"""The orchestrator: turns an event into exactly one training job, and the job's end into a record."""

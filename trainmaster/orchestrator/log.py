@@ -1,8 +1,8 @@
-"""Structured log lines: one JSON object a line, as Cloud Logging lifts them from standard output.
+"""Structured log lines: one JSON object a line on standard output, as Cloud Logging parses them.
 
-No text from outside can begin a line or an entry of its own, name a key, or move the cursor of a terminal that
-shows it. JSON keeps what is written in one line; of what a reader decodes from it, all that is not printable is
-escaped once more, and a line end is kept only where the next line is indented, as our own lists are.
+Text from outside cannot start a new line or entry, set a key, or move the cursor of a terminal that shows it. JSON
+keeps each entry on one line. Characters that are not printable after decoding are escaped once more, and a line
+break is kept only before an indented line, as in our own lists.
 Source: https://cloud.google.com/logging/docs/structured-logging
 """
 
@@ -11,17 +11,18 @@ import re
 import sys
 
 MAX_CHARS = 16_000
-"""Of one text. An entry may have 256 KiB, and of a longer line the rest would be an entry of its own, no JSON.
+"""The longest text of a field. An entry may have 256 KiB; the rest of a longer line would become a second entry,
+not JSON.
 
 Source: https://cloud.google.com/logging/quotas; a character takes at most 12 bytes of JSON.
 """
 _TRACEBACK = "Traceback (most recent call last):\n"
-"""How a traceback begins, and no message of ours that quotes anybody. Error Reporting wants its lines as they are."""
+"""How a traceback begins; no message that quotes outside text does. Error Reporting needs its lines unchanged."""
 _NEW_LINE = re.compile(r"\n(?!  )")
 
 
 def line(severity: str, message: str, **fields: object) -> None:
-    """Write one entry; empty fields are left out, long texts lose their middle."""
+    """Write one entry. Empty fields are left out; long texts are cut in the middle."""
     entry = {
         "severity": severity,
         "message": _lines(_cut(message)),

@@ -1,4 +1,4 @@
-"""The only reader of the environment."""
+"""The deployment's settings. No other module reads the environment."""
 
 import re
 from collections.abc import Mapping
@@ -10,9 +10,9 @@ from trainmaster.orchestrator.core.errors import SettingsIncomplete
 
 _ROOT = Path(__file__).resolve().parents[2]
 SOURCE_DIR = _ROOT if (_ROOT / "main.py").is_file() else _ROOT / "functions"
-"""The folder of main.py: what was staged, or functions/ of a checkout."""
+"""The folder of main.py: the staged source, or functions/ in a checkout."""
 LEASE_MARGIN = timedelta(seconds=60)
-"""How much longer a lease lives than the function that holds it may run."""
+"""How much longer a lease lasts than the timeout of the function that holds it."""
 
 _EMAIL = re.compile(r"[^@:\s]+@[^@:\s]+")
 
@@ -31,7 +31,7 @@ REQUIRED = {
 class Settings:
     """The deployment, as the environment describes it. An endpoint of None means Google Cloud.
 
-    `trainer_account` None leaves it to Vertex AI as whom a job runs whose request does not say.
+    `trainer_account` None: Vertex AI chooses the service account of a job whose request names none.
     """
 
     project: str
@@ -54,15 +54,15 @@ class Settings:
 
     @property
     def reconcile_within(self) -> timedelta:
-        """Half of the timeout: the last run's look may take long, and the rules' tick comes after the reconciler."""
+        """Half of the timeout: checking the last run may take long, and the rules' tick follows the reconcile pass."""
         return self.function_timeout / 2
 
 
 def settings_from(environment: Mapping[str, str]) -> Settings:
-    """The settings.
+    """The settings in these environment variables.
 
     Raises:
-        SettingsIncomplete: variables are missing or unusable; the error names all of them.
+        SettingsIncomplete: variables are missing or invalid; the error names each of them.
     """
     problems = [
         f"{name} is not set: {meaning}" for name, meaning in REQUIRED.items() if not environment.get(name)
@@ -101,6 +101,6 @@ def settings_from(environment: Mapping[str, str]) -> Settings:
 
 
 def schemas_dir(source_dir: Path) -> Path:
-    """The schemas beside main.py, as they are deployed, or beside functions/ in a checkout."""
+    """The schemas: next to main.py in a deployment, next to functions/ in a checkout."""
     staged = source_dir / "schemas"
     return staged if staged.is_dir() else source_dir.parent / "schemas"

@@ -1,4 +1,4 @@
-"""Builds the adapters once, from one settings value. Nothing is imported or called before it is needed."""
+"""Builds the adapters once from the settings. Nothing is imported or called before it is needed."""
 
 import json
 import secrets
@@ -42,7 +42,7 @@ _Parsed = TypeVar("_Parsed")
 
 @dataclass(frozen=True, kw_only=True)
 class Adapters:
-    """What reaches outside of the process."""
+    """What reaches outside the process."""
 
     objects: Objects
     jobs: TrainingJobs
@@ -99,7 +99,7 @@ def services_over(
 
 
 class Wiring:
-    """One process's adapters: Google's services."""
+    """The adapters of one process: Google's services."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
@@ -125,7 +125,7 @@ class Wiring:
         self.arrival_log = ArrivalLog(objects, settings.ledger_bucket, clock)
 
     def services(self) -> Services:
-        """The ports for one delivery, with an attempt of its own."""
+        """The ports for one delivery, with a new `attempt`."""
         return services_over(
             self._adapters,
             self.settings,
@@ -137,16 +137,16 @@ class Wiring:
         )
 
     def _regions(self) -> Sequence[str]:
-        """Where jobs of this deployment may run, by the policy's exact names."""
+        """The regions in which this deployment's jobs may run: the exact names in the policy."""
         policy = self._request_rules.policy
         return policy.region_names if policy is not None else ()
 
     @cached_property
     def _request_rules(self) -> RequestRules:
-        """What requests are held against.
+        """What requests are checked against.
 
         Raises:
-            PolicyInvalid: the policy file cannot be used; events come again once it is mended.
+            PolicyInvalid: the policy file cannot be used; events are redelivered until it is fixed.
         """
         schemas = {each: self._schema(each) for each in (RULE_SCHEMA, ORDER_SCHEMA, REQUEST_SCHEMA)}
         with IMPORTING:  # the first use of a schema imports its validator
@@ -157,10 +157,10 @@ class Wiring:
 
     @cached_property
     def _prices(self) -> Prices:
-        """What runs cost.
+        """The price table.
 
         Raises:
-            PolicyInvalid: the price table cannot be used, or is in another currency than the policy's caps.
+            PolicyInvalid: the price table cannot be used, or uses another currency than the policy's caps.
         """
         prices = self._parsed(self.settings.prices_path, "prices.v1", prices_from)
         policy = self._request_rules.policy
@@ -175,12 +175,12 @@ class Wiring:
             self.settings.policy_path, "policy.v1", lambda document: policy_from(document, names)
         )
 
-    # Any: the schema vouches for the types.
+    # Any: the schema validates the types.
     def _parsed(self, path: Path, schema_id: str, parse: Callable[[Any], _Parsed]) -> _Parsed:
-        """What `parse` makes of the file, which is as the schema says.
+        """What `parse` makes of the file, once its schema has accepted it.
 
         Raises:
-            PolicyInvalid: the file cannot be read, or is not.
+            PolicyInvalid: the file cannot be read, or its schema refuses it.
         """
         try:
             read = parse_document(path.read_bytes(), as_json=False)

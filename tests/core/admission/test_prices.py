@@ -173,7 +173,7 @@ def test_a_cost_that_is_unknown_is_a_warning_and_where_the_policy_says_so_a_faul
     (warning,) = found.warnings
     assert (warning.path, warning.problem) == (
         "$.cluster",
-        "its cost is unknown: no price of e2-standard-4 in us-central1",
+        "its cost is unknown: no price for e2-standard-4 in us-central1",
     )
     assert found.estimate is not None
     assert found.estimate.at_most is None

@@ -1,29 +1,29 @@
-"""Every error the orchestrator names.
+"""Every error that the orchestrator defines.
 
     TrainmasterError
     ├── SettingsIncomplete     retry    the deployment lacks environment variables
     ├── PolicyInvalid          retry    the policy file is wrong
-    ├── EventMalformed         ack      an event that no redelivery can mend
-    ├── ServiceFailed          retry    a service did not answer, or answered that it could not
-    │   └── AccessDenied       retry    a service refuses this account; a flow does without what it can
+    ├── EventMalformed         ack      the event is invalid; redelivery cannot fix it
+    ├── ServiceFailed          retry    a service did not answer, or reported an error
+    │   └── AccessDenied       retry    a service refuses this account; a flow skips what is optional
     ├── ObjectGone             -        this generation of an object no longer exists
-    ├── GenerationMoved        retry    someone else wrote the object first
-    ├── RecordExists           -        the run is on record already
+    ├── GenerationMoved        retry    another process wrote the object first
+    ├── RecordExists           -        the run is already recorded
     ├── RecordMoved            retry    the record changed since it was read
-    ├── RecordDamaged          ack      the record's object holds something else than a record
-    │   └── RecordUnsupported  ack      the record is of another version
-    ├── DocumentDamaged        retry    the rule book or a rule's state holds something else; somebody must mend it
+    ├── RecordDamaged          ack      the record's object does not hold a valid record
+    │   └── RecordUnsupported  ack      the record has another version
+    ├── DocumentDamaged        retry    the rule book or a rule's state is invalid; an operator must fix it
     ├── LeaseHeld              retry    another delivery of this event is submitting the job now
-    ├── LeaseTooShort          retry    too little of our own lease is left to submit safely
-    ├── SubmissionRefused      -        Vertex AI refuses the job for good; the run ends failed
-    ├── SubmissionDeferred     -        not now; the run waits
-    │   └── ActAsDenied        -        this deployment may not use the job's service account; the run waits
-    ├── SubmissionUnknown      retry    nobody can say yet whether the job was created
-    ├── JobNotFound            -        Vertex AI knows no such job
-    └── JobUnfinished          retry    the log tells of an end which the job itself does not confirm yet
+    ├── LeaseTooShort          retry    too little of this attempt's lease is left to submit safely
+    ├── SubmissionRefused      -        Vertex AI refuses the job permanently; the run fails
+    ├── SubmissionDeferred     -        Vertex AI cannot accept the job now; the run waits
+    │   └── ActAsDenied        -        this deployment may not act as the job's service account; the run waits
+    ├── SubmissionUnknown      retry    it is not known yet whether the job was created
+    ├── JobNotFound            -        Vertex AI has no such job
+    └── JobUnfinished          retry    the log reports an end that the job itself does not confirm yet
 
-`retry` and `ack` are what the entry point does when the error reaches it; `-` marks an error that the
-flow always handles itself (reaching the entry point all the same, it is retried).
+`retry` and `ack` are what the entry point does when the error reaches it. `-` marks an error that the flow always
+handles; if one reaches the entry point all the same, it is retried.
 """
 
 from datetime import datetime
@@ -31,7 +31,7 @@ from typing import ClassVar
 
 
 class TrainmasterError(Exception):
-    """The root. `retryable` says whether delivering the same event again can help."""
+    """The base class. `retryable`: whether redelivering the event can help."""
 
     retryable: ClassVar[bool] = True
 
@@ -70,7 +70,7 @@ class ServiceFailed(TrainmasterError):
 
 
 class AccessDenied(ServiceFailed):
-    """The service refuses this account. `permission` is what it most likely lacks."""
+    """The service refuses this account. `permission` is the one that is most likely missing."""
 
     def __init__(self, service: str, operation: str, permission: str, reason: str = "") -> None:
         super().__init__(service, operation, reason or f"{permission} is not granted")
@@ -118,7 +118,7 @@ class RecordDamaged(TrainmasterError):
 
 
 class RecordUnsupported(RecordDamaged):
-    """A record of another version: it is left as it is."""
+    """A record of another version. It is left unchanged."""
 
     repair = "Run the release that wrote it until the run has ended, or delete the object to forget the run"
 
@@ -165,9 +165,9 @@ class SubmissionDeferred(TrainmasterError):
 
 
 class ActAsDenied(SubmissionDeferred):
-    """The submitting account may not act as the job's service account, or there is no such account.
+    """The submitting account may not act as the job's service account, or that account does not exist.
 
-    `account` is the job's account, empty where the service does not name it. `reason` ends with the repair.
+    `account` is the job's account, or empty if the service does not name it. `reason` ends with the repair.
     """
 
     def __init__(self, code: int, reason: str, account: str) -> None:

@@ -1,4 +1,4 @@
-"""Names are built and split here and nowhere else.
+"""All names are built and split here.
 
 `*_id` is one path component, `*_name` a full resource name, `*_uri` begins with a scheme.
 """
@@ -28,7 +28,7 @@ RECONCILE_STOPPED_AT_OBJECT = "reconcile/stopped-at.json"
 RUN_LABEL = "trainmaster_run_id"
 MODEL_LABEL = "trainmaster_model"
 PRIORITY_LABEL = "trainmaster_priority"
-"""Says a request's priority in dialects that have no key for it."""
+"""The label that sets a request's priority in dialects without a key for it."""
 
 _STATUSES_OF_MESSAGES = ("messages/", "keys/")
 _TEMPORARY = re.compile(r"(^|/)(\.|g(cloud|sutil)/tmp/)|(/|~|\.(tmp|part|swp))$", re.IGNORECASE)
@@ -45,7 +45,7 @@ _JOB = re.compile(
 
 @dataclass(frozen=True, kw_only=True)
 class Buckets:
-    """The deployment's own buckets, without gs://."""
+    """The deployment's buckets, without gs://."""
 
     inbox: str
     ledger: str
@@ -60,23 +60,23 @@ class JobKind(StrEnum):
 
 
 def run_id_at(base: str, moment: datetime, identity: str) -> str:
-    """`<base>-<UTC time>-<hash>`: a legal label value, the same for the same event, sorting by time.
+    """`<base>-<UTC time>-<hash>`: a valid label value, the same for the same event, sorted by time.
 
     Args:
-        base: any text; what a label does not allow becomes `-`.
-        moment: when the event's cause happened, which a redelivery repeats.
-        identity: what makes the event that event and no other.
+        base: any text; characters that a label does not allow become `-`.
+        moment: when the event's cause happened; a redelivery has the same.
+        identity: what distinguishes the event from every other.
     """
     return f"{_base(base)}-{_exact_time(moment)[:-MICROSECOND_CHARS]}-{_hash(identity, HASH_CHARS)}"
 
 
 def run_id_of_key(base: str, identity: str) -> str:
-    """`<base>-key-<hash>`: without a time, for the same key may come in messages of different times."""
+    """`<base>-key-<hash>`: no time, because messages with the same key may have different times."""
     return f"{_base(base)}-key-{_hash(identity, KEY_HASH_CHARS)}"
 
 
 def _exact_time(moment: datetime) -> str:
-    """In UTC, to the microsecond; years have four digits, which strftime does not see to."""
+    """In UTC, to the microsecond. Years have four digits, which strftime does not guarantee."""
     utc = moment.astimezone(UTC)
     return f"{utc.year:04}{utc:{EXACT_TIME_FORMAT.removeprefix('%Y')}}"
 
@@ -86,7 +86,7 @@ def _base(text: str) -> str:
 
 
 def model_name_from(text: str) -> str:
-    """What a model is called after `text`: a dropped file's stem, a legacy job's id. What no name may have becomes `-`."""
+    """The model name for `text`: a dropped file's stem, a legacy job's id. Illegal characters become `-`."""
     return _legal(text, "model", LABEL_MAX_CHARS)
 
 
@@ -98,7 +98,7 @@ def _legal(text: str, before: str, room: int) -> str:
 
 
 def _hash(identity: str, chars: int) -> str:
-    # surrogatepass: an object name may hold what is no legal UTF-8, and still has an identity.
+    # surrogatepass: an object name may not be legal UTF-8, and still has an identity.
     return hashlib.sha256(identity.encode("utf-8", "surrogatepass")).hexdigest()[:chars]
 
 
@@ -107,15 +107,15 @@ def is_run_id(text: str) -> bool:
 
 
 def has_form_of_run_id(text: str) -> bool:
-    """Whether `run_id_at` or `run_id_of_key` may have made the text, so that a directory of this name is a run's."""
+    """Whether the text looks like a run id that was built here: a directory of this name belongs to a run."""
     return _MADE_RUN_ID.fullmatch(text) is not None
 
 
 def is_object_name(text: str) -> bool:
-    """Whether an object may have this name: UTF-8 of 1 to 1,024 bytes, without line ends.
+    """Whether an object can have this name: 1 to 1,024 bytes of UTF-8, without line breaks.
 
-    Source: https://cloud.google.com/storage/docs/objects#naming. It may hold `..` and control characters, which
-    mean nothing to the service: it knows no directories.
+    Source: https://cloud.google.com/storage/docs/objects#naming. `..` and control characters are allowed: they mean
+    nothing to the service, which has no directories.
     """
     try:
         size_bytes = len(text.encode())
@@ -125,19 +125,19 @@ def is_object_name(text: str) -> bool:
 
 
 def is_request_object(object_name: str) -> bool:
-    """Whether the inbox takes an object of this name for a request."""
+    """Whether an object of this name in the inbox is a request."""
     return object_name.startswith(REQUESTS_PREFIX) and object_name.lower().endswith(REQUEST_SUFFIXES)
 
 
 def is_rule_object(object_name: str) -> bool:
-    """Whether the inbox takes an object of this name for a rule."""
+    """Whether an object of this name in the inbox is a rule."""
     return object_name.startswith(RULES_PREFIX) and object_name.lower().endswith(REQUEST_SUFFIXES)
 
 
 def is_temporary(object_name: str) -> bool:
-    """Whether no user means this object: a folder's marker, a hidden file, a part of an upload, an editor's copy.
+    """Whether the object is not meant for the inbox: a folder marker, a hidden file, an upload part, an editor's copy.
 
-    Source: gcloud storage and gsutil upload the parts of one file below gcloud/tmp/ and gsutil/tmp/.
+    Source: gcloud storage and gsutil upload the parts of a file below gcloud/tmp/ and gsutil/tmp/.
     """
     return _TEMPORARY.search(object_name) is not None
 
@@ -152,12 +152,12 @@ def record_object(run_id: str) -> str:
 
 
 def submitted_object(run_id: str, sha256: str) -> str:
-    """Where a request lies as it was written: by its own hash too, so that no two texts share a name."""
+    """Where the submitted text of a request is kept. Its hash is part of the name, so that no two texts share one."""
     return f"submitted/{run_id}/{sha256[:20]}.json"
 
 
 def model_files_object(run_id: str, sha256: str) -> str:
-    """Where the list of a model's files lies, named as submitted requests are."""
+    """Where the list of a model's files is kept, named like submitted requests."""
     return f"model_files/{run_id}/{sha256[:20]}.json"
 
 
@@ -174,15 +174,15 @@ def marker_object(run_id: str) -> str:
 
 
 def waiting_object(priority: int, arrived_at: datetime, run_id: str) -> str:
-    """`waiting/<100 - priority>-<UTC time>-<run_id>`: a listing has those that go first at its top."""
+    """`waiting/<100 - priority>-<UTC time>-<run_id>`: a listing starts with the runs that go first."""
     return f"{WAITING_PREFIX}{100 - priority:03}-{_exact_time(arrived_at)}-{run_id}"
 
 
 def waiting_parts(object_name: str) -> tuple[int, datetime, str]:
-    """What `waiting_object` was given.
+    """The arguments of the `waiting_object` call that built the name.
 
     Raises:
-        ValueError: it is no such name.
+        ValueError: the name has another form.
     """
     rank, time, run_id = (*object_name.removeprefix(WAITING_PREFIX).split("-", 2), "", "")[:3]
     if not is_run_id(run_id):
@@ -197,15 +197,15 @@ def slot_object(slot_name: str) -> str:
 
 
 def held_slot(slot_name: str, generation: int) -> str:
-    """`<limit>/<number>@<generation>`, as records name a slot: the same slot taken again is another."""
+    """`<limit>/<number>@<generation>`, as records name a slot. The generation changes when the slot is taken again."""
     return f"{slot_name}@{generation}"
 
 
 def held_slot_parts(held: str) -> tuple[str, int]:
-    """What `held_slot` was given.
+    """The arguments of the `held_slot` call that built the text.
 
     Raises:
-        ValueError: it is no such name.
+        ValueError: the text has another form.
     """
     slot_name, _, generation = held.rpartition("@")
     if not slot_name or not generation.isdecimal():
@@ -214,7 +214,7 @@ def held_slot_parts(held: str) -> tuple[str, int]:
 
 
 def started_prefix(day: date) -> str:
-    """Where the runs that were started on that day (UTC) are marked."""
+    """The prefix of the marks of runs started on that day (UTC)."""
     return f"{STARTED_PREFIX}{day.isoformat()}/"
 
 
@@ -225,17 +225,17 @@ def started_object(moment: datetime, run_id: str) -> str:
 
 
 def started_hour(object_name: str) -> datetime:
-    """The beginning of the hour in a name that `started_object` made.
+    """The start of the hour in a name that `started_object` built.
 
     Raises:
-        ValueError: it is no such name.
+        ValueError: the name has another form.
     """
     day, hour, _ = object_name.removeprefix(STARTED_PREFIX).split("/")
     return datetime.combine(date.fromisoformat(day), time(int(hour)), UTC)
 
 
 def cap_object(window: str) -> str:
-    """Where it is written that a cap was reached, and told: `caps/runs_per_hour/2026-11-21T13.json`."""
+    """Where it is recorded that a cap was reached and reported: `caps/runs_per_hour/2026-11-21T13.json`."""
     return f"caps/{window}.json"
 
 
@@ -244,10 +244,10 @@ def run_id_of_marker(object_name: str) -> str:
 
 
 def status_object(dropped_name: str) -> str:
-    """`status/<the dropped object's whole name>.json`; where that is too long or odd, it ends in a hash instead.
+    """`status/<full name of the dropped object>.json`; a name that is too long or unsafe ends in a hash instead.
 
-    Odd is what a listing, or a copy to a disk, would take for something else: control characters and others that
-    print nothing, and the components `.`, `..` and none. A file in a folder where messages have their statuses is too.
+    Unsafe: non-printable characters and the components `.`, `..` and '', which a listing or a copy to a disk would
+    misread; and names in the folders of the messages' statuses.
     """
     is_odd = dropped_name.startswith(_STATUSES_OF_MESSAGES)
     return _status_object(dropped_name, is_odd=is_odd)
@@ -256,7 +256,7 @@ def status_object(dropped_name: str) -> str:
 def message_status_object(message_id: str, idempotency_key: str | None) -> str:
     """`status/keys/<key>.json` of a message with an idempotency key, else `status/messages/<message id>.json`.
 
-    What is too long or odd ends in a hash instead, as in `status_object`.
+    A key or id that is too long or unsafe is replaced as in `status_object`.
     """
     prefix, name = ("keys/", idempotency_key) if idempotency_key else ("messages/", message_id)
     return _status_object(f"{prefix}{name}")
@@ -275,10 +275,10 @@ def object_uri(bucket: str, object_name: str) -> str:
 
 
 def split_object_uri(uri: str) -> tuple[str, str]:
-    """Bucket and object name (possibly empty) of a `gs://` URI.
+    """Bucket and object name (possibly empty) in a `gs://` URI.
 
     Raises:
-        ValueError: the text is no `gs://` URI with a bucket.
+        ValueError: the text is not a `gs://` URI with a bucket.
     """
     bucket, _, name = uri.removeprefix("gs://").partition("/")
     if not uri.startswith("gs://") or not bucket:
@@ -287,17 +287,17 @@ def split_object_uri(uri: str) -> tuple[str, str]:
 
 
 def output_uri(prefix_uri: str, model_name: str, run_id: str) -> str:
-    """The run's own directory, its `baseOutputDirectory`; no trailing slash."""
+    """The run's directory, which is its `baseOutputDirectory`; no trailing slash."""
     return f"{prefix_uri.rstrip('/')}/{model_name}/{run_id}"
 
 
 def output_prefix_uri(run_output_uri: str) -> str:
-    """The prefix that `output_uri` was given."""
+    """The prefix that was passed to `output_uri`."""
     return run_output_uri.rsplit("/", 2)[0]
 
 
 def model_uri(run_output_uri: str) -> str:
-    """AIP_MODEL_DIR under this `baseOutputDirectory`, trailing slash included.
+    """AIP_MODEL_DIR below this `baseOutputDirectory`, with a trailing slash.
 
     Source: https://cloud.google.com/vertex-ai/docs/training/code-requirements
     """
@@ -313,19 +313,19 @@ def job_name(project: str, region: str, kind: JobKind, job_id: str) -> str:
 
 
 def job_kind(name: str) -> JobKind:
-    """The kind of job that has this full name.
+    """The kind of the job with this full name.
 
     Raises:
-        ValueError: it is the name of no job.
+        ValueError: it is not the name of a job.
     """
     return JobKind(_job(name)["kind"])
 
 
 def job_region(name: str) -> str:
-    """The region of the job that has this full name.
+    """The region of the job with this full name.
 
     Raises:
-        ValueError: it is the name of no job.
+        ValueError: it is not the name of a job.
     """
     return _job(name)["location"]
 
@@ -338,10 +338,10 @@ def _job(name: str) -> re.Match[str]:
 
 
 def job_id(name: str) -> str:
-    """The id of the job that has this full name, as its log entries bear it.
+    """The id of the job with this full name, as in its log entries.
 
     Raises:
-        ValueError: it is the name of no job.
+        ValueError: it is not the name of a job.
     """
     return _job(name)["job_id"]
 
@@ -352,7 +352,7 @@ def location_region(name: str) -> str:
 
 
 def trial_output_uri(run_output_uri: str, trial_id: str) -> str:
-    """Where one trial writes: what `baseOutputDirectory` is to a custom job.
+    """Where one trial writes: its `baseOutputDirectory`.
 
     Source: https://cloud.google.com/vertex-ai/docs/training/code-requirements
     """
@@ -360,6 +360,6 @@ def trial_output_uri(run_output_uri: str, trial_id: str) -> str:
 
 
 def same_job(one_name: str, other_name: str) -> bool:
-    """Whether two names mean one job. The service answers with the project's number where we wrote its id."""
+    """Whether two names mean the same job. The service answers with the project number where we sent the project id."""
     one, other = _JOB.fullmatch(one_name), _JOB.fullmatch(other_name)
     return one is not None and other is not None and one.groups() == other.groups()

@@ -1,1 +1,1 @@
-"""When a run may go, where, and at what cost: pure decisions, asked by the flow before it submits."""
+"""When and where a run may be submitted, and at what cost: pure decisions that flows ask for before they submit."""

@@ -1,4 +1,4 @@
-"""Whether one more run may be started: the policy's caps against what was started already."""
+"""Whether one more run may start: compares the policy's caps with the runs that have already started."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,11 +12,11 @@ from trainmaster.orchestrator.core.policy.currency import money
 
 @dataclass(frozen=True, kw_only=True)
 class CountedStart:
-    """A run that was started. `created_at` is when its mark came to be, by the clock of the store of marks.
+    """A run that was started. `created_at` is when its mark was created, by the clock of the store.
 
-    `hour` is the one that the mark is of, which its name says: whoever marks names it by a clock of its own, so the
-    two may differ at an hour's edge. `version`: of marks of the same moment, the smaller came to be first.
-    `cost` is the most that it may cost; None: unknown, and then it counts as nothing.
+    `hour` is the one in the mark's name, by the clock of the attempt that wrote it, so the two may differ at the edge
+    of an hour. `version`: of marks created at the same moment, the smaller is the earlier.
+    `cost` is the most that the run may cost. None: unknown, which counts as nothing.
     """
 
     run_id: str
@@ -27,20 +27,20 @@ class CountedStart:
 
     @property
     def counts_at(self) -> datetime:
-        """A moment of the hour in which it counts, UTC."""
+        """A moment, in UTC, of the hour in which the run counts."""
         return (self.hour or self.created_at).astimezone(UTC)
 
     @property
     def order(self) -> tuple[datetime, int, str]:
-        """Who has the smaller one came first."""
+        """Runs sort by it: the smallest came first."""
         return self.created_at, self.version, self.run_id
 
 
 @dataclass(frozen=True, kw_only=True)
 class CapReached:
-    """A cap that leaves no room.
+    """A cap that leaves no room for the run.
 
-    `window` names cap and time, `runs_per_hour/2026-11-21T13`: the same for all runs that it refuses.
+    `window` names the cap and its period, `runs_per_hour/2026-11-21T13`: the same for every run that it refuses.
     """
 
     text: str
@@ -49,12 +49,12 @@ class CapReached:
 
 
 def over_cap(caps: Caps, counted: Sequence[CountedStart], own: CountedStart) -> CapReached | None:
-    """The cap that leaves no room for `own` after those that were before it; None: it may go.
+    """The cap that leaves no room for `own` after the runs before it. None: the run may start.
 
-    Hours and days are UTC's, and are those of `own`. `own` may be among `counted` and counts once. Runs go in the
-    order in which their marks came to be; one that finds no room is passed over and takes none, whether its mark is
-    still there or gone. So every observer of the same marks has the same answer for each of them, and with marks
-    that are listed once they exist no more are started than the caps allow.
+    Hours and days are in UTC, and are those of `own`. `own` may be among `counted`, and counts once. Runs are admitted
+    in the order in which their marks were created. A run without room is skipped and uses none, whether its mark still
+    exists or not. So every reader of the same marks decides the same for each run, and if listings show all existing
+    marks, no more runs start than the caps allow.
     """
     day = own.counts_at.date()
     runs = {each.run_id: each for each in counted} | {own.run_id: own}
@@ -75,7 +75,7 @@ def over_cap(caps: Caps, counted: Sequence[CountedStart], own: CountedStart) -> 
 
 
 def _reached(caps: Caps, run: CountedStart, moment: datetime, runs: int, cost: Decimal) -> CapReached | None:
-    """The cap that the run reaches after so many in its hour, and so much in its day."""
+    """The cap that the run exceeds after that many runs in its hour and that cost in its day."""
     if caps.runs_per_hour is not None and runs >= caps.runs_per_hour:
         return _of_runs(caps.runs_per_hour, moment)
     if caps.cost_per_day is not None and run.cost is not None and cost + run.cost > caps.cost_per_day:

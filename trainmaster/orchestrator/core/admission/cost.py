@@ -1,6 +1,6 @@
-"""What a request may cost, by a table of published prices, and whether the policy's caps allow it.
+"""What a request may cost by a table of published prices, and whether the policy's caps allow it.
 
-What the table lacks is unknown.
+A price that the table lacks is unknown.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -18,17 +18,17 @@ from trainmaster.orchestrator.core.requests.spec import Disk, JobSpec, WorkerPoo
 from trainmaster.orchestrator.core.runs.record import Estimate
 
 HOURS_PER_MONTH = 730
-"""By which prices per month become prices per hour: https://cloud.google.com/compute/disks-image-pricing"""
+"""Converts monthly prices to hourly ones: https://cloud.google.com/compute/disks-image-pricing"""
 DEFAULT_TIMEOUT_S = 7 * 24 * 3600
-"""How long a job runs at most that names no timeout:
+"""How long a job without a timeout may run:
 https://cloud.google.com/vertex-ai/docs/reference/rest/v1/CustomJobSpec#Scheduling"""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
-    """Prices per hour by machine type and accelerator type, per GB and month by disk type.
+    """Prices per hour by machine type and accelerator type, and per GB and month by disk type.
 
-    `whole` are the machine types whose price has that of their accelerators in it.
+    `whole`: the machine types whose price includes their accelerators.
     """
 
     machines: Mapping[str, Decimal]
@@ -42,10 +42,10 @@ _EMPTY = Table(machines={}, accelerators={}, disks={})
 
 @dataclass(frozen=True, kw_only=True)
 class Prices:
-    """The price table, by region: schemas/prices.v1.schema.json. Nothing is known of a region that it lacks.
+    """The price table, by region: schemas/prices.v1.schema.json. All prices in a region that it lacks are unknown.
 
-    `as_of` is the date of the oldest row. A machine or accelerator without a price for Spot VMs counts with its
-    standard price, which is more.
+    `as_of` is the date of the oldest row. A machine or accelerator without a Spot price counts with its standard
+    price, which is higher.
     """
 
     as_of: str
@@ -54,9 +54,9 @@ class Prices:
     spot: Mapping[str, Table]
 
 
-# Any: the schema vouches for the types.
+# Any: the schema validates the types.
 def prices_from(document: Mapping[str, Any]) -> Prices:
-    """The table in a document that its schema accepts; of another, errors of any kind. A later row wins."""
+    """The table in a document that its schema accepts; any other may raise any error. A later row wins."""
     rows = document["rows"]
     return Prices(
         as_of=min(row["as_of"] for row in rows),
@@ -87,9 +87,9 @@ def _tables(rows: Iterable[Mapping[str, Any]]) -> dict[str, Table]:
 
 
 def estimate(spec: JobSpec, region: str, prices: Prices) -> Estimate:
-    """What the job costs there: `at_most` is the price of an hour for as long as the job may run.
+    """What the job costs in that region: `at_most` is the hourly price times the longest time that the job may run.
 
-    Of a tuning, every trial counts for that long; `per_hour` has as many as may run at once.
+    For tuning, every trial counts with that time; `per_hour` counts as many trials as may run in parallel.
     """
     pools = [list(_parts(pool, spec, region, prices)) for _, pool in pools_of(spec.cluster)]
     unknown = {f"{part.name} in {region}" for parts in pools for part in parts if part.price is None}
@@ -107,9 +107,9 @@ def estimate(spec: JobSpec, region: str, prices: Prices) -> Estimate:
 
 
 def estimate_of(candidates: Iterable[Candidate], prices: Prices) -> Estimate:
-    """The estimate of the dearest candidate, for any may be the one that runs.
+    """The estimate of the most expensive candidate, because any of them may run.
 
-    Where the price of one is unknown, that of the dearest other is the least that must be reckoned with.
+    If a candidate's price is unknown, the most expensive of the others is a lower bound.
     """
     estimates = [estimate(candidate.spec, candidate.region, prices) for candidate in candidates]
     unknown = {each for found in estimates for each in found.unknown}
@@ -118,7 +118,7 @@ def estimate_of(candidates: Iterable[Candidate], prices: Prices) -> Estimate:
 
 
 def dearest_role(spec: JobSpec, region: str, prices: Prices) -> str:
-    """The role whose replicas cost the most together; what is unknown counts as nothing."""
+    """The role whose replicas cost the most in total; an unknown price counts as nothing."""
     costs = {
         role: sum(part.cost for part in _parts(pool, spec, region, prices))
         for role, pool in pools_of(spec.cluster)
@@ -128,7 +128,7 @@ def dearest_role(spec: JobSpec, region: str, prices: Prices) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class _Part:
-    """So many of something, in all replicas of a role, each at this price per hour."""
+    """A quantity of one thing, in all replicas of a role, at this price per hour each."""
 
     name: str
     count: Decimal
@@ -160,14 +160,14 @@ def _parts(pool: WorkerPool, spec: JobSpec, region: str, prices: Prices) -> Iter
 
 
 ReadPrices: TypeAlias = Callable[[], Prices]
-"""Reads the price table, when it is first needed: most deployments never ask what a run costs."""
+"""Reads the price table when it is first needed: most deployments never estimate costs."""
 
 
 def priced(request: Request | Refused, policy: Policy | None, prices: ReadPrices | None) -> Request | Refused:
-    """A sound request with what the dearest of its candidates may cost; refused where a cap does not allow that.
+    """A valid request with the cost of its most expensive candidate; refused if a cap does not allow that cost.
 
-    The price table is asked for only where the policy wants to know what runs cost. A price that is unknown is a
-    warning where there is a cap of cost, and a fault where the policy says so.
+    The price table is read only if the policy needs it. An unknown price is a warning under a cost cap, and a fault if
+    the policy says so.
     """
     if isinstance(request, Refused) or policy is None or prices is None or not policy.admission.priced:
         return request
@@ -207,7 +207,7 @@ def _warnings(caps: Caps, candidates: Sequence[Candidate], prices: Prices) -> It
 def _unknown(candidate: Candidate, found: Estimate, repair: str) -> Fault:
     return Fault(
         at=(*_place(candidate), "cluster"),
-        problem=f"its cost is unknown: no price of {listed(found.unknown)}",
+        problem=f"its cost is unknown: no price for {listed(found.unknown)}",
         repair=repair,
     )
 
@@ -243,10 +243,10 @@ def _place(candidate: Candidate) -> tuple[PathPart, ...]:
 
 
 def currency_problem(caps: Caps, prices: Prices) -> str | None:
-    """Why the table cannot serve the caps, if so: amounts of two currencies cannot be compared."""
+    """Why the caps cannot be checked with the table, if so: amounts in two currencies cannot be compared."""
     if not caps.of_cost or caps.currency == prices.currency:
         return None
     return (
-        f"the prices are in {prices.currency}, and the policy's caps in {caps.currency}; "
-        "write both in one currency"
+        f"the prices are in {prices.currency}, but the policy's caps are in {caps.currency}; "
+        "use one currency for both"
     )

@@ -1,8 +1,8 @@
-"""The queue: runs go by priority, then by arrival, in one line for each quota class.
+"""The queue: runs are admitted by priority, then by arrival, in a separate line for each quota class.
 
-A pass goes along the queue from its head. A class that was refused once is closed for the rest of the pass, so that
-no run overtakes another one of its class. A run that is blocked on a limit delays only later runs under that limit,
-of whatever class. A limit is a set of numbered slots that exactly the runs meant share.
+A pass walks the queue from its head. A class that was refused once is closed for the rest of the pass, so that no run
+overtakes another of its class. A run that is blocked on a limit delays only later runs under that limit, of any class.
+A limit is a set of numbered slots, shared by exactly the runs that it covers.
 """
 
 import hashlib
@@ -25,23 +25,23 @@ class Place:
 
     run_id: str
     region: str
-    """Where the next attempt goes."""
+    """Where the next attempt is made."""
     priority: int
     arrived_at: datetime
     classes: tuple[str, ...]
-    """The quota classes of the candidates from the next one on."""
+    """The quota classes of the candidates, from the next one on."""
     not_before: datetime
     """When the next attempt is due."""
     limits: tuple[str, ...] = ()
-    """The limits that the run falls under."""
+    """The limits that cover the run."""
     rate_limited: bool = False
     """The service asked for fewer requests: nothing is submitted to the region until `not_before`."""
     blocked_on_limit: str | None = None
-    """The limit that the run waits for, and nothing else."""
+    """The limit that the run waits for, if it waits for nothing else."""
 
     @property
     def order(self) -> Order:
-        """The smaller one goes first."""
+        """Runs sort by it: the smallest goes first."""
         return -self.priority, self.arrived_at, self.run_id
 
     @property
@@ -51,9 +51,9 @@ class Place:
 
 @dataclass(kw_only=True)
 class QueuePass:
-    """What one pass along the queue knows: which runs wait, and where it found room or none.
+    """What one pass along the queue knows: which runs wait, and where there was room.
 
-    `room_freed`: a run has ended, so the first run of each class is tried although its pause is not over.
+    `room_freed`: a run has ended, so the first run of each class is tried even before its pause is over.
     """
 
     places: Sequence[Place]
@@ -75,7 +75,7 @@ class QueuePass:
                 self.pause(place.region, place.not_before)
 
     def add(self, place: Place) -> None:
-        """Add a place that the listing did not show; before the first turn of the pass."""
+        """Add a place that the listing did not show. Only before the pass has reached its first run."""
         self._arrange((*self.places, place))
 
     def _arrange(self, places: Sequence[Place]) -> None:
@@ -83,7 +83,7 @@ class QueuePass:
         self._blocked = [place for place in self.places if place.blocked_on_limit is not None]
 
     def blocker(self, own: Place, quota_class: str) -> str | None:
-        """Why no job of that class may be submitted for this run now; None: one may."""
+        """Why this run may not submit a job of that class now; None: it may."""
         if quota_class in self._closed:
             return f"there was no room for {quota_class} just now"
         for other in self.places:
@@ -101,9 +101,9 @@ class QueuePass:
         return other.run_id not in self._gone and other.run_id != own.run_id
 
     def ahead_at_limit(self, own: Place) -> Place | None:
-        """The run before this one that is blocked on a limit of both, and would go if the limit had a slot.
+        """The earlier run that is blocked on a limit of both, and would be admitted if the limit had a free slot.
 
-        A limit is one line whatever the classes; but a run that waits for room as well delays no other there.
+        A limit is one line for all classes, but a run that also waits for room delays no other run there.
         """
         heads: dict[str, Place | None] = {}
         for other in self._blocked:
@@ -118,7 +118,7 @@ class QueuePass:
         return None
 
     def _could_go(self, other: Place, heads: dict[str, Place | None]) -> bool:
-        """Whether only its limit keeps it. `heads` caches the first run of each class that waits for room."""
+        """Whether only its limit blocks it. `heads` caches the first run of each class that waits for room."""
         if self.is_paused(other.region) or not self._full.isdisjoint(other.limits):
             return False
         for each in other.classes:
@@ -137,7 +137,7 @@ class QueuePass:
         return next(heads, None)
 
     def skips(self, place: Place) -> bool:
-        """Whether it is not the turn of that place; places must be asked for in their order."""
+        """Whether that run must be skipped in this pass; call it in the order of the places."""
         if (
             place.run_id in self._gone
             or self.is_paused(place.region)
@@ -148,11 +148,11 @@ class QueuePass:
         due = place.blocked_on_limit is not None or place.not_before <= self.began_at
         first = place.quota_class
         if self.blocker(place, first) is not None:
-            # It may still find room on another of its candidates.
+            # Another of its candidates may still find room.
             return not due or all(self.blocker(place, each) is not None for each in place.classes)
         if due or self.room_freed or first in self._open:
             return False
-        self.close(first)  # no later run of the class may go before it
+        self.close(first)  # no later run of the class may overtake it
         return True
 
     def is_paused(self, region: str) -> bool:
@@ -163,7 +163,7 @@ class QueuePass:
         self.paused_until[region] = max(until, self.paused_until.get(region, until))
 
     def close(self, quota_class: str) -> None:
-        """The class has no room, or the run at its head could not be tried."""
+        """The class has no room, or its first run could not be tried."""
         self._closed.add(quota_class)
         self._open.discard(quota_class)
 
@@ -172,15 +172,15 @@ class QueuePass:
         self._full.add(limit)
 
     def mark_claimed(self, place: Place) -> None:
-        """Another attempt submits that run at this moment: whether it finds room is not known.
+        """Another attempt is submitting that run now: whether it finds room is not known.
 
-        No run waits for it, but its slot of each limit is kept.
+        No run waits behind it, but its slot of each limit is kept.
         """
         self._gone.add(place.run_id)
         self._claimed.append(place)
 
     def claimed_at(self, limit: str) -> frozenset[str]:
-        """The claimed runs that need a slot of the limit, if they have none yet."""
+        """The claimed runs that still need a slot of the limit."""
         return frozenset(place.run_id for place in self._claimed if limit in place.limits)
 
     def mark_gone(self, run_id: str) -> None:
@@ -196,7 +196,7 @@ class QueuePass:
 
 @dataclass(frozen=True, kw_only=True)
 class SlotSet:
-    """Slots 0 to `slots` - 1 under a name that is one path component; `text` says the same as the policy does."""
+    """Slots 0 to `slots` - 1 under a name that is one path component; `text` describes the limit to users."""
 
     name: str
     slots: int
@@ -204,10 +204,11 @@ class SlotSet:
 
 
 def limits_of(policy: Policy | None, model_name: str, labels: Mapping[str, str]) -> tuple[SlotSet, ...]:
-    """The slot sets of which the run needs a slot each, sorted by name; empty where nothing limits it.
+    """The sets of which the run needs one slot each, sorted by name; empty if no limit covers it.
 
-    The name says whom the limit is for and not how many, so slots stay taken when the policy's number changes.
-    Different runs are meant by different names; limits for the same ones are one set, the smaller number holds.
+    A name identifies the runs that the limit covers and not their number, so slots stay taken when the policy's number
+    changes. Limits for different runs have different names. Limits for the same runs form one set, with the smaller
+    number.
     """
     sets: dict[str, int] = {}
     texts: dict[str, str] = {}
@@ -219,7 +220,7 @@ def limits_of(policy: Policy | None, model_name: str, labels: Mapping[str, str])
 
 
 def _names(limit: Limit, model_name: str, labels: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """The name of the limit's set for this run, if the run is meant, and the same in the policy's words."""
+    """The name of the limit's set for this run, if the limit covers it, and its description."""
     if limit.per_model:
         yield _name("model", model_name), f"of the model {model_name}"
     elif limit.per_label is not None:
@@ -240,10 +241,10 @@ def _names(limit: Limit, model_name: str, labels: Mapping[str, str]) -> Iterator
 
 
 def _name(kind: str, *parts: str) -> str:
-    """`label.team.blue`: a '.' is in no label and no model's name; a part with anything odd becomes its hash."""
+    """`label.team.blue`: no label or model name contains '.'; a part with other characters is replaced by its hash."""
     return ".".join([kind, *map(_part, parts)])
 
 
 def _part(text: str) -> str:
-    # No plain part has a capital, so no hash is anybody's name.
+    # No plain part has a capital letter, so none equals a hash.
     return text if _PLAIN.fullmatch(text) else f"X{hashlib.sha256(text.encode()).hexdigest()[:_HASH_CHARS]}"

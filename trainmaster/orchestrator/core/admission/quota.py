@@ -1,4 +1,4 @@
-"""What runs wait for together: the quotas that a candidate counts in, a rate of requests, an account."""
+"""What runs wait for together: a candidate's quotas, a request rate, or a service account."""
 
 import hashlib
 import re
@@ -12,7 +12,7 @@ _TPU_MACHINES = ("cloud-tpu", "ct", "tpu")
 """How the names of machines with TPUs begin: https://cloud.google.com/vertex-ai/docs/training/configure-compute#tpus"""
 TOO_MANY_REQUESTS = 429
 _RATE = re.compile(r"requests per minute|RATE_LIMIT|_requests\b", re.IGNORECASE)
-"""Quotas of requests name themselves so; those of resources name machines, accelerators or jobs.
+"""How the service names request quotas; those of resources are named after machines, accelerators or jobs.
 
 Source: https://cloud.google.com/vertex-ai/docs/quotas#request_quotas and
 https://cloud.google.com/service-infrastructure/docs/service-control/reference/rest/v1/services/allocateQuota
@@ -20,16 +20,16 @@ https://cloud.google.com/service-infrastructure/docs/service-control/reference/r
 
 
 def is_rate_limit(code: int, reason: str) -> bool:
-    """Whether a refusal of this HTTP status and text asks for fewer requests, and not for other machines."""
+    """Whether a refusal with this HTTP status and text asks for fewer requests rather than other machines."""
     return code == TOO_MANY_REQUESTS and _RATE.search(reason) is not None
 
 
 def quota_class(candidate: Candidate) -> str:
     """For example `us-central1_nvidia_tesla_t4_spot`; runs of different classes do not wait for each other.
 
-    The quotas of custom training are counted by region and by accelerator, or by machine family where there is
-    none, Spot VMs apart. Of a cluster with several kinds of accelerators all are in the class. A legal label
-    value: lower case, at most CLASS_MAX_CHARS.
+    Quotas for custom training are counted by region and by accelerator, or by machine family without one; Spot VMs
+    count separately. The class of a cluster with several kinds of accelerators names them all. The result is a valid
+    label value: lower case, at most CLASS_MAX_CHARS.
     Source: https://cloud.google.com/vertex-ai/docs/quotas#custom-trained_model_quotas
     """
     pools = [pool for _, pool in pools_of(candidate.spec.cluster)]

@@ -1,4 +1,4 @@
-"""The record of a run that has no job now: what it tried, why it waits, and when the next attempt is due."""
+"""The record of a run without a job: what was tried, why it waits, and when the next attempt is due."""
 
 import hashlib
 from collections.abc import Sequence
@@ -21,32 +21,32 @@ from trainmaster.orchestrator.core.runs.states import RunState
 WAIT_FIRST = timedelta(seconds=30)
 WAIT_MOST = timedelta(minutes=10)
 WAIT_IN_ALL = timedelta(days=7)
-"""A run that the service has no room for so long fails: whoever asked for it has long stopped waiting.
+"""A run for which the service has had no room for this long fails: its user has long stopped waiting.
 
-Waiting behind others, or for a limit of the policy, does not count: that is nobody's refusal.
+Time spent behind other runs, or waiting for a limit of the policy, does not count: the service refused nothing.
 """
 UNANSWERED_MAX = 100
-"""So many submissions in a row may have no answer, one a lease: most of a day. Then it is the job and no outage."""
+"""Consecutive submissions that may have no response, one per lease: most of a day. After that the cause is the job."""
 ROUNDS_MAX = 1000
-"""So many jobs of one run may end for want of capacity; each stays on record, which must stay small."""
+"""Jobs of one run that may end for lack of capacity. Each one is recorded, and the record must stay small."""
 PAUSE_LEAST_S, PAUSE_MOST_S = 10, 30
-"""Between two attempts where the service asked for fewer requests: its quotas are counted by the minute."""
+"""Seconds between two attempts after the service asked for fewer requests: its quotas are per minute."""
 
 
 def back_off(attempts: int) -> timedelta:
-    """How long a run waits after all its candidates were tried so many times, counted from 1."""
+    """How long a run waits after all its candidates were tried that many times, counted from 1."""
     doublings = min(max(attempts, 1) - 1, 10)
     return min(WAIT_FIRST * (1 << doublings), WAIT_MOST)
 
 
 def short_pause(run_id: str, now: datetime) -> timedelta:
-    """A pause that differs from run to run and from time to time, so that not all come back at once."""
+    """A pause that varies by run and time, so that not all runs return at once."""
     drawn = hashlib.sha256(f"{run_id} {now.isoformat()}".encode()).digest()[0] / 255
     return timedelta(seconds=PAUSE_LEAST_S + drawn * (PAUSE_MOST_S - PAUSE_LEAST_S))
 
 
 def reason_to_give_up(record: RunRecord, now: datetime, missing: str = "there was no capacity") -> str | None:
-    """Why the run is to look for room no longer; None: it may. `missing` says what it waited for in vain."""
+    """Why the run must stop looking for room; None: it may continue. `missing` names what it waited for in vain."""
     since = record.admission.refused_since
     if since is not None and now - since > WAIT_IN_ALL:
         return f"{missing} in the {WAIT_IN_ALL.days} days since {since:%Y-%m-%d %H:%M} UTC"
@@ -59,19 +59,19 @@ def reason_to_give_up(record: RunRecord, now: datetime, missing: str = "there wa
 
 
 def may_wait(record: RunRecord, now: datetime) -> bool:
-    """Whether the run may go on looking for room: it was not cancelled, and has not looked for too long."""
+    """Whether the run may keep looking for room: it was not cancelled, and has not looked for too long."""
     return record.cancel_requested_at is None and reason_to_give_up(record, now) is None
 
 
 def refused(record: RunRecord, candidate: Candidate, outcome: str, now: datetime) -> RunRecord:
-    """The record with a candidate that the service refused: from the first one on, `WAIT_IN_ALL` counts."""
+    """The record with a candidate that the service refused. `WAIT_IN_ALL` counts from the first refusal."""
     record = _answered(tried(record, candidate, outcome, now))
     admission = record.admission
     return replace(record, admission=replace(admission, refused_since=admission.refused_since or now))
 
 
 def with_rate_limit(record: RunRecord, now: datetime) -> RunRecord:
-    """The record of a run that was told to ask less often; `WAIT_IN_ALL` counts while it is told nothing else."""
+    """The record of a run that was asked to send fewer requests. `WAIT_IN_ALL` counts until another answer arrives."""
     record = _answered(record)
     admission = record.admission
     since = admission.rate_limited_since or now
@@ -79,7 +79,7 @@ def with_rate_limit(record: RunRecord, now: datetime) -> RunRecord:
 
 
 def unanswered(record: RunRecord, candidate: Candidate, outcome: str, now: datetime) -> RunRecord:
-    """The record with one more submission of which nobody knows whether it made a job."""
+    """The record with one more submission that may or may not have created a job."""
     record = tried(record, candidate, outcome, now)
     submission = record.submission
     return replace(record, submission=replace(submission, unanswered=submission.unanswered + 1))
@@ -90,7 +90,7 @@ def _answered(record: RunRecord) -> RunRecord:
 
 
 def tried(record: RunRecord, candidate: Candidate, outcome: str, now: datetime) -> RunRecord:
-    """The record with a candidate that had no place for the run; the last TRIES_KEPT are kept."""
+    """The record with a candidate that had no room for the run; only the last TRIES_KEPT are kept."""
     one = RefusedCandidate(
         candidate=candidate.number, text=candidate.text, at=now, outcome=shortened(outcome)
     )
@@ -99,7 +99,7 @@ def tried(record: RunRecord, candidate: Candidate, outcome: str, now: datetime) 
 
 
 def waits(record: RunRecord, waiting: Waiting, *, candidate: int, now: datetime, attempt: str) -> RunRecord:
-    """The record of a run that goes to wait, or waits on; it holds nothing meanwhile, neither lease nor slots."""
+    """The record of a run that starts or continues to wait. It holds no lease and no slots meanwhile."""
     if record.state is not RunState.WAITING:
         record = moved(record, RunState.WAITING, entered_at=now, now=now, attempt=attempt)
     admission = replace(record.admission, waiting=waiting, slots=())
@@ -110,7 +110,7 @@ def waits(record: RunRecord, waiting: Waiting, *, candidate: int, now: datetime,
 
 
 def attempts_of(record: RunRecord) -> int:
-    """How often all candidates were tried: counted while the run waits, before by stockouts of the last one."""
+    """How often all candidates were tried: as counted while the run waits, before that by stockouts of the last one."""
     if record.admission.waiting is not None:
         return record.admission.waiting.attempts
     return _stockouts_of_last(record.submission.abandoned_jobs, candidates_of(record))
@@ -121,13 +121,13 @@ def _stockouts_of_last(abandoned: Sequence[AbandonedJob], candidates: Sequence[C
 
 
 def stocked_out(record: RunRecord, job: Job, reason: str, *, now: datetime, attempt: str) -> RunRecord:
-    """The record of a run whose job ended for want of capacity: the job is given up, the next candidate is due at once.
+    """The record of a run whose job ended for lack of capacity: the job is abandoned, the next candidate due at once.
 
-    After the last candidate it is the first one's turn again, with a pause. A lease stays: whoever holds it may be
-    about to write down the same job.
+    After the last candidate the first is due again, after a pause. The lease stays: the attempt that holds it may be
+    about to record the same job.
 
     Raises:
-        ValueError: the run has ended, or its job is known to have run.
+        ValueError: the run has ended, or its job is known to have started.
     """
     known = with_job(record, job, now=now, attempt=attempt)
     candidates = candidates_of(record)

@@ -1,1 +1,1 @@
-"""A run: its states, its record, and what it went through."""
+"""A run: its states, its record and its drop status."""

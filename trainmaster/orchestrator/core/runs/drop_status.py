@@ -1,7 +1,7 @@
-"""Where a drop stands, as its user reads it: schemas/drop_status.v1.schema.json.
+"""The status of a drop, as its user reads it: schemas/drop_status.v1.schema.json.
 
-A status is written by several processes, late and out of order. It goes back to no older generation of the drop, nor of
-its record; that a delivery failed stays in it until a later one says more.
+Several processes write a status, late and out of order. It never returns to an older generation of the drop or of its
+record. A failed delivery stays in it until a later delivery has more to report.
 """
 
 import json
@@ -20,10 +20,10 @@ from trainmaster.orchestrator.core.runs.record import RunRecord, Source, shorten
 from trainmaster.orchestrator.core.runs.states import ENDS, RunState
 
 RETRYING, DEAD_LETTER, HELD, IGNORED = "retrying", "dead_letter", "held", "ignored"
-"""States of a drop that are no states of a run."""
+"""States of a drop that are not states of a run."""
 PROBLEMS_MAX = 20
 DELIVERIES_MAX = 50
-"""After so many deliveries an event is a dead letter, as trainmaster/deploy/topology.yaml says."""
+"""After this many deliveries an event becomes a dead letter: trainmaster/deploy/topology.yaml."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,10 +36,10 @@ class Logs:
 
 @dataclass(frozen=True, kw_only=True)
 class DropStatus:
-    """Where the latest drop of one name, or a message, stands.
+    """The status of a message, or of the latest drop under one name.
 
-    `state` is the run's, or one of those above. `record_generation` is that of the record it was made from, 0 where
-    there is none. `previous_run_id` is the run of the drop before, under the same name.
+    `state` is the run's, or one of those above. `record_generation` is that of the record it was made from, or 0
+    without one. `previous_run_id` is the run of the previous drop under the same name.
     """
 
     schema: str = "drop_status.v1"
@@ -50,7 +50,7 @@ class DropStatus:
     state: str
     reason: str | None = None
     failed_deliveries: int | None = None
-    """How many deliveries of the event failed since the status said anything else."""
+    """Deliveries of the event that failed since the last other change of the status."""
     run_id: str | None = None
     previous_run_id: str | None = None
     updated_at: datetime
@@ -68,14 +68,14 @@ class DropStatus:
 
     @property
     def object_name(self) -> str:
-        """Where the status lies in the ledger."""
+        """The name of the status object in the ledger bucket."""
         if self.dropped_name is not None:
             return status_object(self.dropped_name)
         return message_status_object(self.message_id or "", self.idempotency_key)
 
 
 def status_of_source(source: Source, state: str, updated_at: datetime) -> DropStatus | None:
-    """The status of what was dropped or published; None of a rule's firing, which the rule's own status tells."""
+    """The status of a drop or message. None for a rule's firing, which the rule's status covers."""
     if source.object_name is None and source.message_id is None:
         return None
     return DropStatus(
@@ -89,7 +89,7 @@ def status_of_source(source: Source, state: str, updated_at: datetime) -> DropSt
 
 
 def status_of_run(record: RunRecord, version: int, record_uri: str, project: str) -> DropStatus | None:
-    """The status of the drop that the run came of."""
+    """The status of the drop that started the run."""
     status = status_of_source(record.source, record.state, record.updated_at)
     if status is None:
         return None
@@ -113,7 +113,7 @@ def status_of_run(record: RunRecord, version: int, record_uri: str, project: str
 
 
 def _reached(record: RunRecord) -> Progress:
-    """How far the job is, or was at its end."""
+    """How far the job is, or how far it was at its end."""
     if record.tuning is not None:
         trials = trials_by_state(record.tuning.trials)
         return Progress(trials=trials, best_trial=record.tuning.best_trial)
@@ -121,14 +121,14 @@ def _reached(record: RunRecord) -> Progress:
 
 
 def _metrics(reached: Progress, model: Model | None) -> Mapping[str, float]:
-    """The model's; before there is one, those that the job reported last."""
+    """The model's metrics; without a model, those that the job reported last."""
     best = reached.best_trial
     measured = {best.metric: best.value} if best is not None else {}
     return {**measured, **(model.metrics if model is not None else reached.metrics or {})}
 
 
 def log_filter(job_name: str) -> str:
-    """Cloud Logging's filter for everything that the job and its trials wrote."""
+    """The Cloud Logging filter for everything that the job and its trials wrote."""
     return f'resource.type="ml_job" AND resource.labels.job_id="{job_id(job_name)}"'
 
 
@@ -144,13 +144,13 @@ def _reason(record: RunRecord) -> str | None:
 
 
 def first_problems(problems: Sequence[str]) -> tuple[str, ...]:
-    """The first PROBLEMS_MAX, and how many more there are."""
+    """The first PROBLEMS_MAX, followed by how many more there are."""
     more = len(problems) - PROBLEMS_MAX
     return (*problems[:PROBLEMS_MAX], f"and {more} more") if more > 0 else tuple(problems)
 
 
 def parse_status(content: bytes) -> Mapping[str, Any]:
-    """The status in an object's content; empty where it holds something else."""
+    """The status in an object's content; empty if the content is not one."""
     try:
         document = json.loads(content)
     except ValueError:
@@ -159,7 +159,7 @@ def parse_status(content: bytes) -> Mapping[str, Any]:
 
 
 def status_after(present: Mapping[str, Any], status: DropStatus) -> DropStatus | None:
-    """What is to be written in the place of `present`; None where that says as much or more."""
+    """The status to write over `present`; None if `present` is newer or the same."""
     there, new = _order(present), (status.generation or 0, status.record_generation)
     if present and (there > new or (there == new and not present.get("failed_deliveries"))):
         return None
@@ -171,9 +171,9 @@ def status_after(present: Mapping[str, Any], status: DropStatus) -> DropStatus |
 def status_after_failure(
     present: Mapping[str, Any], drop: DropStatus, error: Exception
 ) -> Mapping[str, Any] | None:
-    """`present`, or the first status of the drop, with why a delivery failed; None where nobody is to be told.
+    """`present`, or the drop's first status, with the reason why a delivery failed. None if there is nothing to report.
 
-    A run on record keeps its state: the reconciler goes on with it, whatever becomes of the event.
+    A recorded run keeps its state: the reconciler continues it whatever happens to the event.
     """
     generation, _ = _order(present)
     if generation > (drop.generation or 0) or present.get("state") in {*ENDS, HELD}:
@@ -182,7 +182,7 @@ def status_after_failure(
     if generation < (drop.generation or 0) or not present:
         new = replace(drop, previous_run_id=present.get("run_id"))
         status = dict(_mapping(encoded(new)))
-    elif status["state"] == DEAD_LETTER:  # it was replayed
+    elif status["state"] == DEAD_LETTER:  # the event was replayed
         status |= {"state": RETRYING, "failed_deliveries": 0}
     failed = status.get("failed_deliveries", 0) + 1
     follows = f"the event will be delivered again, up to {DELIVERIES_MAX} times"
@@ -201,7 +201,7 @@ def status_after_failure(
 
 
 def failure_text(error: Exception) -> str:
-    """What the user is told of the error; of a mistake in this program no more than its kind."""
+    """The error as the user reads it; for a bug in this program, only its type."""
     what = str(error) if isinstance(error, TrainmasterError) else f"{type(error).__name__}, see the log"
     return shortened(plain(what))
 
@@ -211,7 +211,7 @@ def _mapping(value: object) -> Mapping[str, Any]:
 
 
 def _order(document: Mapping[str, Any]) -> tuple[int, int]:
-    """The generations of the drop and of its record, in a status; what is no status comes first."""
+    """The generations of the drop and of its record in a status. A document that is not a status sorts first."""
     try:
         return int(document.get("generation", 0)), int(document.get("record_generation", 0))
     except (ValueError, TypeError):

@@ -1,4 +1,4 @@
-"""What a run ended with: its model, its trials, and what followed its end."""
+"""The end of a run: its model, its trials, and the steps that follow."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ from trainmaster.orchestrator.core.runs.job import BestTrial, RecordedTrial
 
 @dataclass(frozen=True, kw_only=True)
 class ModelData:
-    """The data that the model was trained and evaluated on, as far as its manifest says."""
+    """The data that the model was trained and evaluated on, if its manifest names it."""
 
     name: str
     version: str | None = None
@@ -19,7 +19,7 @@ class ModelData:
 
 @dataclass(frozen=True, kw_only=True)
 class ModelFiles:
-    """The model's files, by reference: a record stays small however many there are."""
+    """The model's files, by reference: the record stays small however many there are."""
 
     count: int
     size_bytes: int
@@ -37,7 +37,7 @@ class Model:
     """For example `saved_model`; see core/completion/formats.py."""
     manifest_uri: str | None = None
     manifest_sha256: str | None = None
-    """The manifest holds the hash of every file, so its own hash stands for the whole export."""
+    """The manifest has the hash of every file, so its own hash identifies the whole export."""
     dataset: ModelData | None = None
     metrics: Mapping[str, float] = field(default_factory=dict)
     files: ModelFiles | None = None
@@ -45,7 +45,7 @@ class Model:
 
 @dataclass(frozen=True, kw_only=True)
 class TuningResult:
-    """Every trial of a tuning, by id, and the best of those that succeeded."""
+    """Every trial of a tuning job, by id, and the best of those that succeeded."""
 
     trials: tuple[RecordedTrial, ...]
     best_trial: BestTrial | None = None
@@ -53,11 +53,11 @@ class TuningResult:
 
 @dataclass(frozen=True, kw_only=True)
 class Rejection:
-    """Where the report of a refused request lies, and the cap that refused it, where one did."""
+    """Where the report of a refused request is, and the cap that refused it, if one did."""
 
     report_uri: str
     cap: str | None = None
-    """The cap and its time: `runs_per_hour/2026-11-21T13`."""
+    """The cap and its period: `runs_per_hour/2026-11-21T13`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,7 +71,7 @@ class EndReport:
 
 @dataclass(frozen=True, kw_only=True)
 class ChampionVerdict:
-    """Whether the run's model became the champion of its name, and the champion it was compared with."""
+    """Whether the run's model became champion, and the champion it was compared with."""
 
     promoted: bool
     reason: str
@@ -80,7 +80,7 @@ class ChampionVerdict:
 
 @dataclass(frozen=True, kw_only=True)
 class Registration:
-    """The model's version in the Model Registry, and whether it is there yet."""
+    """The model's version in the Model Registry, and whether it exists yet."""
 
     state: str
     model_version_name: str | None = None
@@ -88,11 +88,11 @@ class Registration:
 
 @dataclass(frozen=True, kw_only=True)
 class Completion:
-    """What is known of the end, and which of the steps that follow it are done."""
+    """What is known about the end, and which of the steps after it are done."""
 
     reported_by: EndReport | None = None
     durations_s: Mapping[str, float] | None = None
-    """Seconds from request to job, in the queue, at work, and over all; only those that are known."""
+    """Seconds from request to job, in the queue, running, and in total; only those that are known."""
     steps_done: tuple[str, ...] = ()
     """Names of the steps after the end that have finished."""
     champion: ChampionVerdict | None = None

@@ -1,4 +1,4 @@
-"""A Vertex AI job: as its service describes it, and what the record keeps of it and of a tuning's trials."""
+"""A Vertex AI job: as the service describes it, and what the record keeps of it and of a tuning job's trials."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -27,7 +27,7 @@ class TrialState(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Measured:
-    """One measurement of a trial: its metrics by their ids, at a step of the training."""
+    """One measurement of a trial: metric values by id, at a training step."""
 
     metrics: Mapping[str, float]
     step: int | None = None
@@ -50,20 +50,20 @@ class Trial:
 
 @dataclass(frozen=True, kw_only=True)
 class Failure:
-    """Why a job or a run failed, in the service's words or ours."""
+    """Why a job or run failed, in the service's words or ours."""
 
     message: str
     code: int = 0
-    """HTTP status of a refused submission, google.rpc.Code of a failed job, 0 where the words are ours."""
+    """HTTP status of a refused submission, google.rpc.Code of a failed job, or 0 if the message is ours."""
     replica: str | None = None
     """The first replica that failed, for example `workerpool1-0`."""
     last_lines: tuple[str, ...] | None = None
-    """The last lines that this replica wrote of its error, oldest first."""
+    """The last error lines that this replica wrote, oldest first."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RecordedTrial:
-    """What the record keeps of a trial: its measurements are counted, and only the one that counts is kept."""
+    """What the record keeps of a trial: the number of its measurements, and the one that counts."""
 
     id: str
     state: TrialState
@@ -74,12 +74,12 @@ class RecordedTrial:
     end_time: datetime | None = None
     infeasible_reason: str | None = None
     failure: Failure | None = None
-    """What the job's log says of the replica that failed first; of the first trials that failed."""
+    """What the job's log reports about the first replica that failed; only for the first trials that failed."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class BestTrial:
-    """The trial whose metric is best, by the goal of the request."""
+    """The trial with the best metric, by the request's goal."""
 
     id: str
     metric: str
@@ -90,21 +90,21 @@ class BestTrial:
 
 
 def trials_by_state(trials: Sequence[Trial] | Sequence[RecordedTrial]) -> Mapping[str, int]:
-    """How many of the trials are in each state, by Vertex AI's name; states without a trial are left out."""
+    """How many trials are in each state, by Vertex AI's name; states without a trial are left out."""
     counts = Counter(trial.state for trial in trials)
     return {state.value: counts[state] for state in TrialState if counts[state]}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Progress:
-    """What a job has reached that still runs, as the reconciler last saw it."""
+    """What a running job has reached, as the reconciler last saw it."""
 
     trials: Mapping[str, int] | None = None
-    """How many trials of a tuning are in each state."""
+    """How many trials of a tuning job are in each state."""
     best_trial: BestTrial | None = None
-    """The best of the trials that have succeeded so far."""
+    """The best trial that has succeeded so far."""
     metrics: Mapping[str, float] | None = None
-    """Of a custom job: the last values of the `metrics.json` in its model directory."""
+    """For a custom job: the latest values in the `metrics.json` of its model directory."""
 
 
 class JobState(StrEnum):
@@ -129,7 +129,7 @@ class JobState(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """A Vertex AI job as its service describes it."""
+    """A Vertex AI job as the service describes it."""
 
     name: str
     state: JobState

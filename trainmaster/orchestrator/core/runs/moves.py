@@ -1,4 +1,4 @@
-"""How a record changes: from state to state, from attempt to attempt, and with what the service says of the job and of others."""
+"""How a record changes: between states and attempts, and by what the service reports about the run's jobs."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -13,10 +13,10 @@ from trainmaster.orchestrator.core.runs.states import ENDS, LEGAL_MOVES, OVER, P
 def moved(
     record: RunRecord, state: RunState, *, entered_at: datetime, now: datetime, attempt: str
 ) -> RunRecord:
-    """The record in another state, its lease given up.
+    """The record in another state, with its lease released.
 
     Raises:
-        ValueError: the move is not legal; the caller asked for it without looking.
+        ValueError: the move is not legal; the caller did not check.
     """
     if state not in LEGAL_MOVES[record.state]:
         raise ValueError(f"a run cannot move from {record.state} to {state}")
@@ -37,9 +37,10 @@ def moved(
 
 
 def taken_over(record: RunRecord, *, attempt: str, now: datetime, lease: timedelta) -> RunRecord:
-    """The record with the lease in the hands of `attempt`; its state stays.
+    """The record with its lease taken by `attempt`; its state stays.
 
-    Whoever held the lease before may only be stopped, and still submit: after this lease somebody looks for it.
+    The attempt that held the lease before may only be suspended, and still submit: once this lease has expired, the
+    reconciler looks for its job.
     """
     until = now + lease
     held = Lease(attempt=attempt, expires_at=until)
@@ -48,26 +49,26 @@ def taken_over(record: RunRecord, *, attempt: str, now: datetime, lease: timedel
 
 
 def live_lease(record: RunRecord, now: datetime) -> Lease | None:
-    """The lease that keeps other attempts from taking the run over; None: any attempt may."""
+    """The lease that keeps other attempts from taking over the run. None: any attempt may take it over."""
     lease = record.submission.lease
     return lease if lease is not None and lease.expires_at > now else None
 
 
 def gave_up(record: RunRecord, job_name: str) -> bool:
-    """Whether the job was the run's, and found no capacity before it ran."""
+    """Whether the job belonged to the run and found no capacity before it ran."""
     return any(same_job(each.job, job_name) for each in record.submission.abandoned_jobs)
 
 
 def found_second(record: RunRecord, job_name: str) -> bool:
-    """Whether that job was found to be a second one."""
+    """Whether that job is recorded as a second one."""
     return job_name in record.submission.second_jobs
 
 
 def job_of_run(record: RunRecord, job: Job) -> bool:
-    """Whether `job` is this run's: labelled with it, and either the one on record or of the shape we submit.
+    """Whether `job` belongs to this run: labelled with it, and either the recorded job or of the shape we submit.
 
-    A label alone proves nothing: whoever may create jobs can write any label. A job that was given up is its no
-    more, and one that was found to be a second one never is.
+    A label alone proves nothing: any account that may create jobs can write any label. An abandoned job no longer
+    belongs to the run, and a second job never does.
     """
     if gave_up(record, job.name) or found_second(record, job.name):
         return False
@@ -77,15 +78,15 @@ def job_of_run(record: RunRecord, job: Job) -> bool:
 
 
 def is_shaped(record: RunRecord, job: Job) -> bool:
-    """Whether the job bears what we write into the run's job: label, name and directory."""
+    """Whether the job has what we write into the run's job: label, name and directory."""
     job_is = (job.labels.get(RUN_LABEL), job.display_name, job.output_uri)
     return job_is == (record.run_id, record.run_id, record.output_uri)
 
 
 def with_job(record: RunRecord, job: Job, *, now: datetime, attempt: str) -> RunRecord:
-    """The record with what the service says of the job, and every step that its times prove.
+    """The record with what the service reports about the job, and every state that its times prove.
 
-    The steps' times are the job's, so that the record is the same in whatever order things were told.
+    The states' times are the job's, so the record does not depend on the order in which events arrive.
     """
     recorded = RecordedJob(
         name=record.job.name if record.job else job.name,
@@ -104,11 +105,10 @@ def with_job(record: RunRecord, job: Job, *, now: datetime, attempt: str) -> Run
 
 
 def second_jobs(record: RunRecord, jobs: Sequence[Job]) -> Sequence[Job]:
-    """Those of `jobs`, oldest first, that are of the shape this run submits and are not its own.
+    """Those of `jobs`, oldest first, that have the shape of this run's submissions but are not its job.
 
-    The job on record stays; none on record, the oldest, unless the run ended without one. Those that were
-    given up have ended by themselves.
-    One that bears the label alone is somebody else's.
+    The recorded job stays. Without one, the oldest stays, unless the run ended without a job. Abandoned jobs are left
+    out: they have already ended. So are jobs that have only the label: another process created them.
     """
     shaped = [job for job in jobs if is_shaped(record, job) and not gave_up(record, job.name)]
     if record.job is not None:
@@ -121,7 +121,7 @@ def second_jobs(record: RunRecord, jobs: Sequence[Job]) -> Sequence[Job]:
 
 
 def with_second_job(record: RunRecord, job: Job, *, now: datetime, attempt: str) -> RunRecord:
-    """The record that names the second job, and says so in its problems."""
+    """The record with the second job's name, and a problem that describes it."""
     submission = replace(record.submission, second_jobs=(*record.submission.second_jobs, job.name))
     problems = (*record.problems, _problem_of(record, job))
     return replace(record, submission=submission, problems=problems, updated_at=now, attempt=attempt)

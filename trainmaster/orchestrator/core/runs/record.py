@@ -15,20 +15,20 @@ REASON_MAX_CHARS = 200
 
 @dataclass(frozen=True, kw_only=True)
 class Waiting:
-    """Why there is no job yet, and when the next attempt is due."""
+    """Why the run has no job yet, and when the next attempt is due."""
 
     reason: str
     attempts: int
-    """How often all candidates were tried."""
+    """How often all candidates have been tried."""
     not_before: datetime
     rate_limited: bool = False
-    """The service asked for fewer requests: until `not_before`, no run is submitted to that region."""
+    """The service asked for fewer requests: no run is submitted to that region before `not_before`."""
     limit: str | None = None
-    """The full limit under which the run waits for a slot; it delays no other run."""
+    """The full limit under which the run waits for a slot; no other run waits behind it."""
     account: str | None = None
-    """The service account that this deployment may not act as yet; the run delays only runs that wait for the same.
+    """The service account that this deployment may not act as yet. Only runs that need the same account wait behind it.
 
-    Empty where the service does not name it.
+    Empty if the service does not name it.
     """
 
 
@@ -55,7 +55,7 @@ class Lease:
 
 @dataclass(frozen=True, kw_only=True)
 class AbandonedJob:
-    """A job that ended for want of capacity before it ran: no longer the run's, and no second job either."""
+    """A job that ended for lack of capacity before it ran. It no longer belongs to the run, and is not a second job."""
 
     job: str
     candidate: int
@@ -75,26 +75,26 @@ class RefusedCandidate:
 
 @dataclass(frozen=True, kw_only=True)
 class SubmissionState:
-    """How far the submission of the run's job is."""
+    """How far the submission of the run's job has got."""
 
     lease: Lease | None = None
-    """Who may submit the job, and until when."""
+    """Which attempt may submit the job, and until when."""
     candidate: int = 0
-    """The number of the candidate that was submitted last, or is submitted next."""
+    """The number of the candidate that was submitted last, or that is submitted next."""
     tries: tuple[RefusedCandidate, ...] = ()
     """The last TRIES_KEPT candidates that had no room for the run, oldest first."""
     abandoned_jobs: tuple[AbandonedJob, ...] = ()
-    """Jobs that found no capacity, oldest first; each began another round."""
+    """Jobs that found no capacity, oldest first. Each one started another round."""
     second_jobs: tuple[str, ...] = ()
-    """Names of jobs that were submitted for this run beside its own, and cancelled."""
+    """Names of further jobs that were submitted for this run, and cancelled."""
     unanswered: int = 0
-    """Submissions in a row that got no answer."""
+    """Consecutive submissions without a response."""
     second_job_check_at: datetime | None = None
-    """When the reconciler looks once for a job of an attempt that lost its lease; also after an end without a job."""
+    """When the reconciler looks once for the job of an attempt that lost its lease; also after an end without a job."""
 
 
 def shortened(reason: str) -> str:
-    """The reason as records keep it: the service's words come with long links."""
+    """The reason as records keep it, without the long links in the service's messages."""
     return reason if len(reason) <= REASON_MAX_CHARS else f"{reason[: REASON_MAX_CHARS - 1]}…"
 
 
@@ -103,10 +103,10 @@ RECORD_SCHEMA = "run_record.v2"
 
 @dataclass(frozen=True, kw_only=True)
 class Source:
-    """What the run came from.
+    """What started the run.
 
-    An uploaded object (`uri`, `object_name`, `generation`), a message (`message_id`), or a rule: then `uri` and
-    `generation` are those of the rule's file, and there is no `object_name`, for the run is not the file's own.
+    An uploaded object (`uri`, `object_name`, `generation`), a message (`message_id`), or a rule. For a rule, `uri` and
+    `generation` are those of its file, and `object_name` is None, because the drop's status is the rule's.
     """
 
     kind: str
@@ -114,7 +114,7 @@ class Source:
     event_time: datetime
     """When the object was created or the message published."""
     received_at: datetime
-    """When the delivery that reserved the run came."""
+    """When the delivery that reserved the run was received."""
     uri: str | None = None
     object_name: str | None = None
     generation: int | None = None
@@ -122,11 +122,11 @@ class Source:
     idempotency_key: str | None = None
     rule_id: str | None = None
     firing: int | None = None
-    """Which firing of the rule."""
+    """The number of the rule's firing."""
     condition: str | None = None
     """The kind of condition that was met."""
     template_uri: str | None = None
-    """Where the rule took the request from."""
+    """The file from which the rule took the request."""
     template_generation: int | None = None
     traceparent: str | None = None
     """The W3C trace context of the event."""
@@ -134,14 +134,14 @@ class Source:
 
 @dataclass(frozen=True, kw_only=True)
 class Estimate:
-    """What a job costs in an hour and at most; None where a price is unknown, and `unknown` says of what.
+    """What a job costs per hour and at most. None where a price is unknown; `unknown` names those prices.
 
-    With both, amounts and `unknown`, some candidates are known and others are not: one that is unknown may cost more.
+    If both amounts and `unknown` are given, only some candidates have a known price, and the others may cost more.
     """
 
     currency: str
     as_of: str | None = None
-    """The date of the oldest row of the price table."""
+    """The date of the oldest row in the price table."""
     per_hour: Decimal | None = None
     at_most: Decimal | None = None
     unknown: tuple[str, ...] = ()
@@ -153,7 +153,7 @@ class Original:
 
     uri: str
     sha256: str
-    """Of the whole object at `uri`."""
+    """Hash of the whole object at `uri`."""
     dialect: str
 
 
@@ -168,14 +168,14 @@ class AcceptedRequest:
     output_uri: str
     """The job's baseOutputDirectory."""
     model_uri: str | None = None
-    """Where the program leaves its model, if not in AIP_MODEL_DIR; `${trial}` in it stands for a trial's id."""
+    """Where the program writes its model, if not to AIP_MODEL_DIR; `${trial}` in it stands for a trial's id."""
     team: str | None = None
     estimate: Estimate | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Step:
-    """One state of the history and when it was entered: by the job's own clock for submitted and running."""
+    """One state of the history, and when the run entered it: by the job's times for submitted and running."""
 
     state: RunState
     at: datetime
@@ -183,35 +183,35 @@ class Step:
 
 @dataclass(frozen=True, kw_only=True)
 class RunRecord:
-    """The run's one object in the ledger: schemas/run_record.v2.schema.json."""
+    """The run's single object in the ledger: schemas/run_record.v2.schema.json."""
 
     schema: str = RECORD_SCHEMA
     run_id: str
     state: RunState
     source: Source
     attempt: str
-    """Random text of the delivery that wrote the record last."""
+    """Random text that identifies the delivery that wrote the record last."""
     updated_at: datetime
     history: tuple[Step, ...]
-    """Every state that was entered, oldest first."""
+    """Every state that the run entered, oldest first."""
     request: AcceptedRequest | None = None
     """None for a rejected run."""
     rejection: Rejection | None = None
     admission: AdmissionState = field(default_factory=AdmissionState)
     submission: SubmissionState = field(default_factory=SubmissionState)
     cancel_requested_at: datetime | None = None
-    """When an order, or a rule that replaces the run, wanted it to end; no other job follows."""
+    """When an order, or a rule that replaces the run, asked it to end; no other job follows."""
     job: RecordedJob | None = None
     progress: Progress | None = None
-    """What the job had reached when the reconciler last saw it running; the result of its end replaces it."""
+    """What the job had reached when the reconciler last saw it running. The final result replaces it."""
     model: Model | None = None
     tuning: TuningResult | None = None
-    """None for a run without trials, and before its end."""
+    """None for a run without trials, and before the end."""
     failure: Failure | None = None
     completion: Completion | None = None
     """None before the end."""
     problems: tuple[str, ...] = ()
-    """What a person should know, in plain words; nothing decides by these texts."""
+    """What a user should know, in plain words. No decision depends on these texts."""
 
     @property
     def ended(self) -> bool:
@@ -219,7 +219,7 @@ class RunRecord:
 
     @property
     def round(self) -> int:
-        """How often the run went back to waiting because its job found no capacity."""
+        """How often the run returned to waiting because its job found no capacity."""
         return len(self.submission.abandoned_jobs)
 
     @property

@@ -19,13 +19,12 @@
      succeeded        failed          cancelled    expired, partially_succeeded
                                                    (the service's for other jobs)
 
-- reserved: the record exists, its lease says who may submit and until when.
-- waiting: there is no room; it is tried again when `not_before` has passed, or a run has ended.
-- submitted goes back to waiting when its job ended for want of capacity before it ran, and only then: the job
-  is given up, and the next candidate is due. Each time begins another round.
-- Any state that has not ended may become an end at once: the job's end can be told before its
-  submission was written down.
-- A run without a job is cancelled at once by an order, or by a rule that replaces it.
+- reserved: the record exists; its lease says which attempt may submit, and until when.
+- waiting: there is no room. The run is tried again after `not_before`, or when another run ends.
+- submitted returns to waiting only when its job ended for lack of capacity before it ran. That job is abandoned,
+  the next candidate is due, and another round begins.
+- Any active state may move to an end directly: the job's end may be reported before its submission is recorded.
+- An order, or a rule that replaces the run, cancels a run without a job at once.
 - An end is final.
 """
 
@@ -73,7 +72,7 @@ PROGRESS: Mapping[RunState, int] = {
     RunState.RUNNING: 3,
     **dict.fromkeys(ENDS, 4),
 }
-"""How far a run is; what is told of a run never goes back to a smaller number within one round."""
+"""How far a run is. Within one round, what is reported about it never returns to a smaller number."""
 END_OF: Mapping[JobState, RunState] = {
     JobState.SUCCEEDED: RunState.SUCCEEDED,
     JobState.FAILED: RunState.FAILED,
@@ -81,6 +80,6 @@ END_OF: Mapping[JobState, RunState] = {
     JobState.EXPIRED: RunState.EXPIRED,
     JobState.PARTIALLY_SUCCEEDED: RunState.PARTIALLY_SUCCEEDED,
 }
-"""The ends; a job in any other state goes on."""
+"""The states in which a job has ended, each with the run's; in any other the job is still active."""
 OVER = frozenset({*END_OF, JobState.CANCELLING})
-"""A job in one of these has ended, or ends without being asked again."""
+"""A job in one of these states has ended, or is about to without a further request."""

@@ -1,15 +1,15 @@
-"""Writes a small stand-in for a public data set, which TFDS reads as if it were the real one.
+"""Write a small substitute for a public data set, which TFDS reads like the real one.
 
     python examples/demo_dataset.py --data_dir DIR --dataset horses_or_humans
 
-It is written by TFDS itself with the data set's own builder: same features, version, class names and
-splits. The photographs are replaced by drawings whose classes differ as the real ones do, strongly
+TFDS itself writes it with the data set's own builder: same features, version, class names and
+splits. The photographs are replaced by drawings whose classes differ like the real ones, strongly
 enough to be learned in a minute: leaves for cassava, figures for horses_or_humans. Scores on them
 say nothing about the real data.
 
-A split is drawn by itself: with the same seed and size of its own it is the same, whatever the other one is.
+Each split is drawn separately: it depends on the seed and its own size, not on the other split.
 The same arguments give the same images in the same order (the records around them are serialized
-by protobuf, which does not promise the order of an example's fields). A data set that is there already is left alone.
+by protobuf, which does not promise the order of an example's fields). An existing data set is left unchanged.
 """
 
 import argparse
@@ -32,11 +32,11 @@ TRAIN = "train"
 
 @dataclass(frozen=True, kw_only=True)
 class Stand:
-    """How one data set is imitated: `draw` takes a class name, a side in pixels and the source of chance.
+    """How to imitate one data set: `draw` takes a class name, a side in pixels and a random generator.
 
     Attributes:
-        examples: images in all splits together, unless told otherwise.
-        size: of the images in pixels, unless told otherwise.
+        examples: default number of images in all splits together.
+        size: default size of the images in pixels.
         is_fixed_size: the builder's features allow no other size.
         format: how the real data set's files are encoded, with these `options` of Pillow.
         named: whether the features hold the file's name.
@@ -57,7 +57,7 @@ class Wanted:
     """What to write: `examples` in all splits together, drawn `size` pixels wide and high from `seed`.
 
     Attributes:
-        train_examples: in the train split, where it is not to have its part of `examples`.
+        train_examples: number in the train split, if not its share of `examples`.
         examples_per_file: in one file of records; None: a split is one file.
         label_noise: share of the train split's labels that are wrong, from 0 to 1.
     """

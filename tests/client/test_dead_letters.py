@@ -138,8 +138,8 @@ def test_only_the_letters_that_are_named_are_put_back(
 ) -> None:
     wanted, other = (place.bury(data, forwarded({})) for data in (b"wanted", b"other"))
     assert main(["dead-letters", "replay", "--wait-s", "0", wanted, "12345"]) == 1
-    line = capsys.readouterr()
-    assert "12345 is not a dead letter here" in line.err
+    output = capsys.readouterr()
+    assert "12345 is not a dead letter here" in output.err
     assert [message.data for message in place.put_back()] == [b"wanted"]
     assert main(["dead-letters", "ls"]) == 0
     shown = capsys.readouterr().out
@@ -179,12 +179,12 @@ def test_one_bad_letter_keeps_nobody_from_listing_and_replaying_the_others(
     place.failed(event_key(letter(failed, b"failed")), "it is told")
     sound = place.bury(b"sound", forwarded({}))
     assert main(["dead-letters", "ls"]) == 0
-    line = capsys.readouterr()
-    assert sound in line.out
-    assert "of 0001" not in line.out
-    assert "after ? deliveries" in line.out
-    assert "reason    DocumentDamaged: it is told" in line.out
-    assert "\x1b" not in line.out
+    output = capsys.readouterr()
+    assert sound in output.out
+    assert "of 0001" not in output.out
+    assert "after ? deliveries" in output.out
+    assert "reason    DocumentDamaged: it is told" in output.out
+    assert "\x1b" not in output.out
     assert main(["dead-letters", "replay", "--wait-s", "0"]) == 0
     assert {message.data for message in place.put_back()} == {b"first", b"last", b"failed", b"sound"}
 
@@ -250,10 +250,10 @@ def test_a_log_that_may_be_asked_no_more_is_told_and_the_letters_are_put_back(
     with cloud_logging([{}, 429]) as (url, asked):
         monkeypatch.setenv("LOGGING_EMULATOR_HOST", url)
         assert main(["dead-letters", "replay"]) == 0
-    line = capsys.readouterr()
+    output = capsys.readouterr()
     assert len(asked) == 2
-    assert "does not say what became of them: POST" in line.err
-    assert line.out.count("replayed; the function has not reported on it yet") == 45
+    assert "does not say what became of them: POST" in output.err
+    assert output.out.count("replayed; the function has not reported on it yet") == 45
     assert len(place.put_back()) == 45
 
 

@@ -3,27 +3,27 @@
 #     docker build --tag trainer .          (BuildKit)
 #     buildah build --tag trainer .         (no daemon, and with --isolation chroot no privileges)
 #
-# Two variants: VARIANT=cpu, and VARIANT=cuda, whose packages bring the CUDA libraries that TensorFlow was built for; the
-# driver comes with the machine. Any image with Python 3.11 and pip will do as BASE_IMAGE, as will the one that
-# trainmaster/deploy/local_image.py makes of Debian.
+# VARIANT is cpu or cuda. The cuda packages include the CUDA libraries that TensorFlow was built for; the machine
+# provides the driver. BASE_IMAGE can be any image with Python 3.11 and pip, or the Debian one that
+# trainmaster/deploy/local_image.py makes.
 #
-# Where packages come from is the builder's business and stays out of the image:
+# Secrets configure the package sources, so that they stay out of the image:
 #     --secret id=pip,src=pip.conf --secret id=uv,src=uv.toml --secret id=ca,src=ca.pem
-# as pip and uv read them, and the authorities to trust. All three may be left out.
+# They are the configuration files of pip and uv, and the certificate authorities to trust. All three are optional.
 ARG BASE_IMAGE=python:3.11-slim
 FROM ${BASE_IMAGE}
 
 ARG VARIANT=cpu
 
-# Two memory arenas instead of eight for each processor: 80 MiB less in a replica, no slower.
+# Two memory arenas instead of eight per processor: a replica uses 80 MiB less and is not slower.
 ENV PATH=/opt/trainer/bin:$PATH \
     UV_PYTHON_INSTALL_DIR=/opt/python \
     PYTHONUNBUFFERED=1 \
     MALLOC_ARENA_MAX=2
 
-# The packages change seldom, the program often: two layers, and only the second is built again.
-# uv goes where a newer Debian's own Python lets pip install, and away again: it is not needed afterwards.
-# That the libraries load is known here, not by the first job.
+# The packages change rarely, the program often: two layers, so that usually only the second is rebuilt.
+# uv is installed to a folder of its own, because newer Debians do not let pip install into the system's Python, and is
+# removed afterwards. The import checks here, rather than in the first job, that the libraries load.
 COPY trainer/installer.txt trainer/requirements-${VARIANT}.txt /opt/
 RUN --mount=type=secret,id=pip,target=/run/secrets/pip.conf \
     --mount=type=secret,id=uv,target=/run/secrets/uv.toml \
@@ -41,12 +41,13 @@ RUN --mount=type=secret,id=pip,target=/run/secrets/pip.conf \
 WORKDIR /app
 COPY trainer /app/trainer
 RUN python -m compileall -q trainer
-# It runs as root, as Vertex AI's own containers do: the folder of a trial's metrics, /var/hypertune, is root's alone there
-# (https://github.com/GoogleCloudPlatform/cloudml-hypertune/issues/6). The image is not finished unless the program starts.
+# The image runs as root, as Vertex AI's own containers do: only root can write to the folder of a trial's metrics,
+# /var/hypertune (https://github.com/GoogleCloudPlatform/cloudml-hypertune/issues/6). The build fails unless the program
+# starts.
 RUN python -m trainer.task --help > /dev/null
 
-# The revision is no build argument: a builder's cache may keep the layer of another one's (buildah 1.28 does).
-# It comes with --label org.opencontainers.image.revision=…, from cloudbuild.yaml and trainmaster/deploy/local_image.py.
+# The revision is not a build argument, because a builder may reuse the cached layer of another revision (buildah 1.28
+# does). cloudbuild.yaml and trainmaster/deploy/local_image.py set it with --label org.opencontainers.image.revision=….
 LABEL org.opencontainers.image.title="Trainmaster trainer" \
       org.opencontainers.image.licenses="Apache-2.0"
 

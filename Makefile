@@ -1,14 +1,14 @@
-# Everything starts here: `make demo` and `make test` do their own set-up.
+# Start with `make demo` or `make test`: both set up what they need.
 
 PYTHON ?= python3
 PY     := .venv/bin/python
 STAMP  := .venv/.installed-from-lock
 
-# A file's tests stay together, for they share what they start, and come in the order of tests/conftest.py.
-# One worker more than processors, for a part of the tests waits; more than four only wait for each other.
+# The tests of a file run on one worker, because they share what they start, in the order of tests/conftest.py.
+# One more worker than processors, because some tests wait; more than four workers would only wait for each other.
 CORES   := $(shell getconf _NPROCESSORS_ONLN)
 WORKERS := -n $(shell expr $(CORES) + 1) --maxprocesses 4 --dist loadfile --no-loadscope-reorder
-# The tests start the same modules in hundreds of processes.
+# The tests start hundreds of processes from the same modules, so bytecode caches save time.
 unexport PYTHONDONTWRITEBYTECODE
 PYTEST  := $(PY) -m pytest --by-part --quiet $(WORKERS)
 
@@ -44,7 +44,7 @@ check: $(STAMP) ## lint, types, import rules, wording
 	.venv/bin/lint-imports
 	$(PY) -m tests.repo.wording
 
-format: $(STAMP) ## rewrite the sources as the formatter wants them
+format: $(STAMP) ## fix lint and format the sources
 	$(PY) -m ruff check --fix
 	$(PY) -m ruff format
 
@@ -52,22 +52,22 @@ stage: $(STAMP) ## the Cloud Functions source directory as it is deployed, in bu
 	$(PY) -m trainmaster.deploy.stage build/functions
 
 deploy: $(STAMP) ## deploy to a project, checks first: make deploy PROJECT=… REGION=… [PLAN=1 | CHECK=1]
-	$(if $(and $(PROJECT),$(REGION)),,$(error Say where: make deploy PROJECT=my-project REGION=europe-west4))
+	$(if $(and $(PROJECT),$(REGION)),,$(error Set PROJECT and REGION: make deploy PROJECT=my-project REGION=europe-west4))
 	@$(PY) -m trainmaster deploy --project '$(PROJECT)' --region '$(REGION)' $(if $(CHECK),--check) $(if $(PLAN),--plan)
 
 undeploy: $(STAMP) ## remove the deployment; the buckets only with BUCKETS=delete
-	$(if $(and $(PROJECT),$(REGION)),,$(error Say where: make undeploy PROJECT=my-project REGION=europe-west4))
+	$(if $(and $(PROJECT),$(REGION)),,$(error Set PROJECT and REGION: make undeploy PROJECT=my-project REGION=europe-west4))
 	@$(PY) -m trainmaster undeploy --project '$(PROJECT)' --region '$(REGION)' $(if $(filter delete,$(BUCKETS)),--delete-buckets)
 
-doctor: $(STAMP) ## try every part of a deployment: make doctor PROJECT=… REGION=…, or STATE=.trainmaster
-	$(if $(or $(STATE),$(and $(PROJECT),$(REGION))),,$(error Say where: make doctor PROJECT=my-project REGION=europe-west4, or STATE=.trainmaster for the local stack))
+doctor: $(STAMP) ## test every part of a deployment: make doctor PROJECT=… REGION=…, or STATE=.trainmaster
+	$(if $(or $(STATE),$(and $(PROJECT),$(REGION))),,$(error Set PROJECT and REGION: make doctor PROJECT=my-project REGION=europe-west4, or STATE=.trainmaster for the local stack))
 	@$(PY) -m trainmaster doctor $(if $(STATE),--state '$(STATE)',--project '$(PROJECT)' --region '$(REGION)')
 
 image: $(STAMP) ## build the trainer's image on this machine, without a daemon: make image [TAG=…]
 	$(PY) -m trainmaster image $(if $(TAG),--tag '$(TAG)')
 
 convert: $(STAMP) ## the Vertex AI form of a request in any dialect: make convert FILE=… [FOR=gcloud]
-	$(if $(FILE),,$(error Say which file: make convert FILE=examples/ai_platform/config.yaml))
+	$(if $(FILE),,$(error Set FILE: make convert FILE=examples/ai_platform/config.yaml))
 	@$(PY) -m trainmaster convert $(if $(FOR),--for '$(FOR)') '$(abspath $(FILE))'
 
 bench: $(STAMP) ## every benchmark, one after the other; bench/README.md has their numbers
@@ -85,18 +85,18 @@ bench: $(STAMP) ## every benchmark, one after the other; bench/README.md has the
 	$(PY) bench/fuzz.py --surfaces
 	$(PY) bench/upload_flood.py
 
-lock: $(STAMP) ## resolve all dependencies anew and export what is deployed
+lock: $(STAMP) ## resolve all dependencies again, and export the requirements of the functions and the trainer
 	$(PY) -m trainmaster.deploy.lock
 
 clean:         ## remove what the other commands made
 	rm -rf .venv build .trainmaster
 
-# The command for any folder. The checkout is on the import path of this script alone: installed in .venv, its folders
-# `trainer`, `functions` and `schemas` would be in the way of packages of those names.
+# The trainmaster command, which works in any folder. Only this script has the checkout on its import path: installed in
+# .venv, the folders `trainer`, `functions` and `schemas` would hide packages of those names.
 COMMAND := \#!%s\nimport sys\n\nsys.path.insert(0, "%s")\nfrom trainmaster.cli.command import main\n\nsys.exit(main())\n
 
-# uv where it is on the machine, else pip: the same lock, the same hashes.
-# Both byte-compile what they install; nothing is compiled again at each start.
+# Uses uv if the machine has it, otherwise pip, with the same lock and hashes.
+# Both byte-compile the packages, so that they are not compiled at each start.
 $(STAMP): requirements.lock
 	@if command -v uv >/dev/null 2>&1; then \
 	  uv venv --quiet --allow-existing --python $(if $(filter file default,$(origin PYTHON)),'>=3.11',$(PYTHON)) .venv && \

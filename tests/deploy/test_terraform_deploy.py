@@ -247,7 +247,7 @@ def test_make_hands_on_what_it_is_told(cloud: Cloud) -> None:
     assert f"-m trainmaster deploy --project '{PROJECT}' --region '{REGION}' --check" in message.stdout
     missing = subprocess.run(["make", "-n", "deploy"], cwd=ROOT, capture_output=True, text=True, check=False)
     assert missing.returncode != 0
-    assert "Say where" in missing.stderr
+    assert "Set PROJECT and REGION" in missing.stderr
 
 
 @pytest.mark.parametrize(

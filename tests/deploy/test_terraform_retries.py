@@ -38,9 +38,7 @@ def asked(tmp_path: Path) -> dict[str, dict[str, str]]:
     """The flags that gcloud was given, by the subscription's trigger, after the first `terraform apply`."""
     triggers = (TERRAFORM / "triggers.tf").read_text()
     block = piece(triggers, "locals {") + piece(triggers, 'resource "terraform_data" "retries"')
-    block = re.sub(
-        r"\n  # What is given up must find.*?\n  depends_on = .*?\]\n", "\n", block, flags=re.DOTALL
-    )
+    block = re.sub(r"\n  # Dead letters need.*?\n  depends_on = .*?\]\n", "\n", block, flags=re.DOTALL)
     block = block.replace(
         "google_eventarc_trigger.trigger[each.key].transport[0].pubsub[0].subscription",
         f'"projects/{PROJECT}/subscriptions/${{each.key}}"',

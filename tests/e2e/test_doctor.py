@@ -240,7 +240,7 @@ def test_a_function_that_fails_is_told_with_its_own_words(tmp_path: Path) -> Non
             ["PROJECT=my-project", "REGION=europe-west4"],
             "-m trainmaster doctor --project 'my-project' --region 'europe-west4'",
         ),
-        (["PROJECT=my-project"], "Say where: make doctor PROJECT="),
+        (["PROJECT=my-project"], "Set PROJECT and REGION: make doctor PROJECT="),
     ],
 )
 def test_make_doctor_calls_it_with_what_was_given(given: list[str], called: str) -> None:

@@ -1,4 +1,4 @@
-# Service accounts, roles and grants: all of trainmaster/deploy/permissions.yaml, and nothing beside it.
+# Service accounts, roles and grants: everything in trainmaster/deploy/permissions.yaml, and nothing else.
 
 resource "google_service_account" "account" {
   for_each = module.plan.accounts
@@ -9,7 +9,7 @@ resource "google_service_account" "account" {
   depends_on = [time_sleep.apis]
 }
 
-# The id of a deleted role stays taken for 37 days, so `make undeploy` leaves the roles, and they are taken over here.
+# The id of a deleted role stays reserved for 37 days, so `make undeploy` leaves the roles, and this imports them again.
 # Source: https://cloud.google.com/iam/docs/creating-custom-roles#deleting-custom-role
 import {
   for_each = var.kept_roles
@@ -54,8 +54,8 @@ resource "google_project_iam_member" "project" {
   depends_on = [google_project_iam_custom_role.role]
 }
 
-# Google's own accounts serve the whole project. `make undeploy` leaves them what they have, for the project may
-# use Vertex AI, Pub/Sub and Eventarc for other things too.
+# Google's service agents serve the whole project. `make undeploy` leaves their roles in place, because the project
+# may use Vertex AI, Pub/Sub and Eventarc for other purposes too.
 resource "google_project_iam_member" "agent" {
   for_each = local.agent_grants
 
@@ -81,7 +81,7 @@ resource "google_pubsub_topic_iam_member" "topic" {
   role   = each.value.role
   member = local.members[each.value.account]
 
-  # The monitoring agent comes to be with the first channel.
+  # The first notification channel creates the monitoring agent.
   depends_on = [google_project_service_identity.agent, google_monitoring_notification_channel.alerts]
 }
 
@@ -93,8 +93,8 @@ resource "google_service_account_iam_member" "account" {
   member             = local.members[each.value.account]
 }
 
-# What was granted is not in force at once, typically after two minutes: a function whose build may not read its source
-# yet fails, and a trigger whose account may not receive events yet is refused.
+# A grant takes effect after about two minutes. Until then, function builds cannot read their source and fail, and
+# Eventarc rejects triggers whose account cannot receive events.
 # Sources: https://cloud.google.com/iam/docs/access-change-propagation and
 # https://cloud.google.com/eventarc/docs/troubleshooting
 resource "time_sleep" "grants" {
@@ -122,7 +122,7 @@ locals {
   ]...)
 }
 
-# A function of the 2nd generation is a service of Cloud Run of the same name.
+# A 2nd gen function is a Cloud Run service of the same name.
 resource "google_cloud_run_v2_service_iam_member" "function" {
   for_each = local.function_grants
 

@@ -1,6 +1,6 @@
-# Buckets. Everything that is kept is in them, so `make undeploy` leaves them unless it is told otherwise.
+# Buckets. They hold all lasting data, so `make undeploy` keeps them by default.
 
-# Those that an earlier `make undeploy` left are taken over; for what the state knows already this does nothing.
+# Imports the buckets that an earlier `make undeploy` kept. Those already in the state are not affected.
 import {
   for_each = var.kept_buckets
   to       = google_storage_bucket.bucket[each.key]
@@ -10,20 +10,20 @@ import {
 locals {
   every_bucket = merge(module.plan.buckets, { builds = module.plan.builds_bucket })
 
-  # Objects of the ledger that come and go all the time; of these, what was deleted is of no use to anybody.
+  # Short-lived objects of the ledger, whose deleted versions have no use.
   passing = sort(concat(["active/", "arrivals/", "slots/", "waiting/"], keys(module.plan.ledger_days)))
 
-  # Buckets that keep what was replaced or deleted: for how many days, and for objects of which beginnings alone.
-  # Runs are recorded by replacing objects, and a record that was damaged is mended from its earlier generation
-  # (docs/how-to/runbook.md); a request that was overwritten before its event came is still read by the generation that the
-  # event names.
+  # Days for which a bucket keeps replaced and deleted objects, optionally restricted to some prefixes.
+  # Each change of a run replaces its record, and a damaged record is repaired from its earlier generation
+  # (docs/how-to/runbook.md). A request that was overwritten before its event arrived is still read by the generation
+  # that the event names.
   earlier = {
     inbox  = [{ days = 30, beginnings = null }]
     ledger = [{ days = 30, beginnings = null }, { days = 1, beginnings = local.passing }]
   }
 
-  # Days after which objects go, by the beginning of their names. Of the builds', only what builds leave: the
-  # functions' source is needed for as long as they are deployed.
+  # Days after which objects are deleted, by prefix. In the builds bucket only build outputs expire: the functions'
+  # source is needed for as long as they are deployed.
   days = {
     ledger = module.plan.ledger_days
     builds = { "trainer/" = 90 }
@@ -36,14 +36,14 @@ resource "google_storage_bucket" "bucket" {
   name     = each.value
   location = var.region
 
-  # Access is by account and bucket alone, and never public: the ledger is what users believe.
+  # Access is granted per account and bucket only, and never public: users rely on the ledger.
   uniform_bucket_level_access = true
   public_access_prevention    = "enforced"
 
   force_destroy = var.delete_buckets
 
-  # Soft delete, 7 days by default, bills every checkpoint that was overwritten and every marker that was removed.
-  # What must be had back is in the buckets with versions. https://cloud.google.com/storage/docs/soft-delete
+  # Soft delete, 7 days by default, bills every overwritten checkpoint and every removed marker. The buckets whose
+  # objects must be recoverable keep versions instead. https://cloud.google.com/storage/docs/soft-delete
   soft_delete_policy {
     retention_duration_seconds = 0
   }
@@ -79,7 +79,7 @@ resource "google_storage_bucket" "bucket" {
     }
   }
 
-  # Parts of uploads that nobody finished cost like objects and are seen in no listing.
+  # Parts of unfinished uploads cost as much as objects, and listings do not show them.
   lifecycle_rule {
     action {
       type = "AbortIncompleteMultipartUpload"

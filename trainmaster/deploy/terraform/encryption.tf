@@ -1,4 +1,4 @@
-# With a key of the project's own (var.kms_key), the services that use it must be allowed to.
+# With a customer-managed key (var.kms_key), the services that encrypt with it need permission to use it.
 
 locals {
   # Source: https://cloud.google.com/functions/docs/securing/cmek, https://cloud.google.com/pubsub/docs/encryption,

@@ -7,7 +7,7 @@ data "archive_file" "source" {
 }
 
 resource "google_storage_bucket_object" "source" {
-  # Another content is another object: a function is built again only when its source has changed.
+  # The name contains the content's hash, so that functions are rebuilt only when their source has changed.
   name   = "functions/${data.archive_file.source.output_sha256}.zip"
   bucket = google_storage_bucket.bucket["builds"].name
   source = data.archive_file.source.output_path
@@ -25,7 +25,7 @@ resource "google_cloudfunctions2_function" "function" {
     runtime         = var.runtime
     entry_point     = each.value.entry_point
     service_account = google_service_account.account["build"].id
-    # With a key of the project's own, images are kept in a repository that is encrypted with it.
+    # With a customer-managed key, images are kept in a repository that is encrypted with it.
     docker_repository = var.kms_key == null ? null : google_artifact_registry_repository.images.id
 
     source {
@@ -37,10 +37,10 @@ resource "google_cloudfunctions2_function" "function" {
   }
 
   service_config {
-    # The lease of a run outlives this: trainmaster/orchestrator/settings.py reads the same number.
+    # A run's lease lasts longer than this: trainmaster/orchestrator/settings.py reads the same number.
     timeout_seconds                  = each.value.timeout_s
     available_memory                 = each.value.memory
-    available_cpu                    = "1" # less takes no more than one event at once
+    available_cpu                    = "1" # with less, an instance handles only one event at a time
     max_instance_request_concurrency = each.value.concurrency
     min_instance_count               = 0
     max_instance_count               = each.value.max_instances
@@ -56,9 +56,9 @@ resource "google_cloudfunctions2_function" "function" {
 
   lifecycle {
     precondition {
-      # A lease is a minute longer than the timeout, and the deadline of a subscription is at most 600 s.
+      # A lease is a minute longer than the timeout, and a subscription's acknowledgement deadline is at most 600 s.
       condition     = each.value.timeout_s <= 540
-      error_message = "The function ${each.key} may run for ${each.value.timeout_s} s, and events are delivered again after 600 s at the latest."
+      error_message = "The function ${each.key} has a timeout of ${each.value.timeout_s} s; at most 540 s are allowed, because Pub/Sub redelivers events after 600 s at the latest. Lower its timeout_s in topology.yaml."
     }
   }
 

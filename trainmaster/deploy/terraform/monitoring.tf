@@ -1,4 +1,4 @@
-# Counters, alert policies and the dashboard of module.plan, and the channel that rules may listen to.
+# Counters, alert policies and the dashboard of module.plan, and the notification channel that rules may watch.
 
 resource "google_logging_metric" "line" {
   for_each = module.plan.metrics
@@ -35,7 +35,8 @@ resource "google_monitoring_notification_channel" "email" {
   depends_on = [time_sleep.apis]
 }
 
-# For alert policies of a project's own models: rules may wait for them (docs/reference/rules.md). Ours below do not use it.
+# For the alert policies that users define for their models: rules may wait for them (docs/reference/rules.md). The
+# policies below do not use it.
 resource "google_monitoring_notification_channel" "alerts" {
   display_name = "Trainmaster: retraining rules"
   type         = "pubsub"
@@ -58,7 +59,7 @@ resource "google_monitoring_alert_policy" "policy" {
       query               = each.value.query
       duration            = "${each.value.for_s}s"
       evaluation_interval = "60s"
-      # A counter of log lines is known minutes after it was made, and some only with their first line.
+      # Cloud Monitoring knows a log-based metric only minutes after its creation, some only after their first log line.
       disable_metric_validation = true
     }
   }

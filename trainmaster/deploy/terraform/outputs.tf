@@ -1,24 +1,24 @@
 output "buckets" {
   value       = { for role, bucket in google_storage_bucket.bucket : role => bucket.name }
-  description = "Where to drop requests (inbox) and to find records (ledger), models and data."
+  description = "Buckets by role: inbox for requests, ledger for records, models and data."
 }
 
 output "trainer_account" {
   value       = google_service_account.account["trainer"].email
-  description = "Jobs run as it whose request names no `service_account`: it reads data, reads and writes models, writes its log, and no more."
+  description = "Account of jobs whose request has no `service_account`. It can only read data, read and write models, and write logs."
 }
 
 output "image_repository" {
   value       = "${var.region}-docker.pkg.dev/${var.project}/${google_artifact_registry_repository.images.repository_id}"
-  description = "Where images for training jobs are pushed to."
+  description = "Repository to push images for training jobs to."
 }
 
 output "dashboard" {
   value       = "https://console.cloud.google.com/monitoring/dashboards?project=${var.project}"
-  description = "The dashboard is in this list."
+  description = "List of the project's dashboards, with Trainmaster's in it."
 }
 
 output "build_account" {
   value       = google_service_account.account["build"].email
-  description = "Builds run as it, as cloudbuild.yaml says. Whoever submits one must be allowed to act as it."
+  description = "Account that builds run as (cloudbuild.yaml). Users who submit a build need permission to act as it."
 }

@@ -1,4 +1,4 @@
-# Where the trainer's image is kept. Pushes are told on the topic `gcr`, which Artifact Registry finds by its name.
+# Repository of the trainer's image. Artifact Registry publishes pushes to the topic `gcr`, which it finds by name.
 
 resource "google_artifact_registry_repository" "images" {
   location      = var.region
@@ -7,8 +7,8 @@ resource "google_artifact_registry_repository" "images" {
   format        = "DOCKER"
   kms_key_name  = var.kms_key
 
-  # Images that lost their tags go after 90 days, but never one of the last ten: runs name them by digest. Those of
-  # cloudbuild.yaml keep a tag, the build's id, and stay.
+  # Untagged images are deleted after 90 days, except the last ten: runs name images by digest. Images from
+  # cloudbuild.yaml keep the build's id as a tag, so they stay.
   cleanup_policies {
     id     = "old-and-untagged"
     action = "DELETE"

@@ -1,4 +1,4 @@
-# What comes by the clock.
+# Scheduled messages.
 
 resource "google_cloud_scheduler_job" "schedule" {
   for_each = module.plan.schedules
@@ -13,6 +13,6 @@ resource "google_cloud_scheduler_job" "schedule" {
     data       = base64encode(each.value.data)
   }
 
-  # Ticks before there is a function to take them would be of no use.
+  # A tick is useless before the function that handles it exists.
   depends_on = [google_project_iam_member.agent, google_eventarc_trigger.trigger]
 }

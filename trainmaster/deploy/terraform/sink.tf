@@ -1,4 +1,4 @@
-# The log sink, whose entries tell of the end of jobs.
+# The log sink, whose entries report the end of jobs.
 
 resource "google_logging_project_sink" "sink" {
   for_each = module.plan.sinks
@@ -9,7 +9,7 @@ resource "google_logging_project_sink" "sink" {
   unique_writer_identity = true
 }
 
-# Without this the sink is there, and every entry is dropped: the commonest silent failure.
+# Without this grant the sink exists but drops every entry: the most common silent failure.
 resource "google_pubsub_topic_iam_member" "sink" {
   for_each = module.plan.sinks
 

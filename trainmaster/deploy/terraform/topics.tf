@@ -1,4 +1,5 @@
-# Topics, and subscriptions of nobody's function. Those of the functions come with their triggers: triggers.tf.
+# Topics, and the subscriptions that belong to no function. Eventarc creates the functions' subscriptions with their
+# triggers: triggers.tf.
 
 locals {
   own_topics = { for role, id in module.plan.topics : role => id if !contains(var.foreign_topics, role) }
@@ -35,7 +36,7 @@ resource "google_pubsub_subscription" "kept" {
   ack_deadline_seconds       = each.value.ack_deadline_s
   message_retention_duration = "${each.value.retention_s}s"
 
-  # Never, even when nobody reads it for a month.
+  # Never expires, even when no client reads it for a month.
   expiration_policy {
     ttl = ""
   }

@@ -4,7 +4,7 @@ resource "google_eventarc_trigger" "trigger" {
   for_each = module.plan.triggers
 
   name            = each.key
-  location        = var.region # a bucket's trigger must be where the bucket is
+  location        = var.region # a bucket's trigger must be in the bucket's location
   service_account = google_service_account.account["events"].email
 
   dynamic "matching_criteria" {
@@ -31,7 +31,7 @@ resource "google_eventarc_trigger" "trigger" {
     }
   }
 
-  # One delivery, and no other.
+  # A single delivery, without retries.
   dynamic "retry_policy" {
     for_each = module.plan.functions[each.value.function].retry ? [] : [1]
     content {
@@ -55,8 +55,8 @@ locals {
   }
 }
 
-# Eventarc makes the subscription and gives no way to say how it retries or where it gives up, so that is said
-# afterwards, as its documentation does: https://cloud.google.com/eventarc/docs/retry-events
+# Eventarc creates the subscription, and has no setting for its retry policy or dead-letter topic. They are set
+# afterwards, as its documentation recommends: https://cloud.google.com/eventarc/docs/retry-events
 resource "terraform_data" "retries" {
   for_each = local.trigger_policies
 
@@ -66,7 +66,7 @@ resource "terraform_data" "retries" {
       "--project=${var.project}",
       "--ack-deadline=${each.value.ack_deadline_s}",
       "--expiration-period=never",
-      # How often an event comes that comes once is Eventarc's affair: the trigger says so.
+      # Without retries, the trigger's own retry_policy limits the deliveries.
       ], !each.value.retry ? [] : [
       "--min-retry-delay=${each.value.min_pause_s}s",
       "--max-retry-delay=${each.value.max_pause_s}s",
@@ -84,7 +84,7 @@ resource "terraform_data" "retries" {
     command = "gcloud pubsub subscriptions update ${self.input.subscription} ${join(" ", self.input.flags)}"
   }
 
-  # What is given up must find somebody who keeps it, and Pub/Sub must be allowed to move it.
+  # Dead letters need a subscription that keeps them, and Pub/Sub needs permission to move them.
   depends_on = [google_pubsub_subscription.kept, google_pubsub_topic_iam_member.topic]
 }
 
@@ -95,8 +95,8 @@ data "google_pubsub_subscription" "events" {
   depends_on = [terraform_data.retries]
 }
 
-# Told at every plan: somebody changed a subscription by hand, and events would be lost.
-check "events_that_are_given_up_are_kept" {
+# Every plan warns when a subscription was changed by hand, so that events would be lost.
+check "dead_letters_are_kept" {
   assert {
     condition = alltrue([
       for name, policy in local.trigger_policies :
@@ -108,6 +108,6 @@ check "events_that_are_given_up_are_kept" {
         false
       )
     ])
-    error_message = "A trigger's subscription has lost its dead-letter topic: `make doctor` says which one, and the command that gives it back."
+    error_message = "A trigger's subscription has lost its dead-letter topic. Run `make doctor`: it names the subscription, and the command that restores the topic."
   }
 }

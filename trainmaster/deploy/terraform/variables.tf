@@ -4,13 +4,13 @@ variable "project" {
 
   validation {
     condition     = can(regex("^[a-z][a-z0-9-]{4,28}[a-z0-9]$", var.project))
-    error_message = "A project id has 6 to 30 lower-case letters, digits and dashes, and begins with a letter."
+    error_message = "A project id has 6 to 30 lower-case letters, digits and hyphens, begins with a letter, and does not end with a hyphen."
   }
 }
 
 variable "region" {
   type        = string
-  description = "Region of everything: Vertex AI, buckets, functions and triggers."
+  description = "Region of the whole deployment: Vertex AI, buckets, functions and triggers."
 }
 
 variable "source_dir" {
@@ -28,58 +28,58 @@ variable "runtime" {
 variable "scheduler_region" {
   type        = string
   default     = null
-  description = "Where the schedules are, for regions that Cloud Scheduler lacks. The region by default."
+  description = "Region of the schedules, where Cloud Scheduler does not support var.region. Defaults to var.region."
 }
 
 variable "kept_buckets" {
   type        = map(string)
   default     = {}
-  description = "Buckets that exist in this project and are taken over, by role: those that an earlier `make undeploy` left."
+  description = "Existing buckets to import, by role: those that an earlier `make undeploy` kept."
 }
 
 variable "kept_roles" {
   type        = set(string)
   default     = []
-  description = "Custom roles that exist in this project and are taken over: those that an earlier `make undeploy` left."
+  description = "Existing custom roles to import: those that an earlier `make undeploy` kept."
 }
 
 variable "foreign_topics" {
   type        = set(string)
   default     = []
-  description = "Roles of topics that exist and belong to others: used, never created nor deleted. Only `images`, whose id Artifact Registry dictates."
+  description = "Roles of existing topics that Trainmaster uses but never creates or deletes. Only `images` is allowed, because Artifact Registry dictates its id."
 
   validation {
     condition     = length(setsubtract(var.foreign_topics, ["images"])) == 0
-    error_message = "Only the topic `images` may belong to others."
+    error_message = "Only the topic `images` may exist outside the deployment: remove the others from foreign_topics."
   }
 }
 
 variable "watched_buckets" {
   type        = set(string)
   default     = []
-  description = "Buckets beside our own that rules watch. They must be in the region; grant whoever trains to read them."
+  description = "Other buckets that rules watch. They must be in var.region, and the accounts of training jobs need read access to them."
 }
 
 variable "delete_buckets" {
   type        = bool
   default     = false
-  description = "Buckets are deleted with all that is in them when they are destroyed. `make undeploy BUCKETS=delete` sets it."
+  description = "Delete buckets with their contents when they are destroyed. `make undeploy BUCKETS=delete` sets it."
 }
 
 variable "alert_emails" {
   type        = set(string)
   default     = []
-  description = "Who is told when an alert policy fires. Without any, incidents are seen in the console alone."
+  description = "Email addresses to notify when an alert policy fires. Without any, only the console shows incidents."
 }
 
 variable "kms_key" {
   type        = string
   default     = null
-  description = "Key that encrypts buckets, topics, images and functions: projects/P/locations/REGION/keyRings/R/cryptoKeys/K. Google's own keys by default."
+  description = "Key that encrypts buckets, topics, images and functions: projects/P/locations/REGION/keyRings/R/cryptoKeys/K. Google-managed keys by default."
 
   validation {
     condition     = var.kms_key == null || can(regex("^projects/[^/]+/locations/[^/]+/keyRings/[^/]+/cryptoKeys/[^/]+$", var.kms_key))
-    error_message = "Give the key's full resource name, projects/P/locations/REGION/keyRings/R/cryptoKeys/K."
+    error_message = "kms_key must be the key's full resource name, projects/P/locations/REGION/keyRings/R/cryptoKeys/K."
   }
 }
 
@@ -92,5 +92,5 @@ variable "vpc_connector" {
 variable "vpc_all_traffic" {
   type        = bool
   default     = false
-  description = "All that the functions send goes through the connector, not only what is for private addresses."
+  description = "Route all of the functions' traffic through the connector, not only traffic to private addresses."
 }

@@ -1,13 +1,13 @@
-# Everything that Trainmaster is in a project. `trainmaster deploy` checks, and applies a copy of it with the
-# functions' source beside it: .trainmaster/deploy/PROJECT-REGION/terraform, where terraform can be run by hand too.
+# All of Trainmaster's resources in a project. After its checks, `trainmaster deploy` applies a copy of this folder with
+# the functions' source beside it: .trainmaster/deploy/PROJECT-REGION/terraform. You can run terraform there by hand too.
 
 terraform {
   # 1.7: import blocks with for_each.
   required_version = ">= 1.7"
 
   required_providers {
-    # Exact versions, so that a deployment is the same tomorrow. docs/how-to/deploy.md tells how to change them and how
-    # to make a lock file, which adds their checksums.
+    # Exact versions, so that deployments are reproducible. docs/how-to/deploy.md explains how to change them and how
+    # to create a lock file, which adds their checksums.
     google = {
       source  = "hashicorp/google"
       version = "7.46.0"
@@ -26,7 +26,7 @@ terraform {
     }
   }
 
-  # The bucket is named on the command line, for backends take no variables.
+  # The bucket is given on the command line, because backends cannot use variables.
   backend "gcs" {
     prefix = "trainmaster"
   }
@@ -35,16 +35,16 @@ terraform {
 provider "google" {
   project = var.project
   region  = var.region
-  # Credentials that come from gcloud are of a project of Google's, whose quota some services refuse to use. This makes
-  # every call count for our project; `trainmaster deploy` enables the two APIs that are called before all others.
+  # gcloud's user credentials belong to one of Google's projects, whose quota some services refuse to use. This charges
+  # every call to this project's quota. `trainmaster deploy` enables the two APIs that are called before all others.
   # Source: user_project_override in https://registry.terraform.io/providers/hashicorp/google/latest/docs/guides/provider_reference
   user_project_override = true
   billing_project       = var.project
-  # On whatever takes labels, for reports of costs.
+  # On every resource that supports labels, for cost reports.
   default_labels = { app = "trainmaster" }
 }
 
-# For google_project_service_identity, which only this one has.
+# For google_project_service_identity, which only the beta provider has.
 provider "google-beta" {
   project               = var.project
   region                = var.region

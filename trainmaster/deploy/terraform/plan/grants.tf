@@ -1,4 +1,4 @@
-# Who may do what, from trainmaster/deploy/permissions.yaml: one entry for each account, role and thing.
+# Grants from trainmaster/deploy/permissions.yaml: one entry for each account, role and resource.
 
 locals {
   permissions = yamldecode(file("${path.module}/../../permissions.yaml"))
@@ -13,13 +13,13 @@ locals {
     for name, role in local.permissions.roles : name => role if try(role.custom, false)
   }
 
-  # Google's own accounts in this project.
+  # Google's service agents in this project.
   agents = {
     for name, agent in local.permissions.agents :
     name => "service-${var.project_number}@${agent.domain}.iam.gserviceaccount.com"
   }
 
-  # Every grant with each of its accounts and things; `functions` stands for all of their accounts.
+  # Every grant with each of its accounts and resources; `functions` stands for the accounts of all functions.
   each_grant = flatten([
     for grant in local.permissions.grants : [
       for account in distinct(flatten([

@@ -1,6 +1,6 @@
-# What is deployed, computed from trainmaster/deploy/topology.yaml and trainmaster/deploy/permissions.yaml alone.
-# No provider is needed here: `terraform console` evaluates it on any machine, and tests/deploy/test_parity.py
-# compares what it says with what the local stack starts.
+# The deployment's resources, computed from trainmaster/deploy/topology.yaml and trainmaster/deploy/permissions.yaml
+# only. This module needs no provider: `terraform console` evaluates it on any machine, and tests/deploy/test_parity.py
+# compares its outputs with what the local stack starts.
 
 terraform {
   required_version = ">= 1.7"
@@ -13,18 +13,18 @@ variable "project" {
 
 variable "region" {
   type        = string
-  description = "Region of everything: Vertex AI, buckets, functions and triggers."
+  description = "Region of the whole deployment: Vertex AI, buckets, functions and triggers."
 }
 
 variable "project_number" {
   type        = string
-  description = "Number of the project: Google's own accounts in it are named by it."
+  description = "Project number, which is part of the names of Google's service agents."
 }
 
 variable "watched_buckets" {
   type        = set(string)
   default     = []
-  description = "Buckets beside our own that rules watch."
+  description = "Buckets outside the deployment that rules watch."
 }
 
 locals {
@@ -37,12 +37,11 @@ locals {
   topics  = local.topology.topics
   buckets = local.topology.buckets
 
-  # Of the deployment alone: sources of the functions and what builds leave.
+  # Exists only in a deployment: the functions' source and build outputs.
   builds_bucket = "${var.project}-builds"
 
-  # How many days marks in the ledger stay at most, by their names' beginning. The functions remove most of them
-  # earlier: what started counts for a day, that a cap was told for its hour or day, and an answer to a self-test
-  # is read within minutes.
+  # Maximum age of marks in the ledger, in days, by prefix. The functions remove most of them earlier: a start counts
+  # for a day, a cap's notice for its hour or day, and the answer to a self-test is read within minutes.
   ledger_days = { "started/" = 3, "caps/" = 40, "self-test/" = 2 }
 
   # "region-docker.pkg.dev/project/REPOSITORY/image"
@@ -50,8 +49,8 @@ locals {
 }
 
 locals {
-  # Pauses between deliveries and retention are Eventarc's own, written down so that nothing else can be in force:
-  # https://cloud.google.com/eventarc/docs/retry-events
+  # Eventarc's defaults for the pauses between deliveries and for retention, set explicitly so that no other values
+  # can apply: https://cloud.google.com/eventarc/docs/retry-events
   pauses_s    = { min = 10, max = 600 }
   retention_s = 86400
 
@@ -64,16 +63,16 @@ locals {
       environment = merge(local.topology.environment, {
         GOOGLE_CLOUD_PROJECT           = var.project
         TRAINMASTER_FUNCTION_TIMEOUT_S = tostring(function.timeout_s)
-        # functions-framework starts one worker with four threads a processor, whatever the concurrency is.
+        # By default functions-framework starts one worker with four threads per processor, whatever the concurrency.
         THREADS = tostring(function.concurrency)
         WORKERS = "1"
       })
-      # A tick does the work of all before it, so more than the one that runs and the next are of no use.
+      # A tick does the work of all earlier ones, so only the running one and the next are useful.
       max_instances = function.retry ? 20 : 2
 
       retry = function.retry
 
-      # Eventarc makes the subscription; these are set on it afterwards.
+      # Eventarc creates the subscription; triggers.tf sets these on it afterwards.
       subscription = {
         ack_deadline_s    = min(max(function.timeout_s, 10), 600)
         min_pause_s       = local.pauses_s.min
@@ -101,12 +100,12 @@ locals {
           },
           try({ bucket = local.buckets[function.trigger.bucket] }, {})
         )
-        # A bucket's events come through a topic that Eventarc makes for the trigger.
+        # A bucket's events arrive through a topic that Eventarc creates for the trigger.
         topic_role = try(function.trigger.topic, null)
       }
     },
-    # Whoever hears of the data bucket hears of the others that are watched. A bucket's name may be too long and
-    # have characters that a trigger's may not.
+    # A function that receives the data bucket's events also receives those of the other watched buckets. The trigger
+    # names contain a hash, because a bucket's name may be too long for a trigger or have characters it cannot have.
     merge([
       for name, function in local.topology.functions : {
         for bucket in var.watched_buckets : "${name}-${substr(sha1(bucket), 0, 8)}" => {

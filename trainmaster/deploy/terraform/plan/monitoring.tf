@@ -1,20 +1,20 @@
-# What is measured and what raises an alert. docs/how-to/runbook.md explains each alert and what to do.
-# Queries are PromQL, which name the resource wherever a metric may be written for several, as those of log lines may:
-# https://cloud.google.com/monitoring/promql/promql-mapping
+# Metrics, alerts and dashboard. docs/how-to/runbook.md explains each alert and what to do about it.
+# Queries are PromQL. They name the monitored resource wherever a metric can belong to several types of resource, as
+# log-based metrics can: https://cloud.google.com/monitoring/promql/promql-mapping
 
 locals {
-  # What the functions print: https://cloud.google.com/run/docs/logging
+  # The functions' standard output: https://cloud.google.com/run/docs/logging
   printed = join(" AND ", [
     "resource.type=\"cloud_run_revision\"",
     "resource.labels.service_name=(${join(" OR ", [for name in keys(local.functions) : "\"${name}\""])})",
     "logName=\"projects/${var.project}/logs/run.googleapis.com%2Fstdout\"",
   ])
 
-  # Counted in the functions' log, for a log line is all that they write beside the ledger. Lines are told apart by
-  # fields alone: severities, and the names in trainmaster/orchestrator/log_events.py. Nothing matches their prose.
+  # Counted in the functions' log, because besides the ledger the functions write only log lines. The filters match
+  # fields only: severities, and the event names in trainmaster/orchestrator/log_events.py. None matches message text.
   metrics = {
     ends = {
-      what   = "Ends of jobs, by the entry point that recorded them"
+      what   = "Ended jobs, by the entry point that recorded the end"
       filter = "jsonPayload.event=\"job_ended\""
       labels = ["entry_point"]
     }
@@ -29,7 +29,7 @@ locals {
       labels = []
     }
     waits = {
-      what   = "Submissions that were deferred for lack of quota or slots, and jobs that found no capacity"
+      what   = "Submissions deferred for lack of quota or slots, and jobs that found no capacity"
       filter = "jsonPayload.event=\"run_waits\""
       labels = []
     }
@@ -49,7 +49,7 @@ locals {
 }
 
 locals {
-  # `for_s`: how long it must be true. The heading in docs/how-to/runbook.md is the title.
+  # `for_s`: seconds for which the query must hold. The title is the heading in docs/how-to/runbook.md.
   alerts = {
     dead_letters = {
       title = "Events became dead letters"
@@ -73,7 +73,7 @@ locals {
     }
     stuck_runs = {
       title = "A run is stuck"
-      # Each tick logs it once per such run.
+      # Each tick logs it once per stuck run.
       query = "sum(increase(logging_googleapis_com:user_trainmaster_unreconciled{monitored_resource=\"cloud_run_revision\"}[30m])) > 20"
       for_s = 0
     }
@@ -126,7 +126,7 @@ locals {
       columns = 12
       tiles = [
         for number, tile in local.tiles : merge(
-          # The service leaves a 0 out of what it answers, and every plan would put it back:
+          # The service omits a 0 from its response, so every plan would show a difference:
           # https://github.com/hashicorp/terraform-provider-google/issues/7242
           { for side, at in { xPos = number % 3 * 4, yPos = floor(number / 3) * 4 } : side => at if at != 0 },
           {

@@ -1,16 +1,16 @@
 output "buckets" {
   value       = local.buckets
-  description = "Bucket names by the role that the topology gives them."
+  description = "Bucket names by their role in the topology."
 }
 
 output "builds_bucket" {
   value       = local.builds_bucket
-  description = "Bucket of the functions' sources and of what builds leave."
+  description = "Bucket of the functions' source and of build outputs."
 }
 
 output "ledger_days" {
   value       = local.ledger_days
-  description = "Days after which marks in the ledger are removed, by the beginning of their names."
+  description = "Days after which marks in the ledger are removed, by prefix."
 }
 
 output "topics" {
@@ -20,17 +20,17 @@ output "topics" {
 
 output "subscriptions" {
   value       = local.subscriptions
-  description = "Subscriptions of nobody's function."
+  description = "Subscriptions that belong to no function."
 }
 
 output "sinks" {
   value       = local.sinks
-  description = "Log sinks, each with its filter's text."
+  description = "Log sinks, each with the text of its filter."
 }
 
 output "schedules" {
   value       = local.schedules
-  description = "Messages that come by the clock."
+  description = "Scheduled messages."
 }
 
 output "functions" {
@@ -40,55 +40,55 @@ output "functions" {
 
 output "triggers" {
   value       = local.triggers
-  description = "What each trigger hears of, and the function that it calls."
+  description = "Triggers, each with the events that it matches and the function that it calls."
 }
 
 output "repository" {
   value       = local.repository
-  description = "Repository of Artifact Registry that holds the trainer's image."
+  description = "Artifact Registry repository of the trainer's image."
 }
 
 output "apis" {
   value       = local.permissions.apis
-  description = "Services that are enabled."
+  description = "APIs to enable."
 }
 
 output "accounts" {
   value       = local.accounts
-  description = "Service accounts that are created."
+  description = "Service accounts to create."
 }
 
 output "agents" {
   value       = local.agents
-  description = "Google's own accounts that are granted something."
+  description = "Google's service agents that are granted roles."
 }
 
 output "custom_roles" {
   value       = local.custom_roles
-  description = "Roles that are created."
+  description = "Custom roles to create."
 }
 
 output "grants" {
   value       = local.grants
-  description = "Grants by the kind of thing they are on, each with account, role and the thing's name."
+  description = "Grants by kind of resource, each with its account, role and resource name."
 }
 
 output "printed" {
   value       = local.printed
-  description = "Filter of what the functions print."
+  description = "Filter that matches the functions' log lines."
 }
 
 output "metrics" {
   value       = local.metrics
-  description = "Counters of log lines."
+  description = "Log-based metrics."
 }
 
 output "alerts" {
   value       = local.alerts
-  description = "What raises an alert, by name."
+  description = "Alert policies by name."
 }
 
 output "dashboard" {
   value       = local.dashboard
-  description = "The dashboard, as Cloud Monitoring takes it."
+  description = "The dashboard in Cloud Monitoring's format."
 }

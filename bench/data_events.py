@@ -4,7 +4,7 @@ python bench/data_events.py [--events 10000] [--deliverers 8]
 
 The events go over HTTP to the stack's own function, each on a connection of its own, as Eventarc's front end
 sends them; a rule over them waits for all of them, and a tick starts its run. Writes are counted by the
-ledger bucket's own notifications. The last table is the simulation of tests/contract/simulation.py.
+ledger bucket's own notifications. The last table is the simulation of tests/contract/data_stream.py.
 """
 
 import argparse
@@ -25,8 +25,8 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT)]  # run as a file, from anywhere
 
+from tests.contract.data_stream import MeteredWorld, Simulation  # noqa: E402
 from tests.contract.retraining import SMALL, rule  # noqa: E402
-from tests.contract.simulation import MeteredWorld, Simulation  # noqa: E402
 from tests.e2e.data_events import data_event, post  # noqa: E402
 from tests.e2e.project import Project, image_uri, running_project  # noqa: E402
 from trainmaster.local.events.clients import clients_of  # noqa: E402  # needs the line above

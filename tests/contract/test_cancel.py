@@ -6,7 +6,6 @@ from datetime import timedelta
 import pytest
 
 from tests.contract.boundaries import At, dies_after, dies_before, raising
-from tests.contract.life.scenes import TUNED
 from tests.contract.rooms import (
     GPU,
     NO_CAPACITY,
@@ -26,6 +25,7 @@ from tests.contract.rooms import (
     stopped_before_submitting,
     unanswered,
 )
+from tests.contract.simulation.scenarios import TUNED
 from tests.contract.world import ELSEWHERE, LEASE, LEDGER, Boundary, Killed, World
 from trainmaster.orchestrator.core.documents.codec import encoded
 from trainmaster.orchestrator.core.errors import LeaseHeld, ServiceFailed

@@ -5,7 +5,7 @@ from datetime import timedelta
 from typing import TypeVar
 
 from tests.contract.boundaries import At
-from tests.contract.simulation import MeteredObjects
+from tests.contract.data_stream import MeteredObjects
 from tests.contract.world import LEDGER, Boundary, World
 from trainmaster.orchestrator.core.runs.states import RunState
 

@@ -5,8 +5,8 @@ from collections import Counter
 
 import pytest
 
+from tests.contract.data_stream import MeteredWorld, Simulation
 from tests.contract.retraining import DATA, MANUAL, SMALL, RuleWorld, rule
-from tests.contract.simulation import MeteredWorld, Simulation
 from tests.contract.world import LEDGER, World
 
 STREAM = {"new_data": {"objects": f"gs://{DATA}/stream/**", "min_objects": 1000, "quiet_s": 60}}

@@ -12,7 +12,7 @@ import pytest
 import yaml
 from cronsim import CronSim
 
-from tests.contract.simulation import MeteredObjects
+from tests.contract.data_stream import MeteredObjects
 from tests.contract.world import World
 from tests.deploy.hcl import TERRAFORM, block, loaded
 from tests.deploy.plan import TERRAFORM_BINARY, plan

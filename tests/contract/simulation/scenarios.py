@@ -1,37 +1,37 @@
-"""Short stories of what the flows do, each as the deliveries that make it, and what it must come to.
+"""Scenarios: the deliveries of each, and the result they must have.
 
-A story is told once undisturbed to learn its calls, and then again with an accident at each of them.
+Each runs once without disruption to record its calls, and then once for each disruption of each call.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from tests.contract.life.steps import (
+from tests.contract.retraining import IMAGE, MANUAL, SMALL, rule
+from tests.contract.rooms import TWO_REGIONS
+from tests.contract.simulation.steps import (
     RULE_REMOVED,
     TICK,
     Step,
     becomes,
     cancelled,
-    data_came,
+    data_arrived,
     deleted,
     finished,
     fired,
-    full,
     logged,
     noticed,
     published,
     pushed,
     rolled_back,
     rule_dropped,
+    set_full,
     stocked_out,
+    study_finished,
     too_fast,
     trained,
-    tried,
     uploaded,
     waited,
 )
-from tests.contract.retraining import IMAGE, MANUAL, SMALL, rule
-from tests.contract.rooms import TWO_REGIONS
 from tests.contract.world import ELSEWHERE, REQUEST_RULES, request_rules_with
 from trainmaster.orchestrator.core.policy.admission import Admission, Caps, Limit
 from trainmaster.orchestrator.core.requests.request import RequestRules
@@ -56,11 +56,11 @@ NEW_IMAGE = {"new_image": {"repository": IMAGE, "tag": "latest"}}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Scene:
-    """`ends`: the states of the runs, by when they were asked for. `jobs`: how many there are in the end.
+class Scenario:
+    """`ends`: the states of the runs, in the order of their requests. `jobs`: the number of jobs at the end.
 
-    `at_once`: so many jobs may go on at the same time. `shows`: what the canonical request of every run says.
-    `firings`: which firing each run came of. `rule`: what the status of the rule says.
+    `at_once`: max jobs active at the same time. `shows`: what the canonical request of every run contains.
+    `firings`: the firing that started each run. `rule`: what the status of the rule contains.
     """
 
     steps: tuple[Step, ...]
@@ -74,8 +74,8 @@ class Scene:
     at_once: int = 100
 
 
-SCENES: Mapping[str, Scene] = {
-    "an upload, its job's running and its end": Scene(
+SCENARIOS: Mapping[str, Scenario] = {
+    "an upload whose job starts and succeeds": Scenario(
         steps=(
             uploaded("a"),
             uploaded("a"),
@@ -86,45 +86,54 @@ SCENES: Mapping[str, Scene] = {
             TICK,
         ),
     ),
-    "a message with a key, and an end that no entry told": Scene(
+    "a message with a key, and an end without a log entry": Scenario(
         steps=(published("k"), trained(0), TICK, published("k"))
     ),
-    "a faulty request": Scene(
+    "an invalid request": Scenario(
         steps=(uploaded("a", {"model_name": "x"}), TICK), ends=(RunState.REJECTED,), jobs=0
     ),
-    "a job that fails": Scene(
+    "a job that fails": Scenario(
         steps=(uploaded("a"), becomes(0, JobState.FAILED), waited(120), logged(0)), ends=(RunState.FAILED,)
     ),
-    "a job that a user cancels": Scene(
+    "a job that a user cancels": Scenario(
         steps=(uploaded("a"), becomes(0, JobState.CANCELLED), TICK, logged(0)), ends=(RunState.CANCELLED,)
     ),
-    "a job that a user deletes": Scene(
+    "a job that a user deletes": Scenario(
         steps=(uploaded("a"), deleted(0), waited(601), TICK), ends=(RunState.FAILED,), jobs=0
     ),
-    "an order to end a run that has a job": Scene(
+    "an order to cancel a run that has a job": Scenario(
         steps=(uploaded("a"), cancelled(0), logged(0), cancelled(0), TICK), ends=(RunState.CANCELLED,)
     ),
-    "an order to end a run that waits for room, and who waits behind it": Scene(
+    "an order to cancel a run that waits for quota, and a run behind it": Scenario(
         steps=(
-            full(True),
+            set_full(True),
             uploaded("a"),
             uploaded("b"),
             cancelled(0),
-            full(False),
+            set_full(False),
             waited(31),
             TICK,
             *finished(0),
         ),
         ends=(RunState.CANCELLED, RunState.SUCCEEDED),
     ),
-    "no room for a while": Scene(
-        steps=(full(True), uploaded("a"), waited(31), TICK, full(False), waited(61), TICK, *finished(0))
-    ),
-    "a new run that takes along who is ahead of it, waiting for the same": Scene(
+    "no quota for a while": Scenario(
         steps=(
-            full(True),
+            set_full(True),
             uploaded("a"),
-            full(False),
+            waited(31),
+            TICK,
+            set_full(False),
+            waited(61),
+            TICK,
+            *finished(0),
+        )
+    ),
+    "a new run that admits the waiting run ahead of it too": Scenario(
+        steps=(
+            set_full(True),
+            uploaded("a"),
+            set_full(False),
             waited(31),
             uploaded("b"),
             *finished(0),
@@ -134,7 +143,7 @@ SCENES: Mapping[str, Scene] = {
         ends=ENDED * 2,
         jobs=2,
     ),
-    "a job that finds no capacity, and the next candidate": Scene(
+    "a stockout, and the next candidate": Scenario(
         steps=(
             uploaded("a", WITH_FALLBACK),
             stocked_out(0),
@@ -146,14 +155,14 @@ SCENES: Mapping[str, Scene] = {
         jobs=2,
         request_rules=TWO_REGIONS,
     ),
-    "a stockout that no entry told, and one candidate": Scene(
+    "a stockout without a log entry, and a single candidate": Scenario(
         steps=(uploaded("a"), stocked_out(0), TICK, waited(31), TICK, trained(1), TICK), jobs=2
     ),
-    "no room on any candidate, and then on the second": Scene(
+    "no quota for any candidate, then a stockout and the second candidate": Scenario(
         steps=(
-            full(True),
+            set_full(True),
             uploaded("a", WITH_FALLBACK),
-            full(False),
+            set_full(False),
             waited(31),
             TICK,
             stocked_out(0),
@@ -163,8 +172,10 @@ SCENES: Mapping[str, Scene] = {
         jobs=2,
         request_rules=TWO_REGIONS,
     ),
-    "too many requests": Scene(steps=(too_fast(1), uploaded("a"), waited(31), TICK, *finished(0))),
-    "one job of a model at once, the next woken by the end of the first": Scene(
+    "too many requests per minute": Scenario(
+        steps=(too_fast(1), uploaded("a"), waited(31), TICK, *finished(0))
+    ),
+    "one job of a model at a time, the second started by the end of the first": Scenario(
         steps=(
             uploaded("a"),
             uploaded("b"),
@@ -179,13 +190,13 @@ SCENES: Mapping[str, Scene] = {
         request_rules=LIMITED,
         at_once=1,
     ),
-    "an order to end a run that waits for a limit": Scene(
+    "an order to cancel a run that waits for a limit": Scenario(
         steps=(uploaded("a"), uploaded("b"), cancelled(1), *finished(0), TICK),
         ends=(RunState.SUCCEEDED, RunState.CANCELLED),
         request_rules=LIMITED,
         at_once=1,
     ),
-    "a stockout under a limit makes place for another": Scene(
+    "a stockout that frees its slot for another run": Scenario(
         steps=(
             uploaded("a"),
             uploaded("b"),
@@ -202,13 +213,13 @@ SCENES: Mapping[str, Scene] = {
         request_rules=LIMITED,
         at_once=1,
     ),
-    "a cap that refuses the second run of an hour": Scene(
+    "a cap that rejects the second run of an hour": Scenario(
         steps=(uploaded("a"), uploaded("b"), uploaded("b"), *finished(0), TICK),
         ends=(RunState.SUCCEEDED, RunState.REJECTED),
         request_rules=CAPPED,
     ),
-    "a study": Scene(steps=(uploaded("a", TUNED), tried(0), logged(0), TICK)),
-    "two challengers, and an order to go back": Scene(
+    "a study": Scenario(steps=(uploaded("a", TUNED), study_finished(0), logged(0), TICK)),
+    "two challengers, and a rollback": Scenario(
         steps=(
             uploaded("a", CHALLENGER),
             *finished(0, 0.5),
@@ -223,10 +234,10 @@ SCENES: Mapping[str, Scene] = {
         jobs=2,
         champion={"cassava": 0.5},
     ),
-    "data that fires a rule": Scene(
+    "data that fires a rule": Scenario(
         steps=(
             rule_dropped(rule()),
-            *(data_came(number) for number in range(4)),
+            *(data_arrived(number) for number in range(4)),
             TICK,
             waited(61),
             TICK,
@@ -236,7 +247,7 @@ SCENES: Mapping[str, Scene] = {
         firings=(1,),
         rule={"state": "accepted", "firings": 1},
     ),
-    "an image that fires a rule, told twice": Scene(
+    "an image that fires a rule, announced twice": Scenario(
         steps=(
             rule_dropped(rule(NEW_IMAGE, request={**SMALL, "image": "${image.uri}"})),
             pushed("a"),
@@ -247,12 +258,12 @@ SCENES: Mapping[str, Scene] = {
         shows={"image": f"{IMAGE}@sha256:{'a' * 64}"},
         firings=(1,),
     ),
-    "a rule whose file goes after it fired": Scene(
+    "a rule whose file is deleted after it fired": Scenario(
         steps=(rule_dropped(rule(MANUAL)), fired("1"), RULE_REMOVED, TICK, *finished(0)),
         firings=(1,),
         rule={"state": "retired"},
     ),
-    "a firing that waits for the end of the run before it": Scene(
+    "a firing that waits for the previous run to end": Scenario(
         steps=(
             rule_dropped(rule(MANUAL, while_running="queue_one")),
             fired("1"),
@@ -265,13 +276,12 @@ SCENES: Mapping[str, Scene] = {
         jobs=2,
         firings=(1, 2),
     ),
-    "an order that replaces a run": Scene(
+    "an order that replaces the previous run": Scenario(
         steps=(
             rule_dropped(rule(MANUAL, while_running="replace")),
             fired("1"),
-            becomes(
-                0, JobState.RUNNING
-            ),  # a run to whose submission nobody answered would be ended without a job
+            # Until its submission is confirmed, the run would be cancelled without a job.
+            becomes(0, JobState.RUNNING),
             waited(1),
             fired("2"),
             TICK,

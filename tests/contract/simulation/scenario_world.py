@@ -1,4 +1,4 @@
-"""The world that a story is told in: it remembers what was dropped, and waits for the jobs that are spoken of."""
+"""The world of a scenario, which remembers drops and waits for the jobs that steps refer to."""
 
 import copy
 import json
@@ -13,17 +13,17 @@ from trainmaster.orchestrator.core.runs.job import Job
 TICKS_MAX = 6
 
 
-class Stage(RuleWorld):
-    """A world in which a delivery can be repeated: what was dropped once is there under its name."""
+class ScenarioWorld(RuleWorld):
+    """A world in which deliveries can be repeated: each name is dropped only once."""
 
     def __init__(self, request_rules: RequestRules = REQUEST_RULES) -> None:
         super().__init__(request_rules)
         self.room = Room(self)
         self.arrivals: dict[str, IncomingDocument] = {}
 
-    def copied(self) -> "Stage":
-        """A stage of its own on which the same has happened."""
-        other = Stage(self.request_rules)
+    def clone(self) -> "ScenarioWorld":
+        """An independent copy in the same state."""
+        other = ScenarioWorld(self.request_rules)
         other.clock.advance(self.clock.now() - START)
         other._attempts = copy.copy(self._attempts)
         other._dropped = self._dropped
@@ -34,7 +34,7 @@ class Stage(RuleWorld):
             (self.notices, other.notices),
             (self.room, other.room),
         ):
-            _take_over(mine, theirs)
+            _copy_state(mine, theirs)
         return other
 
     def dropped(self, name: str, document: object) -> IncomingDocument:
@@ -44,7 +44,7 @@ class Stage(RuleWorld):
         return self.arrivals[name]
 
     def job(self, number: int) -> Job:
-        """The nth job, in the order of their making; whoever was to submit it may have died."""
+        """The nth job in order of creation. If its process crashed before submitting it, wait until it is recovered."""
         for _ in range(TICKS_MAX):
             if len(self.jobs.all()) > number:
                 break
@@ -54,20 +54,20 @@ class Stage(RuleWorld):
         return self.jobs.all()[number]
 
     def export(self, output_uri: str, accuracy: float) -> None:
-        """A trainer leaves a model of that accuracy in its directory."""
+        """Write the model that a trainer exports, with that accuracy."""
         prefix = f"{output_uri}/model/".removeprefix(f"gs://{MODELS}/")
         manifest = {**export_manifest(f"gs://{MODELS}/{prefix}"), "metrics": {"accuracy": accuracy}}
         self.objects.write(MODELS, prefix + "saved_model.pb", b"graph", if_generation=None)
         self.objects.write(MODELS, prefix + "export.json", json.dumps(manifest).encode(), if_generation=None)
 
 
-def _take_over(mine: object, theirs: object) -> None:
-    """Give the other the same numbers and collections; locks, clocks and each other are its own."""
+def _copy_state(mine: object, theirs: object) -> None:
+    """Copy numbers and collections. Locks, clocks and references between parts stay the copy's."""
     for name, value in vars(mine).items():
         if value is None or isinstance(value, int):
             setattr(theirs, name, value)
         elif isinstance(value, dict):
-            kept = copy.copy(value)  # whose values are frozen, or lists
+            kept = copy.copy(value)  # its values are frozen, or lists
             kept.update({key: list(each) for key, each in value.items() if isinstance(each, list)})
             setattr(theirs, name, kept)
         elif isinstance(value, list | set):

@@ -1,4 +1,4 @@
-"""What must be true whenever a job is created: limits are kept, nobody is overtaken, and a run has no other job."""
+"""What is checked whenever a job is created: limits, the queue's order, and that the run has no other job."""
 
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
@@ -26,59 +26,59 @@ LIMITS = (
 LIMITED = request_rules_with(admission=Admission(limits=LIMITS))
 RUNS_PER_HOUR = 330
 CAPPED = request_rules_with(admission=Admission(limits=LIMITS, caps=Caps(runs_per_hour=RUNS_PER_HOUR)))
-SEEN_AFTER = timedelta(seconds=145)
-"""A delivery may have looked at the queue so long ago: its function's timeout, and a request still on its way."""
+VISIBLE_AFTER = timedelta(seconds=145)
+"""How old a delivery's view of the queue may be: the function's timeout, and a request in flight."""
 
 
-class Watch:
-    """Looks at the world when a job is about to be created. Not `strict`: processes go on after their leases."""
+class SubmissionChecker:
+    """Checks the world just before a job is created. Use `strict` unless processes continue after their leases."""
 
     def __init__(self, world: RuleWorld, *, strict: bool) -> None:
         self._world = world
         self._strict = strict
 
-    def broken_by(self, submission: Submission, going: Sequence[Job]) -> list[str]:
-        """The promises that this job breaks, beside those that go on."""
+    def violations_of(self, submission: Submission, going: Sequence[Job]) -> list[str]:
+        """The guarantees that this job breaks, given the jobs that are active."""
         if not self._strict:
             return []
-        return [*self._limits(submission, going), *self._overtaken(submission), *self._unwanted(submission)]
+        return [*self._limits(submission, going), *self._overtaking(submission), *self._ended(submission)]
 
-    def goes_on(self, run_id: str) -> list[str]:
-        """What keeps a run going of whose end an order was acknowledged."""
+    def still_running(self, run_id: str) -> list[str]:
+        """Why a run is still active although an order to cancel it was acknowledged."""
         record = self._world.record(run_id)
         if record.ended:
             return []
         if record.job is None:
-            return [f"{run_id} is {record.state}, though it was ordered to end"]
+            return [f"{run_id} is {record.state}, although an order cancelled it"]
         job = self._world.jobs.read(record.job.name)
-        return [] if job.state in OVER else [f"{job.name} was not asked to end"]
+        return [] if job.state in OVER else [f"{job.name} was not cancelled"]
 
-    def _unwanted(self, submission: Submission) -> Iterator[str]:
+    def _ended(self, submission: Submission) -> Iterator[str]:
         record = self._world.record(submission.run_id)
         if record.ended or record.cancel_requested_at is not None:
-            yield f"{submission.run_id} is given a job, though it has ended or is to end"
+            yield f"{submission.run_id} gets a job although it has ended or was cancelled"
 
     def _limits(self, submission: Submission, going: Sequence[Job]) -> Iterator[str]:
         if any(job.labels[RUN_LABEL] == submission.run_id for job in going):
-            yield f"{submission.run_id} was given a second job while the first one went on"
+            yield f"{submission.run_id} gets a second job while the first is active"
         body: Any = submission.body
-        own = {limit.name: limit.slots for limit in self._of(body["labels"])}
-        counts = dict.fromkeys(own, 1)
+        own_limits = {limit.name: limit.slots for limit in self._of(body["labels"])}
+        counts = dict.fromkeys(own_limits, 1)
         for job in going:
             for limit in self._of(job.labels):
                 if limit.name in counts:
                     counts[limit.name] += 1
         yield from (
-            f"{submission.run_id} passes the limit {name}: {count} jobs at once"
+            f"{submission.run_id} exceeds the limit {name}: {count} jobs at once"
             for name, count in counts.items()
-            if count > own[name]
+            if count > own_limits[name]
         )
 
     def _of(self, labels: Any) -> Any:
         return limits_of(self._world.request_rules.policy, labels[MODEL_LABEL], labels)
 
-    def _overtaken(self, submission: Submission) -> Iterator[str]:
-        """Nobody who waits for the same, and goes first, is on the queue for as long as anybody may have known."""
+    def _overtaking(self, submission: Submission) -> Iterator[str]:
+        """No run ahead in the queue has waited for the same quota for long enough to be seen."""
         listed = list(self._world.objects.listing(LEDGER, WAITING_PREFIX))
         if not listed:
             return
@@ -87,19 +87,18 @@ class Watch:
         candidates = candidates_of(record)
         own, wanted = place_of(services, record), quota_class(candidates[record.submission.candidate])
         for place in services.queue.places():
-            if place.quota_class == wanted and place.order < own.order and self._waits(place, listed):
-                yield f"{own.run_id} overtakes {place.run_id}, which waits for {wanted} too"
+            if place.quota_class == wanted and place.order < own.order and self._has_waited(place, listed):
+                yield f"{own.run_id} overtakes {place.run_id}, which also waits for {wanted}"
 
-    def _waits(self, place: Place, listed: Sequence[Listed]) -> bool:
-        """Whether it waits for room, by its record too, and has done so for a while."""
+    def _has_waited(self, place: Place, listed: Sequence[Listed]) -> bool:
+        """Whether the run waits for quota, also by its record, and has done so for longer than VISIBLE_AFTER."""
         now = self._world.clock.now()
         old = [each for each in listed if each.name.endswith(f"-{place.run_id}")]
-        if place.blocked_on_limit is not None or all(now - each.created_at <= SEEN_AFTER for each in old):
+        if place.blocked_on_limit is not None or all(now - each.created_at <= VISIBLE_AFTER for each in old):
             return False
         held = self._world.ledger.find(place.run_id)
         if held is None or held.record.state is not RunState.WAITING:
             return False
-        lease = (
-            held.record.submission.lease
-        )  # with one, it is having its turn, or had it and has not told yet
+        # A process that submits the run holds a lease until it has recorded the result.
+        lease = held.record.submission.lease
         return lease is None or lease.expires_at <= now

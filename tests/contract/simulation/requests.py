@@ -1,4 +1,4 @@
-"""What users ask for: sound requests of several models, and faulty ones."""
+"""The requests that users send: valid ones for several models, and invalid ones."""
 
 import json
 from dataclasses import dataclass
@@ -12,16 +12,16 @@ CHAMPION = {"metric": "accuracy", "goal": "maximize"}
 MODELS = 40
 PRIORITIES = (50, 50, 20, 80)
 TWO_GPUS = {"type": "NVIDIA_TESLA_T4", "count": 2}
-CONTESTED = 4
-"""So many of the models have a champion."""
+MODELS_WITH_CHAMPION = 4
+"""The number of models with a champion."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
-    """A request's content, and whether it is to be accepted."""
+class SampleRequest:
+    """A request's content, and whether it must be accepted."""
 
     content: bytes
-    sound: bool
+    valid: bool
 
 
 def _document(number: int) -> dict[str, Any]:
@@ -36,16 +36,16 @@ def _document(number: int) -> dict[str, Any]:
         document["fallbacks"] = [{"cluster": {"chief": {"accelerator": {"count": 1}}}}, {"region": ELSEWHERE}]
     if number % 5 == 2:
         document["labels"] = {"team": "blue"}
-    return {**document, "champion": CHAMPION} if number < CONTESTED else document
+    return {**document, "champion": CHAMPION} if number < MODELS_WITH_CHAMPION else document
 
 
 def _content(document: object) -> bytes:
     return json.dumps(document).encode()
 
 
-SOUND = tuple(Asked(content=_content(_document(number)), sound=True) for number in range(MODELS))
-FAULTY = tuple(
-    Asked(content=content, sound=False)
+VALID = tuple(SampleRequest(content=_content(_document(number)), valid=True) for number in range(MODELS))
+INVALID = tuple(
+    SampleRequest(content=content, valid=False)
     for content in (
         b"{",
         b"[]",
@@ -57,5 +57,5 @@ FAULTY = tuple(
 )
 
 
-def drawn(random: Random, faulty: float) -> Asked:
-    return random.choice(FAULTY if random.random() < faulty else SOUND)
+def draw_request(random: Random, invalid: float) -> SampleRequest:
+    return random.choice(INVALID if random.random() < invalid else VALID)

@@ -1,4 +1,4 @@
-"""What a life came to, in numbers."""
+"""The result of a simulation, in numbers."""
 
 from collections import Counter
 from dataclasses import dataclass, field, fields
@@ -9,28 +9,28 @@ _NOT_STORAGE = frozenset({"read job"})
 
 @dataclass(kw_only=True)
 class Tally:
-    """Counts by kind of event, error, accident or call; `mistakes` are errors that nobody named."""
+    """Counts by kind of event, error, disruption or call; `bugs` are unexpected errors."""
 
     deliveries: Counter[str] = field(default_factory=Counter)
     redelivered: Counter[str] = field(default_factory=Counter)
     duplicated: Counter[str] = field(default_factory=Counter)
     dropped: Counter[str] = field(default_factory=Counter)
-    answered: Counter[str] = field(default_factory=Counter)
-    struck: Counter[str] = field(default_factory=Counter)
+    errors: Counter[str] = field(default_factory=Counter)
+    disruptions: Counter[str] = field(default_factory=Counter)
     operations: Counter[str] = field(default_factory=Counter)
-    service: Counter[str] = field(default_factory=Counter)
+    submissions: Counter[str] = field(default_factory=Counter)
     ends: Counter[str] = field(default_factory=Counter)
     waits: Counter[str] = field(default_factory=Counter)
     candidates: Counter[str] = field(default_factory=Counter)
     stockouts: int = 0
     refused_by_caps: int = 0
-    asked: int = 0
+    requests: int = 0
     runs: int = 0
     jobs: int = 0
     duplicate_jobs: int = 0
     lost: int = 0
     unfinished: int = 0
-    mistakes: list[str] = field(default_factory=list)
+    bugs: list[str] = field(default_factory=list)
     violations: list[str] = field(default_factory=list)
 
     @property
@@ -46,7 +46,7 @@ class Tally:
         )
 
     def add(self, other: "Tally") -> None:
-        """Take another life's numbers in."""
+        """Add another simulation's numbers."""
         for each in fields(self):
             mine, theirs = getattr(self, each.name), getattr(other, each.name)
             if isinstance(mine, Counter):

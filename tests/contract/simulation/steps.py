@@ -1,0 +1,165 @@
+"""Steps of scenarios: deliveries to the functions, and changes of the world around them."""
+
+import base64
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tests.contract.retraining import DATA, SMALL
+from tests.contract.rooms import NO_CAPACITY
+from tests.contract.simulation.scenario_world import ScenarioWorld
+from tests.contract.world import START, Boundary
+from trainmaster.orchestrator.core.requests.incoming import IncomingDocument
+from trainmaster.orchestrator.core.retraining.arrivals import ArrivedObject
+from trainmaster.orchestrator.core.runs.job import JobState, Measured, Trial, TrialState
+from trainmaster.orchestrator.core.runs.states import END_OF
+from trainmaster.orchestrator.flows.intake import take_and_admit
+from trainmaster.orchestrator.flows.submission.queue_pass import complete_and_admit
+
+
+@dataclass(frozen=True, kw_only=True)
+class Step:
+    """One delivery, or a change of the world, which makes no calls.
+
+    `retried`: the delivery is repeated until it is acknowledged. A tick is not: another one follows.
+    """
+
+    act: Callable[[ScenarioWorld, Boundary], object]
+    retried: bool = True
+
+
+def uploaded(name: str, document: object = SMALL) -> Step:
+    return Step(act=lambda world, boundary: _launched(world, boundary, world.dropped(name, document)))
+
+
+def published(key: str, document: object = SMALL) -> Step:
+    data = base64.b64encode(json.dumps(document).encode()).decode()
+    message = {"data": data, "messageId": "1", "attributes": {"idempotency_key": key}}
+    return Step(act=lambda world, boundary: _launched(world, boundary, world.published(message)))
+
+
+def _launched(world: ScenarioWorld, boundary: Boundary, incoming: IncomingDocument) -> object:
+    return list(take_and_admit(world.services(boundary), incoming))
+
+
+def becomes(number: int, state: JobState) -> Step:
+    return Step(act=lambda world, _: world.jobs.become(world.job(number).name, state), retried=False)
+
+
+def trained(number: int, accuracy: float = 0.5) -> Step:
+    def act(world: ScenarioWorld, _: Boundary) -> None:
+        job = world.job(number)
+        world.export(job.output_uri, accuracy)
+        world.jobs.become(job.name, JobState.SUCCEEDED)
+
+    return Step(act=act, retried=False)
+
+
+def study_finished(number: int) -> Step:
+    """Both trials of the nth job succeed, each with a model."""
+
+    def act(world: ScenarioWorld, _: Boundary) -> None:
+        job = world.job(number)
+        trials = [
+            Trial(
+                id=str(each),
+                state=TrialState.SUCCEEDED,
+                parameters={"rate": 0.1 * each},
+                final=Measured(metrics={"accuracy": 0.4 + 0.1 * each}, step=1),
+            )
+            for each in (1, 2)
+        ]
+        for trial in trials:
+            world.export(f"{job.output_uri}/{trial.id}", 0.5)
+        world.jobs.become(job.name, JobState.SUCCEEDED, trials=trials)
+
+    return Step(act=act, retried=False)
+
+
+def logged(number: int) -> Step:
+    """The sink delivers the service's log entry about the nth job: its end, or its start."""
+
+    def act(world: ScenarioWorld, boundary: Boundary) -> object:
+        job = world.job(number)
+        hint = world.hint(job, tells_end=job.state in END_OF)
+        return list(complete_and_admit(world.services(boundary), hint))
+
+    return Step(act=act)
+
+
+def finished(number: int, accuracy: float = 0.5) -> tuple[Step, Step]:
+    """The nth job succeeds, and its log entry is delivered."""
+    return trained(number, accuracy), logged(number)
+
+
+def set_full(is_full: bool) -> Step:
+    return Step(act=lambda world, _: setattr(world.room, "places", 0 if is_full else None), retried=False)
+
+
+def too_fast(times: int) -> Step:
+    return Step(act=lambda world, _: setattr(world.room, "too_fast", times), retried=False)
+
+
+def stocked_out(number: int) -> Step:
+    """The nth job ends before it ran, for lack of capacity."""
+
+    def act(world: ScenarioWorld, _: Boundary) -> None:
+        world.jobs.become(world.job(number).name, JobState.FAILED, error=NO_CAPACITY, ran=False)
+
+    return Step(act=act, retried=False)
+
+
+def deleted(number: int) -> Step:
+    return Step(act=lambda world, _: world.jobs.remove(world.job(number).name), retried=False)
+
+
+def waited(seconds: float) -> Step:
+    return Step(act=lambda world, _: world.wait(seconds), retried=False)
+
+
+def rule_dropped(document: object) -> Step:
+    return Step(act=lambda world, boundary: world.deliver_rule(world.put_rule_once(document), boundary))
+
+
+def data_arrived(number: int) -> Step:
+    incoming = ArrivedObject(
+        bucket=DATA, name=f"{number}.jpg", generation=number + 1, size_bytes=1, created_at=START
+    )
+    return Step(act=lambda world, boundary: world.crossing_log(boundary).append(incoming))
+
+
+def fired(key: str) -> Step:
+    return Step(act=lambda world, boundary: world.order({"fire": {"rule": "cassava"}}, key, boundary))
+
+
+def pushed(digit: str) -> Step:
+    """Artifact Registry publishes a push of that digest, each time with the same message."""
+    return Step(act=lambda world, boundary: world.signal(world.pushed(digit, message_id=digit), boundary))
+
+
+def noticed(number: int) -> Step:
+    """The job of the nth run ends; its log entry and then its notices are delivered."""
+    return Step(act=lambda world, boundary: world.finish(number, boundary))
+
+
+def rolled_back(name: str) -> Step:
+    return uploaded(name, {"rollback": {"model_name": "cassava"}})
+
+
+def _ticked(world: ScenarioWorld, boundary: Boundary) -> None:
+    world.reconcile(boundary)
+    world.tick(boundary)
+
+
+def cancelled(number: int) -> Step:
+    """An order to cancel the nth run, counted in the order of the requests."""
+
+    def act(world: ScenarioWorld, boundary: Boundary) -> object:
+        order = {"cancel": {"run": world.records()[number].run_id}}
+        return _launched(world, boundary, world.dropped(f"cancel-{number}", order))
+
+    return Step(act=act)
+
+
+TICK = Step(act=_ticked, retried=False)
+RULE_REMOVED = Step(act=lambda world, _: world.remove_rule(), retried=False)

@@ -1,0 +1,107 @@
+"""Simulations of a deployment in which everything fails now and then, and checks that broken guarantees are reported.
+
+`bench/simulation.py` runs a million events of the same.
+"""
+
+from collections.abc import Sequence
+
+import pytest
+
+from tests.contract.simulation.disruptions import Disruption
+from tests.contract.simulation.odds import Odds
+from tests.contract.simulation.run import run_and_check, simulate
+from tests.contract.simulation.service import DEFERRALS, UnreliableJobs
+from tests.contract.simulation.simulation import Simulation
+from trainmaster.orchestrator.core.names import JobKind
+from trainmaster.orchestrator.core.requests.incoming import IncomingDocument
+from trainmaster.orchestrator.core.runs.job import Job
+from trainmaster.orchestrator.flows.services import FlowResult
+
+EVENTS = 1500
+HARD = Odds(
+    disruption=0.4, pause=0.3, duplicate=0.3, dropped=0.3, delayed=0.3, forged_job=0.1, forged_entry=0.3
+)
+
+
+def test_every_guarantee_holds_when_a_few_percent_of_the_deliveries_are_disrupted() -> None:
+    tally = simulate(seed="one", events=EVENTS)
+    assert tally.violations == []
+    assert (tally.lost, tally.unfinished, tally.duplicate_jobs) == (0, 0, 0)
+    assert tally.runs == tally.requests > 100
+
+
+@pytest.mark.slow
+def test_every_guarantee_holds_when_most_deliveries_are_disrupted() -> None:
+    tallies = [simulate(seed=f"hard {number}", events=EVENTS, odds=HARD) for number in range(2)]
+    assert [tally.violations for tally in tallies] == [[]] * len(tallies)
+    disruptions = {disruption for tally in tallies for disruption in tally.disruptions}
+    answers = {answer for tally in tallies for answer in tally.submissions}
+    assert disruptions == set(Disruption), "every kind of disruption occurred"
+    assert answers == {"created", *DEFERRALS, "refused", "request lost", "answer lost"}
+
+
+@pytest.mark.slow
+def test_a_second_job_submitted_after_a_lease_expired_is_found() -> None:
+    woken = Odds(pause=0.6, pause_s=60, beyond_lease=0.9, cancel_order=0.1)
+    tallies = [simulate(seed=f"woken {number}", events=EVENTS, odds=woken) for number in range(2)]
+    assert sum(tally.duplicate_jobs for tally in tallies) > 0
+    assert [tally.violations for tally in tallies] == [[]] * len(tallies)
+
+
+def test_the_same_seed_repeats_the_same_simulation() -> None:
+    once, again, other = (simulate(seed=seed, events=EVENTS // 3) for seed in ("same", "same", "other"))
+    assert once == again
+    assert once.operations != other.operations
+
+
+class NeverListedJobs(UnreliableJobs):
+    """Jobs that are never listed: a process that takes a run over finds none and submits another."""
+
+    def of_run(self, run_id: str, kind: JobKind, regions: Sequence[str]) -> Sequence[Job]:
+        return super().of_run(f"not {run_id}", kind, regions)
+
+
+class SilentSimulation(Simulation):
+    """Log entries never arrive and ticks stop, so that no end is reported."""
+
+    def log_entry(self, kind: str, job: Job, *, tells_end: bool) -> None:
+        pass
+
+    def _next_tick(self, resting_s: float) -> None:
+        pass
+
+
+def test_an_order_to_cancel_that_does_nothing_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        "trainmaster.orchestrator.flows.intake.cancel", lambda *_: FlowResult(message="nothing was done")
+    )
+    tally = simulate(seed="broken", events=EVENTS // 2, odds=Odds(cancel_order=0.3))
+    assert any("although an order cancelled it" in violation for violation in tally.violations)
+    assert any("was not cancelled" in violation for violation in tally.violations)
+
+
+def test_a_second_job_is_reported() -> None:
+    simulations = (
+        Simulation(seed=f"broken {number}", odds=HARD, jobs=NeverListedJobs) for number in range(4)
+    )
+    tallies = (run_and_check(simulation, EVENTS) for simulation in simulations)
+    seen = next(tally for tally in tallies if tally.duplicate_jobs > 0)
+    assert any("jobs too many" in violation for violation in seen.violations)
+
+
+def test_a_run_that_never_ends_and_one_without_notices_are_reported() -> None:
+    tally = run_and_check(SilentSimulation(seed="broken"), EVENTS // 5)
+    assert tally.unfinished > 0
+    assert any("never ended: submitted" in violation for violation in tally.violations)
+    assert any("still has a marker" in violation for violation in tally.violations)
+    assert any("no notice of" in violation for violation in tally.violations)
+
+
+def test_an_upload_that_is_never_delivered_is_reported() -> None:
+    class Losing(Simulation):
+        def upload_or_message(self, incoming: IncomingDocument, kind: str) -> None:
+            if kind == "message":
+                super().upload_or_message(incoming, kind)
+
+    tally = run_and_check(Losing(seed="broken"), EVENTS)
+    assert tally.lost > 0

@@ -59,7 +59,7 @@ def test_a_custom_jobs_file_dropped_as_it_is_trains_the_model_of_its_name(projec
     project.drop("requests/Line snake.yaml", yaml.safe_dump(snake_cased(spec(project)), sort_keys=False))
     status = project.final_status("requests/Line snake.yaml")
     jsonschema.validate(status, json.loads((ROOT / "schemas/drop_status.v1.schema.json").read_text()))
-    told = "$.scheduling.strategy: Vertex AI has deprecated this strategy"
+    told = "$.scheduling.strategy: Vertex AI deprecated this strategy"
     assert any(problem.startswith(told) for problem in status["problems"])
     record = project.record(status["run_id"])
     assert record["problems"] == status["problems"]

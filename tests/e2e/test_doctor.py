@@ -207,7 +207,7 @@ def test_a_function_that_does_not_answer_is_named(deployed: Project) -> None:
     assert status == 1
     ((check, told),) = not_well(findings).items()
     assert check == "on_job_log handles it"
-    assert "on-job-log told nothing" in told
+    assert "on-job-log did not report on message" in told
     assert "gcloud eventarc triggers describe on-job-log" in told
     assert findings["the sink forwards it"].startswith("ok")
 

@@ -214,7 +214,7 @@ def test_a_failed_build_is_reported_with_the_first_line_of_its_error(stack: Stac
     (package / "backend.py").write_text("print('much\\n' * 100)\nraise ValueError('no compiler')\n")
     write(tree, "RUN pip install --no-index ./broken")
     lines = error(stack).splitlines()
-    assert lines[1].startswith("error: Failed to build `broken @ file:")
+    assert lines[1].startswith("error: Failed to build `broken @")  # uv may break the line here
     assert lines[2] == "…"
     assert any("no compiler" in line for line in lines)
 

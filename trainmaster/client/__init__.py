@@ -1,1 +1,1 @@
-"""Reads and changes runs through the official clients, here and in the cloud."""
+"""Reads and changes runs through the official clients, on the local stack and in the cloud."""

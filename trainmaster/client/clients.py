@@ -1,4 +1,4 @@
-"""Official clients, pointed where the environment says: the local stack or Google Cloud."""
+"""Official clients for the local stack or Google Cloud, as environment variables say."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Target:
-    """A project and region, and where its services answer; `None` stands for Google Cloud."""
+    """A project and region, and the addresses of its services; `None` stands for Google Cloud's."""
 
     project: str
     region: str
@@ -64,7 +64,7 @@ def log_reader(*, project: str, logging_host: str | None) -> "LoggingClient":
 
 
 def _local(host: str | None) -> dict[str, Any]:  # Any: keywords of three libraries
-    """What points a client at a service of the local stack; nothing for Google Cloud."""
+    """The arguments that point a client at a service of the local stack; none for Google Cloud."""
     from google.auth.credentials import AnonymousCredentials
 
     if host is None:
@@ -74,7 +74,7 @@ def _local(host: str | None) -> dict[str, Any]:  # Any: keywords of three librar
 
 @contextmanager
 def pubsub_clients(pubsub_host: str | None) -> "Iterator[tuple[SubscriberClient, PublisherClient]]":
-    """Plain clients of every call, without the threads of the high-level ones; closed at the end.
+    """Low-level clients, without the threads of the high-level ones; closed at the end.
 
     Args:
         pubsub_host: `host:port` of an emulator; None for Google Cloud.

@@ -13,12 +13,12 @@ SERVICE_TASK = "service"
 COMPLETED = "Job completed successfully."
 
 LATE = timedelta(minutes=1)
-"""How far back each look goes: replicas send their lines in batches, so one may become readable after another with a
-later timestamp. One that is later still is missed."""
+"""How far back each query reaches: replicas send lines in batches, so a line may become readable after others with later
+timestamps. A line that is later than this is missed."""
 
 
 class JobLogs:
-    """One reader; every call of `fresh` gives what is new since the last."""
+    """One reader; each call of `fresh` returns what is new since the last."""
 
     def __init__(self, client: "LoggingClient") -> None:
         self._client = client
@@ -26,7 +26,7 @@ class JobLogs:
         self._last_at: datetime | None = None
 
     def fresh(self, job_id: str) -> Iterator[Any]:  # Any: the client's entry classes share no typed base
-        """Entries not given before, as the client's own `LogEntry` objects. A tuning job's trials log under its id."""
+        """New entries, as the client's `LogEntry` objects. A tuning job's trials log under the job's id."""
         filter_ = f'resource.type="ml_job" AND resource.labels.job_id="{job_id}"'
         if self._last_at is not None:
             filter_ += f' AND timestamp>="{(self._last_at - LATE).isoformat()}"'
@@ -38,7 +38,7 @@ class JobLogs:
 
 
 def says_completed(entry: Any) -> bool:
-    """Whether the service says here that the job itself, not one of its trials, completed."""
+    """Whether the entry reports that the job itself, not one of its trials, completed."""
     is_service = entry.resource.labels.get("task_name") == SERVICE_TASK
     of_trial = TRIAL_LABEL in (entry.labels or {})
     return bool(is_service and not of_trial and entry.payload == COMPLETED)

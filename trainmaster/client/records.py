@@ -1,4 +1,4 @@
-"""Documents of the ledger as a reader finds them."""
+"""Reads documents of the ledger."""
 
 import json
 from typing import TYPE_CHECKING, Any
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 def latest_run_of(
     storage: "StorageClient", target: Target, object_name: str, generation: int
 ) -> dict[str, Any]:
-    """The run record of one drop, empty while the ledger knows nothing of that generation."""
+    """The run record of one drop; empty until the ledger has one for that generation."""
     status = document_at(storage, target.ledger_bucket, status_object(object_name))
     if status.get("generation") != generation or "run_id" not in status:
         return {}
@@ -21,10 +21,10 @@ def latest_run_of(
 
 
 def document_at(storage: "StorageClient", bucket: str, name: str) -> dict[str, Any]:
-    """The JSON object under that name; empty where there is none.
+    """The JSON document under that name; empty if there is none.
 
     Raises:
-        google.api_core.exceptions.GoogleAPICallError: it could not be read.
+        google.api_core.exceptions.GoogleAPICallError: the object cannot be read.
     """
     from google.api_core.exceptions import NotFound
 

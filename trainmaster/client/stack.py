@@ -1,4 +1,4 @@
-"""The local stack that runs on a folder: its variables, as its `stack.env` has them."""
+"""The environment variables of the local stack that runs on a folder, from its `stack.env`."""
 
 import shlex
 import socket
@@ -9,11 +9,11 @@ ANSWERS_WITHIN_S = 5
 
 
 class NoStack(Exception):
-    """No stack answers on a folder; the message says how to start one."""
+    """No stack answers for a folder; the message says how to start one."""
 
 
 def read_stack_env(text: str) -> dict[str, str]:
-    """The variables of a `stack.env`: lines of `export NAME=value`, quoted as a shell reads them."""
+    """The variables of a `stack.env`: lines of `export NAME=value`, quoted for a shell."""
     words = shlex.split(text, comments=True)
     return dict(word.split("=", 1) for word in words if "=" in word)
 
@@ -22,14 +22,14 @@ def environment_on(state: Path) -> dict[str, str]:
     """The variables of the stack that runs on `state`.
 
     Raises:
-        NoStack: none is ready there, or it was killed and has left its `stack.env` behind.
+        NoStack: no stack is ready there, or it was killed and left its `stack.env` behind.
     """
     start = f"trainmaster up --state {shlex.quote(str(state))}"
     try:
         environment = read_stack_env((state / "stack.env").read_text())
     except FileNotFoundError as fault:
         raise NoStack(f"No stack is ready on {str(state)!r}: {start}") from fault
-    # Its logging is always its own; storage and Pub/Sub may be servers that run elsewhere.
+    # Its logging service is always its own process; storage and Pub/Sub may be servers that run elsewhere.
     address = environment.get("LOGGING_EMULATOR_HOST", "")
     where = urlsplit(address)
     try:

@@ -1,4 +1,4 @@
-"""Times as the services write them."""
+"""Parses the services' timestamps."""
 
 from datetime import datetime
 from typing import Any
@@ -10,5 +10,5 @@ def moment(text: str | None) -> datetime | None:
 
 
 def moment_of(timestamp: Any) -> datetime | None:  # Any: proto-plus's DatetimeWithNanoseconds is untyped
-    """The aware datetime of a protobuf timestamp field, None while it is unset."""
+    """The aware datetime of a protobuf timestamp field; None while it is unset."""
     return moment(timestamp.rfc3339()) if timestamp else None

@@ -1,1 +1,1 @@
-"""What exists in a project, who may do what there, and the commands that make it so."""
+"""Definitions of a deployment's resources and permissions, and the commands that deploy, check and remove it."""

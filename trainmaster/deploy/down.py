@@ -1,4 +1,4 @@
-"""Remove a deployment from a project. Buckets, and so every record and model, stay unless asked otherwise."""
+"""Remove a deployment from a project. By default buckets stay, and with them every record and model."""
 
 import sys
 from dataclasses import replace
@@ -17,13 +17,13 @@ LEFT = (
     "google_project_service_identity.",
     "google_kms_crypto_key_iam_member.agent",
 )
-"""The id of a deleted role stays taken for 37 days, in which nothing could be deployed again: `deploy` takes the role
-over. What Google's own accounts may do serves the whole project, so it is forgotten and not taken from them. Without the
-key, Cloud Storage could read nothing of the buckets that stay."""
+"""Resources that leave Terraform's state but stay in the project. The id of a deleted role is reserved for 37 days, which
+would block deployments, so the roles stay and `deploy` imports them. The roles of Google's service agents serve the whole
+project. Without the grants on the key, Cloud Storage could not read the buckets that stay."""
 
 
 def undeploy(project: str, region: str, *, delete_buckets: bool) -> int:
-    """The exit status: 0 done, 1 something failed halfway (repeat it), 2 refused before anything was removed."""
+    """Return the exit status: 0 done, 1 failed halfway (run it again), 2 refused before anything was removed."""
     names = names_of(project, region)
     try:
         existing = find_existing(
@@ -50,7 +50,7 @@ def undeploy(project: str, region: str, *, delete_buckets: bool) -> int:
 def _fault(names: Names, existing: Existing) -> str | None:
     bucket = existing.buckets.get(names.state_bucket)
     if bucket is None or bucket.project_number != existing.project_number:
-        return f"nothing was deployed to {names.project!r} from here: there is no bucket {names.state_bucket!r} of its own"
+        return f"nothing was deployed to {names.project!r} from here: it has no bucket {names.state_bucket!r}"
     elsewhere = {
         existing.buckets[name].location.lower() for name in existing.made_buckets if name in existing.buckets
     } - {names.region}
@@ -63,7 +63,7 @@ def _remove(names: Names, clearance: PreflightResult, *, delete_buckets: bool) -
     terraform = terraform_for(names)
     terraform.init()
     if delete_buckets:
-        # That a bucket goes with all that is in it must be in the state before it can be destroyed so.
+        # Terraform deletes a bucket with its contents only if force_destroy is in the state before.
         told = terraform.variables(clearance, delete_buckets=True)
         terraform.run("apply", "-input=false", "-auto-approve", f"-target={BUCKETS}", *told)
     forgotten = [
@@ -73,7 +73,7 @@ def _remove(names: Names, clearance: PreflightResult, *, delete_buckets: bool) -
     ]
     if forgotten:
         terraform.run("state", "rm", *forgotten)
-    # Terraform before 1.9 imports also to destroy, and so would remove what an earlier go has forgotten:
+    # Terraform before 1.9 runs imports even to destroy, and so would remove what an earlier attempt left:
     # https://github.com/hashicorp/terraform/pull/35262
     imports_nothing = replace(clearance, kept_buckets={}, kept_roles=())
     told = terraform.variables(imports_nothing, delete_buckets=delete_buckets)

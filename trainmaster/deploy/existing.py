@@ -1,4 +1,4 @@
-"""What is in a project before anything is deployed, and what of it an earlier deployment made."""
+"""Finds the resources that exist in a project, and which of them an earlier deployment created."""
 
 import json
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ AT_ONCE = 8
 
 @dataclass(frozen=True, kw_only=True)
 class Bucket:
-    """A bucket of this name, somewhere. `project_number` None: it may not be looked at, so it is not ours."""
+    """A bucket of this name, in any project. `project_number` None: access is denied, so it is not ours."""
 
     name: str
     location: str = ""
@@ -35,7 +35,7 @@ class Role:
 
 @dataclass(frozen=True, kw_only=True)
 class Existing:
-    """`named` and `made` hold names by kind of thing; `made` are those that Terraform's state knows."""
+    """`named` and `made` hold names by kind of resource; `made` are those in Terraform's state."""
 
     project_number: str
     buckets: Mapping[str, Bucket]
@@ -48,7 +48,7 @@ class Existing:
         return self.made.get("bucket", frozenset())
 
 
-# Commands that list each kind of thing, and the field that names it: in full, then the last part is the name, or bare.
+# The command that lists each kind of resource, and the field with its name: a full resource name, or the last part of one.
 _LISTS: Mapping[str, tuple[tuple[str, ...], str]] = {
     "topic": (("pubsub", "topics", "list"), "name"),
     "subscription": (("pubsub", "subscriptions", "list"), "name"),
@@ -61,7 +61,7 @@ _LISTS: Mapping[str, tuple[tuple[str, ...], str]] = {
     "service account": (("iam", "service-accounts", "list"), "email"),
 }
 
-# The same kinds in Terraform's state, and the attribute that names one.
+# The same kinds in Terraform's state, and the attribute with the name.
 _RESOURCES: Mapping[str, tuple[str, str]] = {
     "google_storage_bucket": ("bucket", "name"),
     "google_pubsub_topic": ("topic", "name"),
@@ -78,20 +78,20 @@ _RESOURCES: Mapping[str, tuple[str, str]] = {
 
 
 def find_existing(names: Names, project_number: str) -> Existing:
-    """Look at everything whose name the deployment takes. Nothing is changed.
+    """Look up everything whose name the deployment uses. Changes nothing.
 
     Raises:
-        GcloudFailed: something may not be listed or read; nothing can be said about collisions then.
+        GcloudFailed: something cannot be listed or read, so collisions cannot be detected.
     """
     wanted = [*names.buckets.values(), names.state_bucket]
-    # Each question is a process that waits a second or two for its answer.
+    # Each query is a process that takes a second or two.
     with ThreadPoolExecutor(AT_ONCE) as pool:
         answers = pool.map(_bucket, wanted)
         roles = pool.submit(_roles, names)
         named = pool.map(lambda how: _names(names, *how), _LISTS.values())
         buckets = {name: bucket for name, bucket in zip(wanted, answers, strict=True) if bucket is not None}
         kept_in = buckets.get(names.state_bucket)
-        # What is in somebody else's bucket is no state of ours.
+        # A bucket of another project does not hold our state.
         state = _state(names) if kept_in is not None and kept_in.project_number == project_number else []
     return Existing(
         project_number=project_number,
@@ -127,7 +127,7 @@ def _value(thing: Mapping[str, Any], path: str) -> object:
 
 def _bucket(name: str) -> Bucket | None:
     try:
-        # The raw form, for only that has the project's number.
+        # Only the raw form has the project's number.
         found = described("storage", "buckets", "describe", f"gs://{name}", "--raw")
     except GcloudFailed as failed:
         if failed.absent:
@@ -139,10 +139,10 @@ def _bucket(name: str) -> Bucket | None:
 
 
 def _state(names: Names) -> list[dict[str, Any]]:
-    """The resources of Terraform's state; none before the first deployment.
+    """The resources in Terraform's state; none before the first deployment.
 
     Raises:
-        GcloudFailed: it may not be read, so that nobody can say what was made by us.
+        GcloudFailed: the state cannot be read, so the deployment's own resources are unknown.
     """
     try:
         text = gcloud("storage", "cat", f"gs://{names.state_bucket}/{STATE_OBJECT}")

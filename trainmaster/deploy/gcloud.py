@@ -1,4 +1,4 @@
-"""Questions to Google Cloud, asked through the `gcloud` on PATH, which has the user's credentials."""
+"""Queries to Google Cloud through the `gcloud` on PATH, which has the user's credentials."""
 
 import json
 import os
@@ -8,14 +8,14 @@ from typing import Any
 
 TIMEOUT_S = 120
 
-# How gcloud's own words tell what happened; its exit status is 1 for all of it.
+# gcloud's exit status is 1 for every error, so these fragments of its messages classify them.
 _ABSENT = ("not found: 404", "NOT_FOUND", "HTTPError 404", "does not exist")
 _FORBIDDEN = ("HTTPError 403", "PERMISSION_DENIED", "does not have permission", "does not have storage.")
 _SWITCHED_OFF = ("SERVICE_DISABLED", "has not been used in project", "not enabled on project", "API [")
 
 
 class GcloudFailed(Exception):
-    """A command ended with an error; `command` is without `gcloud`, `said` is what it wrote."""
+    """A command failed; `command` is without `gcloud`, `said` is its error output."""
 
     def __init__(self, command: Sequence[str], said: str) -> None:
         super().__init__(f"gcloud {' '.join(command)} failed: {said}")
@@ -32,15 +32,15 @@ class GcloudFailed(Exception):
 
     @property
     def switched_off(self) -> bool:
-        """The service is not enabled in the project, so it has nothing there."""
+        """The service is not enabled in the project, so it has no resources there."""
         return any(words in self.said for words in _SWITCHED_OFF)
 
 
 def gcloud(*command: str) -> str:
-    """What the command printed. It never asks: a question is answered as `--quiet` answers it.
+    """The command's output. It never prompts: every prompt gets its default, as with `--quiet`.
 
     Raises:
-        GcloudFailed: it ended with an error, or took longer than TIMEOUT_S.
+        GcloudFailed: the command failed, or took longer than TIMEOUT_S.
     """
     environment = {**os.environ, "CLOUDSDK_CORE_DISABLE_PROMPTS": "1"}
     try:
@@ -62,10 +62,10 @@ def gcloud(*command: str) -> str:
 
 
 def described(*command: str) -> dict[str, Any]:
-    """The one thing that the command describes.
+    """The resource that the command describes.
 
     Raises:
-        GcloudFailed: as `gcloud`; also where the answer is no JSON object.
+        GcloudFailed: as `gcloud`; also if the output is not a JSON object.
     """
     answer = _json(*command)
     if not isinstance(answer, dict):
@@ -74,10 +74,10 @@ def described(*command: str) -> dict[str, Any]:
 
 
 def listed(*command: str) -> list[dict[str, Any]]:
-    """Everything that the command lists; nothing where the service is not enabled.
+    """Everything that the command lists; empty if the service is not enabled.
 
     Raises:
-        GcloudFailed: as `gcloud`; also where the answer is no JSON list.
+        GcloudFailed: as `gcloud`; also if the output is not a JSON list.
     """
     try:
         answer = _json(*command)

@@ -1,4 +1,4 @@
-"""The trainer image, built on this machine: on a small base made of Debian packages unless another is named."""
+"""Builds the trainer image on this machine, by default on a small base image made from Debian packages."""
 
 import os
 import shutil
@@ -14,7 +14,7 @@ from trainmaster.version import VERSION
 BASE = "localhost/trainmaster/base:bookworm"
 TRAINER = "localhost/trainmaster/trainer:latest"
 VARIANTS = ("cpu", "cuda")
-"""Of the Dockerfile: each has a lock of its own, trainer/requirements-VARIANT.txt."""
+"""The Dockerfile's variants; each has its own lock, trainer/requirements-VARIANT.txt."""
 
 DEBIAN = "http://deb.debian.org/debian"
 SUITE = "bookworm"  # with Python 3.11: https://packages.debian.org/bookworm/python3
@@ -27,30 +27,30 @@ _NOT_NEEDED = (
     "usr/share/locale",
 )
 
-# Where pip and uv look for their settings: the "Configuration" pages of their documentations, read 2026-11.
+# Where pip and uv look for their settings, from the "Configuration" pages of their documentation, read 2026-11.
 _PIP_FILES = ("~/.config/pip/pip.conf", "~/.pip/pip.conf", "/etc/pip.conf")
 _UV_FILES = ("~/.config/uv/uv.toml", "/etc/uv/uv.toml")
 _AUTHORITIES = ("PIP_CERT", "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE")
 
 
 class CannotBuildError(Exception):
-    """Something that building needs is not on this machine; the message says what, and how to get it."""
+    """This machine lacks something that the build needs; the message says what, and how to get it."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Builder:
-    """A program that builds images without a daemon: `buildah bud`, or `podman build`, which is the same."""
+    """A program that builds images without a daemon: `buildah bud`, or the equivalent `podman build`."""
 
     program: str
 
     def build(self, *, context: Path, tag: str, options: tuple[str, ...] = ()) -> None:
-        """Build `context` and tag the image; layers that have not changed are taken from the last build.
+        """Build `context` and tag the image; unchanged layers come from the last build.
 
         Raises:
-            subprocess.CalledProcessError: a step of the Dockerfile failed; the output has said which.
+            subprocess.CalledProcessError: a step of the Dockerfile failed; the output says which.
         """
         verb = "bud" if Path(self.program).name == "buildah" else "build"
-        # chroot: RUN steps need no namespaces, which many containers and CI machines refuse.
+        # chroot: RUN steps then need no namespaces, which many containers and CI machines do not allow.
         command = [
             self.program,
             verb,
@@ -82,11 +82,11 @@ def builder() -> Builder:
 
 
 def make_base(build: Builder, *, tag: str = BASE, mirror: str = DEBIAN) -> None:
-    """A base image of Debian's minimal system with Python, pip and the certificate authorities. Takes a minute or two.
+    """Make a base image of Debian's minimal system with Python, pip and CA certificates. Takes a minute or two.
 
     Raises:
-        CannotBuildError: debootstrap is not there, or may not make a root file system for this user.
-        subprocess.CalledProcessError: a package could not be had or unpacked; the output has said which.
+        CannotBuildError: debootstrap is missing, or the user is not root.
+        subprocess.CalledProcessError: a package could not be downloaded or unpacked; the output says which.
     """
     debootstrap = shutil.which("debootstrap", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
     if debootstrap is None or os.geteuid() != 0:
@@ -104,7 +104,7 @@ def make_base(build: Builder, *, tag: str = BASE, mirror: str = DEBIAN) -> None:
         )
         for name in _NOT_NEEDED:
             shutil.rmtree(root / name, ignore_errors=True)
-        # An archive keeps owners and modes; COPY of a directory would not.
+        # An archive keeps owners and modes; copying a directory would not.
         subprocess.run(["tar", "-C", root, "--numeric-owner", "-cf", context / "root.tar", "."], check=True)
         shutil.rmtree(root)
         (context / "Dockerfile").write_text(
@@ -123,10 +123,10 @@ def build_trainer(
     tag: str = TRAINER,
     tree: Path = ROOT,
 ) -> None:
-    """The image of the Dockerfile in `tree` on `base`, labelled with `revision`. `variant`: one of VARIANTS.
+    """Build the Dockerfile in `tree` on `base`, labelled with `revision`. `variant`: one of VARIANTS.
 
     Raises:
-        subprocess.CalledProcessError: a step failed; the output has said which.
+        subprocess.CalledProcessError: a step failed; the output says which.
     """
     options = (
         *("--build-arg", f"BASE_IMAGE={base}", "--build-arg", f"VARIANT={variant}"),
@@ -137,7 +137,7 @@ def build_trainer(
 
 
 def secrets(environment: Mapping[str, str]) -> Iterator[tuple[str, Path]]:
-    """This machine's own settings of pip, uv and certificate authorities, as the Dockerfile's secrets."""
+    """This machine's settings for pip, uv and certificate authorities, as the Dockerfile's secrets."""
     authorities = [environment[name] for name in _AUTHORITIES if environment.get(name)]
     for name, named, usual in (
         ("pip", environment.get("PIP_CONFIG_FILE"), _PIP_FILES),
@@ -150,8 +150,8 @@ def secrets(environment: Mapping[str, str]) -> Iterator[tuple[str, Path]]:
 
 
 def revision_of(tree: Path) -> str:
-    """The commit that `tree` stands at, with `-dirty` where it was changed since; the release outside of git."""
-    if not (tree / ".git").exists():  # installed, perhaps inside of another repository
+    """The commit checked out in `tree`, with `-dirty` if it has changes; outside of git, the release."""
+    if not (tree / ".git").exists():  # installed, perhaps inside another repository
         return f"v{VERSION}"
     command = ["git", "-C", str(tree), "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
     done = subprocess.run(command, check=False, capture_output=True, text=True)
@@ -159,7 +159,7 @@ def revision_of(tree: Path) -> str:
 
 
 def build_image(*, base: str | None, variant: str, tag: str, mirror: str) -> None:
-    """The trainer's image of this version, on `base` or on the default base, which is made where it is missing.
+    """Build this version's trainer image on `base`, or on the default base, which is made if it is missing.
 
     Raises:
         CannotBuildError, subprocess.CalledProcessError: as `builder`, `make_base` and `build_trainer`.

@@ -1,9 +1,9 @@
-"""Resolve every dependency group of pyproject.toml into requirements.lock, and export what is deployed.
+"""Resolve every dependency group of pyproject.toml into requirements.lock, and export the deployed requirements.
 
     python -m trainmaster.deploy.lock [--upgrade]
 
-One resolution serves all parts, so the functions and the trainer run what the tests ran.
-The exports are constrained by the lock: a test compares them with it.
+All parts share one resolution, so the functions and the trainer run the versions that were tested.
+The lock constrains the exports; a test compares them.
 """
 
 import subprocess
@@ -20,7 +20,7 @@ EXPORTS = {
     "image": "trainer/installer.txt",
 }
 
-# No index is written into the files: whoever installs uses their own.
+# The files name no package index: users install from their own.
 OPTIONS = (
     "--generate-hashes",
     "--universal",

@@ -1,4 +1,4 @@
-"""Every name that a deployment takes in a project, from the files that deploy it."""
+"""Every name that a deployment uses in a project, from the files that define it."""
 
 import re
 import string
@@ -13,17 +13,18 @@ from trainmaster.resources import DEPLOY
 
 ACCOUNT_PREFIX = "tm-"
 METRICS = ("behind", "ends", "mistakes", "refusals", "unreconciled", "waits")
-"""Counters of log lines, as trainmaster/deploy/terraform/plan/monitoring.tf has them: a test compares."""
+"""Log-based metrics of trainmaster/deploy/terraform/plan/monitoring.tf; a test compares them."""
 SETTINGS = Path("trainmaster.tfvars")
-"""Settings of the deployment, in the folder where the command runs; docs/how-to/deploy.md lists them."""
+"""The deployment's settings, in the current folder; docs/how-to/deploy.md lists them."""
 _SCHEDULER_REGION = re.compile(r'^[ \t]*scheduler_region[ \t]*=[ \t]*"([^"]*)"', re.MULTILINE)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Names:
-    """`buckets` and `topics` by role; `taken` by kind of thing, the kinds of trainmaster/deploy/existing.py.
+    """`buckets` and `topics` are by role; `taken` is by kind of resource, as in trainmaster/deploy/existing.py.
 
-    `roles`: the titles of the custom roles, by id. `scheduler_region`: where the schedules are, for regions that Cloud Scheduler lacks.
+    `roles`: titles of the custom roles by id. `scheduler_region`: differs from `region` where Cloud Scheduler does
+    not support that.
     """
 
     project: str
@@ -36,7 +37,7 @@ class Names:
 
     @property
     def state_bucket(self) -> str:
-        """Where Terraform remembers what it made."""
+        """The bucket of Terraform's state."""
         return f"{self.project}-terraform"
 
 
@@ -44,7 +45,7 @@ def topology_of(project: str, region: str, file: Path = DEPLOY / "topology.yaml"
     """The topology of this project and region.
 
     Raises:
-        OSError, ValueError, KeyError, yaml.YAMLError: the file cannot be read, or has variables of its own.
+        OSError, ValueError, KeyError, yaml.YAMLError: the file cannot be read, or has other variables.
     """
     text = string.Template(file.read_text()).substitute(project=project, region=region)
     topology: dict[str, Any] = yaml.safe_load(text)
@@ -57,7 +58,7 @@ def permissions() -> dict[str, Any]:
 
 
 def account_email(name: str, project: str) -> str:
-    """Of the account that the deployment makes for a function or for what permissions.yaml names."""
+    """The email of the account that the deployment creates for a function or for a name in permissions.yaml."""
     return f"{ACCOUNT_PREFIX}{name}@{project}.iam.gserviceaccount.com"
 
 
@@ -88,12 +89,12 @@ def names_of(project: str, region: str) -> Names:
 
 
 def scheduler_region(settings: Path = SETTINGS) -> str | None:
-    """What the settings say, which Terraform reads too; None where they say nothing."""
+    """`scheduler_region` from the settings, which Terraform reads too; None if it is not set."""
     found = _SCHEDULER_REGION.search(settings.read_text()) if settings.is_file() else None
     return found[1] if found else None
 
 
 def training_regions() -> frozenset[str]:
-    """Where Vertex AI runs training jobs; trainmaster/deploy/regions.yaml has the source."""
+    """The regions in which Vertex AI runs training jobs; trainmaster/deploy/regions.yaml has the source."""
     read: dict[str, list[str]] = yaml.safe_load((DEPLOY / "regions.yaml").read_text())
     return frozenset(read["training"])

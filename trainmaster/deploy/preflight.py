@@ -1,4 +1,4 @@
-"""What stands in the way of a deployment, all of it at once, before anything is created."""
+"""Checks before a deployment creates anything; all faults are reported at once."""
 
 import re
 from collections.abc import Iterator
@@ -11,12 +11,12 @@ from trainmaster.resources import DEPLOY
 
 _PROJECT_ID = re.compile(r"[a-z][a-z0-9-]{4,28}[a-z0-9]")
 SHARED_TOPIC = "images"
-"""Role of the topic whose id Artifact Registry dictates: a project that has one already keeps it."""
+"""Role of the topic whose id Artifact Registry dictates: an existing one is used and kept."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PreflightResult:
-    """`faults` empty: nothing stands in the way. The rest is what Terraform must be told."""
+    """Ready to deploy if `faults` is empty. The other fields are Terraform's variables."""
 
     faults: tuple[str, ...]
     kept_buckets: dict[str, str] = field(default_factory=dict)
@@ -26,7 +26,7 @@ class PreflightResult:
 
 
 def clearance_of(names: Names) -> PreflightResult:
-    """Ask what is there, and judge it. Creates nothing."""
+    """Look up what exists, and check it. Creates nothing."""
     faults = [*_of_the_words(names), *_of_the_credentials()]
     number, unknown = _project_number(names.project)
     faults += unknown
@@ -43,14 +43,14 @@ def clearance_of(names: Names) -> PreflightResult:
 
 
 def _elsewhere(failed: GcloudFailed) -> str:
-    """What to do where a service is not in the region, as gcloud says it; only Cloud Scheduler may be in another."""
+    """The repair where a region lacks Cloud Scheduler, the only service that may be in another region."""
     if "scheduler" not in failed.command or "is not a valid location" not in failed.said:
         return ""
     return f'; name another region for the schedule, scheduler_region = "…" in {SETTINGS}'
 
 
 def judged(names: Names, existing: Existing, before: tuple[str, ...] = ()) -> PreflightResult:
-    """Pure: what follows from what exists, after the faults found `before`."""
+    """The conclusions from what exists, after the faults found `before`. Pure."""
     shared = names.topics[SHARED_TOPIC]
     foreign = shared in existing.named.get("topic", ()) and shared not in existing.made.get("topic", ())
     return PreflightResult(
@@ -115,7 +115,7 @@ def _of_billing(project: str) -> Iterator[str]:
     try:
         billing = described("billing", "projects", "describe", project)
     except GcloudFailed:
-        return  # whoever may not see the billing may deploy all the same
+        return  # a user who may not see the billing account may still deploy
     if billing.get("billingEnabled") is False:
         yield (
             f"project {project!r} has no billing account: link one, "

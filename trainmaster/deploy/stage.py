@@ -1,4 +1,4 @@
-"""The Cloud Functions source directory as it is deployed: functions/ with the orchestrator and its schemas inside.
+"""Stage the functions' source directory for deployment: functions/ with the orchestrator and its schemas inside.
 
 python -m trainmaster.deploy.stage build/functions
 """
@@ -18,15 +18,15 @@ SCHEMAS = (
     "prices.v1",
     "model_export.v1",
 )
-"""Those of the documents that functions read; what they write is checked by tests alone."""
-STAGED = ".staged"  # a folder with this file was made here, and may be replaced
+"""Schemas of the documents that functions read; only tests check the documents that functions write."""
+STAGED = ".staged"  # marks a folder that this command made and may replace
 
 
 def stage(destination: Path) -> None:
-    """Make `destination` hold the deployed source and nothing else.
+    """Replace the content of `destination` with the source to deploy.
 
     Raises:
-        FileExistsError: the directory holds something that was not staged.
+        FileExistsError: the directory has content that was not staged.
     """
     if destination.exists() and any(destination.iterdir()) and not (destination / STAGED).exists():
         raise FileExistsError(f"{destination} contains other files; name an empty or new directory")

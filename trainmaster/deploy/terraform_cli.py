@@ -1,7 +1,7 @@
-"""Terraform, run on a copy of its configuration: an installed package may be read-only.
+"""Runs Terraform on a copy of its configuration, because an installed package may be read-only.
 
-The copy is `.trainmaster/deploy/<project>-<region>/` in the current folder. Nothing in it needs to be kept: the state is
-in the deployment's state bucket, and settings are in SETTINGS, beside `.trainmaster`.
+The copy is `.trainmaster/deploy/<project>-<region>/` in the current folder. It can be deleted at any time: the state is in
+the deployment's state bucket, and the settings are in SETTINGS, beside `.trainmaster`.
 """
 
 import json
@@ -24,11 +24,11 @@ _READ_BY_TERRAFORM = ("topology.yaml", "permissions.yaml", "log_sink.filter")
 
 
 class TerraformFailed(Exception):
-    """A command ended with an error; the message ends with what Terraform said, or it was printed already."""
+    """A Terraform command failed; the message ends with its error output, unless that was printed already."""
 
 
 def version_fault() -> str | None:
-    """Why the Terraform of this machine cannot be used; None if it can."""
+    """Why this machine's Terraform cannot be used; None if it can."""
     wanted = f"Terraform {OLDEST[0]}.{OLDEST[1]} or newer is needed, https://developer.hashicorp.com/terraform/install"
     try:
         ran = subprocess.run(
@@ -51,7 +51,7 @@ class Terraform:
     folder: Path
 
     def init(self) -> None:
-        """Get the providers, and the state from its bucket. With a lock file, only providers that have its checksums.
+        """Install the providers and connect to the state's bucket. With a lock file, providers must match its checksums.
 
         Raises:
             TerraformFailed: as `run`.
@@ -61,15 +61,15 @@ class Terraform:
         self.run("init", "-input=false", "-reconfigure", *locked, backend)
 
     def run(self, *words: str) -> None:
-        """Run it with its output on the terminal.
+        """Run a command with its output on the terminal.
 
         Raises:
-            TerraformFailed: it ended with an error.
+            TerraformFailed: the command failed.
         """
         self._run(*words, capture=False)
 
     def addresses(self) -> Sequence[str]:
-        """Every resource that the state knows.
+        """The address of every resource in the state.
 
         Raises:
             TerraformFailed: the state cannot be read.
@@ -77,7 +77,7 @@ class Terraform:
         return self._run("state", "list", capture=True).splitlines()
 
     def variables(self, clearance: PreflightResult, *, delete_buckets: bool = False) -> list[str]:
-        """The settings file, where there is one, and what no setting may change."""
+        """Options for the settings file, if there is one, and for the variables that settings cannot change."""
         settings = [f"-var-file={SETTINGS.absolute()}"] if SETTINGS.is_file() else []
         return [
             *settings,
@@ -99,12 +99,12 @@ class Terraform:
 
 
 def terraform_for(names: Names, configuration: Path = DEPLOY / "terraform") -> Terraform:
-    """Terraform on a fresh copy of the configuration and of the functions' source; providers are kept."""
+    """Terraform on a fresh copy of the configuration and the functions' source; installed providers are kept."""
     work = WORK / f"{names.project}-{names.region}"
     folder = work / "terraform"
     for old in folder.rglob("*.tf"):
         old.unlink()
-    # One that `init` made here before would refuse the versions of another release.
+    # A lock file that an earlier `init` created here would reject the versions of another release.
     (folder / LOCK).unlink(missing_ok=True)
     ignored = shutil.ignore_patterns(".terraform", "*.tfvars")
     shutil.copytree(configuration, folder, ignore=ignored, dirs_exist_ok=True)

@@ -1,4 +1,4 @@
-"""Deploy to a project, or bring a deployment up to date: everything is checked before anything is created."""
+"""Deploy to a project, or update a deployment, after checks that create nothing."""
 
 import sys
 from enum import Enum, auto
@@ -10,11 +10,11 @@ from trainmaster.deploy.terraform_cli import TerraformFailed, terraform_for, ver
 
 REFUSED = 2
 FIRST_APIS = ("cloudresourcemanager.googleapis.com", "serviceusage.googleapis.com")
-"""Terraform calls them before it can enable any API, and its calls count for the project (versions.tf)."""
+"""Terraform calls them before it can enable any API, on the project's quota (versions.tf)."""
 
 
 class Mode(Enum):
-    """How far a deployment goes: CHECK changes nothing, PLAN enables FIRST_APIS and makes the state bucket."""
+    """How far to deploy: CHECK changes nothing, PLAN enables FIRST_APIS and creates the state bucket."""
 
     CHECK = auto()
     PLAN = auto()
@@ -22,7 +22,7 @@ class Mode(Enum):
 
 
 def deploy(project: str, region: str, mode: Mode) -> int:
-    """The exit status: 0 done, 1 something failed halfway (repeat it), 2 refused before anything was created."""
+    """Return the exit status: 0 done, 1 failed halfway (run it again), 2 refused before anything was created."""
     names = names_of(project, region)
     old = version_fault()
     clearance = clearance_of(names)
@@ -56,10 +56,10 @@ def _run(names: Names, clearance: PreflightResult, mode: Mode) -> None:
 
 
 def make_state_bucket(names: Names) -> None:
-    """Make the bucket that Terraform's state is kept in, with its history.
+    """Create the bucket of Terraform's state, with versioning.
 
     Raises:
-        GcloudFailed: the service refused it.
+        GcloudFailed: the bucket could not be created.
     """
     uri = f"gs://{names.state_bucket}"
     gcloud(

@@ -1,7 +1,7 @@
-"""One dead letter: the event it was, and the message that puts it back. Pure.
+"""One dead letter: the event that failed, and the message that replays it. Pure.
 
-Pub/Sub forwards a message that kept failing as a new one, its bytes and attributes the same, with four attributes
-more: https://cloud.google.com/pubsub/docs/handling-failures#how_dead_letter_topics_work
+Pub/Sub forwards a failing message as a new one with the same bytes and attributes, plus four more attributes:
+https://cloud.google.com/pubsub/docs/handling-failures#how_dead_letter_topics_work
 """
 
 import re
@@ -23,7 +23,7 @@ _FORWARDED = "CloudPubSubDeadLetter"
 _RESERVED = "goog"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 CLOCKS_APART = timedelta(minutes=5)
-"""How much earlier than an event what is told of it may seem to be: the clocks of services differ."""
+"""How much earlier than an event its log lines may seem to be: the clocks of services differ."""
 
 # https://cloud.google.com/pubsub/docs/pubsub-basics#resource_names
 _SUBSCRIPTION_ID = re.compile(r"[A-Za-z][A-Za-z0-9._~+%-]{2,254}")
@@ -31,15 +31,15 @@ _COUNT = re.compile(r"[0-9]{1,9}")
 
 
 class NoSourceError(Exception):
-    """The message does not say where it failed, or names a place that is not to be believed."""
+    """The message names no source subscription, or one that cannot be trusted."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Letter:
-    """A message on the dead-letter topic. `id` is its id there; `ack_id` holds it for this process.
+    """A message on the dead-letter topic. `id` is its id there; `ack_id` is this process's claim on it.
 
-    Its bytes and attributes are whatever anybody published there: they are read so that no letter can keep the
-    others from being read. `project` is that of the subscription that the letter was pulled from.
+    Any publisher may have chosen its bytes and attributes, so no value in them may prevent the other letters from being
+    read. `project` is the project of the subscription that the letter was pulled from.
     """
 
     project: str
@@ -52,11 +52,11 @@ class Letter:
 
     @property
     def subscription_name(self) -> str:
-        """The full name of the subscription that is said to have given the event up, one of this project.
+        """The full name of the subscription in this project that the letter names as its source.
 
         Raises:
-            NoSourceError: the message names none, one that cannot be, or one of another project. Whoever may
-                publish a dead letter would else choose where the replayer's rights publish it.
+            NoSourceError: the message names none, an impossible one, or one of another project. Otherwise a
+                publisher of dead letters could choose where they are published with the replayer's permissions.
         """
         project = self.attributes.get(f"{_FORWARDED}SourceSubscriptionProject", "")
         name = self.attributes.get(f"{_FORWARDED}SourceSubscription", "").rpartition("/")[2]
@@ -79,19 +79,19 @@ class Letter:
 
     @property
     def deliveries(self) -> str:
-        """How often the event was tried, about, and `?` where no number says; Pub/Sub counts by best effort."""
+        """The approximate number of deliveries, `?` if unknown; Pub/Sub counts on a best-effort basis."""
         found = self.attributes.get(f"{_FORWARDED}SourceDeliveryCount", "")
         return found if _COUNT.fullmatch(found) else "?"
 
     @property
     def published_at(self) -> datetime:
-        """When the event was published first, also if it was put back before; else when it was given up."""
+        """When the event was first published, even if it was replayed since; if unknown, when it was dead-lettered."""
         own = time_or(self.attributes.get(f"{_FORWARDED}SourceTopicPublishTime"), self.given_up_at)
         return first_published(time_or(self.attributes.get(REPLAYED_PUBLISH_TIME), own), own)
 
     @property
     def failed_since(self) -> datetime:
-        """No failure of the event is earlier, whatever time the letter claims."""
+        """A time before every failure of the event, whatever time the letter claims."""
         return min(max(self.published_at, _EPOCH), self.given_up_at) - CLOCKS_APART
 
     @property
@@ -109,29 +109,29 @@ class Letter:
         return {
             name: value
             for name, value in self.attributes.items()
-            # The service adds names that begin with "goog" itself, and takes none.
+            # Only the service may set names that begin with "goog".
             if not name.startswith((_FORWARDED, _RESERVED))
             and name not in (REPLAYED_ID, REPLAYED_PUBLISH_TIME)
         }
 
 
 def event_key(letter: Letter) -> str:
-    """The key under which a function told why the event failed."""
+    """The key under which a function logs why the event failed."""
     if letter.object is not None:
         return object_key(*letter.object)
     return message_key(letter.published_at, letter.data, letter.own_attributes)
 
 
 def attributes_to_put_back(letter: Letter, event_id: str) -> dict[str, str]:
-    """The attributes of the message that is published again.
+    """The attributes of the message that replays the letter.
 
-    A message is told what it was, because its id may name a run: the run on record is met, not a second one.
-    An object's event needs no telling; its generation is its identity.
+    A message carries its original id, because the id may name a run: the replay then finds that run instead of starting
+    a second one. An object's event does not need it; its generation identifies it.
 
     Args:
         letter: the dead letter.
-        event_id: the message's id when it failed; empty where no log tells. The letter's own then stands
-            for it, so that a letter that is put back twice is at least one and the same.
+        event_id: the message's id when it failed; empty if no log has it. The letter's id then replaces it, so that
+            replaying a letter twice still yields the same event.
     """
     if letter.object is not None:
         return letter.own_attributes

@@ -1,4 +1,4 @@
-"""The subscription that keeps the dead letters, and the topics they came from."""
+"""The subscription that keeps the dead letters, and the topics that they came from."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from google.pubsub_v1.types import ReceivedMessage
 
 QUIET_S, LOCAL_QUIET_S = 4.0, 2.0
-"""A pull that brings nothing for so long found the last letter before, in the cloud and on this machine."""
+"""A pull that returns nothing for this long means that no letters are left, in the cloud and on the local stack."""
 AT_MOST = 1000
 _PER_PULL = 100
 _CALL_S = 30.0
@@ -22,11 +22,11 @@ _DELETED_TOPIC = "_deleted-topic_"
 
 
 class SourceGoneError(Exception):
-    """The subscription that is said to have given a letter up has no topic any more, or gives nothing up here."""
+    """The source subscription of a letter has lost its topic, or does not dead-letter to this topic."""
 
 
 class Mailbox:
-    """The letters of one subscription. Every call raises `google.api_core`'s errors as they come."""
+    """The letters of one subscription. Every call raises `google.api_core`'s errors unchanged."""
 
     def __init__(
         self,
@@ -48,11 +48,12 @@ class Mailbox:
 
     @contextmanager
     def letters(self) -> Iterator[list[Letter]]:
-        """Every letter that nobody else holds, each once, the oldest first; at most AT_MOST.
+        """Every letter that no other client holds, each once, the oldest first; at most AT_MOST.
 
-        Those that were not taken off when the block ends are there for the next reader at once.
+        When the block ends, the letters that were not taken off are available to the next reader at once.
         """
-        self._dead_letter_topic()  # connects: the time of a pull is for its letters, which are hidden once given
+        # Connect first: a pull that times out while connecting may hide letters without returning them.
+        self._dead_letter_topic()
         letters: dict[str, Letter] = {}
         try:
             while len(letters) < AT_MOST and (pulled := self._pull()):
@@ -64,11 +65,11 @@ class Mailbox:
             self._release()
 
     def put_back(self, letter: Letter, attributes: dict[str, str]) -> str:
-        """The id of the message that now is on the topic the letter came from.
+        """Publish the letter to the topic that it came from, and return the new message's id.
 
         Raises:
-            NoSourceError: the letter does not say where it came from.
-            SourceGoneError: that subscription has lost its topic, or gives its events up elsewhere or nowhere.
+            NoSourceError: the letter does not name its source.
+            SourceGoneError: the source subscription has lost its topic, or dead-letters elsewhere or nowhere.
         """
         from google.pubsub_v1.types import PubsubMessage
 
@@ -78,7 +79,7 @@ class Mailbox:
         return str(answer.message_ids[0])
 
     def take_off(self, letter: Letter) -> None:
-        """The letter is dealt with."""
+        """Remove the letter for good."""
         self._subscriber.acknowledge(
             subscription=self._subscription_name, ack_ids=[letter.ack_id], timeout=_CALL_S
         )
@@ -116,8 +117,8 @@ class Mailbox:
         if found.topic == _DELETED_TOPIC:
             raise SourceGoneError(f"{subscription_name} no longer has a topic: the topic was deleted")
         here = self._dead_letter_topic()
-        # Only a subscription that gives its events up here can have given one up here: without this, whoever may
-        # publish a dead letter chooses where the replayer's rights publish it.
+        # Only a subscription that dead-letters to this topic can be the source of a letter. Without this check, a
+        # publisher of dead letters could choose where they are published with the replayer's permissions.
         if (given_up_to := found.dead_letter_policy.dead_letter_topic) != here:
             raise SourceGoneError(
                 f"{subscription_name} sends its dead letters to {given_up_to or 'no topic'}, not to {here}: "

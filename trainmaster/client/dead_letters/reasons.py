@@ -1,4 +1,4 @@
-"""What the functions' log says of events: why one failed, and what became of it when it was put back."""
+"""Reads from the functions' log why an event failed, and what happened when it was replayed."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -12,15 +12,15 @@ if TYPE_CHECKING:
 
 SHOWN_CHARS = 400
 PER_QUERY = 200
-"""A filter has 20,000 characters at most, and Cloud Logging allows 60 queries a minute and project:
+"""A filter has 20,000 characters at most, and Cloud Logging allows 60 queries per minute and project:
 https://cloud.google.com/logging/quotas"""
 
 
 @dataclass(frozen=True, kw_only=True)
 class FunctionLine:
-    """One line of a function about an event. `error` is the error's name, empty where the event is done.
+    """A function's log line about an event. `error` is the error's name, empty if the event succeeded.
 
-    `final` says that the event was acknowledged, by success or because no redelivery can help.
+    `final`: the event was acknowledged, because it succeeded or because no redelivery can help.
     """
 
     event_id: str
@@ -46,7 +46,7 @@ class Reasons:
         self._log_name = f"projects/{project}/logs/run.googleapis.com%2Fstdout"
 
     def failures(self, event_keys: Sequence[str], since: datetime) -> dict[str, FunctionLine]:
-        """The latest failure of each event that the log knows, by key."""
+        """The latest failure of each event in the log, by key."""
         found: dict[str, FunctionLine] = {}
         for part in _parts(event_keys):
             missing = set(part)
@@ -54,13 +54,13 @@ class Reasons:
                 if line.error and line.event_key in missing:
                     found[line.event_key] = line
                     missing.remove(line.event_key)
-                # The rest, a line for each time that an event was tried, is not even asked for.
+                # Skips the remaining pages, which have a line for each delivery of an event.
                 if not missing:
                     break
         return found
 
     def outcomes(self, event_ids: Sequence[str], since: datetime) -> dict[str, FunctionLine]:
-        """The latest line about each delivered event that the log knows, by the event's id; final ones first."""
+        """The latest line about each event in the log, by its id; a final line takes precedence."""
         found: dict[str, FunctionLine] = {}
         for part in _parts(event_ids):
             for line in self._lines("event_id", part, since):
@@ -69,7 +69,7 @@ class Reasons:
         return found
 
     def _lines(self, field: str, values: Sequence[str], since: datetime) -> Iterator[FunctionLine]:
-        """The latest first; another page is asked for when it is needed."""
+        """The lines, latest first; pages are read as they are needed."""
         from google.cloud.logging import DESCENDING
 
         wanted = " OR ".join(f'"{value}"' for value in values)
@@ -94,6 +94,6 @@ def _function_line(entry: Any) -> FunctionLine:  # Any: the client's entry class
         error=error,
         message=str(payload.get("message", "")),
         run_id=one_line(str(payload.get("run_id", "")), SHOWN_CHARS),
-        # functions/main.py: an error that no redelivery can mend is of severity ERROR, all others come again.
+        # functions/main.py logs errors that no redelivery can fix with severity ERROR; all others are redelivered.
         final=not error or entry.severity == "ERROR",
     )

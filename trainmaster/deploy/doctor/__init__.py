@@ -1,1 +1,1 @@
-"""`trainmaster doctor`: a deployment tries itself, and names what stands in its way."""
+"""`trainmaster doctor`: tests a deployment end to end, and reports what fails and how to fix it."""

@@ -1,4 +1,4 @@
-"""Whether every account may do what the deployment grants it, and which binding is missing where it may not."""
+"""Checks that every account has the permissions that the deployment grants it, and names missing bindings."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -18,7 +18,7 @@ ACT_AS = "roles/iam.serviceAccountTokenCreator"
 def account_findings(
     deployment: Deployment, questions: Questions, expected: Iterable[Expected]
 ) -> list[Finding]:
-    """One finding for each account, in the table's order."""
+    """One finding per account, in the order of the grants."""
     by_account: dict[str, list[Expected]] = defaultdict(list)
     for each in expected:
         by_account[each.email].append(each)
@@ -47,7 +47,7 @@ class _Account:
     grants: Sequence[Expected]
 
     def finding(self, cannot: str) -> Finding:
-        """`cannot` says why the account's own permissions could not be asked for, where there is no token."""
+        """`cannot`: without a token, why the account's own permissions cannot be tested."""
         check = f"permissions of {self.grants[0].email}"
         lacks: list[str] = []
         repairs: list[str] = []
@@ -75,10 +75,10 @@ class _Account:
         return ok(check, f"{len(self.grants)} of {len(self.grants)} grants are in place{how}")
 
     def _lack(self, grant: Expected) -> Sequence[str] | None:
-        """What the account lacks of the grant, then the commands that grant it; None where it lacks nothing.
+        """What is missing of the grant, then the commands that grant it; None if nothing is missing.
 
         Raises:
-            AskRefusedError: neither permissions nor bindings can be asked for.
+            AskRefusedError: the service answers neither for permissions nor for bindings.
         """
         command = bind(self.deployment, grant.thing, grant.member, grant.role)
         if self.token and grant.permissions:
@@ -87,7 +87,7 @@ class _Account:
             except AskRefusedError as refused:
                 if refused.status == HTTPStatus.NOT_FOUND:
                     return [f"there is no {_on(grant.thing)}"]
-                # Some permissions cannot be asked for on some things, though a role there grants them.
+                # Some resources do not support testing some permissions, although a role on them grants these.
             else:
                 missing = ", ".join(each for each in grant.permissions if each not in held)
                 return [f"{missing} missing on {_on(grant.thing)}", command] if missing else None

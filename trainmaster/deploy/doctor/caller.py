@@ -1,4 +1,4 @@
-"""Whether whoever runs the doctor may make its checks; what they may not is said before checks stay open for it."""
+"""Checks the permissions of the doctor's user first, because the other checks need them."""
 
 from trainmaster.deploy.doctor.deployment import Deployment
 from trainmaster.deploy.doctor.finding import Finding, ok, unknown
@@ -14,10 +14,10 @@ _ON_PROJECT = (
 
 
 def caller_finding(deployment: Deployment, questions: Questions) -> Finding:
-    """Of the caller's own permissions. Lacking one is no fault of the deployment.
+    """The finding on the user's own permissions: unknown where one is missing, because the deployment is not at fault.
 
     Raises:
-        AskRefusedError: the project, a topic or the ledger cannot be asked about.
+        AskRefusedError: the permissions on the project, a topic or the ledger cannot be tested.
     """
     needed = {
         deployment.project_thing: _ON_PROJECT,

@@ -1,6 +1,6 @@
-"""`trainmaster doctor`: every part of a deployment is tried, and each that fails is named with its repair.
+"""`trainmaster doctor`: tests every part of a deployment, and reports each that fails with its repair.
 
-Nothing is trained and no run comes to be: docs/how-to/deploy.md, section "Self-test".
+It trains nothing and starts no run: docs/how-to/deploy.md, section "Self-test".
 """
 
 import sys
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class _Visit:
-    """One go through a deployment, with clients of all that is asked."""
+    """One examination of a deployment, with the clients that it needs."""
 
     deployment: Deployment
     target: Target
@@ -52,7 +52,7 @@ class _Visit:
     wait_s: float
 
     def findings(self) -> Iterator[Finding]:
-        """Of each check, as soon as it is made."""
+        """The findings, each as soon as its check is done."""
         project = self.deployment.project
         try:
             number = self.questions.project_number(project)
@@ -95,9 +95,9 @@ def examine(
     request: Path | None,
     wait_s: float,
 ) -> int:
-    """Examine the local stack on `state`, or the deployment of `project` and `region`; try `request`, or a small one.
+    """Examine the local stack on `state`, or the deployment of `project` and `region`, with `request` or a small one.
 
-    0 where nothing failed, 1 where something did, 2 where nothing names a deployment.
+    Returns the exit status: 0 nothing failed, 1 something failed, 2 no deployment was named or none can be reached.
     """
     try:
         environment, deployment = _begin(state, project, region, topology)
@@ -112,7 +112,7 @@ def examine(
             for finding in visit.findings():
                 print(finding, flush=True)
                 findings.append(finding)
-    except (GoogleAuthError, OSError) as fault:  # no credentials; nobody answers
+    except (GoogleAuthError, OSError) as fault:  # no credentials, or no answer
         print(f"{type(fault).__name__}: {fault}", file=sys.stderr)
         print("gcloud auth application-default login; or --state DIR for a local stack", file=sys.stderr)
         return 2
@@ -123,11 +123,12 @@ def examine(
 def _begin(
     state: Path | None, project: str | None, region: str | None, topology: Path
 ) -> tuple[Mapping[str, str], Deployment]:
-    """The variables that point clients at the deployment, and its names.
+    """The environment variables that point clients at the deployment, and the deployment's names.
 
     Raises:
         ValueError: no deployment is named; the message says what to do.
-        OSError, KeyError, yaml.YAMLError, NoStack: it cannot be read, or no stack runs there.
+        OSError, KeyError, yaml.YAMLError: the topology cannot be read.
+        NoStack: no local stack runs on `state`.
     """
     local = environment_on(state) if state is not None else {}
     project = project or local.get("GOOGLE_CLOUD_PROJECT")
@@ -171,7 +172,7 @@ def _visit(
 
 
 def _made(check: str, make: Callable[[], list[Finding]]) -> list[Finding]:
-    """What the check finds; one that could not be made keeps none of the others from being made."""
+    """The check's findings; an error becomes one unknown finding, so that the other checks still run."""
     try:
         return make()
     except (AskRefusedError, GoogleAPICallError, GoogleAuthError, OSError) as fault:

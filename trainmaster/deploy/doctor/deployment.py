@@ -1,4 +1,4 @@
-"""What a deployment consists of, read from the files that it is made from."""
+"""A deployment's resources and grants, read from the files that define it."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -10,9 +10,9 @@ from trainmaster.deploy.names import account_email, permissions, topology_of
 
 @dataclass(frozen=True, kw_only=True)
 class GrantTarget:
-    """Something that roles are granted on. `name` is what gcloud calls it, `resource` the API.
+    """A resource that roles are granted on: `name` is its name in gcloud, `resource` its full name in the API.
 
-    `kind` is one of permissions.yaml: bucket, topic, subscription, account, function, project.
+    `kind` is one of those in permissions.yaml: bucket, topic, subscription, account, function, project.
     """
 
     kind: str
@@ -22,7 +22,7 @@ class GrantTarget:
 
 @dataclass(frozen=True, kw_only=True)
 class Expected:
-    """One grant that the deployment makes. `permissions` are empty for a role of Google's own for its agents."""
+    """One grant of the deployment. `permissions` is empty for Google's service agent roles."""
 
     account: str
     email: str
@@ -38,9 +38,9 @@ class Expected:
 
 @dataclass(frozen=True, kw_only=True)
 class Deployment:
-    """The names of one project's deployment. `grants` is trainmaster/deploy/permissions.yaml as it stands.
+    """The names of one project's deployment. `grants` is the content of trainmaster/deploy/permissions.yaml.
 
-    `builds`: whether anything is built there; a local stack takes source trees as they are.
+    `builds`: whether it builds images and functions; a local stack runs source trees directly.
     """
 
     project: str
@@ -51,7 +51,7 @@ class Deployment:
     builds: bool
 
     def bucket(self, role: str) -> GrantTarget:
-        """One of the topology's, or one that only the deployment has and that is named the same way."""
+        """A bucket of the topology, or one that exists only in a deployment and is named the same way."""
         name = self.topology["buckets"].get(role, f"{self.project}-{role}")
         return GrantTarget(kind="bucket", name=name, resource=f"projects/_/buckets/{name}")
 
@@ -61,7 +61,7 @@ class Deployment:
 
     @property
     def sink_name(self) -> str:
-        """The one sink, that of the job log."""
+        """The only sink, which exports the job log."""
         (name,) = self.topology["sinks"]
         return str(name)
 
@@ -74,7 +74,7 @@ class Deployment:
         return GrantTarget(kind="project", name=self.project, resource=f"projects/{self.project}")
 
     def expected(self, *, project_number: str, subscriptions: tuple[str, ...]) -> Iterator[Expected]:
-        """Every grant, one for each account and thing. `subscriptions` are the full names of those that give up."""
+        """Every grant, one per account and resource. `subscriptions`: full names of those with dead letters."""
         functions = list(self.topology["functions"])
         for row in self.grants["grants"]:
             ((kind, name),) = row["thing"].items()

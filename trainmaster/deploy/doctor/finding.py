@@ -1,4 +1,4 @@
-"""What one check found, and how it is printed."""
+"""The finding of one check, and its printed form."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """One check: what was tried, how it went, and the commands or words that mend it."""
+    """One check: what was tested, the result, and the commands or hints that repair it."""
 
     check: str
     verdict: Verdict

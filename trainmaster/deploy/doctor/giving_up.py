@@ -1,4 +1,4 @@
-"""Whether events that keep failing come to the dead letters: Eventarc's own subscriptions forget it by default."""
+"""Checks that failing events become dead letters: Eventarc's subscriptions have no dead-letter topic by default."""
 
 import shlex
 from collections.abc import Iterable, Mapping
@@ -15,23 +15,23 @@ _LISTED_S = 60.0
 
 
 def dead_letter_topics(deployment: Deployment, subscriber: "SubscriberClient") -> dict[str, str]:
-    """The topic that each subscription of the project gives up to, empty for none, by its full name.
+    """The dead-letter topic of each subscription of the project, by full name; empty for none.
 
     Raises:
-        GoogleAPICallError: subscriptions may not be listed.
+        GoogleAPICallError: the subscriptions cannot be listed.
     """
     listed = subscriber.list_subscriptions(project=f"projects/{deployment.project}", timeout=_LISTED_S)
     return {each.name: each.dead_letter_policy.dead_letter_topic for each in listed}
 
 
 def subscriptions_that_give_up(deployment: Deployment, topics: Mapping[str, str]) -> tuple[str, ...]:
-    """The subscriptions whose messages go to the deployment's dead letters, of `topics` by subscription."""
+    """The subscriptions in `topics` that dead-letter to the deployment's topic."""
     dead_letters = deployment.topic("dead_letters").resource
     return tuple(sorted(name for name, topic in topics.items() if topic == dead_letters))
 
 
 def giving_up_finding(deployment: Deployment, topics: Mapping[str, str]) -> Finding:
-    """Of every function that is to have dead letters, from the `topics` by subscription.
+    """The finding on every function that should have dead letters. `topics`: the dead-letter topic by subscription.
 
     Eventarc names subscriptions after the trigger: https://cloud.google.com/eventarc/docs/retry-events
     """
@@ -58,7 +58,7 @@ def _subscription_of(function: str, names: Iterable[str]) -> str | None:
 
 
 def _give_up(deployment: Deployment, subscription: str, attempts: int) -> str:
-    """The command. Another `make deploy` would not do: Terraform tells a subscription once, when its trigger is made."""
+    """The repair command. `make deploy` does not help: Terraform updates a subscription only with its trigger."""
     topic = deployment.topic("dead_letters").resource
     words = ["gcloud", "pubsub", "subscriptions", "update", subscription]
     return shlex.join([*words, f"--dead-letter-topic={topic}", f"--max-delivery-attempts={attempts}"])

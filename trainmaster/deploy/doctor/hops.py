@@ -1,4 +1,4 @@
-"""Where a question went, and the first hop that it did not pass."""
+"""Follows a probe through the deployment, up to the first hop that failed."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -26,10 +26,10 @@ ALLOWED = "the policy allows it"
 def entry_findings(
     deployment: Deployment, probe: Probe, logs: "LoggingClient", witness: ProbeSubscription
 ) -> list[Finding]:
-    """The hops of the log entry, up to the first that it did not pass.
+    """The hops of the log entry, up to the first that failed.
 
     Raises:
-        GoogleAPICallError: the log or the topic could not be read to find out more.
+        GoogleAPICallError: the log or the topic cannot be read for the details.
     """
     if probe.cannot:
         repair = "you need roles/logging.logWriter on the project"
@@ -56,10 +56,10 @@ def entry_findings(
 
 
 def request_findings(deployment: Deployment, probe: Probe, logs: "LoggingClient") -> list[Finding]:
-    """The hops of the request that is only tried, up to the first that it did not pass.
+    """The hops of the dry-run request, up to the first that failed.
 
     Raises:
-        GoogleAPICallError: the log could not be read to find out more.
+        GoogleAPICallError: the log cannot be read for the details.
     """
     topic = deployment.topic("requests").name
     if probe.cannot:
@@ -89,7 +89,7 @@ def _verdict(verdict: Mapping[str, Any]) -> Finding:
 def _missing_line(
     deployment: Deployment, check: str, function: str, message_id: str, line: FunctionLine | None
 ) -> Finding:
-    """Why a function gave no answer to a message that reached its topic."""
+    """Why a function did not answer a message that reached its topic."""
     where = f"--location {deployment.region} --project {deployment.project}"
     if line is None:
         return failed(

@@ -1,6 +1,6 @@
-"""Two questions to the running deployment: a log entry that tells of an end, and a request that is only tried.
+"""Two probes of the running deployment: a log entry that reports a job's end, and a dry-run request.
 
-docs/how-to/deploy.md, section "Self-test", has their form.
+docs/how-to/deploy.md, section "Self-test", describes their form.
 """
 
 import json
@@ -36,7 +36,7 @@ _CALL_S = 30.0
 
 @dataclass(kw_only=True)
 class Probe:
-    """One question and what is known of it. `cannot` says why it could not even be asked."""
+    """One probe and its answer. `cannot`: why it could not be sent."""
 
     id: str = field(default_factory=lambda: secrets.token_hex(16))
     asked_at: datetime = field(default_factory=lambda: datetime.now(UTC))
@@ -46,14 +46,14 @@ class Probe:
 
 
 def write_entry(logs: "LoggingClient", project: str) -> Probe:
-    """An entry like the last one of a job, of a job that is nobody's."""
+    """Write an entry like the last one of a job, for a job id that no job has."""
     from google.cloud.logging import Resource
 
     probe = Probe()
     labels = {"project_id": project, "job_id": NOBODYS_JOB, "task_name": "service"}
     resource = Resource(type="ml_job", labels=labels)
     try:
-        # The resource is given here too: the client would else ask the machine what it runs on.
+        # Without the resource, the client would ask the metadata server which machine it runs on.
         logs.logger(LOG_ID, resource=resource).log_struct(
             {"message": COMPLETED},
             labels={MARK: probe.id},
@@ -67,7 +67,7 @@ def write_entry(logs: "LoggingClient", project: str) -> Probe:
 
 
 def publish_request(publisher: "PublisherClient", deployment: Deployment, document: bytes) -> Probe:
-    """The request, to be checked and not to be run."""
+    """Publish the request as a dry run: it is checked but not run."""
     from google.pubsub_v1.types import PubsubMessage
 
     probe = Probe()
@@ -82,10 +82,10 @@ def publish_request(publisher: "PublisherClient", deployment: Deployment, docume
 
 
 def own_request(deployment: Deployment) -> bytes:
-    """A request for one small machine and the trainer's own image, which a policy is likely to allow."""
+    """A request for one small machine and the trainer's image, which most policies allow."""
     document = {
         "model_name": "self-test",
-        "image": f"{deployment.trainer_image}@sha256:{0:064x}",  # a policy may ask for digests
+        "image": f"{deployment.trainer_image}@sha256:{0:064x}",  # a policy may require digests
         "cluster": {"chief": {"machine": "n1-standard-4"}},
         "scheduling": {"timeout_s": 3600},
     }
@@ -95,10 +95,10 @@ def own_request(deployment: Deployment) -> bytes:
 def wait_for_answers(
     storage: "StorageClient", ledger_bucket: str, probes: Sequence[Probe], wait_s: float
 ) -> None:
-    """Look for every answer until all are there or `wait_s` seconds are over.
+    """Poll until every probe has its answer or `wait_s` seconds are over.
 
     Raises:
-        GoogleAPICallError: the ledger may not be read.
+        GoogleAPICallError: the ledger cannot be read.
     """
     deadline = time.monotonic() + wait_s
     while True:

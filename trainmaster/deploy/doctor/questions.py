@@ -1,4 +1,4 @@
-"""Questions about permissions, by REST: the services' own libraries ask each in another way, or not at all."""
+"""Queries about permissions, over REST: the services' client libraries each do it differently, or not at all."""
 
 from collections.abc import Mapping, Sequence
 from functools import cache, cached_property
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 SCOPE = "https://www.googleapis.com/auth/cloud-platform"
 TOKEN_LIFETIME_S = 300
-TIMEOUT_S = (10.0, 30.0)  # to connect, between two bytes of the answer
+TIMEOUT_S = (10.0, 30.0)  # to connect; between two bytes of the answer
 _HOSTS = {
     "account": "https://iam.googleapis.com/v1",
     "bucket": "https://storage.googleapis.com/storage/v1",
@@ -25,9 +25,9 @@ _POLICY_BY_POST = ("account", "project")
 
 
 class AskRefusedError(Exception):
-    """A service answered with an error, whose HTTP status is kept.
+    """A service answered with an error; `status` is its HTTP status.
 
-    403 is for what may not be asked, 404 for what is not there, 400 for what the service takes for no question.
+    403: the caller lacks permission. 404: the resource does not exist. 400: the service does not support the query.
     """
 
     def __init__(self, status: int, message: str) -> None:
@@ -36,13 +36,13 @@ class AskRefusedError(Exception):
 
 
 class Questions:
-    """One caller's questions. Safe to ask from several threads at once.
+    """One caller's queries. Safe to use from several threads at once.
 
-    Every method raises AskRefusedError for an answer that is an error, and what `requests` and `google.auth` raise.
+    Every method raises AskRefusedError if the answer is an error, and the errors of `requests` and `google.auth`.
     """
 
     def __init__(self, *, iam: str | None, storage: str | None) -> None:
-        """`iam` and `storage`: where their emulators answer; None for Google Cloud."""
+        """`iam` and `storage`: addresses of their emulators; None for Google Cloud."""
         self._iam = iam
         self._storage = storage
         self.policy = cache(self._policy)
@@ -58,13 +58,13 @@ class Questions:
         return str(self._ask("GET", url)["projectNumber"])
 
     def token(self, email: str) -> str:
-        """A token that speaks for the service account, for five minutes."""
+        """An access token of the service account, valid for five minutes."""
         url = f"{self.base('token')}/projects/-/serviceAccounts/{email}:generateAccessToken"
         body = {"scope": [SCOPE], "lifetime": f"{TOKEN_LIFETIME_S}s"}
         return str(self._ask("POST", url, body=body)["accessToken"])
 
     def held(self, thing: GrantTarget, permissions: Sequence[str], token: str = "") -> frozenset[str]:
-        """Those of the permissions that the token's account, or else the caller, has on the thing."""
+        """Those of the permissions that the token's account, by default the caller, has on the resource."""
         base = self.base(thing.kind)
         if thing.kind == "bucket":
             query = [("permissions", each) for each in permissions]
@@ -75,7 +75,7 @@ class Questions:
         return frozenset(answer.get("permissions", ()))
 
     def _policy(self, thing: GrantTarget) -> Mapping[str, frozenset[str]]:
-        """The members of each role that the thing's own policy binds, conditions left aside."""
+        """The members of each role in the resource's own policy, without conditional bindings."""
         base = self.base(thing.kind)
         if thing.kind == "bucket":
             answer = self._ask("GET", f"{base}/b/{thing.name}/iam")
@@ -113,7 +113,7 @@ class Questions:
         import requests
 
         if token:
-            # Never through the caller's session: it would put the caller's own token over this one.
+            # Not through the caller's session, which would replace this token with the caller's.
             answer = requests.request(
                 verb,
                 url,

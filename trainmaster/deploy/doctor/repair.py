@@ -1,4 +1,4 @@
-"""The commands that mend what a check found."""
+"""The commands that repair what a check found."""
 
 import shlex
 
@@ -12,7 +12,7 @@ _GROUPS = {
     "subscription": "pubsub subscriptions",
     "topic": "pubsub topics",
 }
-"""By kind of thing, gcloud's group. Source: https://cloud.google.com/sdk/gcloud/reference"""
+"""gcloud's command group by kind of resource. Source: https://cloud.google.com/sdk/gcloud/reference"""
 
 
 def bind(deployment: Deployment, thing: GrantTarget, member: str, role: str) -> str:

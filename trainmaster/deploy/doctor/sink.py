@@ -1,4 +1,4 @@
-"""Whether the log sink is as it was deployed, and may publish where it sends."""
+"""Checks that the log sink is as deployed, and that its writer may publish to its topic."""
 
 import shlex
 from collections.abc import Mapping
@@ -18,10 +18,10 @@ PUBLISHER = "roles/pubsub.publisher"
 
 
 def sink_findings(deployment: Deployment, logs: "LoggingClient", questions: Questions) -> list[Finding]:
-    """Of the sink itself, and of its writer's grant where the sink is there.
+    """Findings on the sink and, if it exists, on its writer's grant.
 
     Raises:
-        GoogleAPICallError, AskRefusedError: one of them could not be asked for.
+        GoogleAPICallError, AskRefusedError: the sink or the topic's policy cannot be read.
     """
     name = deployment.sink_name
     check = f"sink {name}"
@@ -37,7 +37,7 @@ def sink_findings(deployment: Deployment, logs: "LoggingClient", questions: Ques
 
 
 def _differences(deployment: Deployment, sink: Mapping[str, Any]) -> dict[str, str]:
-    """By what is not as it was deployed, the command that repairs it."""
+    """Each difference from the deployment, with the command that repairs it."""
     update = f"gcloud logging sinks update {deployment.sink_name} --project {deployment.project}"
     wrong: dict[str, str] = {}
     if str(sink.get("filter", "")).split() != deployment.sink_filter_file.read_text().split():

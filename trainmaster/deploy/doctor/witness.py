@@ -1,4 +1,4 @@
-"""A reader of the topic of job logs for the time of one self-test: what arrives there, the function gets too."""
+"""A temporary reader of the job log topic: the function receives the same messages."""
 
 import json
 import secrets
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 _CALL_S = 30.0
 _QUIET_S = 4.0
 _LOOKS_S = 15.0
-_EXPIRES_S = 24 * 3600  # the service's least
+_EXPIRES_S = 24 * 3600  # the service's minimum
 
 
 class ProbeSubscription:
-    """One subscription of its own. `cannot` says why there is none."""
+    """A dedicated subscription. `cannot`: why it could not be created."""
 
     def __init__(self, subscriber: "SubscriberClient", name: str, cannot: str) -> None:
         self._subscriber = subscriber
@@ -30,7 +30,7 @@ class ProbeSubscription:
         self.cannot = cannot
 
     def message_of(self, self_test_id: str) -> str:
-        """The id of the message with the entry; empty where the topic did not get it.
+        """The id of the message with the entry; empty if it did not arrive.
 
         Raises:
             GoogleAPICallError: the subscription cannot be read.
@@ -55,7 +55,7 @@ class ProbeSubscription:
 
 @contextmanager
 def witness(subscriber: "SubscriberClient", deployment: Deployment) -> Iterator[ProbeSubscription]:
-    """A witness from now until the block ends; one that nobody could remove is gone a day later."""
+    """A witness until the block ends. If its subscription cannot be deleted then, it expires after a day."""
     from google.protobuf.duration_pb2 import Duration
     from google.pubsub_v1.types import ExpirationPolicy, Subscription
 

@@ -104,7 +104,7 @@ def test_a_slot_that_was_kept_for_a_run_that_goes_to_wait_is_the_runs() -> None:
 
     arriving = At("publish", before=meanwhile)
     result, *more = take_and_admit(world.services(arriving), incoming)
-    assert "the run waits: the limit of all runs is reached" in result.message
+    assert "the run is waiting: the limit of all runs is reached" in result.message
     assert going(world) == [incoming.run_id], more
     ends(world, incoming.run_id)
     assert going(world) == [low]

@@ -39,7 +39,7 @@ def test_a_reconcile_pass_without_time_for_all_takes_the_oldest_and_says_how_man
         world.train(world.record(run_id))
     told = world.reconcile(slow_reads(world))  # a minute, of a quarter of a minute each
     assert ended(world, runs) == [True, True, True, True, False, False]
-    assert told[-1].message == "no time for 2 of 6 active runs: the next reconcile pass goes on with them"
+    assert told[-1].message == "out of time with 2 of 6 active runs left; the next pass continues with them"
     assert told[-1].severity == "WARNING"
     world.reconcile(slow_reads(world))
     assert all(ended(world, runs))

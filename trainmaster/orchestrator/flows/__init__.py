@@ -1,1 +1,1 @@
-"""The order of core calls and port calls: intake, submission, admission, completion, retraining, and the reconciler."""
+"""Calls core and ports in order: intake, submission, admission, completion, retraining, and the reconciler."""

@@ -1,6 +1,6 @@
-"""What arrives is classified once, and given to the flow of its kind: a rule, a self-test, an order or a request.
+"""Classifies what arrives, and passes it to the flow of its kind: a rule, a self-test, an order or a request.
 
-A self-test is answered in the ledger, where whoever asked looks; it touches no run, rule or champion.
+A self-test is answered in the ledger, where its caller looks for the answer; it touches no run, rule or champion.
 """
 
 from collections.abc import Iterator
@@ -53,13 +53,13 @@ from trainmaster.orchestrator.flows.submission.queue_pass import admit
 from trainmaster.orchestrator.flows.submission.resume import cancel, resume
 
 ADMITTED_PER_ARRIVAL_MAX = 2
-"""How many queued runs a new run that has to wait admits: so the queue does not grow by what it holds up."""
+"""How many queued runs are admitted when a new run has to wait, so that the queue does not grow by what it delays."""
 DRY_RUN_ID = "dry-run"
-"""Stands in the printed job where a run's id would; no run has it, for a run's id ends with a hash."""
+"""The run id in the printed job of a dry run. No run has it, because run ids end with a hash."""
 
 
 def take_upload(services: Services, envelope: Envelope) -> Iterator[FlowResult]:
-    """Take what was dropped into the inbox."""
+    """Handle an object that was uploaded to the inbox."""
     incoming = parse_upload(envelope, services.buckets.inbox)
     if isinstance(incoming, Ignored):
         write_ignored_status(services, incoming)
@@ -73,7 +73,7 @@ def take_upload(services: Services, envelope: Envelope) -> Iterator[FlowResult]:
 
 
 def take_message(services: Services, envelope: Envelope) -> Iterator[FlowResult]:
-    """Take what was published to the requests topic."""
+    """Handle a message that was published to the requests topic."""
     dry_run = parse_dry_run(pubsub_message(envelope))
     if dry_run is not None:
         yield try_request(services, dry_run)
@@ -82,7 +82,7 @@ def take_message(services: Services, envelope: Envelope) -> Iterator[FlowResult]
 
 
 def take_and_admit(services: Services, incoming: IncomingDocument) -> Iterator[FlowResult]:
-    """See `take`; where only its turn keeps the run, or where it ended and others may go, the queue goes on."""
+    """Like `take`; then admit queued runs, if this run only waits for its turn or its end made room."""
     with failures_in_status(services, incoming):
         result = take(services, incoming)
     yield result
@@ -91,14 +91,14 @@ def take_and_admit(services: Services, incoming: IncomingDocument) -> Iterator[F
 
 
 def take(services: Services, incoming: IncomingDocument) -> FlowResult:
-    """Carry out the order, or launch the run, that the document asks for. Safe to repeat and to run at once.
+    """Carry out the order, or launch the run, that the document asks for. Safe to repeat and to run concurrently.
 
     An order that is refused is rejected like a request.
 
     Raises:
-        LeaseHeld, LeaseTooShort, RecordMoved, SubmissionUnknown: a later delivery must look again.
+        LeaseHeld, LeaseTooShort, RecordMoved, SubmissionUnknown: a later delivery must try again.
     """
-    # Looking first costs a new event one read, and lets a duplicate go after two, without its request.
+    # Reading the record first costs a new event one read, and ends a duplicate after two, without reading its request.
     held = services.ledger.find(incoming.run_id)
     if held is not None:
         return resume(services, held)
@@ -130,7 +130,7 @@ def _text(services: Services, incoming: IncomingDocument) -> Text | Refused:
 
 
 def _take_order(services: Services, incoming: IncomingDocument, text: Text) -> FlowResult:
-    """Orders start no run of their own, so a sound one leaves no run record. Its identity is the document's."""
+    """Orders start no run, so a valid one leaves no run record. Its identity is the document's."""
     schema, given_at = services.request_rules().schemas[ORDER_SCHEMA], incoming.source.event_time
     order = parse_order(text.read, schema, incoming.run_id, given_at)
     done = order if isinstance(order, Refused) else _carried_out(services, incoming, order)
@@ -192,10 +192,10 @@ def _cancel(services: Services, incoming: IncomingDocument, run_id: str) -> Flow
 
 
 def answer_entry(services: Services, entry: MarkedEntry) -> FlowResult:
-    """Tell that the entry came. Safe to repeat: the first answer stands.
+    """Record that the entry arrived. Safe to repeat: the first answer stays.
 
     Raises:
-        ServiceFailed: the answer may not be written.
+        ServiceFailed: the answer could not be written.
     """
     answer = Answer(
         self_test_id=entry.self_test_id,
@@ -207,11 +207,11 @@ def answer_entry(services: Services, entry: MarkedEntry) -> FlowResult:
 
 
 def try_request(services: Services, dry_run: DryRun) -> FlowResult:
-    """Check the request as one that is to be run, build its job, and submit nothing. Safe to repeat.
+    """Check the request like one to run, build its job, and submit nothing. Safe to repeat.
 
     Raises:
         PolicyInvalid: the deployed policy cannot be used.
-        ServiceFailed: the answer may not be written.
+        ServiceFailed: the answer could not be written.
     """
     content = dry_run.content
     request_rules = services.request_rules()

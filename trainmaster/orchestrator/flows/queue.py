@@ -1,16 +1,16 @@
 """A run's place in the queue, and its slots under the policy's limits.
 
-Limits are exact: a run that falls under one submits only while it holds one of its slots. The order of writes, and
-what a crash between two of them leaves:
+Limits are exact: a run under a limit submits only while it holds one of its slots. The order of writes, and what a
+crash between two of them leaves:
 
-    slot      taken, and not on record: whoever takes the run over finds it by its holder and takes it again
+    slot      taken but not recorded: the attempt that takes over the run finds it by its holder and takes it again
     record    names the slot as it was written; then the job may be submitted
     …
-    record    the run has ended, or waits: it holds nothing any more
-    slot      given back; before that, whoever finds no slot free reads the holder's record and takes it over
+    record    the run has ended, or waits: it no longer holds anything
+    slot      given back; until then, an attempt that finds no free slot reads the holder's record and takes it over
 
-A slot is given back only as it was written for that job, and only by whoever wrote the record that gives it up.
-However late that comes: the run's next job has taken its slot again, and a slot written again is another one.
+A slot is given back only in the version written for that job, and only by the attempt that recorded its release.
+This is safe however late it happens: if the run's next job has taken the slot again, its version has changed.
 """
 
 import hashlib
@@ -31,22 +31,22 @@ from trainmaster.orchestrator.flows.services import Services
 from trainmaster.orchestrator.stores.admission import Slot
 
 RACES_MAX = 20
-"""How often others may be faster: each time one of them has got a slot, and they all begin at different ones."""
+"""How many races for a slot may be lost: each time a competitor got a slot, and all start at different ones."""
 ORPHAN_AGE = DELIVERED_WITHIN
-"""A slot whose holder is on no record is kept so long: the event of that run may come again."""
+"""How long a slot is kept whose holder has no record: the event of that run may be redelivered."""
 
 
 def limits_for(services: Services, spec: JobSpec) -> tuple[SlotSet, ...]:
-    """The limits that the run falls under, by the policy as it is now."""
+    """The limits that cover the run, by the current policy."""
     return limits_of(services.request_rules().policy, spec.model_name, spec.labels)
 
 
 @dataclass(frozen=True, kw_only=True)
 class TakenSlots:
-    """The slots now held, as records name them: one of each limit, or with `full` of those before the full one.
+    """The slots now held, as records name them: one of each limit; if `full`, those of the limits before the full one.
 
-    They are to be given back once the record says that the run holds none, and not before: a run that another
-    attempt has taken over meanwhile may have its job by them.
+    Give them back only after the record says that the run holds none: a run that another attempt has taken over
+    meanwhile may have its job under them.
     """
 
     slots: tuple[str, ...]
@@ -56,9 +56,9 @@ class TakenSlots:
 def take_slots(
     services: Services, run_id: str, limits: Sequence[SlotSet], queue_pass: QueuePass, *, reclaim: bool
 ) -> TakenSlots:
-    """Take one slot of each limit, but none that `queue_pass` keeps for a run which another attempt submits.
+    """Take one slot of each limit, but none that `queue_pass` keeps for a run that another attempt is submitting.
 
-    With `reclaim`, a slot of a full limit is taken over where its holder's record says that it holds none.
+    With `reclaim`, a slot of a full limit is taken over if its holder's record says that the run holds none.
     """
     taken: list[str] = []
     for limit in limits:
@@ -72,7 +72,7 @@ def take_slots(
 def full_limit(
     services: Services, run_id: str, limits: Sequence[SlotSet], queue_pass: QueuePass | None, *, reclaim: bool
 ) -> SlotSet | None:
-    """The first limit without a slot for the run; it costs a listing of each, and writes nothing."""
+    """The first limit without a slot for the run; it costs one listing per limit, and writes nothing."""
     for limit in limits:
         if _available(services, run_id, limit, queue_pass, reclaim=reclaim) is None:
             return limit
@@ -80,7 +80,7 @@ def full_limit(
 
 
 def give_back(services: Services, slots: Sequence[str]) -> None:
-    """Free the slots that are still as they were taken. Safe to repeat; without any it costs nothing."""
+    """Free the slots that are unchanged since they were taken. Safe to repeat; without slots it costs nothing."""
     for held in slots:
         services.slots.free(held)
 
@@ -101,7 +101,7 @@ def _take(
 
 @dataclass(frozen=True, kw_only=True)
 class _Available:
-    """A slot that the run may take: a free one, or one that is still as `instead_of` was read."""
+    """A slot that the run may take: a free one, or one that is unchanged since `instead_of` was read."""
 
     number: int
     instead_of: Slot | None = None
@@ -113,7 +113,7 @@ def _available(
     slots = services.slots.taken(limit.name)
     own = next((slot for slot in slots if slot.holder == run_id), None)
     if own is not None:
-        # Written again: an earlier attempt of this run may be about to give it back as it was.
+        # Written again: an earlier attempt of this run may be about to give back the version that it took.
         return _Available(number=own.number, instead_of=own)
     kept, free = _kept(limit, slots, queue_pass), _free(limit, slots, run_id)
     if len(free) > kept:
@@ -125,16 +125,16 @@ def _available(
 
 
 def _kept(limit: SlotSet, slots: Sequence[Slot], queue_pass: QueuePass | None) -> int:
-    """How many free slots are kept for runs that another attempt submits at this moment."""
+    """How many free slots are kept for runs that other attempts are submitting now."""
     if queue_pass is None:
         return 0
     return len(queue_pass.claimed_at(limit.name) - {slot.holder for slot in slots})
 
 
 def _free(limit: SlotSet, slots: Sequence[Slot], run_id: str) -> list[int]:
-    """The numbers that may be taken: of a limit that was lowered, fewer while more than it allows are taken.
+    """The numbers that may be taken. Of a lowered limit, fewer, as long as more than it allows are taken.
 
-    They begin at another one for each run, so that those who come at once do not all want the same.
+    Each run starts at a different number, so that concurrent runs do not all compete for the same slot.
     """
     numbers = {slot.number for slot in slots}
     if len(numbers) >= limit.slots:
@@ -146,15 +146,15 @@ def _free(limit: SlotSet, slots: Sequence[Slot], run_id: str) -> list[int]:
 
 
 def _is_left(services: Services, slot: Slot) -> bool:
-    """Whether nobody holds the slot any more.
+    """Whether no run holds the slot any more.
 
-    The slot is listed before its holder's record is read, and taken over only as it was listed: whoever takes it
-    again for that run meanwhile has written it.
+    The slot is listed before its holder's record is read, and taken over only in the version that was listed: an
+    attempt that takes it again for that run meanwhile has written a new version.
     """
     now = services.clock.now()
     try:
         held = services.ledger.find(slot.holder)
-    except RecordDamaged:  # which is told by the reconciler; the slot is kept while there may be a job
+    except RecordDamaged:  # the reconciler reports it; the slot is kept while there may be a job
         return now - slot.taken_at > ORPHAN_AGE and not _has_job(services, slot.holder)
     if held is None:
         return now - slot.taken_at > ORPHAN_AGE
@@ -167,7 +167,7 @@ def _is_left(services: Services, slot: Slot) -> bool:
 
 
 def _has_job(services: Services, run_id: str) -> bool:
-    """Whether a job of the run goes on, in any region and of any kind: for a run whose record cannot tell."""
+    """Whether a job of the run is active, in any region and of any kind: for a run whose record is unreadable."""
     policy = services.request_rules().policy
     regions = dict.fromkeys((services.target.region, *(policy.region_names if policy is not None else ())))
     found = (job for kind in JobKind for job in services.jobs.of_run(run_id, kind, tuple(regions)))
@@ -179,12 +179,12 @@ def _name_of(held_slot: str) -> str:
 
 
 def place_of(services: Services, record: RunRecord) -> Place:
-    """The place that the record asks for; that of a run that does not wait is where it would."""
+    """The place that the record asks for. For a run that does not wait, the place that it would have."""
     candidates = candidates_of(record)
     due = candidates[min(record.submission.candidate, len(candidates) - 1) :]
     waiting = record.admission.waiting
     if waiting is not None and waiting.account is not None:
-        # No other candidate helps: a fallback has the same account.
+        # Another candidate would not help: fallbacks have the same account.
         classes = [account_class(waiting.account)]
     else:
         classes = list(map(quota_class, due))
@@ -202,7 +202,7 @@ def place_of(services: Services, record: RunRecord) -> Place:
 
 
 def start_pass(services: Services, *, room_freed: bool = False) -> QueuePass:
-    """A pass along the queue as it is now: one listing."""
+    """A pass along the current queue: one listing."""
     now = services.clock.now()
     return QueuePass(places=services.queue.places(), began_at=now, room_freed=room_freed)
 

@@ -1,6 +1,6 @@
-"""What no event told: every marked run is looked at. The cost follows the number of active runs.
+"""Finds what no event reported: every marked run is checked. The cost grows with the number of active runs.
 
-Oldest first. A reconcile pass that has no time for all says how many are left, and the next one goes on behind them.
+Oldest first. A pass that runs out of time logs how many runs are left, and the next one continues after them.
 """
 
 import traceback
@@ -24,19 +24,19 @@ from trainmaster.orchestrator.log_events import LogEvent
 from trainmaster.orchestrator.stores.ledger import Held, Marker
 
 ORPHAN_AGE = DELIVERED_WITHIN
-"""A marker without a record is kept this long: the event that made it may come again."""
+"""How long a marker without a record is kept: the event that wrote it may be redelivered."""
 VANISHED_AGE = timedelta(minutes=10)
-"""A job not found this long after its submission was deleted, not merely not shown yet."""
+"""A job that is missing this long after its submission was deleted, rather than not visible yet."""
 STARTS_KEPT = timedelta(days=1)
-"""Marks of caps of the days before this one's day are of no more use: a delivery may still count in yesterday's."""
+"""How long the caps' marks are kept after their day: a delivery may still count towards the previous day."""
 STARTS_FORGOTTEN_AT_ONCE = 500
 TIDY_MINUTES = 5
-"""Old marks go in the first minutes of an hour: a listing every minute would cost more than the marks do."""
+"""Old marks are deleted in the first minutes of an hour: a listing every minute would cost more than the marks."""
 REPORT = EndReport(by="reconcile")
 
 
 def reconcile(services: Services) -> Iterator[FlowResult]:
-    """Look at every marked run once, then go along the queue. An error with one run delays no other."""
+    """Check every marked run once, then walk the queue. An error with one run delays no other."""
     waiting: list[Held] = []
     made_room = False
     for result in _looked_at(services, waiting):
@@ -46,22 +46,20 @@ def reconcile(services: Services) -> Iterator[FlowResult]:
     try:
         _forget_old_starts(services)
     except TrainmasterError as error:
-        yield FlowResult(message=f"old cap markers could not be deleted: {error}", severity="WARNING")
+        yield FlowResult(message=f"old cap marks could not be deleted: {error}", severity="WARNING")
 
 
 def _looked_at(services: Services, waiting: list[Held]) -> Iterator[FlowResult]:
     began = services.clock.now()
     markers = sorted(services.ledger.active(), key=_age)
-    # A single run needs no place: it costs nothing to begin with it again.
+    # A single run needs no stored position: starting with it again costs nothing.
     stopped_at = services.ledger.stopped_at() if len(markers) > 1 else None
     markers = in_turn(markers, stopped_at)
     for number, marker in enumerate(markers):
         if number > 0 and services.clock.now() - began >= services.reconcile_within:
             services.ledger.keep_stopped_at(markers[number - 1])
             left = len(markers) - number
-            message = (
-                f"no time for {left} of {len(markers)} active runs: the next reconcile pass goes on with them"
-            )
+            message = f"out of time with {left} of {len(markers)} active runs left; the next pass continues with them"
             yield FlowResult(message=message, severity="WARNING", event=LogEvent.RECONCILE_BEHIND)
             return
         try:
@@ -70,7 +68,7 @@ def _looked_at(services: Services, waiting: list[Held]) -> Iterator[FlowResult]:
             continue
         except TrainmasterError as error:
             yield _not_reconciled(marker, f"not reconciled: {error}", "WARNING")
-        except Exception:  # a mistake in this program must not stop the reconciler for all the others
+        except Exception:  # a bug in this program must not stop the pass for the other runs
             yield _not_reconciled(marker, f"not reconciled: {traceback.format_exc()}", "CRITICAL")
         else:
             if done is not None:
@@ -86,7 +84,7 @@ def _not_reconciled(marker: Marker, message: str, severity: str) -> FlowResult:
 
 
 def in_turn(markers: Sequence[Marker], stopped_at: Marker | None) -> list[Marker]:
-    """`markers`, oldest first, beginning behind the one at which the last reconcile pass stopped."""
+    """`markers`, oldest first, starting after the one at which the last pass stopped."""
     if stopped_at is None:
         return list(markers)
     behind = [marker for marker in markers if _age(marker) > _age(stopped_at)]
@@ -108,7 +106,7 @@ def _look_at(services: Services, marker: Marker, waiting: list[Held]) -> FlowRes
     if record.ended:
         return _look_at_ended(services, held)
     if record.state is RunState.WAITING:
-        waiting.append(held)  # its turn comes with the queue's
+        waiting.append(held)  # the queue pass handles it
         return None
     if record.state is RunState.RESERVED:
         return resume(services, held)
@@ -157,12 +155,12 @@ def _ask_job(services: Services, held: Held) -> FlowResult:
         return warned(result, finished.problems)
     result = complete_run(services, held, job, REPORT, shows_progress=True)
     if record.cancel_requested_at is not None and job.state not in OVER:
-        services.jobs.cancel(job_name)  # which promises nothing, and may never have been asked
+        services.jobs.cancel(job_name)  # a request to cancel guarantees nothing, and may never have been sent
     return result
 
 
 def _forget_old_starts(services: Services) -> None:
-    """Delete old marks of caps, once an hour."""
+    """Delete the caps' old marks, once an hour."""
     now = services.clock.now()
     if now.minute >= TIDY_MINUTES:
         return

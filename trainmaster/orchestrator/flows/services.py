@@ -1,4 +1,4 @@
-"""What every flow is given: the ports, and the deployment's values."""
+"""What every flow receives: the ports, and the deployment's values."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -23,11 +23,11 @@ from trainmaster.orchestrator.stores.self_tests import SelfTests
 
 @dataclass(frozen=True, kw_only=True)
 class Services:
-    """The ports, the deployment, and this delivery's own `attempt`: random text made at the rim.
+    """The ports, the deployment, and the `attempt` of this delivery: random text from the entry point.
 
-    `prepare_jobs` does what a submission to a region needs before it can be sent. No run is looked at by a reconcile pass that is
-    older than `reconcile_within`.
-    `request_rules`, `prices` and `export_schema` are read when first needed: a duplicate event needs none of them.
+    `prepare_jobs` does what a region needs before a submission can be sent. A reconcile pass that is older than
+    `reconcile_within` checks no further runs. `request_rules`, `prices` and `export_schema` are read when first needed:
+    a duplicate event needs none of them.
     """
 
     ledger: Ledger
@@ -62,7 +62,7 @@ class Services:
 class FlowResult:
     """One line for the log: what a flow did. Metrics count it by its `event`.
 
-    `made_room`: a run ended, so whoever waits may go now. `is_due`: nothing but its turn keeps a run that waits.
+    `made_room`: a run ended, so waiting runs may be admitted now. `is_due`: the run waits only for its turn.
     """
 
     message: str

@@ -1,4 +1,4 @@
-"""What the stores are built on: objects with generations, as Cloud Storage keeps them."""
+"""What the stores are built on: objects with generations, as in Cloud Storage."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -17,7 +17,7 @@ class Stored:
 
 @dataclass(frozen=True, kw_only=True)
 class Listed:
-    """An object as a listing shows it, with its custom metadata. Checksums are base64; a composed object has no MD5."""
+    """An object as listed, with its custom metadata. Checksums are base64; a composed object has no MD5."""
 
     name: str
     generation: int
@@ -29,24 +29,24 @@ class Listed:
 
 
 class Objects(Protocol):
-    """Objects by bucket and name. Reads and listings see every write that was answered before them.
+    """Objects by bucket and name. Reads and listings see every write that completed before them.
 
     Source: https://cloud.google.com/storage/docs/consistency
     """
 
     def read(self, bucket: str, name: str, generation: int | None = None) -> Stored:
-        """The live object, or the given generation if it is the live one still.
+        """The live object, or the given generation if it is still live.
 
         Raises:
-            ObjectGone: there is none.
+            ObjectGone: it does not exist.
         """
         ...
 
     def read_start(self, bucket: str, name: str, max_bytes: int) -> bytes:
-        """The first `max_bytes` of the live object's content; all of it where it is smaller.
+        """The first `max_bytes` of the live object's content, or all of it if it is smaller.
 
         Raises:
-            ObjectGone: there is none.
+            ObjectGone: it does not exist.
         """
         ...
 
@@ -60,9 +60,9 @@ class Objects(Protocol):
         metadata: Mapping[str, str] | None = None,
         content_type: str = "application/json",
     ) -> int:
-        """The generation of the object now written.
+        """Write the object, and return its generation.
 
-        `if_generation` 0 writes only where no object is, None whatever is there.
+        `if_generation` 0 writes only if no object exists; None overwrites whatever exists.
 
         Raises:
             GenerationMoved: the live object has another generation than `if_generation`.
@@ -70,9 +70,9 @@ class Objects(Protocol):
         ...
 
     def delete(self, bucket: str, name: str, *, if_generation: int | None = None) -> None:
-        """Remove the object; one that is not there counts as removed.
+        """Delete the object; a missing object counts as deleted.
 
-        With `if_generation`, only that generation of it.
+        With `if_generation`, delete only that generation.
 
         Raises:
             GenerationMoved: the live object has another generation than `if_generation`.
@@ -83,12 +83,12 @@ class Objects(Protocol):
         """The objects whose names begin with the prefix, by name.
 
         Raises:
-            ObjectGone: the store knows that there is no such bucket.
+            ObjectGone: the bucket does not exist.
         """
         ...
 
 
 def json_bytes(value: object) -> bytes:
-    """The document as it is stored: for people to read, and whatever its strings hold, it can be written."""
+    """The document as it is stored: readable for people, and always encodable, whatever its strings hold."""
     text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
     return text.encode("utf-8", "backslashreplace") + b"\n"

@@ -1,4 +1,4 @@
-"""What flows need of the world beside objects: the time, Vertex AI's jobs, their logs, and the topic of the notices."""
+"""What flows need besides objects: the time, Vertex AI's jobs, their logs, and the topic for notices."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -21,12 +21,13 @@ class TrainingJobs(Protocol):
     """Vertex AI's jobs, in one project and the regions of the deployment."""
 
     def submit(self, submission: Submission) -> Job:
-        """Create the job, in the region that the submission's parent names. Not idempotent: whoever repeats it gets a second job.
+        """Create the job in the region that the submission's parent names. Not idempotent: a second call creates a
+        second job.
 
         Raises:
-            SubmissionRefused: the service will never take it.
+            SubmissionRefused: the service will never accept it.
             SubmissionDeferred: the service has no room, or is not ready; no job was created.
-            SubmissionUnknown: there may be a job; look with `of_run` before trying again.
+            SubmissionUnknown: there may be a job; look for it with `of_run` before trying again.
         """
         ...
 
@@ -38,19 +39,19 @@ class TrainingJobs(Protocol):
         """The job as it is now.
 
         Raises:
-            JobNotFound: there is none of that name.
+            JobNotFound: no job has that name.
         """
         ...
 
     def cancel(self, name: str) -> None:
-        """Ask for the job's end; its state tells when. A job that has ended, or is none, stays as it is."""
+        """Request the job's cancellation; its state shows when it has ended. No effect on an ended or missing job."""
         ...
 
     def with_id(self, job_id: str) -> Job:
-        """The job of this project, of whatever region and kind: log entries do not tell the kind.
+        """The job of this project with that id, in any region and of any kind: log entries do not name the kind.
 
         Raises:
-            JobNotFound: there is none of that id.
+            JobNotFound: no job has that id.
         """
         ...
 
@@ -59,20 +60,20 @@ class JobLogs(Protocol):
     """What jobs and their replicas wrote, in one project."""
 
     def read(self, query: LogQuery) -> Sequence[LogEntry]:
-        """The last 1,000 entries at most, in any order: errors of replicas, and the service's own lines.
+        """At most the last 1,000 entries, in any order: errors of replicas, and the service's own lines.
 
-        With a replica in the query, the errors of that one alone. Of a log that arrives late, what is there.
+        With a replica in the query, only that replica's errors. If the log arrives late, what has arrived.
 
         Raises:
             AccessDenied: this deployment may not read logs.
-            ServiceFailed: the service gave no answer in a few seconds, or an error.
+            ServiceFailed: the service did not answer within a few seconds, or reported an error.
         """
         ...
 
 
 class Notices(Protocol):
-    """Where runs, champions and rules are told of."""
+    """Publishes changes of runs, champions and rules."""
 
     def publish(self, notice: Notice) -> None:
-        """Tell it; returns once the service has it. Subscribers may see it more than once."""
+        """Publish the notice; returns once the service has accepted it. Subscribers may receive it more than once."""
         ...

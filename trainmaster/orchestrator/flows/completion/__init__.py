@@ -1,1 +1,1 @@
-"""A run changes state on record: it gets its job, waits for one, follows it to its end; and what follows the end."""
+"""A recorded run changes state: it gets its job, waits for one, or ends; and the steps that follow the end."""

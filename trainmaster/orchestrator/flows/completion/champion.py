@@ -1,4 +1,4 @@
-"""Champions change: by a run that ended better, or by an order to go back. Only by compare-and-set."""
+"""Changes champions: when a better run ends, or by an order to roll back. Only by compare-and-set."""
 
 from trainmaster.orchestrator.core.champions.champion import Cause, Champion, Reign
 from trainmaster.orchestrator.core.champions.promotion import (
@@ -25,7 +25,7 @@ from trainmaster.orchestrator.flows.services import Services
 
 
 def challenge(services: Services, record: RunRecord, spec: JobSpec) -> None:
-    """Compare the ended run with the champion, once; tell a promotion, at least once. Safe to repeat.
+    """Compare the ended run with the champion, once, and publish a promotion at least once. Safe to repeat.
 
     Raises:
         GenerationMoved: the document kept changing.
@@ -42,7 +42,7 @@ def challenge(services: Services, record: RunRecord, spec: JobSpec) -> None:
 
 
 def roll_back(services: Services, order: RollbackOrder) -> Reign | Refused:
-    """The reign that the order began, or why it could not. Safe to repeat: an order changes the champion once.
+    """The reign that the order began, or why it was refused. Safe to repeat: an order changes the champion once.
 
     Raises:
         GenerationMoved: the document kept changing.
@@ -67,7 +67,7 @@ def roll_back(services: Services, order: RollbackOrder) -> Reign | Refused:
 
 
 def champion_facts(services: Services, model_name: str) -> ChampionFacts | None:
-    """What rules may know of the champion; None where there is none."""
+    """What rules may know about the champion; None if there is none."""
     champion = services.champions.find(model_name)
     current = champion.current if champion else None
     if current is None:

@@ -1,4 +1,4 @@
-"""The end of a job becomes the end of its run. Whoever tells of it, only the job itself is believed."""
+"""The end of a job becomes the end of its run. Whatever reports it, only the job itself is trusted."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -42,10 +42,10 @@ from trainmaster.orchestrator.stores.ledger import RACES_MAX, Held
 
 
 def complete_from_log(services: Services, hint: JobHint) -> FlowResult:
-    """Act on a log entry, after asking the job itself. Safe to repeat, and in any order with a launch.
+    """Act on a log entry after reading the job itself. Safe to repeat, and in any order with a launch.
 
     Raises:
-        JobUnfinished: the entry tells of an end that the service does not confirm yet.
+        JobUnfinished: the entry reports an end that the service does not confirm yet.
         RecordMoved: the record kept changing.
     """
     try:
@@ -75,10 +75,10 @@ def complete_from_log(services: Services, hint: JobHint) -> FlowResult:
 def complete_run(
     services: Services, held: Held, job: Job, report: EndReport, *, shows_progress: bool = False
 ) -> FlowResult:
-    """Bring the record up to the job. `shows_progress`: also with how far it is; it may cost one read.
+    """Bring the record up to date with the job. `shows_progress`: also with its progress, which may cost one read.
 
     Raises:
-        JobUnfinished: the job failed so lately that its reason is still to come.
+        JobUnfinished: the job failed so recently that its reason is not available yet.
         RecordMoved: the record kept changing.
     """
     run_id = held.record.run_id
@@ -90,12 +90,14 @@ def complete_run(
             and not held.record.ended
         ):
             held = look_for_second_job(services, held)
-        # Each time, and after the look: a record that has moved may have given this job up, and have another.
+        # On each attempt, after the record is read: a newer record may have abandoned this job, and have another.
         passed_over = _not_its_job(services, held, job)
         if passed_over is not None:
             return passed_over
         if held.record.ended:
-            if held.record.job is None:  # it never had one: this is a second job, whose function was paused
+            if (
+                held.record.job is None
+            ):  # it never had one: this is a second job, from a function that was suspended
                 held = cancel_second_jobs(services, held, [job])
             return refresh_status(services, held, "the run had already ended")
         if error_still_due(job, services.clock.now()):
@@ -111,10 +113,10 @@ def complete_run(
 
 
 def _not_its_job(services: Services, held: Held, job: Job) -> FlowResult | None:
-    """What becomes of a job that is not, or no more, the run's; None: it is."""
+    """What to do with a job that is not, or no longer, the run's. None: it is the run's."""
     run_id = held.record.run_id
     if gave_up(held.record, job.name):
-        return FlowResult(message=f"{job.name} had already been given up", run_id=run_id, severity="DEBUG")
+        return FlowResult(message=f"{job.name} was already abandoned", run_id=run_id, severity="DEBUG")
     if job_of_run(held.record, job):
         return None
     cancel_second_jobs(services, held, [job])
@@ -171,9 +173,9 @@ def _progress(services: Services, record: RunRecord, job: Job, spec: JobSpec | N
 
 
 def _with_overwriting_noted(services: Services, before: RunRecord, known: RunRecord, job: Job) -> RunRecord:
-    """A run that has just begun to run, with the models that it may overwrite among its problems.
+    """For a run that has just started: the record with the models that it may overwrite among its problems.
 
-    One listing, once a run, and only where its request names a place without `${run_id}`.
+    Costs one listing per run, and only if the request names a directory without `${run_id}`.
     """
     begins = known.state is RunState.RUNNING and before.state is not RunState.RUNNING
     place = shared_place(job, known.request) if begins and known.request is not None else None
@@ -185,7 +187,7 @@ def _with_overwriting_noted(services: Services, before: RunRecord, known: RunRec
 
 
 def _with_files_kept(services: Services, run_id: str, outcome: Outcome) -> Outcome:
-    """The model's files are listed beside the record, which stays small however many there are."""
+    """The outcome with the list of the model's files stored beside the record, which stays small that way."""
     model = outcome.model
     if model is None or model.files is None:
         return outcome
@@ -210,7 +212,7 @@ def _try_elsewhere(services: Services, held: Held, job: Job, reason: str) -> Flo
 
 
 def tuning_of(record: RunRecord) -> Tuning | None:
-    """What the run's request wants tuned; None for a run without trials."""
+    """The tuning that the run's request asks for; None for a run without trials."""
     return spec_from(record.request.document).tuning if record.request else None
 
 

@@ -1,7 +1,7 @@
-"""What a failed job's log says of it comes on record, before the status and the notice of the end.
+"""Records what a failed job's log says about the failure, before the status and the notice of the end are written.
 
-The log may arrive after the end: until LOG_DELAY has passed, the reconciler looks again. Whatever the log service does, the
-run has ended, and no later step waits any longer.
+The log may arrive after the end: until LOG_DELAY has passed, the reconciler reads it again. Whatever the log service
+does, the run has ended, and later steps wait no longer than that.
 """
 
 from collections.abc import Mapping, Sequence
@@ -31,9 +31,9 @@ LATE = f"it showed no reason within {LOG_DELAY.total_seconds():g} s of the end"
 
 @dataclass(frozen=True, kw_only=True)
 class _Answer:
-    """What the log told by trial, under None of the job itself; and why it did not tell the rest.
+    """What the log reported by trial (None: the job itself), and why the rest is missing.
 
-    `may_come`: it may tell that later.
+    `may_come`: the rest may still arrive.
     """
 
     found: Mapping[str | None, Failure] = field(default_factory=dict)
@@ -42,7 +42,7 @@ class _Answer:
 
 
 def explain_failure(services: Services, held: Held) -> Held | str:
-    """The record with what the log tells of the failed job or of its first failed trials, or what is waited for.
+    """The record with what the log reports about the failed job or its first failed trials; or what is still missing.
 
     Costs nothing for a run without a failure. Safe to repeat.
 
@@ -66,7 +66,7 @@ def explain_failure(services: Services, held: Held) -> Held | str:
 
 
 def _ask(services: Services, questions: Sequence[Question]) -> _Answer:
-    """The answers to the questions until one cannot be asked."""
+    """The answers to the questions, up to the first that cannot be asked."""
     found: dict[str | None, Failure] = {}
     missing: str | None = None
     for question in questions:
@@ -85,7 +85,7 @@ def _ask(services: Services, questions: Sequence[Question]) -> _Answer:
 
 
 def _read(services: Services, question: Question) -> Sequence[LogEntry]:
-    """The end of the log; where peers alone fill it, also that of the replica that the service names."""
+    """The end of the log; if other replicas' entries fill it, also that of the replica that the service names."""
     entries = services.job_logs.read(question.query)
     named = named_replica(question.words)
     wrote = {entry.task for entry in entries} - {SERVICE}

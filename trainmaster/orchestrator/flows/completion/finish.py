@@ -1,11 +1,11 @@
-"""What follows the end of a run: named steps, each safe to repeat, and each on record once it is done.
+"""What follows the end of a run: named steps, each safe to repeat, and each recorded when it is done.
 
     record    the run has ended; its marker says that steps may be left
-    steps     in the table's order; one that fails keeps no other from running
+    steps     in the table's order; a failed step does not stop the others
     record    names the steps that are done: one write for all of a pass
-    marker    removed once every step is done and no second job is looked for
+    marker    removed when every step is done and no check for a second job is due
 
-After a crash between any two of these the marker is still there, and the reconciler runs the steps that are not on record.
+After a crash between any two of these the marker still exists, and the reconciler runs the steps that are not recorded.
 """
 
 from collections.abc import Callable, Mapping
@@ -27,10 +27,10 @@ from trainmaster.orchestrator.stores.ledger import Held
 
 @dataclass(kw_only=True)
 class End:
-    """What a step is given. `before` is the record before the end, where this process wrote it.
+    """What a step receives. `before` is the record before the end, if this process wrote the end.
 
-    A step that changes the record puts the new one into `held`, for the steps after it. `waiting` are the steps before
-    that still wait for something.
+    A step that changes the record puts the new one into `held`, for the steps after it. `waiting` names the earlier
+    steps that still wait for something.
     """
 
     services: Services
@@ -44,7 +44,7 @@ class End:
 
 
 Step = Callable[[End], str | None]
-"""Returns what a slow step still waits for: the reconciler calls it again. None: the step is done."""
+"""Returns what a slow step still waits for; the reconciler calls it again. None: the step is done."""
 
 
 def _explain_failure(end: End) -> str | None:
@@ -52,7 +52,7 @@ def _explain_failure(end: End) -> str | None:
     if isinstance(result, str):
         return result
     end.held = result
-    if "status" in steps_done(end.record):  # an earlier pass told it without the reason
+    if "status" in steps_done(end.record):  # an earlier pass wrote it without the reason
         write_status(end.services, result)
     return None
 
@@ -76,9 +76,9 @@ def _publish_notices(end: End) -> str | None:
 
 
 def _publish_cap_notice(end: End) -> None:
-    """That a cap refused the run is published once for each window, however many it refused.
+    """Publish that a cap refused the run: once for each window, however many runs it refused.
 
-    At least once: two runs at the same time may both publish it, under the same id.
+    At least once: two runs at the same time may both publish it, with the same id.
     """
     services, record = end.services, end.record
     window = record.rejection.cap if record.rejection else None
@@ -109,12 +109,13 @@ STEPS: Mapping[str, Step] = {
     "queue": _leave_queue,
     "slots": _free_slots,
 }
-"""The reason of a failure comes before whatever tells it. The champion comes before the notices: a rule that waits for the end of a run sees the champion after it."""
+"""The reason of a failure is read before it is reported. Champions are compared before the notices: a rule that waits
+for the end of a run sees the champion after it."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Finished:
-    """The record with the steps that are done. `problems` says of each other step why it is not."""
+    """The record with the steps that are done. `problems` has the reason for each of the others."""
 
     held: Held
     problems: tuple[str, ...] = ()
@@ -123,13 +124,13 @@ class Finished:
 def finish_run(
     services: Services, held: Held, before: RunRecord | None = None, steps: Mapping[str, Step] = STEPS
 ) -> Finished:
-    """Run the steps that are not on record, record those that are done, and remove the marker after the last one.
+    """Run the steps that are not recorded, record those that are done, and remove the marker after the last one.
 
-    The notices are those of the states that `before` does not have; without it, those of all states.
+    The notices published are those of the states that `before` does not have; without it, those of all states.
 
     Raises:
         RecordMoved: the record kept changing; the reconciler runs the steps again.
-        Exception: a mistake in a step, after the other steps have run.
+        Exception: a bug in a step, raised after the other steps have run.
     """
     end = End(services=services, held=held, before=before)
     left = {name: step for name, step in steps.items() if name not in steps_done(held.record)}
@@ -155,7 +156,7 @@ def finish_run(
 
 
 def _outcome(step: Step, end: End) -> str | Exception | None:
-    """None where the step is done; else what it waits for, or its error, which must not stop the other steps."""
+    """None if the step is done; else what it waits for, or its error, which must not stop the other steps."""
     try:
         return step(end)
     except Exception as error:
@@ -163,7 +164,7 @@ def _outcome(step: Step, end: End) -> str | Exception | None:
 
 
 def refresh_status(services: Services, held: Held, message: str) -> FlowResult:
-    """Bring the status up when an event of the run comes again; steps that are left are the reconciler's."""
+    """Refresh the status when an event of the run is redelivered; remaining steps are left to the reconciler."""
     record = held.record
     if "status" not in steps_done(record):
         write_status(services, held)

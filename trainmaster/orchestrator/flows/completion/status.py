@@ -1,8 +1,8 @@
-"""What users see of a run: the status object of its drop or message, and a notice of every state it entered.
+"""What users see of a run: the status object of its drop or message, and a notice for every state it entered.
 
-The notice of a state that is no end is published before the record shows the state: the fact, a job that exists or
-runs, is there already, and after a crash between the two it is published again. The notice of an end follows the
-record (`finish.py`), for only the record makes the end final.
+The notice of a state before the end is published before the record shows that state: the job already exists or runs,
+and after a crash between the two the notice is published again. The notice of an end follows the record
+(`finish.py`), because only the record makes the end final.
 """
 
 from collections.abc import Iterator, Sequence
@@ -29,9 +29,9 @@ from trainmaster.orchestrator.stores.ledger import Held
 def write_status(
     services: Services, held: Held, *, is_first: bool = False, is_explained: bool = True
 ) -> None:
-    """Bring the drop's or message's status up to the record. Safe to repeat; a rule's run has none.
+    """Write the record's status for the drop or message. Safe to repeat; a rule's run has none.
 
-    `is_first`: there is most likely no status yet. `is_explained` False: the job's log is still to be read.
+    `is_first`: most likely no status exists yet. `is_explained` False: the job's log has not been read yet.
     """
     record = held.record
     record_uri = services.ledger.record_uri(record.run_id)
@@ -45,7 +45,7 @@ def write_status(
 
 
 def warned(result: FlowResult, problems: Sequence[str]) -> FlowResult:
-    """The log's line with these problems."""
+    """The log line with these problems."""
     if not problems:
         return result
     message = "; ".join((result.message, *(f"warning: {problem}" for problem in problems)))
@@ -61,9 +61,9 @@ def write_order_status(
     model_uri: str | None = None,
     held: str | None = None,
 ) -> None:
-    """Say of an order that it was carried out, and where what it changed lies. Safe to repeat: the first one stands.
+    """Report that an order was carried out, and where the result is. Safe to repeat: the first status stays.
 
-    `held`: why the rule that it was to fire is held back.
+    `held`: why the rule that the order should fire is held back.
     """
     state = RunState.SUCCEEDED if held is None else HELD
     status = status_of_source(incoming.source, state, services.clock.now())
@@ -73,7 +73,7 @@ def write_order_status(
 
 
 def write_ignored_status(services: Services, ignored: Ignored) -> None:
-    """Say of a file that nothing happens with it, and what to do. Safe to repeat."""
+    """Report that a file is ignored, and what to do. Safe to repeat."""
     if ignored.dropped is not None:
         status = DropStatus(
             dropped_name=ignored.dropped.name,
@@ -87,9 +87,9 @@ def write_ignored_status(services: Services, ignored: Ignored) -> None:
 
 @contextmanager
 def failures_in_status(services: Services, incoming: IncomingDocument) -> Iterator[None]:
-    """Where the body fails, the status says so: a drop whose event keeps failing would have none.
+    """If the body fails, the status says so: otherwise a drop whose event keeps failing would have no status.
 
-    That another attempt was faster is no failure. Where the status cannot be written either, the log has the error.
+    Losing to another attempt is not a failure. If the status cannot be written either, the log has the error.
     """
     try:
         yield
@@ -104,9 +104,9 @@ def failures_in_status(services: Services, incoming: IncomingDocument) -> Iterat
 
 
 def publish_states(services: Services, before: RunRecord, after: RunRecord) -> None:
-    """Tell the states that `after` enters: before it is written, unless it has ended.
+    """Publish the states that `after` enters: before the record is written, unless the run has ended.
 
-    That a run was reserved is told with its next state: until then there is nothing to tell of but a lease.
+    `reserved` is published with the next state: until then there is nothing to report but a lease.
     """
     uri = services.ledger.record_uri(after.run_id)
     for number, step in enumerate(after.history):

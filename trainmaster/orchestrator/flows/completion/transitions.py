@@ -1,10 +1,10 @@
-"""A run on record enters a state: submitted, waiting, or ended without a job.
+"""A recorded run enters a state: submitted, waiting, or ended without a job.
 
-A second job of a run is found and cancelled. It comes of a function that was stopped between its last look at its lease
-and its submission, and woke up when another had taken the run over. The one that woke writes nothing: its record has
-moved. It submits and then reads the record; the other writes the record and then lists the jobs. So at least one of
-them sees both jobs, whatever the order. If the one that woke dies in between, the reconciler's second look finds its job, or
-the job's own log.
+A second job of a run is detected and cancelled. It occurs when a function is suspended between its last check of the
+lease and its submission, and resumes after another attempt has taken over the run. The resumed attempt writes nothing,
+because its record has changed. It submits and then reads the record; the other attempt writes the record and then lists
+the jobs. So at least one of them sees both jobs, in any order. If the resumed attempt crashes in between, the
+reconciler's second check finds its job, or the job's own log does.
 """
 
 from collections.abc import Sequence
@@ -36,30 +36,30 @@ from trainmaster.orchestrator.stores.ledger import Held
 
 
 def job_of(services: Services, record: RunRecord) -> Job | None:
-    """The run's job, in whichever region it was submitted; None where the service shows none."""
+    """The run's job, in whichever region it was submitted; None if the service shows none."""
     return next((job for job in jobs_of(services, record) if job_of_run(record, job)), None)
 
 
 def submitted(services: Services, held: Held, job: Job, what: str, *, is_only: bool = True) -> FlowResult:
-    """The job is the run's, on record, unless the record says otherwise by now.
+    """Record the job as the run's, unless the record says otherwise by now.
 
-    `is_only`: whoever holds the lease asked for no other job, which may be to be seen only later.
+    `is_only`: the attempt that holds the lease requested no other job, which might become visible only later.
 
     Raises:
-        RecordMoved: it says nothing of any job.
+        RecordMoved: the record names no job.
     """
     known = with_job(held.record, job, now=services.clock.now(), attempt=services.attempt)
     publish_states(services, held.record, known)
     try:
         held = services.ledger.replace(held, known)
     except RecordMoved:
-        # The job's end may be on record before its submission; then that record stands. Or we were stopped
-        # and taken over, and this job is the second one.
+        # The job's end may have been recorded before its submission; then that record stands. Or this attempt was
+        # suspended and the run taken over, and this job is the second one.
         held = services.ledger.present(held.record.run_id)
         record = held.record
         if record.job is None and not record.ended and not gave_up(record, job.name):
             raise
-        # The one that was found may be the run's, and ours, whose answer never came, the second one.
+        # The job that was found may be the run's, and the one from this attempt's lost response the second one.
         held = look_for_second_job(services, cancel_second_jobs(services, held, [job]))
         if is_only and _is_given_up(held.record, job):
             return _given_up(services, held, job)
@@ -79,7 +79,7 @@ def _is_given_up(record: RunRecord, job: Job) -> bool:
 
 
 def _given_up(services: Services, held: Held, job: Job) -> FlowResult:
-    """The job found no capacity before it was on record: the lease, if it is still ours, keeps nobody off any more."""
+    """The job found no capacity before it was recorded: if this attempt still has the lease, it is released."""
     record, now = held.record, services.clock.now()
     lease = record.submission.lease
     if lease is not None and lease.attempt == services.attempt:
@@ -99,13 +99,13 @@ def _given_up(services: Services, held: Held, job: Job) -> FlowResult:
 
 
 def failed(services: Services, held: Held, problem: Failure, faults: Sequence[str] = ()) -> FlowResult:
-    """The run ended without a job, because of `problem`."""
+    """End the run without a job, because of `problem`."""
     record = replace(held.record, failure=problem, problems=(*held.record.problems, *faults))
     return _ended(services, held, record, RunState.FAILED, problem.message, severity="ERROR")
 
 
 def cancelled(services: Services, held: Held) -> FlowResult:
-    """The run was to end, and has no job."""
+    """End a run that was cancelled before it had a job."""
     message = "the run was cancelled before it had a job"
     return _ended(services, held, held.record, RunState.CANCELLED, message, severity="INFO")
 
@@ -113,7 +113,7 @@ def cancelled(services: Services, held: Held) -> FlowResult:
 def _ended(
     services: Services, held: Held, record: RunRecord, state: RunState, message: str, *, severity: str
 ) -> FlowResult:
-    """The end without a job; then one is looked for that somebody who lost his lease submitted meanwhile.
+    """End the run without a job; then look for one that an attempt that lost its lease submitted meanwhile.
 
     The reconciler looks once more, and removes the marker then.
     """
@@ -136,12 +136,12 @@ def kept_waiting(
     slots: Sequence[str] = (),
     is_due: bool = False,
 ) -> FlowResult:
-    """The run waits. `slots` were taken and are not on record."""
+    """The run waits. `slots` were taken but are not recorded."""
     now = services.clock.now()
     record = waits(held.record, waiting, candidate=candidate, now=now, attempt=services.attempt)
     put_in_queue(services, held, record, slots)
     return FlowResult(
-        message=f"the run waits: {waiting.reason}",
+        message=f"the run is waiting: {waiting.reason}",
         run_id=record.run_id,
         severity="NOTICE",
         is_due=is_due,
@@ -150,12 +150,12 @@ def kept_waiting(
 
 
 def put_in_queue(services: Services, held: Held, waiting: RunRecord, slots: Sequence[str] = ()) -> None:
-    """The place in the queue, the notice, the record; then whatever the run held is free again.
+    """Write the place in the queue, the notice and the record; then free whatever the run held.
 
-    `slots` were taken and are not on record.
+    `slots` were taken but are not recorded.
 
-    A place without a record that says so is removed by the next pass; a record without a place, which another
-    attempt may have taken away late, is given one by the reconciler.
+    A place without a matching record is removed by the next pass. A record whose place is missing, because another
+    attempt removed it late, gets a new one from the reconciler.
     """
     services.queue.put(place_of(services, waiting))
     publish_states(services, held.record, waiting)
@@ -165,7 +165,7 @@ def put_in_queue(services: Services, held: Held, waiting: RunRecord, slots: Sequ
 
 
 def cancel_second_jobs(services: Services, held: Held, jobs: Sequence[Job]) -> Held:
-    """The record, which tells of each second job among `jobs`; those that go on are asked to end. Safe to repeat.
+    """The record, which names each second job among `jobs`; those that are still active are cancelled. Safe to repeat.
 
     Raises:
         RecordMoved: the record kept changing.
@@ -189,7 +189,7 @@ def jobs_of(services: Services, record: RunRecord) -> Sequence[Job]:
 
 
 def second_look_done(services: Services, held: Held) -> Held:
-    """The record after the reconciler's one look, which is due no more."""
+    """The record after the reconciler's one check, which is no longer due."""
     held = look_for_second_job(services, held)
     submission = replace(held.record.submission, second_job_check_at=None)
     done = replace(held.record, submission=submission, attempt=services.attempt)
@@ -197,9 +197,9 @@ def second_look_done(services: Services, held: Held) -> Held:
 
 
 def _record_second_jobs(services: Services, held: Held, job: Job, jobs: Sequence[Job]) -> Held:
-    """On record before the job is asked to end: one that is ending already is not told of again.
+    """Recorded before the job is cancelled; a job that is already ending is not recorded again.
 
-    Nothing is told of a job that a record which has moved meanwhile has for its own.
+    A job that a newer record names as the run's is left alone.
     """
 
     def recorded(record: RunRecord) -> RunRecord | None:

@@ -1,4 +1,4 @@
-"""A dropped rule becomes one of the book, or a report of everything that is wrong with it."""
+"""Adds a dropped rule to the rule book, or reports everything that is wrong with it."""
 
 import contextlib
 from collections.abc import Iterator, Sequence
@@ -27,7 +27,7 @@ RACES_MAX = 10
 
 
 def accept(services: Services, incoming: IncomingDocument, dropped: StoredObject) -> FlowResult:
-    """Take the rule into the book, or tell every reason why not. Safe to repeat, in any order with other drops.
+    """Add the rule to the book, or report every fault. Safe to repeat, in any order with other drops.
 
     `dropped` is the document's content.
 
@@ -51,7 +51,7 @@ def accept(services: Services, incoming: IncomingDocument, dropped: StoredObject
 
 
 def _in_book(services: Services, dropped: StoredObject) -> Rule | Refused:
-    """The rule of this id that the book now holds: the dropped one, or a newer."""
+    """The rule with this id that the book now holds: the dropped one, or a newer one."""
     refusal = rule_too_large(dropped.size_bytes)
     if refusal is not None:
         return refusal
@@ -77,7 +77,7 @@ def _in_book(services: Services, dropped: StoredObject) -> Rule | Refused:
             if book != held.book:
                 services.rule_book.replace(held, book)
         except GenerationMoved:
-            continue  # the rule must stand beside whatever came first, too: together they may make a loop
+            continue  # check the rule again with what was written first: together they may form a loop
         return book.find(rule.rule_id) or rule
     raise GenerationMoved("the rule book", 0)
 
@@ -88,11 +88,11 @@ def _template(services: Services, uri: str | None) -> bytes | None:
     try:
         return services.inbox.latest(*split_object_uri(uri))[0]
     except ObjectGone:
-        return None  # which `parse_rule` reports with the rest
+        return None  # `parse_rule` reports it with the other faults
 
 
 def _begun(services: Services, rule: Rule) -> HeldState:
-    """The state of the new rule: its schedules count from now, and a breaker that had tripped is closed."""
+    """The state of the new rule: its schedules count from now, and a tripped breaker is closed."""
     for _ in range(RACES_MAX):
         held = services.rule_states.read(rule.rule_id)
         state = state_for(rule, held.state, services.clock.now())
@@ -104,7 +104,7 @@ def _begun(services: Services, rule: Rule) -> HeldState:
 
 
 def _refuse(services: Services, dropped: StoredObject, refused: Refused, report_uri: str) -> FlowResult:
-    """The status after the report. An older generation that was accepted goes on deciding."""
+    """Write the report, then the status. An older accepted generation stays in force."""
     rule_id = rule_id_of(dropped.name)
     present = services.rule_book.read().book.find(rule_id) if rule_id is not None else None
     services.rule_statuses.write(
@@ -120,13 +120,13 @@ def _refuse(services: Services, dropped: StoredObject, refused: Refused, report_
             problems=first_problems([str(fault) for fault in refused.faults]),
         )
     )
-    message = f"{dropped.name} was refused with {len(refused.faults)} faults: {report_uri}"
+    message = f"{dropped.name} was refused; faults: {len(refused.faults)}; report: {report_uri}"
     return FlowResult(message=message, severity="WARNING")
 
 
 @contextlib.contextmanager
 def rule_failures_in_status(services: Services, dropped: StoredObject) -> Iterator[None]:
-    """Where the body fails, the rule's status says so; what an older generation decides is not changed by that."""
+    """If the body fails, the rule's status says so; the decisions of an older generation are not affected."""
     try:
         yield
     except GenerationMoved:  # another attempt was faster
@@ -148,11 +148,11 @@ def rule_failures_in_status(services: Services, dropped: StoredObject) -> Iterat
 
 
 def follow_inbox(services: Services) -> Iterator[FlowResult]:
-    """Answer drops that nobody has answered, and retire rules whose file is gone. Safe to repeat and at once.
+    """Answer drops without an answer, and retire rules whose file is gone. Safe to repeat and to run concurrently.
 
-    Events may be lost, and a deletion raises none.
+    Events may be lost, and a deletion causes none.
     """
-    # The book before the inbox: a rule that the book has and the inbox has not was deleted, not just dropped.
+    # The book before the inbox: a rule that is in the book but not in the inbox was deleted, not just dropped.
     held = services.rule_book.read()
     files = services.inbox.rules()
     for file in files:
@@ -185,9 +185,9 @@ def _is_answered(services: Services, book: Book, dropped: StoredObject) -> bool:
 
 
 def _retire(services: Services, held: HeldBook, gone: Sequence[Rule]) -> Iterator[FlowResult]:
-    """What the rules had decided is launched, then they are told of, then taken from the book; their states stay.
+    """Launch what the rules had decided, report them, then remove them from the book; their states stay.
 
-    A drop that was accepted meanwhile changed the book: then the next tick does this again.
+    If a drop was accepted meanwhile, the book has changed, and the next tick repeats this.
     """
     book = held.book
     for rule in gone:

@@ -1,13 +1,13 @@
-"""One rule's turn: what it remembers is read, arrivals are counted, a decision is made, and written, and done.
+"""One rule's turn: read its state, count arrivals, decide, write the decision, and carry it out.
 
 The order of writes, and what a crash between two of them leaves:
 
-    state     with arrivals counted and the firing, in one write: a crash before it leaves everything as it was
-    run       launched by the firing's own run id: a crash leaves the firing, and the next turn repeats this
-    status    the user can see it; the next turn tells it again
+    state     with arrivals counted and the firing, in one write: a crash before it changes nothing
+    run       launched under the firing's run id: after a crash the firing remains, and the next turn repeats it
+    status    visible to the user; the next turn writes it again
 
-That the firing was launched is written with the next turn's state: one write a turn, for Cloud Storage
-takes one write a second of one name.
+The launch of a firing is recorded with the next turn's state. That keeps it to one write a turn: Cloud Storage
+allows one write a second per object name.
 """
 
 import contextlib
@@ -64,7 +64,7 @@ Decide = Callable[[RuleState, Facts], Decision]
 
 
 def decide_nothing(_: RuleState, __: Facts) -> Decision:
-    """Only what was decided before is done."""
+    """Decide nothing; only carry out what was decided before."""
     return NothingDue()
 
 
@@ -72,8 +72,8 @@ def decide_nothing(_: RuleState, __: Facts) -> Decision:
 class Turn:
     """What a rule did.
 
-    `undecided` is why nothing was decided, although what was counted is on record: an earlier firing is still
-    to be launched. A signal must come again then; a tick comes anyway.
+    `undecided`: why nothing was decided although the counted arrivals are recorded: an earlier firing has not been
+    launched yet. A signal must be redelivered then; a tick follows anyway.
     """
 
     results: tuple[FlowResult, ...] = ()
@@ -81,10 +81,10 @@ class Turn:
 
 
 def take_signal(services: Services, signal: Signal) -> Iterator[FlowResult]:
-    """Fire the rules that wait for it, each once. Safe to repeat: a rule knows the signals that it has decided on.
+    """Fire the rules that wait for it, each once. Safe to repeat: a rule remembers the signals that it has decided on.
 
     Raises:
-        TrainmasterError: a rule did not decide; the others did, and the signal must come again.
+        TrainmasterError: a rule did not decide; the others did, and the signal must be redelivered.
     """
     failure: TrainmasterError | None = None
     for rule in services.rule_book.read().book.rules:
@@ -102,7 +102,7 @@ def take_signal(services: Services, signal: Signal) -> Iterator[FlowResult]:
 
 
 def take_notice(services: Services, parsed: ParsedNotice) -> Iterator[FlowResult]:
-    """What the rules did about one of our own notices: what waited for the end of a run may go on.
+    """What the rules did about one of this service's notices: firings that waited for the end of a run may proceed.
 
     Raises:
         TrainmasterError: as `take_signal` does.
@@ -130,14 +130,14 @@ def take_turn(
     batches: Sequence[Batch] = (),
     held: HeldState | None = None,
 ) -> Turn:
-    """Once this returns, the batches are counted and the decision is on record. Safe to repeat and at once.
+    """When this returns, the batches are counted and the decision is recorded. Safe to repeat and to run concurrently.
 
-    With batches, `held` must be the state as it was before they were read: a state remembers the batches that
-    were counted last, so one that was read later may have counted these and forgotten it.
+    With batches, `held` must be the state as read before the batches: a state remembers the batches that
+    were counted last, so a state read later may have counted these and forgotten them.
 
     Raises:
-        GenerationMoved: somebody else has counted batches since, or the state kept changing.
-        ServiceFailed, DocumentDamaged: perhaps nothing was decided; what was, the next turn finds.
+        GenerationMoved: another tick has counted batches since, or the state kept changing.
+        ServiceFailed, DocumentDamaged: possibly nothing was decided; the next turn finds what was.
     """
     held = held or services.rule_states.read(rule.rule_id)
     for _ in range(RACES_MAX):
@@ -168,7 +168,7 @@ def _once(services: Services, rule: Rule, held: HeldState, decide: Decide, batch
     written = _write(services, held, state)
     after, launch, _ = _without_firing(services, rule, state)
     if after.firing is None and state.firing is not None and after.last == state.last:
-        _write(services, written, after)  # given up: a later turn must not find it, and perhaps launch it
+        _write(services, written, after)  # abandoned: a later turn must not find and launch it
     now = services.clock.now()
     status = status_of(rule, after, now)
     if status != status_of(rule, held.state, now):
@@ -181,7 +181,7 @@ def _write(services: Services, held: HeldState, state: RuleState) -> HeldState:
 
 
 def _decided(services: Services, rule: Rule, state: RuleState, decide: Decide) -> Decision:
-    """The decision. Champion and last run are read only where they can change it."""
+    """The decision. The champion and the last run are read only if they can change it."""
     by_age = any(isinstance(condition, Age) for condition in rule.conditions)
     by_champion = by_age or any(placeholder.name.startswith("champion.") for placeholder in rule.placeholders)
     champion = champion_facts(services, rule.model_name) if by_age else None
@@ -196,7 +196,7 @@ def _decided(services: Services, rule: Rule, state: RuleState, decide: Decide) -
 
 
 def _has_ended(services: Services, run_id: str | None) -> bool:
-    """Whether the run goes on no more; one that is not on record does not go on."""
+    """Whether the run is no longer active; a run without a record is not active."""
     held = services.ledger.find(run_id) if run_id is not None else None
     return held is None or held.record.ended
 
@@ -204,14 +204,14 @@ def _has_ended(services: Services, run_id: str | None) -> bool:
 def _without_firing(
     services: Services, rule: Rule, state: RuleState
 ) -> tuple[RuleState, tuple[FlowResult, ...], TrainmasterError | None]:
-    """The state after its firing, if it had one, was launched or given up; the error because of which it still has."""
+    """The state after its firing, if any, was launched or abandoned; and the error that kept a firing in it."""
     firing = state.firing
     if firing is None:
         return state, (), None
     try:
         outcome = _launch(services, rule, firing)
     except TrainmasterError as error:
-        message = f"firing {firing.number} of {rule.rule_id} is recorded and waits to be launched: {error}"
+        message = f"firing {firing.number} of {rule.rule_id} is recorded but not launched yet: {error}"
         return state, (FlowResult(message=message, run_id=firing.run_id, severity="WARNING"),), error
     if isinstance(outcome, FlowResult):
         return launched(state), (outcome,), None
@@ -221,9 +221,9 @@ def _without_firing(
 
 
 def _decision_results(services: Services, rule: Rule, decision: Decision) -> tuple[FlowResult, ...]:
-    """What the log says of the decision; that the breaker trips is published too.
+    """The log lines about the decision; a tripped breaker is also published.
 
-    Before it is on record: afterwards nobody would know that it is owed.
+    Before the decision is recorded: afterwards no process would know that it still has to be reported.
     """
     match decision:
         case Hold(reason=reason):
@@ -247,10 +247,10 @@ def _decision_results(services: Services, rule: Rule, decision: Decision) -> tup
 
 
 def _launch(services: Services, rule: Rule, firing: Firing) -> FlowResult | Refused:
-    """The run of the firing, launched once however often this is repeated; or why there can be none.
+    """Launch the run of the firing, once however often this is repeated; or say why it cannot be launched.
 
     Raises:
-        LeaseHeld: the run to be replaced is being submitted at this moment.
+        LeaseHeld: the run to be replaced is being submitted now.
         ServiceFailed, RecordMoved: the firing stays; a later tick repeats it.
     """
     if services.ledger.find(firing.run_id) is not None:
@@ -259,7 +259,7 @@ def _launch(services: Services, rule: Rule, firing: Firing) -> FlowResult | Refu
         )
     template, generation = None, None
     if rule.request_uri is not None:
-        with contextlib.suppress(ObjectGone):  # of which `request_of_firing` tells
+        with contextlib.suppress(ObjectGone):  # `request_of_firing` reports it
             template, generation = services.inbox.latest(*split_object_uri(rule.request_uri))
     content = request_of_firing(rule, firing, template)
     if isinstance(content, Refused):
@@ -286,6 +286,6 @@ def _launch(services: Services, rule: Rule, firing: Firing) -> FlowResult | Refu
     except LeaseHeld as error:
         return FlowResult(message=f"{what}: {error}", run_id=firing.run_id, severity="DEBUG")
     except SubmissionUnknown as error:
-        # The run is reserved: from here on it is the reconciler's, like every other.
+        # The run is reserved: from here on the reconciler handles it, like every other.
         return FlowResult(message=f"{what}: {error}", run_id=firing.run_id, severity="WARNING")
     return replace(results, message=f"{what}: {results.message}", is_due=results.is_due or leaves_place)

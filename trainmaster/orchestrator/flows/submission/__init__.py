@@ -1,1 +1,1 @@
-"""A request becomes a run, and the run is submitted: at once, in its turn, or again after a crash."""
+"""A request becomes a run, and the run is submitted: immediately, in its turn, or again after a crash."""

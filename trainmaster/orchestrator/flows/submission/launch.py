@@ -1,14 +1,14 @@
-"""A request becomes a run on record: reserved, and submitted at once where there is room; or rejected.
+"""A request becomes a recorded run: reserved, and submitted at once if there is room; or rejected.
 
 The order of writes, and what a crash between two of them leaves:
 
-    mark      counts the run, where the policy has caps
-    marker    the reconciler will look; without a record it finds nothing and the event comes again
-    original  the text as it was written, under a name of its own hash: no record names it yet
-    record    reserved, with a lease: until it expires nobody else submits
-    status    reserved: the user sees it at once, however long the submission takes; what follows is in `submit.py`
+    mark      counts the run, if the policy has caps
+    marker    the reconciler will check it; without a record it finds nothing, and the event is redelivered
+    original  the text as it was written, under a name with its hash: no record names it yet
+    record    reserved, with a lease: until it expires no other attempt submits
+    status    reserved: the user sees it at once, however long the submission takes; `submit.py` continues
 
-Caps turn a storm of requests into one clear refusal. Each run is counted by a mark of its own. The marks of its window,
+Caps turn a storm of requests into one clear refusal. Each run is counted by its own mark. The marks of its window,
 an hour, or a day where the policy caps cost, are read before the mark is written and again afterwards: all attempts see
 the marks in the same order, so they agree on which runs exceed a cap. A redelivery that finds its own mark is not
 counted twice, and the attempt that writes a rejection deletes the mark. Without a cap on cost, a redelivery in a later
@@ -63,12 +63,12 @@ def take_request(services: Services, incoming: IncomingDocument, text: Text) -> 
 
 
 def launch(services: Services, incoming: IncomingDocument, request: Request, text: Text) -> FlowResult:
-    """The run of a request that is not on record, submitted, waiting, or rejected by a cap.
+    """The run of a request without a record: submitted, waiting, or rejected by a cap.
 
-    Safe to repeat and to run at once.
+    Safe to repeat and to run concurrently.
 
     Raises:
-        LeaseHeld, LeaseTooShort, RecordMoved, SubmissionUnknown: a later delivery must look again.
+        LeaseHeld, LeaseTooShort, RecordMoved, SubmissionUnknown: a later delivery must try again.
     """
     run_id = incoming.run_id
     over = _over_caps(services, run_id, request.estimate.at_most if request.estimate else None)
@@ -81,21 +81,21 @@ def launch(services: Services, incoming: IncomingDocument, request: Request, tex
         held = services.ledger.create(_reserved(services, incoming, request, original))
     except RecordExists:
         return resume(services, services.ledger.present(incoming.run_id))
-    with suppress(TrainmasterError):  # the submission must not wait for a status, and tells the next one
+    with suppress(TrainmasterError):  # the submission must not wait for a status, and writes the next one
         write_status(services, held, is_first=True)
     return warned(submit(services, held), held.record.problems)
 
 
 @dataclass(frozen=True, kw_only=True)
 class OverCap:
-    """The cap that refuses the run, and the mark that it has all the same."""
+    """The cap that refuses the run, and the mark that the run has all the same."""
 
     reached: CapReached
     mark: CountedStart | None
 
 
 def _over_caps(services: Services, run_id: str, cost: Decimal | None) -> OverCap | None:
-    """Which cap refuses one more run; None: it may go, and is counted. Without caps that count it costs nothing."""
+    """The cap that refuses one more run. None: the run may start, and is counted. Without caps it costs nothing."""
     policy = services.request_rules().policy
     caps = policy.admission.caps if policy is not None else Caps()
     if not caps.counted:
@@ -104,7 +104,7 @@ def _over_caps(services: Services, run_id: str, cost: Decimal | None) -> OverCap
     marks = _marks(services, caps, now)
     own = _own(marks, run_id)
     if own is None:
-        # The marks have the store's clock: whatever is there already was before.
+        # The marks have the store's clock: the existing ones are earlier.
         latest = max((now, *(mark.created_at for mark in marks)))
         last = CountedStart(run_id=run_id, created_at=latest, cost=cost, hour=now, version=sys.maxsize)
         reached = over_cap(caps, marks, last)
@@ -118,7 +118,7 @@ def _over_caps(services: Services, run_id: str, cost: Decimal | None) -> OverCap
 
 
 def _marks(services: Services, caps: Caps, now: datetime) -> Sequence[CountedStart]:
-    """What counts beside a run that is started now: an hour's runs, or a day's where their cost counts."""
+    """What counts beside a run that starts now: an hour's runs, or a day's if their cost counts."""
     if caps.cost_per_day is None:
         return services.starts.of_hour(now)
     return services.starts.of_day(now.date())
@@ -163,11 +163,11 @@ def _first_record(services: Services, incoming: IncomingDocument, state: RunStat
 def reject(
     services: Services, incoming: IncomingDocument, refused: Refused, over: OverCap | None = None
 ) -> FlowResult:
-    """Reject the run for the faults. Safe to repeat and to run at once.
+    """Reject the run for the faults. Safe to repeat and to run concurrently.
 
-    The report, then the record, then the status; where a cap refused it, its mark goes after the record.
+    The report, then the record, then the status; if a cap refused the run, its mark is deleted after the record.
 
-    The reconciler tells the notice: the Pub/Sub client takes longer to import than all of this takes to do.
+    The reconciler publishes the notice: importing the Pub/Sub client takes longer than all of this.
     """
     services.ledger.mark_active(incoming.run_id)
     report_uri = report(services, incoming, refused)
@@ -181,7 +181,7 @@ def reject(
     except RecordExists:
         there = services.ledger.present(incoming.run_id)
         if there.record.state is not RunState.REJECTED:
-            # Another attempt found it sound, under another policy perhaps: a report beside it would mislead.
+            # Another attempt accepted it, perhaps under another policy: a report next to that would mislead.
             services.ledger.unreport(incoming.run_id)
         return resume(services, there)
     if over is not None and over.mark is not None:
@@ -198,7 +198,7 @@ def reject(
 
 
 def report(services: Services, incoming: IncomingDocument, refused: Refused) -> str:
-    """Keep the rejection report of a request or rule, and give its URI. Safe to repeat."""
+    """Store the rejection report of a request or rule, and return its URI. Safe to repeat."""
     document = {
         "schema": "rejection_report.v1",
         "run_id": incoming.run_id,

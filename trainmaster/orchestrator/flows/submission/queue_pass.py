@@ -1,8 +1,8 @@
 """A pass along the queue submits the runs for which there is room, by priority, then by arrival.
 
-It follows the end of a run, which makes room, a new run that has to wait for its turn, and every tick, for room comes
-by itself too. `submit.py` submits each run under a lease; of two passes that meet at a run, the second one continues
-with the next run and leaves the first one's slot under a limit free.
+A pass follows the end of a run, which makes room, a new run that has to wait for its turn, and every tick, because room
+also becomes free without an event. `submit.py` submits each run under a lease. If two passes meet at a run, the second
+one continues with the next run and leaves the first one's slot under a limit free.
 """
 
 import traceback
@@ -52,11 +52,11 @@ def admit(
     reclaim: bool = False,
     most: int | None = None,
 ) -> Iterator[FlowResult]:
-    """Go along the queue once, for a quarter of the function's time at most; one refusal closes a class.
+    """Walk the queue once, for a quarter of the function's time at most; one refusal closes a class.
 
-    `room_freed`: a run has ended, so the first of each class is tried even if its pause is not over. `waiting`: runs
-    that wait by their records; those without a place are given one. `reclaim`: slots that ended runs left are taken
-    over. `most`: the most runs that have a turn.
+    `room_freed`: a run has ended, so the first run of each class is tried even before its pause is over. `waiting`:
+    runs that wait by their records; those without a place get one. `reclaim`: slots that ended runs left are taken
+    over. `most`: the most runs that are tried.
     """
     try:
         queue_pass = start_pass(services, room_freed=room_freed)
@@ -81,13 +81,13 @@ def admit(
             queue_pass.mark_claimed(place)
         except BUSY:
             queue_pass.close(place.quota_class)
-        except RecordDamaged as error:  # which must not delay the others for ever
+        except RecordDamaged as error:  # it must not delay the others forever
             queue_pass.mark_gone(place.run_id)
             yield FlowResult(message=f"not admitted: {error}", run_id=place.run_id, severity="ERROR")
         except TrainmasterError as error:
             queue_pass.close(place.quota_class)
             yield FlowResult(message=f"not admitted: {error}", run_id=place.run_id, severity="WARNING")
-        except Exception:  # a mistake in this program must not stop the pass for all the others
+        except Exception:  # a bug in this program must not stop the pass for the other runs
             queue_pass.mark_gone(place.run_id)
             told = f"not admitted: {traceback.format_exc()}"
             yield FlowResult(message=told, run_id=place.run_id, severity="CRITICAL")
@@ -105,7 +105,7 @@ def _turn(services: Services, queue_pass: QueuePass, place: Place, *, reclaim: b
         return None
     record, now = held.record, services.clock.now()
     if live_lease(record, now) is not None:
-        # Another attempt submits it at this moment, or died over it: it has had its turn.
+        # Another attempt is submitting it now, or crashed while doing so: it has had its turn.
         if now - record.updated_at < SUBMIT_NEEDS:
             queue_pass.mark_claimed(place)
         else:
@@ -120,7 +120,7 @@ def _turn(services: Services, queue_pass: QueuePass, place: Place, *, reclaim: b
             queue_pass.mark_full(limit.name)
             if limit.name == waiting.limit:
                 return None
-            # It is another limit by now, and runs that wait for the former need not wait for this run.
+            # The run now waits for another limit, so runs that wait for the former need not wait for it.
     try:
         return take_over(services, held, queue_pass, reclaim=reclaim)
     except SubmissionUnknown as unknown:
@@ -129,16 +129,16 @@ def _turn(services: Services, queue_pass: QueuePass, place: Place, *, reclaim: b
 
 
 def _leave_until_lease_ends(services: Services, queue_pass: QueuePass, place: Place) -> None:
-    """Let no run wait for one that may have a job: this is not known before its lease ends.
+    """Let no run wait behind one that may have a job: whether it has is not known before its lease ends.
 
-    If it has none, the reconciler gives it its place again once the lease is over.
+    If it has none, the reconciler gives it its place back after the lease.
     """
     services.queue.remove(place)
     queue_pass.mark_gone(place.run_id)
 
 
 def _placed(services: Services, queue_pass: QueuePass, waiting: Sequence[Held]) -> Iterator[FlowResult]:
-    """Give a place to each run that waits by its record and has none."""
+    """Give a place to each run that waits by its record but has none."""
     there = {place.run_id for place in queue_pass.places}
     for run_id in [held.record.run_id for held in waiting if held.record.run_id not in there]:
         with suppress(RecordDamaged):

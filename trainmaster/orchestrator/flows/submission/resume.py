@@ -1,11 +1,11 @@
-"""A run on record is looked at again: by another delivery of its event, an order, the reconciler or its turn in the queue.
+"""A recorded run is resumed: by another delivery of its event, an order, the reconciler, or its turn in the queue.
 
-It goes on as far as it can, or is ended before its time: by an order, or because a rule replaces it.
+It proceeds as far as it can, or is ended early: by an order, or because a rule replaces it.
 
-    record    says that the run is to end: no job follows, whatever becomes of the one it may have
-    job       is asked to end, by the reconciler again and again; the run ends when the job says that it has
+    record    says that the run must end: no job follows, whatever happens to the one it may have
+    job       is cancelled, repeatedly by the reconciler; the run ends when the job's state says that it has ended
 
-A run without a job ends at once. Until somebody's lease is over, nobody knows whether there is one.
+A run without a job ends at once. While another attempt holds the lease, it is not known whether there is a job.
 """
 
 from dataclasses import replace
@@ -28,10 +28,10 @@ from trainmaster.orchestrator.stores.ledger import Held
 
 
 def resume(services: Services, held: Held) -> FlowResult:
-    """Bring a run on record as far as it can go now.
+    """Move a recorded run forward as far as it can go now.
 
     Raises:
-        LeaseHeld: another attempt has it.
+        LeaseHeld: another attempt holds the lease.
     """
     record = held.record
     if record.state not in (RunState.RESERVED, RunState.WAITING):
@@ -48,7 +48,7 @@ def resume(services: Services, held: Held) -> FlowResult:
 def take_over(
     services: Services, held: Held, queue_pass: QueuePass | None, *, reclaim: bool = False
 ) -> FlowResult:
-    """Take the run over, look for a job that it may have, and submit it where it has none. See `submit`.
+    """Take over the run, look for a job that it may have, and submit it if there is none. See `submit`.
 
     Raises:
         RecordMoved: another attempt was faster.
@@ -70,7 +70,7 @@ def take_over(
 
 
 def _blocker(services: Services, record: RunRecord) -> tuple[Failure, tuple[str, ...]] | None:
-    """Why the run gets no job any more, and the faults of its request under today's policy; None: it may get one."""
+    """Why the run can no longer get a job, and its request's faults under the current policy; None: it still can."""
     submission = record.submission
     if submission.unanswered >= UNANSWERED_MAX:
         last = submission.tries[-1].outcome if submission.tries else "no reason was recorded"
@@ -88,12 +88,12 @@ def _blocker(services: Services, record: RunRecord) -> tuple[Failure, tuple[str,
 
 
 def cancel(services: Services, held: Held) -> FlowResult:
-    """End the run, or ask its job to. Safe to repeat, and for a run that has ended.
+    """End the run, or cancel its job. Safe to repeat, also for a run that has ended.
 
     Raises:
-        LeaseHeld: the run is being submitted at this moment.
-        RecordMoved: it has just changed.
-        ServiceFailed: the job was not asked; the reconciler asks it again.
+        LeaseHeld: the run is being submitted now.
+        RecordMoved: the record has just changed.
+        ServiceFailed: the job was not cancelled; the reconciler tries again.
     """
     record, now = held.record, services.clock.now()
     if record.ended:
@@ -112,7 +112,7 @@ def cancel(services: Services, held: Held) -> FlowResult:
     lease = live_lease(record, now)
     if lease is not None:
         if is_new and record.submission.unanswered > 0:
-            # The lease outlives a submission without an answer, and the reconciler may be at the next one before us.
+            # A lease lasts after a submission without a response, and the reconciler may start the next one before us.
             services.ledger.replace(held, held.record)
         raise LeaseHeld(record.run_id, lease.expires_at)
     result = take_over(services, held, None)

@@ -1,13 +1,13 @@
-"""A run on record gets its job, effectively once: its candidates are tried in order, as far as it can go now.
+"""A recorded run gets its job, effectively once: its candidates are tried in order until one is accepted.
 
 The order of writes, and what a crash between two of them leaves:
 
     record    reserved or waiting, with a lease, and the candidate that is submitted next: until the lease expires
-              nobody else submits
-    job       there is one, unrecorded: whoever takes the lease over finds it by its label
-    notices   of the states entered; told again by whoever finds the job
-    record    submitted: whoever comes now finds the job's name
-    status    the user can see it; the event is acknowledged after this
+              no other attempt submits
+    job       exists, unrecorded: the attempt that takes over the lease finds it by its label
+    notices   of the states entered; published again by the attempt that finds the job
+    record    submitted: later attempts find the job's name
+    status    visible to the user; the event is acknowledged after this
 """
 
 from collections.abc import Callable, Sequence
@@ -56,18 +56,18 @@ from trainmaster.orchestrator.flows.services import FlowResult, Services
 from trainmaster.orchestrator.stores.ledger import Held
 
 SUBMIT_NEEDS = timedelta(seconds=45)
-"""What must be left of the lease before a submission starts; longer than the adapter's limit for all of it."""
+"""How much of the lease must be left when a submission starts; longer than the adapter's limit for the whole call."""
 
 
 def submit(
     services: Services, held: Held, queue_pass: QueuePass | None = None, *, reclaim: bool = False
 ) -> FlowResult:
-    """Submit the run from the candidate on record on, until one is taken; else the run waits.
+    """Submit the run, starting at the recorded candidate, until one is accepted; else the run waits.
 
-    It overtakes no run that waits for the same. `queue_pass` is what is known of the queue; None: it is listed.
+    It overtakes no run that waits for the same. `queue_pass` is what is known about the queue; None: it is listed.
 
     Raises:
-        LeaseTooShort, SubmissionUnknown, RecordMoved: a later delivery must look again.
+        LeaseTooShort, SubmissionUnknown, RecordMoved: a later delivery must try again.
     """
     queue_pass = start_pass(services) if queue_pass is None else queue_pass
     return _Attempt(services=services, held=held, queue_pass=queue_pass, reclaim=reclaim).made()
@@ -75,9 +75,9 @@ def submit(
 
 @dataclass(kw_only=True)
 class _Attempt:
-    """One pass over the candidates, by the attempt that has the lease.
+    """One attempt to submit: goes through the candidates while it holds the lease.
 
-    `reason`: why the last candidate had no room. `classes`: the quota classes of the candidates that were submitted.
+    `reason`: why the last candidate had no room. `classes`: the quota classes of the submitted candidates.
     """
 
     services: Services
@@ -107,7 +107,7 @@ class _Attempt:
         return self._backs_off()
 
     def _tried(self, candidate: Candidate) -> FlowResult | None:
-        """What became of the run on this candidate; None: try the next one."""
+        """The result with this candidate; None: try the next one."""
         if self.queue_pass.is_paused(candidate.region):
             until = self.queue_pass.paused_until[candidate.region]
             return self._waits(candidate.number, f"too many requests to {candidate.region}", not_before=until)
@@ -116,7 +116,7 @@ class _Attempt:
         if first is not None and first.blocked_on_limit is not None:
             reason = f"{first.run_id} is ahead of it, waiting under the same limit"
             return self._waits(candidate.number, reason, limit=first.blocked_on_limit)
-        # A class that refused one candidate may take another one: a smaller machine, for example.
+        # A class that refused one candidate may accept another: a smaller machine, for example.
         others = None if wanted in self.classes else self.queue_pass.blocker(self.place, wanted)
         if others is not None:
             self.reason = others
@@ -136,7 +136,7 @@ class _Attempt:
         return self._asked(candidate, wanted)
 
     def _asked(self, candidate: Candidate, wanted: str) -> FlowResult | None:
-        """What became of the submission; None: the next candidate."""
+        """The result of the submission; None: try the next candidate."""
         self.classes.add(wanted)
         try:
             result = _submit_candidate(self.services, self.held, candidate)
@@ -161,7 +161,7 @@ class _Attempt:
         self.queue_pass.mark_admitted(self.held.record.run_id, wanted)
         if (
             _account(self.held.record) is not None
-        ):  # the grant is there: those behind it need not wait for their pause
+        ):  # the permission was granted: runs behind it need not wait for their pause
             self.queue_pass.mark_admitted(self.held.record.run_id, self.place.quota_class)
         return result
 
@@ -171,12 +171,12 @@ class _Attempt:
         candidate: Candidate,
         what: str,
     ) -> None:
-        """Note in the record what became of a candidate; the next write puts it on record."""
+        """Note the result with a candidate; the next write records it."""
         record = note(self.held.record, candidate, what, self.services.clock.now())
         self.held = replace(self.held, record=record)
 
     def _paused(self, candidate: Candidate, deferral: SubmissionDeferred) -> FlowResult:
-        """The service asks for fewer requests: the same candidate again after a pause of the whole region."""
+        """The service asks for fewer requests: try the same candidate again after a pause of the whole region."""
         now = self.services.clock.now()
         until = now + short_pause(self.held.record.run_id, now)
         self.queue_pass.pause(candidate.region, until)
@@ -187,7 +187,7 @@ class _Attempt:
         return self._waits(candidate.number, deferral.reason, not_before=until, rate_limited=True)
 
     def _waits_for_grant(self, candidate: Candidate, denied: ActAsDenied) -> FlowResult:
-        """No run of another account waits for this one: it leaves the line of its machines."""
+        """Runs with other accounts do not wait behind this one: it leaves the line of its machines."""
         self._note(refused, candidate, denied.reason)
         now, record = self.services.clock.now(), self.held.record
         self.queue_pass.mark_gone(record.run_id)
@@ -208,7 +208,7 @@ class _Attempt:
         self.queue_pass.mark_full(limit.name)
         reason = f"the limit {limit.text} is reached: {limit.slots} running"
         waits = self._waits(candidate.number, reason, limit=limit.name)
-        # Before the record said that it waits, another pass may have kept a slot for it that was given back.
+        # Before it was recorded as waiting, another pass may have kept a slot for it that was given back.
         full = full_limit(self.services, self.place.run_id, (limit,), None, reclaim=False)
         return replace(waits, is_due=full is None)
 
@@ -237,7 +237,7 @@ class _Attempt:
         is_due: bool = False,
         attempts: int | None = None,
     ) -> FlowResult:
-        """The candidate stays the run's next one; it is due at once unless told otherwise."""
+        """The candidate stays the run's next one; by default it is due at once."""
         waiting = Waiting(
             reason=reason,
             attempts=attempts_of(self.held.record) if attempts is None else attempts,
@@ -254,7 +254,7 @@ class _Attempt:
 def _on_record(services: Services, held: Held, candidate: Candidate, slots: tuple[str, ...]) -> Held:
     """The record that names the candidate and the slots, before anything is submitted.
 
-    The job may have to be looked for, and whoever has lost the run meanwhile must not submit it.
+    The job may have to be found later, and an attempt that has lost the run meanwhile must not submit it.
     """
     record = held.record
     admission = replace(record.admission, slots=slots)
@@ -269,7 +269,7 @@ def _on_record(services: Services, held: Held, candidate: Candidate, slots: tupl
 
 
 def _submit_candidate(services: Services, held: Held, candidate: Candidate) -> FlowResult:
-    # Importing the client and getting credentials have no limit of their own: they come before the look.
+    # Importing the client and getting credentials have no time limit: do both before checking the lease.
     services.prepare_jobs(candidate.region)
     record = held.record
     left = _lease_left(services, record)
@@ -281,7 +281,7 @@ def _submit_candidate(services: Services, held: Held, candidate: Candidate) -> F
     except SubmissionUnknown:
         found = job_of(services, record)
         if found is None:
-            # The service may show it a moment later: the lease keeps everybody off until it has.
+            # The service may show it a moment later: until then the lease keeps other attempts away.
             raise
         what = "the job was created, although the response was lost"
         return submitted(services, held, found, what, is_only=False)

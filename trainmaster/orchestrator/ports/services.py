@@ -21,8 +21,9 @@ class TrainingJobs(Protocol):
     """Vertex AI's jobs, in one project and the regions of the deployment."""
 
     def submit(self, submission: Submission) -> Job:
-        """Create the job in the region that the submission's parent names. Not idempotent: a second call creates a
-        second job.
+        """Create the job in the region that the submission's parent names.
+
+        Not idempotent: a second call creates a second job.
 
         Raises:
             SubmissionRefused: the service will never accept it.

@@ -192,6 +192,7 @@ def test_every_word_of_the_service_has_one_of_ours() -> None:
         ("a: {type: integer, min: -1.0e+308, max: 2}", "a.min", "64-bit"),
         ("a: {type: integer, max: 2}", "a.min", "needs it"),
         ("a: {type: integer, values: [1]}", "a.values", "has none"),
+        ("a: {type: categorical, values: [x], min: 1}", "a.min", "list the values instead"),
         ("a: {type: double, min: 0, max: 1, default: 2}", "a.default", "0 to 1"),
         ("a: {type: doubble, min: 0, max: 1}", "a.type", "did you mean 'double'?"),
         ("workload: {type: categorical, values: [x, y]}", "workload", "args already has this flag"),
@@ -244,6 +245,12 @@ def test_all_faults_of_a_tuning_come_in_one_report() -> None:
         "$.tuning.parameters.a.type",
     ]
     assert "did you mean 'maximize'?" in faults["$.tuning.metrics[0].goal"]
+
+
+def test_a_metric_is_measured_once() -> None:
+    metric = {"id": "accuracy", "goal": "maximize"}
+    faults = told(own("a: {type: double, min: 1, max: 2}", metrics=[metric, {**metric, "goal": "minimize"}]))
+    assert "duplicate metric" in faults["$.tuning.metrics[1].id"]
 
 
 def test_a_flag_that_the_known_image_does_not_take_is_refused() -> None:

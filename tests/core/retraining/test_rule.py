@@ -20,7 +20,7 @@ from tests.core.retraining_cases import (
 from tests.core.shipped import ROOT
 from trainmaster.orchestrator.core.documents.codec import encoded
 from trainmaster.orchestrator.core.requests.request import Refused
-from trainmaster.orchestrator.core.retraining.book import MAX_RULES, Book, parse_book
+from trainmaster.orchestrator.core.retraining.book import MAX_BOOK_BYTES, MAX_RULES, Book, parse_book
 from trainmaster.orchestrator.core.retraining.condition import (
     Age,
     Alert,
@@ -360,6 +360,13 @@ def test_a_full_book_takes_no_more_rules() -> None:
     assert "too many rules" in faults(dropped(document({"manual": {}}), book=book))["$"].problem
     again = dropped(document({"manual": {}}), name="rules/rule-7.yaml", book=book)
     assert isinstance(again, Rule)
+
+
+def test_a_book_that_would_grow_too_large_takes_no_more_rules() -> None:
+    one = rule({"manual": {}})
+    large = replace(one, document={**one.document, "description": "x" * MAX_BOOK_BYTES})
+    full = Book(rules=(_renamed(large, "large"),))
+    assert "too large" in faults(dropped(document({"manual": {}}), book=full))["$"].problem
 
 
 def _renamed(one: Rule, rule_id: str) -> Rule:

@@ -118,6 +118,12 @@ def test_an_image_that_says_neither_chief_nor_master_is_warned() -> None:
     assert "useChiefInTfConfig: false" in warning.repair
 
 
+def test_a_package_that_asks_for_master_in_tf_config_is_warned_that_it_gets_chief() -> None:
+    warnings = request_of(with_packages(useChiefInTfConfig=False)).warnings
+    (problem,) = [each.problem for each in warnings if each.path == "$.trainingInput.useChiefInTfConfig"]
+    assert "TF_CONFIG says chief" in problem
+
+
 def test_a_row_that_is_unverified_is_named() -> None:
     (warning,) = request_of(with_image(scaleTier="STANDARD_1")).warnings
     assert "unverified" in warning.problem

@@ -21,7 +21,7 @@ def test_a_name_that_is_no_tuning_jobs_is_refused_with_the_form_of_one() -> None
 
 def test_a_stack_that_does_not_answer_is_told_without_a_traceback() -> None:
     with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))  # nobody listens: connections are refused
+        taken.bind(("127.0.0.1", 0))  # no process listens: connections are refused
         host = f"http://127.0.0.1:{taken.getsockname()[1]}"
         silent = study(JOB, VERTEX_EMULATOR_HOST=host)
     assert silent.status == 1

@@ -1,4 +1,4 @@
-"""`trainmaster convert` prints what a request is on Vertex AI, in a process of its own."""
+"""`trainmaster convert`, run as a separate process, prints the Vertex AI form of a request."""
 
 import json
 from pathlib import Path
@@ -25,7 +25,7 @@ TARGET = Target(project="my-project", region="us-central1", models_bucket="model
 
 
 def convert(*arguments: str, text: str = "") -> Done:
-    """The command with nothing of this process's environment."""
+    """Run the command without this process's environment."""
     return trainmaster("convert", *arguments, cwd=ROOT, environment={}, text=text)
 
 

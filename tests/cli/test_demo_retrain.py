@@ -1,4 +1,4 @@
-"""What the retraining demo claims is held against the records, and every claim that fails is told."""
+"""The retraining demo checks its claims against the records, and reports every claim that fails."""
 
 import io
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""What the tuning's demo claims is held against the job itself."""
+"""The tuning demo checks its claims against the job itself."""
 
 import io
 from collections.abc import Mapping

@@ -30,7 +30,7 @@ HEAVY = (
 def test_every_verb_explains_itself(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
     try:
         status = main([verb, "--help"])
-    except SystemExit as ended:  # those with a parser of their own
+    except SystemExit as ended:  # those with their own parser
         status = int(ended.code or 0)
     assert status == 0
     assert f" {verb} " in capsys.readouterr().out
@@ -83,7 +83,7 @@ def test_wrong_usage_ends_with_2_and_names_what_is_right(
 
 
 def test_the_command_of_a_checkout_works_from_any_folder(tmp_path: Path) -> None:
-    """`make setup` writes it; what stands beside the package does not become importable by it for others."""
+    """`make setup` writes it; it does not make the folders beside the package importable for other programs."""
     recipe = subprocess.run(
         ["make", "-n", "-B", "setup"], cwd=ROOT, capture_output=True, text=True, check=True
     ).stdout

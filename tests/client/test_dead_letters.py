@@ -46,7 +46,7 @@ class DeadLetterProject:
         log.log_struct(fields, severity=severity)
 
     def put_back(self, subscription: str = SOURCE) -> list[Any]:
-        """What came to the source's topic, taken off."""
+        """Pull and acknowledge the messages on the source's topic."""
         name = f"projects/{PROJECT}/subscriptions/{subscription}"
         try:
             answer = self.clients.subscriber.pull(subscription=name, max_messages=99, timeout=2)
@@ -176,14 +176,14 @@ def test_one_bad_letter_keeps_nobody_from_listing_and_replaying_the_others(
     place.bury(b"last", {**forwarded({}), "trainmaster_replayed_publish_time": "9999-12-31T23:59:59-10:00"})
     failed = {**forwarded({}), "trainmaster_replayed_publish_time": "9999-12-31T23:59:59Z"}
     place.bury(b"failed", failed)
-    place.failed(event_key(letter(failed, b"failed")), "it is told")
+    place.failed(event_key(letter(failed, b"failed")), "it failed")
     sound = place.bury(b"sound", forwarded({}))
     assert main(["dead-letters", "ls"]) == 0
     output = capsys.readouterr()
     assert sound in output.out
     assert "of 0001" not in output.out
     assert "after ? deliveries" in output.out
-    assert "reason    DocumentDamaged: it is told" in output.out
+    assert "reason    DocumentDamaged: it failed" in output.out
     assert "\x1b" not in output.out
     assert main(["dead-letters", "replay", "--wait-s", "0"]) == 0
     assert {message.data for message in place.put_back()} == {b"first", b"last", b"failed", b"sound"}
@@ -252,7 +252,7 @@ def test_a_log_that_may_be_asked_no_more_is_told_and_the_letters_are_put_back(
         assert main(["dead-letters", "replay"]) == 0
     output = capsys.readouterr()
     assert len(asked) == 2
-    assert "does not say what became of them: POST" in output.err
+    assert "does not report their outcome: POST" in output.err
     assert output.out.count("replayed; the function has not reported on it yet") == 45
     assert len(place.put_back()) == 45
 

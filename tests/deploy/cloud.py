@@ -1,4 +1,4 @@
-"""A project of Google Cloud as scripts in the place of gcloud and terraform tell of it."""
+"""A simulated Google Cloud project, served by scripts that replace gcloud and terraform."""
 
 import json
 import os
@@ -32,7 +32,7 @@ class Ran(Done):
 
 
 class Cloud:
-    """A project as the scripts tell of it."""
+    """The project that the scripts serve."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

@@ -1,4 +1,4 @@
-"""Terraform's configuration as python-hcl2 reads it, its blocks told apart from its maps."""
+"""Terraform's configuration, read with python-hcl2, with blocks distinguished from maps."""
 
 import re
 from collections.abc import Iterator, Mapping

@@ -1,4 +1,4 @@
-"""What each entry point can come to call, read from the functions' source: names are followed, nothing is run.
+"""The calls that each entry point can reach, from the functions' source: names are followed, nothing is run.
 
 More than really happens is found, never less: a name that is mentioned counts as called, and every branch as taken.
 """
@@ -157,7 +157,7 @@ def _body(node: ast.stmt, module: str) -> _Body:
 
 
 def calls_of(entry_point: str) -> frozenset[Call]:
-    """Every call that the entry point may come to make."""
+    """Every call that the entry point can reach."""
     found: set[Call] = set()
     seen: set[tuple[str, str]] = set()
     waiting = [("functions.main", entry_point)]

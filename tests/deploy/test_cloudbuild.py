@@ -1,4 +1,4 @@
-"""cloudbuild.yaml: what Cloud Build would take it for, and what each step is told."""
+"""cloudbuild.yaml: Cloud Build accepts it, and each step gets the right arguments."""
 
 import importlib.util
 import re
@@ -104,7 +104,7 @@ def test_every_function_of_the_topology_gets_its_source(
     text = command(build, "deploy-functions")
     assert "--gen2" in text
     assert f"--source={step(build, 'stage')['args'][-1]}" in text
-    assert "--trigger" not in text, "a function's trigger is said in one place"
+    assert "--trigger" not in text, "a function's trigger is defined in one place"
     assert "--set-env-vars" not in text
 
 
@@ -115,7 +115,7 @@ def test_it_runs_as_the_account_that_the_deployment_makes_and_logs_where_that_ma
     account = substituted(build["serviceAccount"], substitutions(build)).rpartition("/")[2]
     assert account == f"tm-build@{GIVEN['PROJECT_ID']}.iam.gserviceaccount.com"
     assert "build" in accounts
-    # Cloud Build refuses an account of one's own beside the default logging.
+    # Cloud Build rejects a custom account with the default logging.
     assert build["options"]["logging"] == "CLOUD_LOGGING_ONLY"
 
 

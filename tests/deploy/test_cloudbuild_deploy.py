@@ -18,7 +18,7 @@ pytestmark = [
 
 GRANTED = frozenset(permission for permission, _ in may("build"))
 NOT_NEEDED = {"serviceusage.services.get"}
-"""What gcloud asks for and goes on without: googlecloudsdk/api_lib/functions/api_enablement.py."""
+"""What gcloud requests but does not need: googlecloudsdk/api_lib/functions/api_enablement.py."""
 ACCOUNT = (
     f"projects/{GIVEN['PROJECT_ID']}/serviceAccounts/tm-build@{GIVEN['PROJECT_ID']}.iam.gserviceaccount.com"
 )

@@ -45,7 +45,7 @@ def deployment() -> Deployment:
 
 
 def test_what_is_expected_is_what_the_local_stack_grants(deployment: Deployment) -> None:
-    """Two readers of one table, which import nothing of each other."""
+    """Two readers of one table, which do not import each other."""
     topology = read_topology(DEPLOY / "topology.yaml", project=PROJECT, region=REGION)
     grants = grants_of(topology, DEPLOY / "permissions.yaml")
     number = project_number(PROJECT)

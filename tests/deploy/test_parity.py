@@ -31,7 +31,7 @@ SET_BY_THE_PLATFORM = {
     "PATH", "HOME", "LANG", "PYTHONUNBUFFERED", "HOST", "PORT", "K_SERVICE", "K_REVISION", "K_CONFIGURATION",
     "FUNCTION_TARGET", "FUNCTION_SIGNATURE_TYPE", "CLOUD_RUN_TIMEOUT_SECONDS",
 }  # fmt: skip
-"""What Cloud Run and the build of a function set themselves, or have of their own:
+"""Variables that Cloud Run and a function's build set themselves:
 https://cloud.google.com/functions/docs/configuring/env-var"""
 
 

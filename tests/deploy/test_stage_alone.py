@@ -140,7 +140,7 @@ def deployed(staged: Path, python: Path, tmp_path_factory: pytest.TempPathFactor
 def frameworks(
     ports: Mapping[str, int], source: Path, environment: Mapping[str, str], *, logs: Path
 ) -> Iterator[None]:
-    """Each function as the platform starts it, by entry point. They are told to end together, for each takes a while."""
+    """Each function as the platform starts it, by entry point. They are stopped together, because each takes a while."""
     program = Path(environment["PATH"].partition(":")[0]) / "functions-framework"
     started: list[subprocess.Popen[bytes]] = []
     try:

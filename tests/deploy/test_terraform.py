@@ -25,7 +25,7 @@ def google(kind: str) -> list[Block]:
 
 
 def unknown(body: Mapping[str, Any], taken: Mapping[str, Any], at: str) -> Iterator[str]:
-    """Arguments that the provider does not take, as far as its documentation tells of the block."""
+    """Arguments that the provider does not accept, as far as its documentation covers the block."""
     for name, inner in arguments(body):
         if name in META:
             continue
@@ -187,7 +187,7 @@ def providers() -> dict[str, dict[str, Any]]:
 
 
 def test_every_call_counts_for_the_project_that_is_deployed_to() -> None:
-    """Credentials of gcloud are of a project of Google's own."""
+    """gcloud's credentials belong to one of Google's projects."""
     assert set(providers()) == {"google", "google-beta"}
     for body in providers().values():
         assert body["user_project_override"] is True

@@ -1,4 +1,4 @@
-"""Every account may do what its function calls, and is granted nothing that nobody can give a reason for."""
+"""Every account has the permissions for its function's calls, and no grant without a reason."""
 
 import ast
 from collections.abc import Iterator
@@ -27,7 +27,7 @@ def grants_of(account: str) -> list[dict[str, Any]]:
 
 
 def needs(function: str) -> set[tuple[str, str]]:
-    """Permissions with the thing they are needed on, of all that the function may come to call."""
+    """The permissions, each with its resource, for all calls that the function can reach."""
     calls = calls_of(TOPOLOGY["functions"][function]["entry_point"])
     return {(permission, thing_of(call, permission)) for call in calls for permission in permissions(call)}
 

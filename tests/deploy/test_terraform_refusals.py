@@ -1,4 +1,4 @@
-"""What stands in the way of a deployment is told whole, and nothing is created."""
+"""Everything that prevents a deployment is reported at once, and nothing is created."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Terraform itself tells each trigger's subscription where it gives up; only the trigger and gcloud are stood in for."""
+"""Terraform itself sets the dead-letter topic of each trigger's subscription; only the trigger and gcloud are simulated."""
 
 import os
 import re
@@ -71,7 +71,7 @@ def asked(tmp_path: Path) -> dict[str, dict[str, str]]:
 
 
 def copied(folder: Path) -> Path:
-    """The plan's module with the files that it reads, where a root module of our own can use it."""
+    """A copy of the plan's module with the files that it reads, for the test's root module."""
     deploy = folder / "deploy"
     shutil.copytree(TERRAFORM / "plan", deploy / "terraform" / "plan")
     for path in TERRAFORM.parent.iterdir():

@@ -35,7 +35,7 @@ CMD ["print=from CMD"]
 
 @pytest.fixture(scope="module")
 def program(build: Builder, base: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The program of the process runtime's tests, in an image of its own, under a registry's name."""
+    """The program of the process runtime's tests, in a separate image, under a registry's name."""
     tree = tmp_path_factory.mktemp("program")
     shutil.copytree(ROOT / "tests/wire/jobs/images/program/program", tree / "program")
     tags = {f"{NAME}:1": DOCKERFILE, f"{NAME}:root": DOCKERFILE.replace("USER 10001:10001\n", "")}

@@ -1,4 +1,4 @@
-"""Every fault that the source shows is found at its line, and the same program mended is not complained of."""
+"""Every fault that the source shows is reported at its line, and the repaired program has none."""
 
 import re
 from pathlib import Path
@@ -144,7 +144,7 @@ def test_imports_inside_a_package_are_followed_and_others_are_not(tmp_path: Path
     )
     (package / "places.py").write_text('import os\nMODEL = os.environ["AIP_MODEL_DIR"]\n')
     (package / "steps.py").write_text("def train(path): ...\n")
-    (package / "old.py").write_text("this is no Python\n")
+    (package / "old.py").write_text("this is not valid Python\n")
     findings = examined(package)
     assert complaints(findings) == []
     (read,) = [finding for finding in findings if finding.subject is Subject.MODEL_DIR]

@@ -53,7 +53,7 @@ main()
 """,
         (Level.ERROR, "Only the chief"),
     ),
-    "the guard stands in the caller": (
+    "the guard is in the caller": (
         """
 def save(directory):
     tf.saved_model.save(model, directory)
@@ -71,7 +71,7 @@ model.save(os.path.join(args.model_dir, "1"))
 """,
         (Level.ERROR, "the same path"),
     ),
-    "a path that nobody here explains": (
+    "a path that the source does not explain": (
         """
 import elsewhere
 print(os.environ["AIP_MODEL_DIR"])
@@ -87,7 +87,7 @@ if task_type == "chief":
 """,
         (Level.UNKNOWN, "Could not tell whether `model.save`"),
     ),
-    "an image is no model": (
+    "an image is not a model": (
         """
 from PIL import Image
 print(os.environ["AIP_MODEL_DIR"])

@@ -236,7 +236,7 @@ def runs(pid: int) -> bool:
 def test_what_the_replicas_started_ends_with_them(tmp_path: Path) -> None:
     pids = tmp_path / "pids"
     pids.mkdir()
-    inspected(written(tmp_path, GOOD + CHILD), "--", str(pids), status=2)  # a path alone is no program
+    inspected(written(tmp_path, GOOD + CHILD), "--", str(pids), status=2)  # a path alone is not a program
     inspected(
         written(tmp_path, GOOD + CHILD), "--", "python", str(tmp_path / "train.py"), str(pids), status=0
     )

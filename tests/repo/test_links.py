@@ -63,7 +63,7 @@ def test_every_page_of_docs_that_a_file_names_exists() -> None:
     missing = {
         f"{path} names {named}"
         for path in TRACKED
-        if path != "tests/repo/test_wording.py"  # its examples name a page that is not there
+        if path != "tests/repo/test_wording.py"  # its examples name a page that does not exist
         and (ROOT / path).suffix in {".md", ".py", ".tf", ".yaml", ".json", ".toml", ".cfg", ""}
         and (ROOT / path).is_file()
         for named in NAMED_PAGE.findall((ROOT / path).read_text(errors="replace"))

@@ -1,1 +1,1 @@
-"""The command `trainmaster`: the same verbs for the local stack and for the cloud, one module for each verb."""
+"""The command `trainmaster`: the same verbs for the local stack and the cloud, one module per verb."""

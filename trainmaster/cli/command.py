@@ -32,7 +32,7 @@ VERBS: Mapping[str, tuple[str, str]] = {
 
 
 class Verbs(click.Group):
-    """Imports a verb's module when that verb is asked for."""
+    """Imports a verb's module when the verb is called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
         return list(VERBS)
@@ -56,7 +56,7 @@ def verbs() -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The exit status of the verb that `arguments`, by default the command line's, name."""
+    """Run the verb in `arguments`, by default the command line's, and return its exit status."""
     try:
         status: int = verbs.main(arguments, standalone_mode=False)
     except click.ClickException as fault:

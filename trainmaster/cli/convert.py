@@ -39,7 +39,7 @@ _SPEC_KEYS: Mapping[JobKind, str] = {JobKind.CUSTOM: "jobSpec", JobKind.TUNING: 
 
 
 class Form(StrEnum):
-    """Whom the output is for: the body of the API's create, or the file that gcloud's --config takes."""
+    """The output's format: the body of the API's create call, or the file for gcloud's --config."""
 
     API = "api"
     GCLOUD = "gcloud"
@@ -47,7 +47,7 @@ class Form(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Unusable(Exception):
-    """A file that is needed could not be used."""
+    """A required file cannot be used."""
 
     problems: tuple[str, ...]
 
@@ -135,7 +135,7 @@ def _checked(
 
 
 def converted(spec: JobSpec, target: Target) -> Submission:
-    """The job as its user would submit it, without this service: no run's label, no run's directory."""
+    """The job as a user would submit it without Trainmaster: without the labels and the directory of a run."""
     submission = submission_of(spec.model_name, spec, target)
     key = _SPEC_KEYS[submission.kind]
     job_spec: Any = submission.body[key]  # Any: a JSON document
@@ -153,7 +153,7 @@ def converted(spec: JobSpec, target: Target) -> Submission:
 
 
 def written(submission: Submission, form: Form) -> Mapping[str, object]:
-    """The document for whom it is for: gcloud takes a custom job's spec alone, the rest as flags."""
+    """The document in the given form: for a custom job gcloud takes only the spec, and the rest as flags."""
     if form is Form.GCLOUD and submission.kind is JobKind.CUSTOM:
         spec: Any = submission.body[_SPEC_KEYS[submission.kind]]
         return dict(spec)
@@ -185,13 +185,13 @@ def _is_json(file: str, content: bytes) -> bool:
 
 
 def _request_rules(region: str, policy: Policy | None) -> RequestRules:
-    """What the request is held against."""
+    """The rules that the request is checked against."""
     schemas, today = {REQUEST_SCHEMA: _schema(REQUEST_SCHEMA)}, datetime.now(UTC).date()
     return RequestRules(schemas=schemas, policy=policy, region=region, today=today)
 
 
 def _moved(read: Document, region: str) -> Document:
-    """The document with another region, where it has one: a legacy job's and our own are in the text."""
+    """The document with its region replaced, if it has one: legacy jobs and our own dialect have."""
     value = read.value if isinstance(read.value, dict) else {}
     for key in ("trainingInput", "training_input"):
         spec = value.get(key)
@@ -237,7 +237,7 @@ def _summary(submission: Submission, request: Request, target: Target, form: For
 
 
 def _left_out(request: Request) -> Iterator[str]:
-    """What the request says of its run and of its model's place, neither of which the job has."""
+    """Warnings about the request's run id and model URI, which a plain job does not have."""
     spec = request.spec
     words = [word for pool in spec.cluster.pools if pool is not None for word in pool.program.args]
     if any(RUN_ID in find_names(word) for word in words):

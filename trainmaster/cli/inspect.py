@@ -10,7 +10,7 @@ _PATH = click.Path(path_type=Path)
 
 
 class _WithProgram(click.Command):
-    """Keeps what stands behind `--` apart: it is the program's."""
+    """Separates the words after `--`, which are the program's."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         here = args.index("--") if "--" in args else len(args)

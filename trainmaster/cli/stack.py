@@ -27,7 +27,7 @@ def _of_stack(name: str) -> click.Command:
         status = main([name, *words])
         sys.stdout.flush()
         sys.stderr.flush()
-        # Nothing is left to end, and Python takes a second to unload the libraries one by one.
+        # Nothing is left to clean up, and Python takes a second to unload the libraries.
         os._exit(status)
 
     return run

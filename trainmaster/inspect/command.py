@@ -1,4 +1,4 @@
-"""`trainmaster inspect`: from what was asked for to an exit status."""
+"""`trainmaster inspect`: from the options to an exit status."""
 
 import os
 import signal
@@ -26,7 +26,7 @@ GCS_ROOT_VARIABLE = "TRAINMASTER_GCS_ROOT"
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """What is asked for; `program` is what stands behind `--`, and asks for a smoke run too."""
+    """The command's options. `program` is the words after `--`; it implies a smoke run."""
 
     tree: Path
     request: Path | None
@@ -39,7 +39,7 @@ class Options:
 
 
 def main(options: Options, environment: Mapping[str, str]) -> int:
-    """The exit status. Of `environment` a smoke run's replicas have what is no choice of the shell's."""
+    """Run the inspection and return its exit status. A smoke run's replicas inherit only part of `environment`."""
     try:
         findings = _findings(options, environment)
     except Unusable as unusable:
@@ -48,7 +48,7 @@ def main(options: Options, environment: Mapping[str, str]) -> int:
         return 2
     try:
         print(as_json_lines(findings) if options.as_json else as_text(findings), flush=True)  # noqa: T201 - a command
-    except BrokenPipeError:  # whoever reads may stop, as `head` does; that is no error, and the status stays
+    except BrokenPipeError:  # a reader such as `head` may stop early; that is not an error
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return int(any(finding.level is Level.ERROR for finding in findings))
 
@@ -140,7 +140,7 @@ def _is_program(words: Sequence[str]) -> bool:
 
 
 def _command(program: Sequence[str], started: str | Path, root: Path) -> list[str]:
-    """What is run in `root`: the program behind `--`, or the module with the arguments that stand there."""
+    """The command to run in `root`: the program after `--`, or the module with the arguments after `--`."""
     if not _is_program(program):
         start = ["-m", started] if isinstance(started, str) else [str(started)]
         return [sys.executable, *start, *program]

@@ -1,4 +1,4 @@
-"""What an inspection says, and how people and programs read it."""
+"""The findings of an inspection, as text and as JSON."""
 
 import json
 import textwrap
@@ -44,7 +44,7 @@ class Subject(StrEnum):
         cost: str = "",
         level: Level = Level.ERROR,
     ) -> "Finding":
-        """What is to be repaired; without a `cost`, at the subject's usual one."""
+        """A fault to repair; `cost` defaults to the subject's usual one."""
         cost = cost or USUAL_COSTS[self]
         return Finding(level=level, subject=self, found=found, place=place, cost=cost, repair=repair)
 
@@ -52,7 +52,7 @@ class Subject(StrEnum):
         return Finding(level=Level.OK, subject=self, found=found, place=place)
 
     def unknown(self, found: str, place: "Location | None" = None, *, repair: str = "") -> "Finding":
-        """What the source alone does not tell; `found` says why."""
+        """A question that the source alone does not answer; `found` says why."""
         repair = repair or "A smoke run can find out: add `--smoke`, and the program's arguments after `--`."
         return Finding(
             level=Level.UNKNOWN, subject=self, found=f"Could not tell {found}", place=place, repair=repair

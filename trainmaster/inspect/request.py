@@ -96,8 +96,8 @@ def read_request(path: Path) -> Request:
     """The request in a YAML or JSON file.
 
     Raises:
-        Unusable: the file cannot be read or is no request, with every fault of its text and form. Whether a
-            deployment takes it is the orchestrator's to say.
+        Unusable: the file cannot be read or is not a request, with every fault of its text and form. Only the
+            orchestrator decides whether a deployment accepts it.
     """
     try:
         read = parse_document(path.read_bytes(), as_json=path.suffix.lower() == ".json")
@@ -128,7 +128,7 @@ def _what(program: Program) -> str:
     return program.module if isinstance(program, PythonPackage) else program.image
 
 
-# Any: the schema vouches for the types.
+# Any: the schema has validated the types.
 def _parameter(name: str, parameter: Mapping[str, Any]) -> Parameter:
     kind = ParameterType(parameter["type"])
     first = parameter["values"][0] if "values" in parameter else parameter.get("min", 0)

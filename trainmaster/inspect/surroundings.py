@@ -1,4 +1,4 @@
-"""What a source tree's Dockerfile and requirements say of the machine that the program will run on."""
+"""The program's environment, from a source tree's Dockerfile and requirements."""
 
 import io
 import json

@@ -1,1 +1,1 @@
-"""`trainmaster dead-letters`: the events that kept failing, listed with their reasons or put back, once each."""
+"""`trainmaster dead-letters`: lists the events that kept failing, with reasons, or replays each once."""

@@ -24,13 +24,13 @@ F = TypeVar("F", bound=Callable[..., int])
 
 @dataclass(frozen=True, kw_only=True)
 class _Opened:
-    """The dead letters of a project that were asked for, held by this command."""
+    """The selected dead letters of a project, claimed by this command."""
 
     mailbox: Mailbox
     reasons: Reasons
     chosen: Sequence[Letter]
     failures: Mapping[str, FunctionLine]  # by event key
-    unknown: Sequence[str]  # ids that are no dead letters
+    unknown: Sequence[str]  # ids that are not dead letters
     may_be_more: bool
 
     def status(self, *, well: bool = True) -> int:
@@ -95,9 +95,9 @@ def ls(ids: tuple[str, ...], state: Path | None, project: str | None, subscripti
 def replay(
     ids: tuple[str, ...], state: Path | None, project: str | None, subscription: str, wait_s: float
 ) -> int:
-    """Put each event back where it failed, and say what became of it.
+    """Replay each event where it failed, and report the outcome.
 
-    Exit status: 0 if every one was put back and none failed again, else 1.
+    Exit status: 0 if all were replayed and none failed again, else 1.
     """
     with _opened(ids, _environment(state, project), subscription) as opened:
         run = Replay(mailbox=opened.mailbox, reasons=opened.reasons, wait_s=wait_s)

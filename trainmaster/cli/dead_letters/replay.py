@@ -1,4 +1,4 @@
-"""Putting letters back, once each, and watching what becomes of them."""
+"""Replays letters, once each, and watches the outcome."""
 
 import math
 import sys
@@ -19,14 +19,14 @@ from trainmaster.client.dead_letters.mailbox import Mailbox, SourceGoneError
 from trainmaster.client.dead_letters.reasons import PER_QUERY, FunctionLine, Reasons
 
 _LOOK_EVERY_S = 2.0
-"""For each query that a look takes: Cloud Logging allows 60 a minute and project."""
+"""Per query: Cloud Logging allows 60 per minute and project."""
 
 
 class Replay:
-    """One go. A letter is published first and taken off afterwards.
+    """One replay. Each letter is published first and removed afterwards.
 
-    A death between the two puts it back a second time at the next go. The event then comes twice, as any event may:
-    it has the identity it had before, and the functions know it again.
+    After a crash between the two, the next replay publishes it again. The event is then delivered twice, as any event may
+    be: it keeps its identity, so the functions recognize it.
     """
 
     def __init__(self, *, mailbox: Mailbox, reasons: Reasons, wait_s: float) -> None:
@@ -66,7 +66,7 @@ class Replay:
         return True
 
     def _watch(self, out: Mapping[str, Letter], begun: datetime) -> bool:
-        """Print what became of each; whether none failed again."""
+        """Print the outcome of each event, and return whether none failed again."""
         deadline = time.monotonic() + self._wait_s
         open_ids = dict(out)
         lines: dict[str, FunctionLine] = {}
@@ -75,7 +75,7 @@ class Replay:
             try:
                 lines = self._reasons.outcomes(list(open_ids), begun - CLOCKS_APART)
             except GoogleAPICallError as fault:
-                print(f"Cloud Logging does not say what became of them: {fault.message}", file=sys.stderr)
+                print(f"Cloud Logging does not report their outcome: {fault.message}", file=sys.stderr)
                 break
             for event_id in [each for each in open_ids if each in lines and lines[each].final]:
                 well &= not lines[event_id].error

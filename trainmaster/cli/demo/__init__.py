@@ -1,1 +1,1 @@
-"""The demos: a dropped request's whole way on this machine, live, and checked at its end."""
+"""The demos: follow a dropped request from start to end on this machine, and check the result."""

@@ -25,8 +25,8 @@ class StackFailed(Exception):
 def local_stack(state: Path, log: Path, arguments: tuple[str, ...] = ()) -> Iterator[Mapping[str, str]]:
     """The variables of a stack on `state`, once it is ready; it is stopped at the end, whatever happens.
 
-    Its output goes to `log`. It runs in a session of its own, so that Ctrl-C in the
-    terminal reaches this process alone, which then stops it in order.
+    Its output goes to `log`. It runs in a separate session, so that Ctrl-C in the
+    terminal reaches only this process, which then stops it in order.
 
     Raises:
         StackFailed: it ended by itself, or was not ready within START_DEADLINE_S seconds.

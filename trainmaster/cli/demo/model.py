@@ -1,6 +1,6 @@
-"""The end of a demo: the model held against its manifest, and what it says of pictures it never learned from.
+"""The end of a demo: compares the model with its manifest, and classifies pictures that it was not trained on.
 
-TensorFlow is imported only by `best_classes`, in this process, when a prediction is wanted.
+Only `best_classes` imports TensorFlow, in this process.
 """
 
 import hashlib
@@ -42,7 +42,7 @@ def verified_export(directory: Path) -> Export:
     """The export in `directory`, after its files were hashed and compared with `export.json`.
 
     Raises:
-        ExportDamaged: the manifest is missing or is no JSON, or a file is missing, or differs in size or sha256.
+        ExportDamaged: the manifest is missing or is not JSON, or a file is missing, or differs in size or sha256.
     """
     try:
         manifest = json.loads((directory / MANIFEST_NAME).read_text())
@@ -66,7 +66,7 @@ def _difference(directory: Path, file: dict[str, Any]) -> str | None:
 
 
 def show_model(console: Console, model_uri: str, scene: Scene) -> None:
-    """Compare the model's files with its manifest, then show what it answers.
+    """Compare the model's files with its manifest, then show its predictions.
 
     Raises:
         ExportDamaged: the files are not what the manifest says.

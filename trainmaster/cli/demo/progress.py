@@ -1,4 +1,4 @@
-"""How far each replica of a job is, told by the lines it logged.
+"""The progress of each replica of a job, from its log lines.
 
 The events are those of docs/reference/contracts.md, "What a trainer leaves behind".
 """
@@ -24,7 +24,7 @@ class ReplicaProgress:
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingProgress:
-    """All replicas heard of so far, by name, and what was said of the whole training."""
+    """The replicas that have logged so far, by name, and the facts about the whole training."""
 
     replicas: Mapping[str, ReplicaProgress] = field(default_factory=dict)
     weights: str | None = None
@@ -40,9 +40,9 @@ class TrainingProgress:
         return f"epoch {max(furthest.epoch, 1)}/{furthest.epochs}"
 
     def after(self, payload: Mapping[str, Any]) -> "TrainingProgress":
-        """The progress once `payload`, the jsonPayload of one log entry, is known.
+        """The progress after `payload`, the jsonPayload of one log entry.
 
-        Entries may come twice and in any order: a replica never goes back.
+        Entries may arrive twice and in any order: a replica's progress never decreases.
         """
         name = str(payload.get("replica", "?"))
         known = self.replicas.get(name, ReplicaProgress(replica=name))

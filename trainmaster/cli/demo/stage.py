@@ -1,6 +1,6 @@
-"""What every demo does: a fresh local stack, its data, a request dropped, its way followed to the end.
+"""What all demos share: a fresh local stack, its data, a dropped request, and watching its run to the end.
 
-From the drop on a demo only watches: what moves are the functions, the local services and the trainer.
+After the drop a demo only watches: the functions, the local services and the trainer do the work.
 """
 
 import os
@@ -37,7 +37,7 @@ S = TypeVar("S")
 
 
 class DemoFailed(Exception):
-    """The demo cannot go on; the message says why and what to do."""
+    """The demo cannot continue; the message says why and what to do."""
 
 
 @dataclass(frozen=True, kw_only=True)

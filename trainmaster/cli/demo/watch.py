@@ -53,7 +53,7 @@ class Sighting:
 
 
 class Watch:
-    """Every call of `look` asks the services anew."""
+    """Every call of `look` queries the services."""
 
     def __init__(self, target: Target, dropped: Dropped) -> None:
         self._target, self._dropped = target, dropped
@@ -65,7 +65,7 @@ class Watch:
         self._completed_line_at: datetime | None = None
 
     def look(self) -> Sighting:
-        """Where the request stands now."""
+        """The current state of the request."""
         dropped = self._dropped
         record = latest_run_of(self._storage, self._target, dropped.object_name, dropped.generation)
         seen = Sighting(dropped_uri=dropped.uri, dropped_at=dropped.at, record=record)

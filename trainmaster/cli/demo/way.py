@@ -1,4 +1,4 @@
-"""The way of one request as a demo shows it: hops with their times, read from the services themselves.
+"""The path of one request as a demo shows it: hops with their times, read from the services.
 
 Each hop is taken from the service that knows it best: the object's own creation time, the run
 record's history, the job's times, the log entries. Nothing is timed by the demo's own clock.

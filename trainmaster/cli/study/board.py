@@ -16,7 +16,7 @@ from trainmaster.orchestrator.core.runs.job import TrialState
 
 VALUE_CHARS, METRIC_CHARS, GAP = 18, 40, 2
 FIRST_PARAMETERS = 3
-"""So many come before progress and times where the terminal is narrow, the others after."""
+"""On a narrow terminal, this many precede progress and times; the others follow."""
 _STYLES = {TrialState.SUCCEEDED: "green", TrialState.INFEASIBLE: "red", TrialState.STOPPING: "yellow"}
 
 

@@ -22,7 +22,7 @@ INK, FAINT, GRID, PAPER = "#1b1f24", "#5b6470", "#dfe3e8", "#ffffff"
 BEST, GREY = "#d55e00", "#8a929c"
 PALEST = 0.9
 FEW = 12
-"""Up to so many trials each has room for a label and for marks."""
+"""Up to this number of trials, each has room for a label and marks."""
 LOG_FROM_RATIO = 1000.0
 
 

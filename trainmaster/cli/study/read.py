@@ -1,4 +1,4 @@
-"""Studies as JobService tells them: a `HyperparameterTuningJob` becomes a `Study`."""
+"""Reads a `Study` from JobService's `HyperparameterTuningJob`."""
 
 import math
 from collections.abc import Iterable, Iterator
@@ -112,5 +112,5 @@ def _value(parameter: Any) -> Value:
 
 
 def _order(trial: Trial) -> tuple[int, str]:
-    """Ids count from 1; what is no number comes last."""
+    """Ids count from 1; those that are not numbers come last."""
     return (int(trial.id) if trial.id.isdecimal() else 2**63, trial.id)

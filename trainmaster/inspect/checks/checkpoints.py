@@ -1,4 +1,4 @@
-"""Replicas are restarted: does the program begin anew each time?
+"""Replicas are restarted: does the program start from scratch each time?
 
 Source: "Understand the custom training service" of the Vertex AI guide
 (https://cloud.google.com/vertex-ai/docs/training/understanding-training-service): maintenance and spot

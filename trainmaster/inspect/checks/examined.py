@@ -1,4 +1,4 @@
-"""What the checks look at, and what several of them ask of it."""
+"""The input of the checks, and queries that several of them share."""
 
 import ast
 from collections.abc import Iterator, Mapping
@@ -34,7 +34,7 @@ Call = tuple[Module, ast.Call]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Examined:
-    """`request` is None where none was given: then nothing is said of how many replicas there will be."""
+    """`request` is None if none was given; the number of replicas is then unknown."""
 
     program: Program
     surroundings: Surroundings

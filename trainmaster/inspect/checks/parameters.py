@@ -19,7 +19,7 @@ from trainmaster.orchestrator.core.requests.spec import ParameterType
 ADDERS = {"add_argument", "option", "Option", "add_option"}
 DEFINES = re.compile(r"DEFINE_\w+")  # absl.flags
 ADDS_FLAGS = re.compile(r"add_\w*(args|arguments)|\w+ArgumentParser")
-"""Functions of libraries that declare flags of their own, for example `deepspeed.add_config_arguments(parser)`."""
+"""Library functions that declare their own flags, for example `deepspeed.add_config_arguments(parser)`."""
 PARSERS = {"parse_args", "parse_known_args", "parse_known_intermixed_args", "parse_intermixed_args"}
 
 
@@ -42,7 +42,7 @@ class CommandLine:
     exists: bool
 
     def flag(self, name: str) -> Flag | None:
-        """The flag that takes `--name`: of that name, or the only one that begins so, as argparse has it."""
+        """The flag that takes `--name`: the one of that name or, as in argparse, the only one with that prefix."""
         exact = [flag for flag in self.flags if flag.name == name]
         begun = [flag for flag in self.flags if flag.name.startswith(name)]
         return exact[0] if exact else (begun[0] if len(begun) == 1 else None)

@@ -1,4 +1,4 @@
-"""What the smoke run showed, as findings. Values in, findings out."""
+"""Findings from the outcomes of a smoke run. Pure."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -99,7 +99,7 @@ def _failed(outcome: ReplicaRun) -> Finding:
 
 
 def _hung_replicas(left: Sequence[ReplicaRun], outcomes: Sequence[ReplicaRun]) -> Finding:
-    """Replicas that waited for a peer, without end or until they lost it; where they waited tells what for."""
+    """Replicas that waited for a peer, forever or until they lost it; where they waited shows what for."""
     first = left[0]
     waited = "waited forever" if first.state is State.HUNG else f"lost a peer after {first.seconds:.0f} s"
     at = f" at `{first.last_error.code}`" if first.last_error.code else ""

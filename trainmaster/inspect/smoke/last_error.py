@@ -1,4 +1,4 @@
-"""What a replica's standard error says of its end: the error, and the line of the program it came from."""
+"""The last error in a replica's standard error, and the program's line that raised it."""
 
 import re
 from dataclasses import dataclass

@@ -36,7 +36,7 @@ class SmokeRun:
     keep: Path | None = None
 
     def outcomes(self) -> list[ReplicaRun]:
-        """What became of each replica, the chief first; nothing that was started runs any more.
+        """The outcome of each replica, the chief first. Every process that was started has ended.
 
         Raises:
             Unusable: the program cannot be started.
@@ -46,7 +46,7 @@ class SmokeRun:
         roles = [chief, "worker"][: self.replicas]
         addresses = dict(zip(roles, free_addresses(len(roles)), strict=True))
         with staged(roles, request, uses_uris=self.uses_uris) as stage, ExitStack() as started:
-            # A handler's exit in between would leave one behind that nobody knows of yet.
+            # A handler's exit in between would leave behind a replica that is not registered yet.
             with put_off(signal.SIGTERM), put_off(signal.SIGINT):
                 replicas = [started.enter_context(self._started(role, addresses, stage)) for role in roles]
             states = watch(replicas, self.limits)
@@ -107,7 +107,7 @@ def put_off(number: int) -> Iterator[None]:
 
 
 def free_addresses(count: int) -> list[str]:
-    """Addresses of this machine that were free a moment ago."""
+    """Addresses of this machine that were just free."""
     found: list[str] = []
     for port in random.sample(PORTS, len(PORTS)):
         if len(found) == count:

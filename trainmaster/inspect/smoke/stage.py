@@ -1,6 +1,6 @@
-"""What one replica of a smoke run finds: its directories, and its variables as Vertex AI sets them.
+"""The directories and environment variables of a smoke run's replicas, as on Vertex AI.
 
-Each replica sees a model directory of its own, so that it shows who wrote what.
+Each replica has its own model directory, which shows which replica wrote what.
 Source: "Distributed training" and "Code requirements" of the Vertex AI guide
 (https://cloud.google.com/vertex-ai/docs/training/distributed-training, …/code-requirements).
 """
@@ -44,10 +44,10 @@ def inherited(own: Mapping[str, str], declared: Mapping[str, str]) -> dict[str, 
 
 @dataclass(frozen=True, kw_only=True)
 class Stage:
-    """`base` holds a folder per replica. Checkpoints and logs are shared between them, as on Vertex AI.
+    """`base` holds a folder per replica. They share checkpoints and logs, as on Vertex AI.
 
-    `uses_uris`: outputs are named by gs:// URIs, below TRAINMASTER_GCS_ROOT; else by plain paths, which a
-    program that knows nothing of that variable can write to on this machine.
+    `uses_uris`: outputs are gs:// URIs, below TRAINMASTER_GCS_ROOT; otherwise they are plain paths, which a
+    program that does not use that variable can write to on this machine.
     """
 
     base: Path

@@ -20,7 +20,7 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 
 
 class Replica:
-    """A replica in a process group of its own; `end` leaves nothing of the group."""
+    """A replica in its own process group; `end` ends every process of the group."""
 
     def __init__(
         self,
@@ -70,7 +70,7 @@ class Replica:
     def poll(self) -> int | None:
         """The exit status, negative for a signal; None while it runs."""
         if self._status is None:
-            # The ended process is left in place: so its number, which is its group's, is nobody else's until `end`.
+            # The ended process is not reaped until `end`, so that no other process or group can get its id.
             seen = os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
             if seen is not None:
                 self._status = seen.si_status if seen.si_code == os.CLD_EXITED else -seen.si_status
@@ -78,7 +78,7 @@ class Replica:
         return self._status
 
     def idle_s(self) -> float:
-        """How long the group has used hardly any processor; it is looked at once a second."""
+        """How long the group has used hardly any processor time; sampled once a second."""
         now = time.monotonic()
         if now - self._looked_at >= LOOK_EACH_S:
             used_s = self._processor_seconds()
@@ -126,7 +126,7 @@ def _fields(process: Path) -> list[str]:
 
 
 class State(Enum):
-    """How a replica came to its end."""
+    """How a replica ended."""
 
     ENDED = "ended by itself"
     STOPPED = "stopped, as the service stops replicas once the chief has succeeded"
@@ -159,7 +159,7 @@ def watch(replicas: Sequence[Replica], limits: Limits) -> dict[str, State]:
 
 
 def _over(replica: Replica, replicas: Sequence[Replica], limits: Limits) -> State | None:
-    """Why a replica that still runs is to be ended now; None: it is not."""
+    """Why a running replica must be ended now; None if it may continue."""
     now, idle_s = time.monotonic(), replica.idle_s()
     chief, *_ = replicas
     if chief.poll() == 0 and chief.ended_at is not None and now - chief.ended_at > limits.behind_chief_s:

@@ -1,4 +1,4 @@
-"""What a line's being reached says of the replica that reaches it: is it the chief alone?"""
+"""Which replicas reach a line: only the chief?"""
 
 import ast
 import re
@@ -51,7 +51,7 @@ def _exits_before(block: list[ast.stmt], node: ast.AST) -> Iterator[Guard]:
 
 
 def is_chief_alone(program: Program, module: Module, node: ast.AST, depth: int = 0) -> bool:
-    """Whether only a chief comes here: by a condition here, or at every call of the function around."""
+    """Whether only a chief gets here, by a condition here or at every call of the enclosing function."""
     if any(chief_test(guard.test) is guard.holds for guard in guards_of(module, node)):
         return True
     sites = _calls_of_function_around(program, module, node, depth)

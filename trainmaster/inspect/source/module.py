@@ -75,7 +75,7 @@ class Module:
     def dotted(self, node: ast.AST) -> str | None:
         """`tensorflow.distribute.MultiWorkerMirroredStrategy` for `tf.distribute.MultiWorkerMirroredStrategy`.
 
-        None: the expression is no name that an import or a definition of this module explains.
+        None: no import or definition of this module explains the expression's name.
         """
         return _dotted(node, self.names)
 
@@ -124,7 +124,7 @@ def words(node: ast.AST) -> Iterator[str]:
 
 
 def last_name(node: ast.AST) -> str:
-    """`save` for `self.model.save`; empty for what is no name."""
+    """`save` for `self.model.save`; empty if it is not a name."""
     match node:
         case ast.Name(id=name) | ast.Attribute(attr=name):
             return name

@@ -1,4 +1,4 @@
-"""The order in which a program comes past its imports, calls and assignments, as far as its source tells.
+"""The order in which a program runs its imports, calls and assignments, as far as its source shows.
 
 Follows imports and calls into the program's own modules, each function once. What lies behind a
 condition, in a loop or in a function of uncertain identity is walked too, and marked.

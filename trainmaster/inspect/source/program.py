@@ -76,7 +76,7 @@ class Program:
         return frozenset(word for module in self.modules.values() for word in words(module.tree))
 
     def mention(self, text: str) -> Location | None:
-        """Where a text constant that is no docstring holds `text`: by itself, rather than in a sentence."""
+        """The text constants, except docstrings, that contain `text` as a word rather than in a sentence."""
         found = [
             (node.value != text, module.place(node))
             for module, node in self.nodes()

@@ -22,16 +22,16 @@ KNOWN = sys.stdlib_module_names | {
     "tensorflow_transform", "tf_keras", "torch", "torchaudio", "torchvision", "tqdm", "transformers", "typer",
     "typing_extensions", "xgboost", "yaml",
 }  # fmt: skip
-"""Packages that save no model to AIP_MODEL_DIR and report no metric of their own accord."""
+"""Packages that do not save a model to AIP_MODEL_DIR or report a metric unless the program does."""
 
 LEFT_OUT = {"build", "dist", "node_modules", "site-packages", "tests", "test", "__pycache__"}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Tree:
-    """`root` is where modules are looked for; `given` is what the user named: a directory or a file.
+    """`root` is the import root; `given` is the directory or file that the user named.
 
-    `beside` is the directory of a program that is run as a script: Python looks there first.
+    `beside` is the directory of a program that is run as a script: Python searches it first.
     """
 
     root: Path

@@ -35,7 +35,7 @@ def burst_prefix(number: int) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Delivery:
-    """A burst as the bucket has it: from the first object's creation to DONE's, which is None until it is there."""
+    """A burst in the bucket, from the creation of its first object to that of DONE; None until DONE exists."""
 
     prefix: str  # gs:// URI of its folder, with its slash
     files: int

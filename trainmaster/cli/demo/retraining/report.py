@@ -1,4 +1,4 @@
-"""The end of the retraining demo: what it claims, held against the services, and the champion's way back."""
+"""The end of the retraining demo: checks its claims against the services, and traces the champion's lineage."""
 
 import hashlib
 from collections.abc import Iterator
@@ -101,7 +101,7 @@ def course(seen: RetrainSighting) -> Iterator[str]:
 
 
 def missing_notices(seen: RetrainSighting) -> Iterator[str]:
-    """Every state of every run, and every reign, of which no notice was heard."""
+    """Every state of a run, and every promotion, whose notice has not arrived."""
     heard = {(notice["type"], notice["id"]) for notice in seen.notices}
     for run in seen.runs:
         for step in run["history"]:

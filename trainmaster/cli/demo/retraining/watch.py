@@ -1,4 +1,4 @@
-"""Where the retraining demo stands: the rule, its runs, the champion and the notices, read from the services."""
+"""The state of the retraining demo: the rule, its runs, the champion and the notices, read from the services."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -73,7 +73,7 @@ def notices_of(target: Target, pubsub_host: str) -> "Iterator[SubscriberClient]"
 
 
 class RetrainWatch:
-    """Asks the services anew at every `look`; `bursts` says how many are on their way."""
+    """Queries the services at every `look`; `bursts` is the number of bursts started so far."""
 
     def __init__(
         self, target: Target, data_bucket: str, notices: "SubscriberClient", started_at: datetime

@@ -1,4 +1,4 @@
-"""The end of the tuning's demo: the best trial held against the job and the bucket, and the study drawn."""
+"""The end of the tuning demo: compares the best trial with the job and the bucket, and draws the study."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -49,7 +49,7 @@ def _shown(console: Console, seen: Sighting, scene: Scene) -> Iterator[str]:
 
 
 def disagreements(record: Record, study: Study) -> Iterator[str]:
-    """What the run record says otherwise than the job itself does."""
+    """The differences between the run record and the job."""
     result: Record = record.get("tuning") or {}
     told, best = result.get("best_trial"), study.best
     if told is None or best is None:

@@ -75,7 +75,7 @@ def test_a_row_says_how_far_a_trial_is_and_how_long_it_has_run() -> None:
     assert row == ["1", "ACTIVE", "0.01", "128", "epoch", "3/10", "0.5", "0.6", "75", "s"]
 
 
-def test_a_still_terminal_is_told_each_start_and_each_end() -> None:
+def test_a_static_terminal_shows_each_start_and_each_end() -> None:
     bad = trial(2, state=TrialState.INFEASIBLE, curve=(), reason="out of memory")
     waiting = trial(4, state=TrialState.REQUESTED, curve=())
     drawn = study(trial(1, final=0.7), bad, trial(3, state=TrialState.ACTIVE, curve=()), waiting)
@@ -121,7 +121,7 @@ def test_states_are_counted_in_words() -> None:
     assert counts(()) == "none"
 
 
-def test_long_runs_are_told_in_minutes_and_hours() -> None:
+def test_long_runs_are_shown_in_minutes_and_hours() -> None:
     assert [seconds(timedelta(seconds=s)) for s in (5, 119, 125, 7325)] == [
         "5 s",
         "119 s",

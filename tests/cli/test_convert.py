@@ -73,7 +73,7 @@ def test_the_job_is_the_users_own_with_no_mark_of_a_run(tmp_path: Path) -> None:
     assert body["jobSpec"]["baseOutputDirectory"] == {"outputUriPrefix": "gs://elsewhere/jobs"}
 
 
-def test_what_only_the_service_fills_or_reads_is_told(tmp_path: Path) -> None:
+def test_what_only_the_service_fills_or_reads_is_reported(tmp_path: Path) -> None:
     uri = "gs://bucket/m/${run_id}"
     request = {"model_name": "m", "image": IMAGE, "args": [f"--dir={uri}"], "model_uri": uri}
     done = convert(_file(tmp_path, request | {"cluster": {"chief": {"machine": "n1-standard-4"}}}))
@@ -88,7 +88,7 @@ def test_json_is_the_same_document(tmp_path: Path) -> None:
     assert json.loads(convert(file, "--json").out) == yaml.safe_load(convert(file).out)
 
 
-def test_what_gcloud_takes_is_the_spec_and_its_command_has_the_rest(tmp_path: Path) -> None:
+def test_the_file_for_gcloud_is_the_spec_and_the_command_has_the_rest(tmp_path: Path) -> None:
     key = "projects/p/locations/us-west1/keyRings/r/cryptoKeys/k"
     document = custom(encryptionConfig={"kmsKeyName": key}, region="us-west1") | {"labels": {"team": "a"}}
     done = convert(_file(tmp_path, document), "--for", "gcloud", "--project", "my-project")
@@ -100,7 +100,7 @@ def test_what_gcloud_takes_is_the_spec_and_its_command_has_the_rest(tmp_path: Pa
     )
 
 
-def test_gcloud_takes_a_tuning_whole() -> None:
+def test_the_file_for_gcloud_holds_a_whole_tuning() -> None:
     example = str(EXAMPLES / "tuning.yaml")
     done = convert(example, "--for", "gcloud")
     assert done.out == convert(example).out

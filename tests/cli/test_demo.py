@@ -56,7 +56,7 @@ def test_the_demo_waits_for_the_record_to_end(state: str, *, over: bool) -> None
     assert not sighting().ended
 
 
-def test_a_still_terminal_is_told_each_hop_once() -> None:
+def test_a_static_terminal_shows_each_hop_once() -> None:
     out = io.StringIO()
     shown = View(Console(file=out, force_terminal=False, width=200), picture=picture, news=news)
     chief = ReplicaProgress(replica="chief-0", steps_done=5, steps_total=20, loss=1.5, epochs=2, epoch=1)

@@ -126,7 +126,7 @@ def test_a_course_as_it_should_be_is_agreed_with() -> None:
         ),
     ],
 )
-def test_every_other_course_is_told(changes: dict[str, Any], said: str) -> None:
+def test_every_other_course_is_reported(changes: dict[str, Any], said: str) -> None:
     assert any(said in problem for problem in course(replace(WHOLE, **changes)))
 
 
@@ -144,12 +144,12 @@ def test_each_notice_that_was_not_heard_is_named() -> None:
         {"job_name": "projects/1/locations/r/customJobs/2"},
     ],
 )
-def test_a_lineage_that_leads_elsewhere_is_told(lineage: dict[str, object]) -> None:
+def test_a_lineage_that_leads_elsewhere_is_reported(lineage: dict[str, object]) -> None:
     astray = replace(WHOLE, champion=champion(True, True, False, **lineage))
     assert len([wrong for _, _, wrong in way_back(astray, GENERATION) if wrong]) == 1
 
 
-def test_a_champion_that_learned_from_other_data_is_told() -> None:
+def test_a_champion_that_was_trained_on_other_data_is_reported() -> None:
     elsewhere = run(1, request={"document": {"args": ["--data_dir=gs://data/horses/burst-2/"]}})
     seen = replace(WHOLE, runs=[run(0), elsewhere, run(2)])
     (wrong,) = [wrong for _, _, wrong in way_back(seen, GENERATION) if wrong]
@@ -169,7 +169,7 @@ def test_it_is_idle_when_nothing_more_can_start(changes: dict[str, Any], *, idle
     assert replace(WHOLE, **changes).is_idle is idle
 
 
-def test_a_still_terminal_is_told_each_event_once() -> None:
+def test_a_static_terminal_shows_each_event_once() -> None:
     out = io.StringIO()
     shown = View(Console(file=out, force_terminal=False, width=200), picture=picture, news=news)
     with shown.running():

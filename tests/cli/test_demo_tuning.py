@@ -121,7 +121,7 @@ def test_the_live_picture_fits_the_terminal(drawn: Study | None, width: int, hei
     assert all("Request dropped" not in line or "gs://" in line for line in drawn_lines)
 
 
-def test_a_still_terminal_is_told_of_each_trial_once_and_of_the_end_last() -> None:
+def test_a_static_terminal_shows_each_trial_once_and_the_end_last() -> None:
     out = io.StringIO()
     shown = View(Console(file=out, force_terminal=False, width=200), picture=picture, news=news)
     running = study(trial(1, final=0.7), trial(2, state=TrialState.ACTIVE, curve=()))
@@ -145,7 +145,7 @@ def scene(state: Path) -> Scene:
     return Scene(target=target, state=state, data_dir="gs://data/tfds")
 
 
-def test_a_tuning_without_a_best_trial_is_told_and_drawn_all_the_same(tmp_path: Path) -> None:
+def test_a_tuning_without_a_best_trial_is_reported_and_still_drawn(tmp_path: Path) -> None:
     bad = study(trial(1, state=TrialState.INFEASIBLE, curve=(), reason="no metric"))
     seen = sighting(bad)
     failed = replace(

@@ -37,7 +37,7 @@ def test_every_verb_explains_itself(verb: str, capsys: pytest.CaptureFixture[str
 
 
 @pytest.mark.parametrize("flag", ["--help", "--version"])
-def test_help_and_version_load_no_library_that_takes_long(flag: str) -> None:
+def test_help_and_version_load_no_slow_library(flag: str) -> None:
     code = (
         "import sys; from trainmaster.cli.command import main; assert main() == 0; "
         f"print([name for name in sys.modules if name.startswith({HEAVY!r})])"

@@ -168,7 +168,7 @@ def test_a_letter_that_cannot_be_put_back_stays_and_the_others_go(
     assert lost in shown
 
 
-def test_one_bad_letter_keeps_nobody_from_listing_and_replaying_the_others(
+def test_one_bad_letter_does_not_keep_the_others_from_being_listed_and_replayed(
     place: DeadLetterProject, capsys: pytest.CaptureFixture[str]
 ) -> None:
     first = {**forwarded({}), "CloudPubSubDeadLetterSourceDeliveryCount": "5\x1b[2J\nreason"}
@@ -241,7 +241,7 @@ def cloud_logging(answers: Sequence[dict[str, Any] | int]) -> Iterator[tuple[str
         yield url, asked
 
 
-def test_a_log_that_may_be_asked_no_more_is_told_and_the_letters_are_put_back(
+def test_an_exhausted_log_quota_is_reported_and_the_letters_are_replayed(
     place: DeadLetterProject, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Cloud Logging takes 60 queries a minute: many letters are asked about in one."""
@@ -274,21 +274,21 @@ def test_the_log_is_read_only_until_every_letters_last_failure_is_known(
     assert len(asked) == 1
 
 
-def test_a_project_without_dead_letters_is_told_what_is_missing(
+def test_a_project_without_dead_letters_is_reported_with_what_is_missing(
     place: DeadLetterProject, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["dead-letters", "replay", "--subscription", "never-made"]) == 1
     assert "deploy it, or name another with --subscription" in capsys.readouterr().err
 
 
-def test_a_folder_without_a_stack_is_told_how_to_start_one(
+def test_a_folder_without_a_stack_is_reported_with_how_to_start_one(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["dead-letters", "replay", "--state", str(tmp_path)]) == 1
     assert f"trainmaster up --state {tmp_path}" in capsys.readouterr().err
 
 
-def test_no_project_at_all_is_asked_for(
+def test_a_missing_project_is_reported(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.delenv("GOOGLE_CLOUD_PROJECT", raising=False)

@@ -37,7 +37,7 @@ def command(build: dict[str, Any], name: str) -> str:
 
 
 @pytest.mark.skipif(not HAS_TYPES, reason="google-cloud-build is not installed: make setup")
-def test_googles_own_type_takes_every_line() -> None:
+def test_googles_own_type_accepts_every_line() -> None:
     from google.cloud.devtools import cloudbuild_v1
     from google.protobuf.json_format import ParseDict
 
@@ -119,7 +119,7 @@ def test_it_runs_as_the_account_that_the_deployment_makes_and_logs_where_that_ma
     assert build["options"]["logging"] == "CLOUD_LOGGING_ONLY"
 
 
-def test_the_event_of_the_image_goes_to_the_topic_that_rules_listen_to(
+def test_the_images_event_goes_to_the_topic_that_rules_watch(
     build: dict[str, Any], topology: dict[str, Any]
 ) -> None:
     assert build["substitutions"]["_IMAGES_TOPIC"] == topology["topics"]["images"]

@@ -92,7 +92,7 @@ def test_every_kind_of_thing_has_its_command(
     assert bind(deployment, thing, MEMBER, "roles/x.y") == f"{command} --member={MEMBER} --role=roles/x.y"
 
 
-def test_google_is_asked_where_no_emulator_is() -> None:
+def test_google_is_called_without_an_emulator() -> None:
     cloud, local = Questions(iam=None, storage=None), Questions(iam="http://iam", storage="http://storage")
     assert cloud.base("project") == "https://cloudresourcemanager.googleapis.com/v1"
     assert cloud.base("token") == "https://iamcredentials.googleapis.com/v1"
@@ -113,7 +113,7 @@ def test_the_summary_counts_every_verdict() -> None:
     assert summary(found[:1]) == "1 of 1 checks passed."
 
 
-def test_a_subscription_that_gives_up_nowhere_is_told_with_the_command_and_a_missing_one_with_another(
+def test_a_subscription_without_dead_letters_is_reported_with_one_command_and_a_missing_one_with_another(
     deployment: Deployment,
 ) -> None:
     """Terraform tells a subscription where to give up once, when its trigger is made."""
@@ -188,7 +188,7 @@ def finding_of_tick(deployment: Deployment, questions: Questions, kind: str) -> 
     return finding.verdict, str(finding)
 
 
-def test_permissions_are_asked_for_in_the_accounts_name(deployment: Deployment, run: Asking) -> None:
+def test_permissions_are_tested_as_the_account(deployment: Deployment, run: Asking) -> None:
     cloud = Cloud()
     cloud.held = ["pubsub.topics.publish"]
     with run(cloud) as questions:
@@ -208,7 +208,7 @@ def test_a_bucket_that_is_not_there_is_said_and_no_binding_offered(
     assert "add-iam-policy-binding" not in text
 
 
-def test_permissions_that_cannot_be_asked_for_are_judged_by_the_binding(
+def test_permissions_that_cannot_be_tested_are_judged_by_the_binding(
     deployment: Deployment, run: Asking
 ) -> None:
     cloud = Cloud()
@@ -239,7 +239,7 @@ def test_a_binding_of_something_else_or_under_a_condition_does_not_count(
     assert "gcloud pubsub topics add-iam-policy-binding trainmaster-notices" in text
 
 
-def test_what_nobody_may_be_asked_is_no_failure(deployment: Deployment, run: Asking) -> None:
+def test_what_cannot_be_tested_is_not_a_failure(deployment: Deployment, run: Asking) -> None:
     cloud = Cloud()
     cloud.has_token = False
     cloud.policy = 403
@@ -274,9 +274,7 @@ def test_without_a_witness_the_hop_is_open_and_the_missing_answer_a_failure(
     assert "not allowed by the test" in str(found[1])
 
 
-def test_a_question_that_could_not_be_asked_names_the_role(
-    deployment: Deployment, logs: LoggingClient
-) -> None:
+def test_a_probe_that_could_not_be_sent_names_the_role(deployment: Deployment, logs: LoggingClient) -> None:
     probe = Probe(cannot="denied")
     (entry,) = entry_findings(deployment, probe, logs, NOBODY)
     (request,) = request_findings(deployment, probe, logs)

@@ -113,7 +113,9 @@ def test_the_environment_is_the_same_and_is_one_that_the_functions_take(
         assert settings.vertex_endpoint is None
 
 
-def test_a_lease_outlives_the_function_and_an_event_comes_again_only_after_it_ended(local: Topology) -> None:
+def test_a_lease_outlasts_the_function_and_an_event_is_redelivered_only_after_it_ended(
+    local: Topology,
+) -> None:
     for function in local.functions:
         deployed = plan()["functions"][function.name]
         settings = settings_from(deployed["environment"])
@@ -153,7 +155,7 @@ def test_the_trainers_image_is_in_the_repository_that_is_made(local: Topology) -
     assert local.images["trainer"] == f"{REGION}-docker.pkg.dev/{PROJECT}/{plan()['repository']}/trainer"
 
 
-def test_accounts_have_ids_that_the_service_takes() -> None:
+def test_account_ids_are_valid() -> None:
     ids = [account["id"] for account in plan()["accounts"].values()]
     assert len(set(ids)) == len(ids)
     for each in ids:
@@ -167,7 +169,7 @@ def test_every_function_has_an_account_of_its_own() -> None:
         assert plan()["accounts"][name]["id"] == f"tm-{name}"
 
 
-def test_jobs_without_an_account_run_as_the_trainers_and_whoever_submits_may_act_as_it() -> None:
+def test_jobs_without_an_account_run_as_the_trainers_and_their_submitters_may_act_as_it() -> None:
     submitting = {
         name
         for name, function in plan()["functions"].items()

@@ -48,7 +48,7 @@ def test_importing_main_needs_no_environment_and_no_credentials() -> None:
     assert (done.returncode, done.stdout) == (0, ""), done.stderr
 
 
-def test_the_staged_source_stands_alone_and_finds_its_schemas(staged: Path) -> None:
+def test_the_staged_source_is_self_contained_and_finds_its_schemas(staged: Path) -> None:
     code = "import main, trainmaster.orchestrator.settings as s; print(s.schemas_dir(s.SOURCE_DIR))"
     done = python("-c", code, PYTHONPATH=str(staged))
     assert done.stdout.strip() == str(staged / "schemas"), done.stderr

@@ -50,7 +50,7 @@ def test_the_facts_hold_every_type_that_is_used_and_no_other() -> None:
         )
 
 
-def test_every_argument_is_one_that_the_provider_takes() -> None:
+def test_the_provider_accepts_every_argument() -> None:
     for each in [*google("resource"), *google("data")]:
         assert list(unknown(each.body, FACTS[each.kind][each.type], str(each))) == []
 
@@ -61,7 +61,7 @@ def test_every_required_argument_is_given() -> None:
         assert set(FACTS[each.kind][each.type]["required"]) <= given, each
 
 
-def test_what_only_the_beta_provider_has_is_asked_of_it() -> None:
+def test_resources_of_the_beta_provider_alone_use_it() -> None:
     for each in google("resource"):
         beta = each.type == "google_project_service_identity"
         assert ("google-beta" in str(each.body.get("provider", ""))) == beta, str(each)

@@ -69,7 +69,7 @@ def test_no_filter_reads_prose() -> None:
         assert "=~" not in metric["filter"]
 
 
-def test_severities_tell_refusals_from_mistakes() -> None:
+def test_severities_distinguish_refusals_from_mistakes() -> None:
     assert counts("refusals", entry(severity="ERROR"))
     assert not counts("refusals", entry(severity="CRITICAL"))
     assert counts("mistakes", entry(severity="CRITICAL"))

@@ -160,7 +160,7 @@ def test_checking_and_planning_deploy_nothing(cloud: Cloud) -> None:
     assert [line.split()[1] for line in planned.changes] == ["services", "init", "plan"]
 
 
-def test_a_deployment_that_fails_halfway_says_how_it_goes_on(cloud: Cloud) -> None:
+def test_a_deployment_that_fails_halfway_says_how_to_continue(cloud: Cloud) -> None:
     cloud.terraform["fails"] = "apply"
     ran = cloud.up()
     assert ran.status == 1
@@ -212,7 +212,7 @@ def test_undeploying_again_where_it_stopped_halfway_imports_no_bucket_to_destroy
     assert "-var=kept_buckets={} -var=kept_roles=[] " in destroyed
 
 
-def test_undeploying_removes_the_buckets_when_told(cloud: Cloud) -> None:
+def test_undeploying_removes_the_buckets_on_request(cloud: Cloud) -> None:
     deployed(cloud)
     ran = cloud.down("--delete-buckets")
     assert ran.status == 0, ran.err
@@ -239,7 +239,7 @@ def test_undeploying_in_the_wrong_region_removes_nothing(cloud: Cloud) -> None:
     assert "the deployment is in europe-west4" in ran.err
 
 
-def test_make_hands_on_what_it_is_told(cloud: Cloud) -> None:
+def test_make_passes_its_variables_to_the_command(cloud: Cloud) -> None:
     message = subprocess.run(
         ["make", "-n", "deploy", f"PROJECT={PROJECT}", f"REGION={REGION}", "CHECK=1"],
         cwd=ROOT, capture_output=True, text=True, check=False,
@@ -253,7 +253,7 @@ def test_make_hands_on_what_it_is_told(cloud: Cloud) -> None:
 @pytest.mark.parametrize(
     ("given", "deletes"), [([], False), (["BUCKETS=keep"], False), (["BUCKETS=delete"], True)]
 )
-def test_make_undeploy_deletes_buckets_only_when_told(given: list[str], *, deletes: bool) -> None:
+def test_make_undeploy_deletes_buckets_only_on_request(given: list[str], *, deletes: bool) -> None:
     where = [f"PROJECT={PROJECT}", f"REGION={REGION}"]
     message = subprocess.run(
         ["make", "-n", "undeploy", *where, *given], cwd=ROOT, capture_output=True, text=True, check=False

@@ -142,7 +142,7 @@ def test_training_jobs_and_functions_that_only_listen_cannot_write_records() -> 
     assert all(grant["thing"] != {"bucket": "ledger"} for grant in grants_of("trainer"))
 
 
-def test_nobody_but_users_and_trainers_writes_where_users_and_trainers_write() -> None:
+def test_only_users_and_trainers_write_where_users_and_trainers_write() -> None:
     for grant in GRANTS:
         if grant["thing"] in ({"bucket": "inbox"}, {"bucket": "data"}):
             assert grant["role"] == "roles/storage.objectViewer"

@@ -106,7 +106,7 @@ TAKEN: dict[str, tuple[dict[str, object], str]] = {
 }
 
 
-def test_names_that_somebody_else_took_are_refused(cloud: Cloud) -> None:
+def test_names_that_other_resources_use_are_refused(cloud: Cloud) -> None:
     cloud.content["lists"] = {kind: [thing] for kind, (thing, _) in TAKEN.items()}
     message = refused(cloud.up())
     for _, told in TAKEN.values():
@@ -124,12 +124,12 @@ def test_a_role_that_was_deleted_is_refused_with_the_command_that_brings_it_back
     assert f"`gcloud iam roles undelete trainmaster_jobs --project={PROJECT}`" in refused(cloud.up())
 
 
-def test_somebody_elses_counter_with_the_same_last_word_is_no_collision(cloud: Cloud) -> None:
+def test_a_foreign_metric_with_the_same_last_word_is_not_a_collision(cloud: Cloud) -> None:
     cloud.content["lists"] = {"logging metrics": [{"name": "shop/ends"}, {"name": "waits"}]}
     assert cloud.up("--check").status == 0
 
 
-def test_what_was_deployed_is_not_taken_for_somebody_elses_where_the_state_may_not_be_read(
+def test_deployed_resources_are_not_called_collisions_when_the_state_cannot_be_read(
     cloud: Cloud,
 ) -> None:
     cloud.has_state(managed("google_pubsub_topic", name="trainmaster-ticks"))
@@ -165,7 +165,7 @@ def test_schedules_are_looked_for_where_the_settings_put_them(
     assert scheduler_region(settings) == region
 
 
-def test_every_reason_is_told_at_once(cloud: Cloud) -> None:
+def test_every_reason_is_reported_at_once(cloud: Cloud) -> None:
     cloud.content["credentials"] = False
     cloud.content["projects"][PROJECT]["billing"] = False
     cloud.has_bucket(f"{PROJECT}-inbox", location="us-central1")

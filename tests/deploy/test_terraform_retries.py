@@ -87,7 +87,7 @@ def only_gcloud(folder: Path) -> Path:
     return folder / "bin"
 
 
-def test_every_subscription_is_told_the_policy_of_its_function(asked: dict[str, dict[str, str]]) -> None:
+def test_every_subscription_gets_the_policy_of_its_function(asked: dict[str, dict[str, str]]) -> None:
     assert len(asked) == len(plan()["functions"]) + 1
     for trigger, flags in asked.items():
         name = trigger if trigger in plan()["functions"] else "on-data-arrived"

@@ -51,7 +51,7 @@ def test_a_value_of_several_lines_is_kept_whole(tmp_path: Path) -> None:
     assert (tmp_path / "0" / "variables").read_text() == ""
 
 
-def test_the_guards_mark_goes_into_the_container(tmp_path: Path) -> None:
+def test_the_container_gets_the_guards_mark(tmp_path: Path) -> None:
     words = argv(tmp_path, Container(image="i"))
     assert words[words.index("--env") + 1] == MARK
 
@@ -124,5 +124,5 @@ def test_limits_are_no_higher_than_this_processs_own(few_files: int) -> None:
         ("i", "127.0.0.1:5000/i"),
     ],
 )
-def test_the_local_registry_stands_for_whatever_registry_is_named(uri: str, mirrored: str) -> None:
+def test_the_local_registry_stands_in_for_any_registry(uri: str, mirrored: str) -> None:
     assert mirrored_name(uri, "127.0.0.1:5000") == mirrored

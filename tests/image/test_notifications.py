@@ -33,11 +33,11 @@ def test_a_push_by_digest_has_no_tag() -> None:
     assert message.keys() == {"action", "digest"}
 
 
-def test_layers_and_pulls_are_not_told() -> None:
+def test_layers_and_pulls_are_not_published() -> None:
     assert published(event(mediaType=LAYER), event("pull"), event("mount")) == []
 
 
-def test_a_deletion_is_told() -> None:
+def test_a_deletion_is_published() -> None:
     (message,) = published(event("delete", mediaType=None, digest=None))
     assert message == {"action": "DELETE", "tag": f"{HOST}/my-project/r/i:1"}
 

@@ -45,7 +45,7 @@ def worker(tmp_path: Path, project: Project, base: str) -> Iterator[Worker]:
         yield made
 
 
-def test_the_second_build_takes_its_layers_from_the_first(worker: Worker) -> None:
+def test_the_second_build_reuses_the_layers_of_the_first(worker: Worker) -> None:
     build = loaded()
     worker.run(build, "pull-cache", "build", "push")
     image = f"{REPOSITORY}:latest"

@@ -118,7 +118,7 @@ def test_a_fault_of_clusters_is_a_warning_where_the_request_has_one_replica(tmp_
         (Surroundings(tensorflow=(2, 15)), "TensorFlow 2.15 has Keras 2"),
     ],
 )
-def test_what_the_image_brings_settles_which_keras(surroundings: Surroundings, told: str) -> None:
+def test_the_image_determines_the_keras_version(surroundings: Surroundings, told: str) -> None:
     findings = examined(TREES / "keras_3" / "faulty.py", surroundings=surroundings)
     assert complaints(findings) == []
     assert any(told in finding.found for finding in findings if finding.subject is Subject.KERAS)
@@ -199,7 +199,7 @@ def test_a_backup_on_the_replicas_own_disk_is_warned_of(tmp_path: Path) -> None:
     assert "'/tmp/backup'" in finding.found
 
 
-def test_what_cannot_be_continued_is_not_asked_for_checkpoints(tmp_path: Path) -> None:
+def test_programs_that_cannot_be_continued_need_no_checkpoints(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(
         "import joblib, os\nfrom sklearn.linear_model import SGDClassifier\nmodel = SGDClassifier()\n"
         'model.fit(x, y)\njoblib.dump(model, os.environ["AIP_MODEL_DIR"] + "model.joblib")\n'

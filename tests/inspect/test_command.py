@@ -16,7 +16,7 @@ def inspected(*arguments: str, cwd: Path = ROOT, **variables: str) -> Done:
     return trainmaster("inspect", *arguments, cwd=cwd, environment={"PATH": "/usr/bin:/bin"} | variables)
 
 
-def test_the_gravest_comes_first_each_with_place_cost_and_repair() -> None:
+def test_the_most_severe_finding_comes_first_each_with_place_cost_and_repair() -> None:
     done = inspected(
         str(TREES / "parameters" / "faulty.py"), "--request", str(TREES / "parameters" / "request.yaml")
     )

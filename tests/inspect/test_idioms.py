@@ -101,7 +101,7 @@ if task_type == "chief":
 
 
 @pytest.mark.parametrize("name", WHO_SAVES)
-def test_who_saves_is_told_as_far_as_the_source_fixes_it(name: str, tmp_path: Path) -> None:
+def test_the_saving_replica_is_reported_as_far_as_the_source_shows_it(name: str, tmp_path: Path) -> None:
     source, expected = WHO_SAVES[name]
     (tmp_path / "train.py").write_text(HEADER + source)
     found = [

@@ -211,7 +211,7 @@ def test_names_that_the_user_chose_are_of_any_kind(tmp_path: Path) -> None:
     assert read_request(tmp_path / "request.yaml").program.env == {"args": "x", "B": "3"}
 
 
-def test_a_module_that_is_not_in_the_tree_is_told(tmp_path: Path) -> None:
+def test_a_module_that_is_not_in_the_tree_is_reported(tmp_path: Path) -> None:
     (tmp_path / "tree").mkdir()
     (tmp_path / "tree" / "other.py").write_text("print(1)\n")
     request = "trainingInput: {pythonModule: trainer9.task, packageUris: [gs://bucket/p-1.tar.gz], runtimeVersion: '2.11'}"

@@ -64,7 +64,7 @@ def test_a_program_that_does_right_passes(tmp_path: Path) -> None:
     assert {finding["level"] for finding in findings} == {"ok"}
 
 
-def test_nothing_is_started_unless_asked_for(tmp_path: Path) -> None:
+def test_nothing_is_started_without_a_request_for_it(tmp_path: Path) -> None:
     mark = tmp_path / "started"
     program = written(tmp_path, f"open({str(mark)!r}, 'w')\n{GOOD}")
     inspected(program, status=0)
@@ -165,12 +165,12 @@ if task == "chief":
     ],
     ids=["both write", "nobody writes", "worker fails", "killed"],
 )
-def test_what_went_wrong_is_told(source: str, words: str, tmp_path: Path) -> None:
+def test_what_went_wrong_is_reported(source: str, words: str, tmp_path: Path) -> None:
     errors = said(inspected(written(tmp_path, source), "--smoke", status=1), "error")
     assert any(words in error for error in errors), errors
 
 
-def test_a_failure_is_told_with_its_error_and_the_programs_own_line(tmp_path: Path) -> None:
+def test_a_failure_is_reported_with_its_error_and_the_programs_own_line(tmp_path: Path) -> None:
     source = READ + "def load():\n    json.loads('{')\nload()\n"
     (finding,) = [
         found
@@ -194,7 +194,7 @@ if task == "chief":
 
 
 @pytest.mark.slow
-def test_a_replica_that_waits_for_one_that_has_left_is_told_with_its_line(tmp_path: Path) -> None:
+def test_a_replica_that_waits_for_one_that_has_left_is_reported_with_its_line(tmp_path: Path) -> None:
     program = written(tmp_path, WAITS)
     findings = inspected(program, "--smoke", "--smoke_timeout_s=12", status=1)
     (finding,) = [found for found in findings if found["level"] == "error"]
@@ -244,7 +244,7 @@ def test_what_the_replicas_started_ends_with_them(tmp_path: Path) -> None:
     assert living(pids) == []
 
 
-def test_an_inspection_that_is_told_to_stop_leaves_no_replica_behind(tmp_path: Path) -> None:
+def test_a_stopped_inspection_leaves_no_replica_behind(tmp_path: Path) -> None:
     pids = tmp_path / "pids"
     pids.mkdir()
     program = written(tmp_path, READ + CHILD + "time.sleep(600)\n")

@@ -59,7 +59,7 @@ class Starter:
     ],
     ids=["both end", "chief first", "after a failure", "nothing to do", "both wait", "at work"],
 )
-def test_the_end_of_each_replica_is_told_and_none_runs_on(
+def test_the_end_of_each_replica_is_reported_and_none_keeps_running(
     chief: str, worker: str, limits: Limits, states: tuple[State, State], started: Starter
 ) -> None:
     replicas = started(chief, worker)
@@ -141,13 +141,13 @@ def test_a_line_that_a_thread_logs_into_a_traceback_is_not_the_error(tmp_path: P
     assert parse_last_error(logged, tmp_path).text == "ValueError: Attempt to convert a value (PerReplica:{"
 
 
-def test_an_interpreter_that_dies_over_a_traceback_is_told(tmp_path: Path) -> None:
+def test_an_interpreter_that_crashes_while_writing_a_traceback_is_reported(tmp_path: Path) -> None:
     begun, _, _ = RAISED.partition("ValueError")
     died = "Fatal Python error: Segmentation fault"
     assert parse_last_error(f"{begun}{died}\n", tmp_path).text == died
 
 
-def test_a_signal_that_comes_as_replicas_start_is_answered_once_all_are_known() -> None:
+def test_a_signal_during_the_start_of_replicas_is_handled_once_all_are_known() -> None:
     heard: list[int] = []
     before = signal.signal(signal.SIGUSR1, lambda number, _frame: heard.append(number))
     try:

@@ -36,7 +36,7 @@ def test_every_test_that_a_page_cites_exists(page: Path) -> None:
     assert missing == []
 
 
-def test_the_runbook_says_of_every_error_what_it_means_and_whether_the_event_comes_again() -> None:
+def test_the_runbook_says_what_every_error_means_and_whether_the_event_is_redelivered() -> None:
     table = (
         (ROOT / "docs" / "how-to" / "runbook.md")
         .read_text()

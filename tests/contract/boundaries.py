@@ -1,4 +1,4 @@
-"""Processes to which something happens at the calls of one name."""
+"""Boundaries that run a function at the calls of one name."""
 
 from collections.abc import Callable
 from typing import TypeVar

@@ -1,4 +1,4 @@
-"""A request with three candidates, and a JobService that refuses the first ones."""
+"""A request with three candidates, and a job service that refuses the first ones."""
 
 import json
 from datetime import timedelta
@@ -25,7 +25,7 @@ WITH_FALLBACKS: dict[str, Any] = {
 
 
 class Refusing:
-    """A JobService that answers the first submissions with errors, and keeps what it was sent."""
+    """A job service that answers the first submissions with errors, and records all of them."""
 
     def __init__(self, world: World, *answers: TrainmasterError) -> None:
         self.answers = list(answers)
@@ -38,7 +38,7 @@ class Refusing:
                 raise self.answers.pop(0)
             return submit(submission)
 
-        world.jobs.submit = answered  # type: ignore[method-assign]  # this service's own way to answer
+        world.jobs.submit = answered  # type: ignore[method-assign]  # the test's service answers instead
 
     @property
     def machines(self) -> list[str]:
@@ -55,7 +55,7 @@ def drop(world: World) -> IncomingDocument:
 
 
 def stock_out(world: World, record: RunRecord, problem: Failure = NO_CAPACITY) -> Job:
-    """The run's job ends for want of capacity, and its log says so."""
+    """The run's job ends for lack of capacity."""
     assert record.job is not None
     world.clock.advance(timedelta(seconds=30))
     return world.jobs.become(record.job.name, JobState.FAILED, error=problem, ran=False)
@@ -69,7 +69,7 @@ def failed_with(words: str, world: World, run_id: str) -> None:
 
 
 def kept(world: World, run_id: str) -> RunRecord:
-    """The record, which fits its schema and comes back as it was."""
+    """The record, checked against its schema and for a lossless round trip."""
     record = world.record(run_id)
     RECORD.validate(encoded(record))
     assert decoded(RunRecord, encoded(record)) == record

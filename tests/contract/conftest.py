@@ -1,4 +1,4 @@
-"""The local servers that the real adapters talk to, and the adapters themselves."""
+"""The local servers for the real adapters, and the adapters."""
 
 import itertools
 from collections.abc import Callable, Iterator
@@ -50,7 +50,7 @@ def pubsub_host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture
 def free_port() -> Callable[[], int]:
-    """A port that was free a moment ago, for a server that cannot pick one itself."""
+    """A port that was just free, for a server that cannot pick one itself."""
     return lambda: free_ports(1)[0]
 
 
@@ -68,9 +68,9 @@ def jobs_proxy(jobs_url: str) -> Iterator[Proxy]:
 
 @pytest.fixture
 def gcs(storage_proxy: Proxy, monkeypatch: pytest.MonkeyPatch) -> Iterator[GcsObjects]:
-    """The real adapter, its client's own variable pointing at the emulator."""
+    """The real adapter, with its client's variable pointing to the emulator."""
     monkeypatch.setenv("STORAGE_EMULATOR_HOST", storage_proxy.url)
-    # The client asks for a bucket's metadata in a thread of its own, which may outlive the test.
+    # The client reads a bucket's metadata in a separate thread, which may outlive the test.
     monkeypatch.setenv("DISABLE_GCS_PYTHON_CLIENT_OTEL_BUCKET_METADATA", "true")
     objects = GcsObjects(PROJECT)
     yield objects

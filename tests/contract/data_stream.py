@@ -1,6 +1,6 @@
-"""Data events at a rate and for a time, on a virtual clock, with every storage operation counted.
+"""A stream of data events on a virtual clock, with every storage operation counted.
 
-The instances' grouping, the objects, the tick and its decisions are the real ones; only time is not.
+The grouping, the objects, the tick and its decisions are the real ones; only time is simulated.
 """
 
 import heapq
@@ -50,7 +50,7 @@ class Meter:
 
 
 class MeteredObjects(MemoryObjects):
-    """Buckets in memory that tell a meter of every operation."""
+    """Buckets in memory whose operations are metered."""
 
     def __init__(self, clock: ManualClock) -> None:
         super().__init__(clock)
@@ -97,7 +97,7 @@ class MeteredObjects(MemoryObjects):
 
 
 class SlowJobs(MemoryJobs):
-    """A JobService that takes its time to create a job."""
+    """A job service that takes SUBMISSION_S to create a job."""
 
     def __init__(self, world: RuleWorld) -> None:
         super().__init__(world.clock, project=PROJECT)

@@ -1,8 +1,8 @@
-"""Two first events of a new instance: one thread is stopped in the middle of its import, the other needs another library.
+"""Two first events of a new instance: one thread pauses in the middle of an import, the other needs another library.
 
 python tests/contract/first_events.py
 
-Run in a process of its own, for a library is imported once; writes what the second thread did meanwhile, as JSON.
+Run in a separate process, as a library is imported only once; prints what the second thread did meanwhile, as JSON.
 """
 
 import json
@@ -23,7 +23,7 @@ DEADLINE_S = 60.0
 
 
 class Watch(MetaPathFinder):
-    """Finds modules as ever; MIDDLE stands still until the second thread imports something, or waits for the lock."""
+    """Finds modules as usual, but MIDDLE pauses until the second thread imports something or waits for the lock."""
 
     def __init__(self, second: threading.Thread) -> None:
         self.second = second
@@ -44,7 +44,7 @@ class Watch(MetaPathFinder):
         return spec
 
     def hold(self) -> None:
-        """Not while a module is looked for, when Python itself keeps every other thread from importing."""
+        """Pause after the module was found: while it is searched for, Python blocks imports of all other threads."""
         self.reached = self._in_the_middle = True
         self.second.start()
         deadline = time.monotonic() + DEADLINE_S
@@ -55,7 +55,7 @@ class Watch(MetaPathFinder):
 
 
 class Held(Loader):
-    """Another loader, that waits before it runs the module."""
+    """Wraps a loader and pauses before it runs the module."""
 
     def __init__(self, loader: Loader, watch: Watch) -> None:
         self._loader = loader
@@ -70,7 +70,7 @@ class Held(Loader):
 
 
 def waits(thread: threading.Thread) -> bool:
-    """Whether the thread stands at the lock's own line."""
+    """Whether the thread waits at the lock's line."""
     frame = sys._current_frames().get(thread.ident or 0)
     return frame is not None and "with IMPORTING" in linecache.getline(
         frame.f_code.co_filename, frame.f_lineno

@@ -1,4 +1,4 @@
-"""A loopback proxy that can spoil one request by name: an error instead, an answer lost, a connection cut."""
+"""A loopback proxy that can fail one named request: answer with an error, lose the response, or cut the connection."""
 
 import http.client
 import json
@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 class ProxyFault:
     """What happens to the next request whose line begins with `on`.
 
-    `status` answers so without passing it on; `lose_answer` passes it on and then cuts the connection;
+    `status` is answered without forwarding it; `lose_answer` forwards it and then cuts the connection;
     neither cuts it at once.
     """
 
@@ -27,7 +27,7 @@ class ProxyFault:
 
 @dataclass
 class Proxy:
-    """Where it listens, what it has passed on, and which faults have happened."""
+    """The proxy's address, the requests it forwarded, and the faults that occurred."""
 
     url: str
     target: str
@@ -40,11 +40,11 @@ class Proxy:
     _released: threading.Event = field(default_factory=threading.Event)
 
     def stall_at(self, on: str, *, nth: int) -> None:
-        """Hold the nth request from now whose line begins with `on`; it is never passed on."""
+        """Hold the nth request from now whose line begins with `on`; it is never forwarded."""
         self._stall = (on, nth)
 
     def let_go(self) -> None:
-        """Cut what was held."""
+        """Cut the held connection."""
         self._released.set()
 
     def holds(self, line: str) -> bool:
@@ -116,7 +116,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(content)
 
     def log_message(self, *arguments: object) -> None:
-        """Nothing: the proxy keeps its own account."""
+        """Do not log: the proxy records its requests."""
 
 
 @contextmanager
@@ -125,7 +125,7 @@ def proxy_to(target: str) -> Iterator[Proxy]:
     handler = type("Handler", (_Handler,), {})
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     proxy = Proxy(url=f"http://127.0.0.1:{server.server_port}", target=target)
-    handler.proxy = proxy  # type: ignore[attr-defined]  # made a moment ago from a class that declares it
+    handler.proxy = proxy  # type: ignore[attr-defined]  # the new class inherits the declaration
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
     thread.start()
     try:

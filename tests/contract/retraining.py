@@ -41,7 +41,7 @@ MANUAL: dict[str, Any] = {"manual": {}}
 
 
 def rule(*conditions: Mapping[str, Any], **more: object) -> dict[str, Any]:
-    """A rule's document; unless told otherwise it waits for data, and its run is told how much came."""
+    """A rule's document; by default it waits for data, and its run gets the number of objects."""
     if conditions:
         return {"when": list(conditions), "request": SMALL, **more}
     return {"when": [NEW_DATA], "request": {**SMALL, "args": ["--seen=${data.count}"]}, **more}
@@ -57,13 +57,13 @@ class RuleWorld(World):
         self._dropped: Envelope | None = None
 
     def put_rule(self, document: object, name: str = "rules/cassava.json") -> Envelope:
-        """The event that tells of the drop."""
+        """Drop the rule; returns the event."""
         content = document if isinstance(document, bytes) else json.dumps(document).encode()
         generation = self.objects.write(INBOX, name, content, if_generation=None)
         return self.finalized(INBOX, name, generation, len(content))
 
     def put_rule_once(self, document: object) -> Envelope:
-        """As `put_rule`; the drop is there before the process that is told of it, and is the same each time."""
+        """As `put_rule`, but the drop is made only once and its event is the same each time."""
         self._dropped = self._dropped or self.put_rule(document)
         return self._dropped
 
@@ -91,7 +91,7 @@ class RuleWorld(World):
         return self.deliver_rule(self.put_rule(document, name))
 
     def arrive(self, count: int, *, first: int = 0, log: ArrivalLog | None = None) -> None:
-        """So many objects come, one after the other."""
+        """`count` objects arrive, one after the other."""
         for number in range(first, first + count):
             event = self.finalized(DATA, f"day-1/{number}.jpg", 1000 + number, 10)
             (log or self.log).append(parse_arrived_object(event))
@@ -130,8 +130,8 @@ class RuleWorld(World):
         return parse_alert(self.message({"incident": incident, "version": "1.2"}))
 
     def finish(self, number: int, boundary: Boundary | None = None) -> None:
-        """The job of the nth run ends well; its log entry is delivered, and then the notices that it causes."""
-        if self.records()[number].job is None:  # whoever was to submit it died
+        """The job of the nth run succeeds; its log entry is delivered, and then the notices that it causes."""
+        if self.records()[number].job is None:  # the process that submitted it crashed
             self.wait(LEASE.total_seconds() + 1)
             self.reconcile()
         record = self.records()[number]

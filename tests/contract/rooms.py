@@ -1,4 +1,4 @@
-"""JobServices that have little room or answer with errors, and what the tests of admission ask of a world."""
+"""Job services that lack quota or answer with errors, and helpers for tests of admission."""
 
 import itertools
 import json
@@ -28,10 +28,10 @@ GPU = {
 NO_CAPACITY = Failure(
     code=8, message=f"Resources are insufficient in region: {REGION}. Please try a different region."
 )
-"""The service found no machines: with this a job ends that never ran."""
+"""The error of a job that ended before it ran because the service found no machines."""
 
 
-# Each time a new one: an error that is raised again keeps every frame that it ever passed.
+# A new error each time: one that is raised again keeps its old traceback.
 def full() -> SubmissionDeferred:
     return SubmissionDeferred(
         429,
@@ -46,9 +46,9 @@ def too_fast() -> SubmissionDeferred:
 
 
 class Room:
-    """A JobService with so many places in all; None: as many as are wanted. `most` went on at once so far.
+    """A job service that runs at most `places` jobs at once; None: any number. `most` is the maximum reached so far.
 
-    It asks for fewer requests as often as `too_fast` says, and never sees the next request of a run in `loses`.
+    It refuses the next `too_fast` requests for their rate, and loses the next request of each run in `loses`.
     """
 
     def __init__(self, world: World, places: int | None = None) -> None:
@@ -58,7 +58,7 @@ class Room:
         self.asked: list[str] = []
         self.most = 0
         self._submit = world.jobs.submit
-        world.jobs.submit = self.submit  # type: ignore[method-assign]  # this service's own way to answer
+        world.jobs.submit = self.submit  # type: ignore[method-assign]  # the test's service answers instead
 
     def submit(self, submission: Submission) -> Job:
         self.asked.append(submission.run_id)
@@ -76,9 +76,9 @@ class Room:
 
 
 class Answering:
-    """A JobService that answers submissions with errors, with or without doing them, and then gives way.
+    """A job service that answers submissions with errors, creating the jobs or not, and then works normally.
 
-    `sent` is all that it was asked for.
+    `sent` has every submission.
     """
 
     def __init__(self, world: World, *answers: TrainmasterError, does_it: bool = False) -> None:
@@ -109,15 +109,15 @@ class Answering:
 
 
 class Stopping(Answering):
-    """A JobService that the first process never reaches: what it was about to ask for is kept."""
+    """A job service that the first process never reaches; its submissions are kept."""
 
     def submit(self, submission: Submission) -> Job:
         self.sent.append(submission)
-        raise Killed("it stands still before its submission")
+        raise Killed("paused before its submission")
 
 
 def stopped_before_submitting(world: World, incoming: IncomingDocument) -> Callable[[], Job]:
-    """A process stands still with its lease; what is given back lets its submission go out, and no more."""
+    """Pause a process that holds its lease. The returned function makes its submission and nothing else."""
     stopping = Stopping(world)
     with pytest.raises(Killed):
         world.launch(incoming, jobs=stopping)
@@ -139,7 +139,7 @@ def launched(world: World, **changes: Any) -> str:
 
 
 def unanswered(world: World, room: Room) -> IncomingDocument:
-    """What asked for a run to whose first submission nobody answered."""
+    """The document of a run whose first submission got no response."""
     incoming = drop(world)
     room.loses = {incoming.run_id}
     with pytest.raises(SubmissionUnknown):

@@ -1,4 +1,4 @@
-"""A run whose service account the deployment may not act as yet waits for the grant, and delays no other run."""
+"""A run waits for a missing grant on its service account, and delays no other run."""
 
 from datetime import timedelta
 

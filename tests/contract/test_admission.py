@@ -1,4 +1,4 @@
-"""Who goes when: in order, and woken by ends and by the tick."""
+"""Runs are admitted in order, when another run ends and on each tick."""
 
 from contextlib import suppress
 from datetime import timedelta
@@ -123,7 +123,7 @@ def test_a_run_that_may_have_gone_keeps_nobody_waiting_and_goes_when_its_lease_i
     assert states(world, first, second, third) == ["waiting", "submitted", "submitted"]
     world.clock.advance(timedelta(minutes=1))
     world.reconcile()
-    assert places(world) == [], "while the lease lasts, nobody knows and nobody waits for it"
+    assert places(world) == [], "while the lease lasts, the result is unknown and no run waits for it"
     world.clock.advance(LEASE)
     world.reconcile()
     assert states(world, first) == ["submitted"]
@@ -143,7 +143,7 @@ def test_a_run_that_another_process_asks_for_or_died_over_keeps_nobody_waiting()
     world.services().ledger.replace(held, dead)
     world.reconcile()
     assert states(world, first, second) == ["waiting", "submitted"]
-    assert places(world) == [first], "it may be asking at this moment"
+    assert places(world) == [first], "it may be submitting now"
     world.clock.advance(SUBMIT_NEEDS)
     world.reconcile()
     assert places(world) == [], "no new run waits for it any more"
@@ -177,7 +177,7 @@ def test_when_the_service_is_with_rate_limit_the_whole_region_pauses() -> None:
     assert room.asked == [cpu]
     world.reconcile()
     new = launched(world, **GPU)
-    assert room.asked == [cpu], "nobody asks before the pause is over"
+    assert room.asked == [cpu], "no run is submitted before the pause is over"
     world.clock.advance(timedelta(seconds=31))
     world.reconcile()
     assert states(world, cpu, gpu, new) == ["submitted"] * 3
@@ -215,7 +215,7 @@ def test_one_refusal_for_the_rate_of_requests_does_not_count_once_there_was_anot
     world.clock.advance(timedelta(minutes=1))
     world.reconcile()
     (job,) = world.jobs.all()
-    world.clock.advance(WAIT_IN_ALL + timedelta(days=1))  # it is queued for so long
+    world.clock.advance(WAIT_IN_ALL + timedelta(days=1))  # it stays queued that long
     ended = world.jobs.become(job.name, JobState.FAILED, error=NO_CAPACITY, ran=False)
     world.complete(world.hint(ended))
     record = world.record(one)
@@ -292,7 +292,7 @@ def test_a_run_to_which_the_service_never_answers_ends_and_gives_its_slot_back()
     assert "the connection broke" in record.failure.message
     assert (slots(world), len(room.asked)) == ([], UNANSWERED_MAX)
     world.clock.advance(LEASE)
-    world.reconcile()  # which looks once more for the job of one who was only slow
+    world.reconcile()  # checks once more for the job of a process that was only slow
     assert world.active() == []
 
 

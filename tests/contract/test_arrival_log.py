@@ -15,7 +15,7 @@ from trainmaster.orchestrator.stores.arrivals import ArrivalLog, Arrivals
 
 
 class Gate:
-    """A store whose writes wait until they are let through, and may fail."""
+    """A store whose writes block until they are released, and may fail."""
 
     def __init__(self, inner: MemoryObjects) -> None:
         self._inner = inner
@@ -84,7 +84,7 @@ def batches(objects: MemoryObjects) -> list[list[str]]:
 
 
 def while_one_is_written(gate: Gate, log: ArrivalLog, pool: ThreadPoolExecutor, others: int) -> list[object]:
-    """Outcomes of one arrival and of so many that come while it is being written."""
+    """Results of one arrival, and of `count` others that arrive while it is being written."""
 
     def outcome(number: int) -> object:
         try:

@@ -1,4 +1,4 @@
-"""A run is ended by an order: one that waits at once, one with a job by its job's own end."""
+"""A cancel order ends a waiting run at once, and a run with a job when its job ends."""
 
 import json
 from datetime import timedelta
@@ -90,7 +90,7 @@ def test_the_job_of_a_run_is_asked_to_end_and_its_own_end_ends_the_run() -> None
     record = world.record(run_id)
     assert record.job is not None
     assert result.message == f"{record.job.name} was asked to cancel"
-    assert record.state is RunState.SUBMITTED, "the job has not told of its end"
+    assert record.state is RunState.SUBMITTED, "the job's end was not reported"
     RECORD.validate(encoded(record))
     status = world.document("status/requests/end.json.json")
     assert (status["state"], status["record_uri"]) == ("succeeded", f"gs://{LEDGER}/runs/{run_id}.json")
@@ -102,7 +102,7 @@ def test_the_job_of_a_run_is_asked_to_end_and_its_own_end_ends_the_run() -> None
 
 
 def test_a_job_that_found_no_capacity_is_followed_by_none_once_its_run_was_to_end() -> None:
-    """Its end was on its way when the order came."""
+    """Its end was in flight when the order arrived."""
     world = World(TWO_REGIONS)
     run_id = launched(world, fallbacks=[{"region": ELSEWHERE}])
     job = world.jobs.all()[0]
@@ -144,7 +144,7 @@ def test_a_run_of_which_no_job_came_ends_when_its_lease_is_over() -> None:
 
 
 def test_a_run_whose_submission_is_looked_for_in_vain_gets_no_job_by_anybody() -> None:
-    """The order was stopped after it had taken the run over; whoever is next carries it out."""
+    """The order was interrupted after it took the run over; the next process carries it out."""
     world = World()
     run_id = killed_around_the_submission(world, after=False)
     world.clock.advance(LEASE + timedelta(seconds=1))
@@ -160,7 +160,7 @@ def test_a_run_whose_submission_is_looked_for_in_vain_gets_no_job_by_anybody() -
 
 
 def test_an_order_is_not_kept_off_by_submissions_to_which_the_service_never_answers() -> None:
-    """Each leaves a lease behind, and the reconciler would make the next one before the order comes again."""
+    """Each leaves a lease, and the reconciler would take the next one before the order is redelivered."""
     world = World()
     room = Room(world)
     incoming = unanswered(world, room)
@@ -179,7 +179,7 @@ def test_a_notice_that_could_not_be_published_follows_with_the_next_reconcile_pa
     Room(world, 0)
     run_id = launched(world)
     world.clock.advance(timedelta(minutes=1))
-    world.reconcile()  # it is taken up in vain, and so the reconciler is to look for a job of it later
+    world.reconcile()  # it was submitted without a response, so the reconciler must look for its job later
     order = order_to_end(world, run_id)
     nobody_hears = At("publish", before=raising(ServiceFailed("Pub/Sub", "publish", "it is not there")))
     before = told(world, run_id)
@@ -260,7 +260,7 @@ def test_a_job_that_was_not_asked_or_does_not_heed_is_asked_again_by_every_recon
     with pytest.raises(ServiceFailed):
         list(take_and_admit(world.services(refuses), order_to_end(world, run_id)))
     end, asked = world.jobs.cancel, list[str]()
-    world.jobs.cancel = asked.append  # type: ignore[method-assign, assignment]  # a service that promises and does nothing
+    world.jobs.cancel = asked.append  # type: ignore[method-assign, assignment]  # a service that accepts the request and does nothing
     world.reconcile()
     world.reconcile()
     record = world.record(run_id)

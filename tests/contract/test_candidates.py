@@ -1,4 +1,4 @@
-"""A run tries its candidates: each is on record before it is submitted, and none that was given up is taken again."""
+"""A run tries its candidates: each is recorded before it is submitted, and no abandoned job is adopted."""
 
 from datetime import timedelta
 
@@ -58,7 +58,7 @@ def test_late_entries_of_a_job_that_was_given_up_change_nothing() -> None:
 
 
 def test_a_job_that_was_given_up_is_never_adopted() -> None:
-    """The process dies when the stockout is on record; whoever takes over finds only the old job."""
+    """The process crashes once the stockout is recorded; the process that takes over finds only the old job."""
     world = World(TWO_REGIONS)
     incoming = drop(world)
     world.launch(incoming)
@@ -85,7 +85,7 @@ def test_a_candidate_is_on_record_before_it_is_submitted() -> None:
 
 
 def test_a_job_of_another_candidate_is_found_where_it_was_submitted() -> None:
-    """Killed after the submission of the last candidate: the job lies in another region."""
+    """Killed after the submission of the last candidate: the job is in another region."""
     world = World(TWO_REGIONS)
     incoming = drop(world)
     Refusing(world, full(), full())

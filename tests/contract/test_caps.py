@@ -1,4 +1,4 @@
-"""How many are started: a storm ends in one refusal a run, and is told once."""
+"""Caps on started runs: in a storm each run beyond the cap is refused, with one notice for all."""
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor

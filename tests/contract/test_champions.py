@@ -1,4 +1,4 @@
-"""Champions through the whole flow: promoted once, told at least once, walked back, rolled back."""
+"""Champions through the whole flow: promoted once, announced at least once, rolled back."""
 
 import base64
 import itertools
@@ -32,7 +32,7 @@ REQUEST: dict[str, Any] = {
 
 
 def trained(world: World, name: str, accuracy: float) -> IncomingDocument:
-    """A run of the request whose job has succeeded; its end is not told yet."""
+    """A run whose job has succeeded; its end is not reported yet."""
     incoming = world.drop(json.dumps(REQUEST).encode(), f"requests/{name}.json")
     world.launch(incoming)
     record = world.record(incoming.run_id)

@@ -1,4 +1,4 @@
-"""The end of a job becomes the end of its run, whoever tells of it, in whatever order, however often."""
+"""The end of a job ends its run, whichever event reports it, in any order and any number of times."""
 
 import json
 from collections.abc import Callable
@@ -241,7 +241,7 @@ def test_a_finished_job_that_forged_our_label_ends_nothing() -> None:
     result = world.complete(world.hint(forged))
     assert result.severity == "WARNING"
     after = world.record(incoming.run_id)
-    (problem,) = after.problems  # it may have written where the run's own job writes
+    (problem,) = after.problems  # it may have written to the run's directory
     assert problem.startswith(f"a second job was found, {forged.name}: it had already ended")
     assert after.submission.second_jobs == (forged.name,)
     unchanged = {
@@ -286,7 +286,7 @@ EVENTS = ("upload", "upload", "export entry", "end entry", "end entry", "reconci
 def test_any_order_of_events_and_a_death_among_them_end_in_the_same_record(
     order: list[str], dies_at: int, after: bool, victim: int
 ) -> None:
-    """The job trains by itself as soon as there is one; what is told of it comes in any order."""
+    """The job trains as soon as it is created; the events about it arrive in any order."""
     world = World()
     incoming = world.drop()
 
@@ -337,7 +337,7 @@ def test_a_mistake_with_one_run_keeps_the_reconciler_from_no_other() -> None:
         world.train(world.record(each.run_id))
 
     class Broken(Boundary):
-        """The first job that is read is of no kind that this program knows."""
+        """The first job that is read has a kind that this program does not know."""
 
         def cross(self, name: str, call: Callable[[], Any]) -> Any:
             if name == "read job" and "read job" not in self.calls:

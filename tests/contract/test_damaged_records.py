@@ -1,4 +1,4 @@
-"""No request and no trainer can make a record that nobody can read; one that is damaged all the same is told of."""
+"""No request or trainer can make a record unreadable; a record that is damaged anyway is reported."""
 
 import json
 from datetime import timedelta
@@ -123,7 +123,7 @@ def test_the_slot_of_a_damaged_record_is_kept_while_its_job_goes_on_and_not_for_
     waits = launched(world)
     world.clock.advance(ORPHAN_AGE + timedelta(hours=1))
     world.reconcile()
-    assert states(world, waits) == ["waiting"], "the job of the damaged record goes on"
+    assert states(world, waits) == ["waiting"], "the job of the damaged record is still running"
     world.jobs.become(job.name, JobState.SUCCEEDED)
     world.clock.advance(timedelta(minutes=1))
     world.reconcile()

@@ -1,4 +1,4 @@
-"""What an entry point answers and logs when its flow fails, in the framework's own application."""
+"""What an entry point answers and logs when its flow fails, in the framework's application."""
 
 import json
 import sys

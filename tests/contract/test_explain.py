@@ -1,4 +1,4 @@
-"""A failed run's record, status and notice say why its job failed, by the job's log; whatever becomes of that log."""
+"""A failed run's record, status and notice say why its job failed, from the job's log if that can be read."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -182,7 +182,7 @@ def test_a_death_at_any_call_loses_no_reason(number: int, *, after: bool, late: 
 
 
 class Flooded(MemoryJobLogs):
-    """Holds so much that only who asks for the chief alone sees what it wrote."""
+    """A log so long that only a query for the chief alone finds its lines."""
 
     def read(self, query: LogQuery) -> Sequence[LogEntry]:
         return [each for each in super().read(query) if query.replica or each.task != CHIEF]
@@ -214,7 +214,7 @@ def test_where_peers_fill_the_log_the_replica_that_the_service_names_is_read_alo
 def tuned(
     state: JobState, trials: list[Trial], *, refused: int, words: str = "Too many trials failed."
 ) -> tuple[World, RunRecord, Boundary]:
-    """The settled run of a tuning with these trials, the first of which refused their arguments."""
+    """The completed run of a tuning with these trials, the first of which refused their arguments."""
     world, incoming, job = launched_tuning()
     world.try_out(world.record(incoming.run_id), state, trials)
     job = world.jobs.read(job.name)

@@ -1,4 +1,4 @@
-"""What follows the end of a run: every step is done once, whichever other one fails or takes its time."""
+"""The steps after a run's end: each is done once, even if another fails or is slow."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""An instance's first events come together, and each needs another library of Google's."""
+"""An instance's first events arrive at once, and each needs a different Google library."""
 
 import json
 import os

@@ -349,14 +349,14 @@ def test_a_failed_cancellation_is_a_failure_of_the_service(vertex: VertexJobs, j
 
 @contextmanager
 def dripping(seconds: float) -> Iterator[tuple[str, list[bytes]]]:
-    """A server that reads a request and answers a byte at a time, each well within any timeout of one read."""
+    """A server that sends its response byte by byte, each well within the timeout of a read."""
     asked: list[bytes] = []
     over = threading.Event()
 
     def serve(listener: socket.socket) -> None:
         try:
             connection, _ = listener.accept()
-        except TimeoutError:  # nobody came
+        except TimeoutError:  # no client connected
             return
         with connection, suppress(OSError):
             asked.append(connection.recv(65536))
@@ -389,7 +389,7 @@ def test_an_answer_that_drips_ends_within_the_submissions_whole_limit() -> None:
 
 
 def test_nothing_is_sent_once_the_limit_has_passed(vertex: VertexJobs, jobs_proxy: Proxy) -> None:
-    """A process that stood still while it connected wakes up and finds its time gone."""
+    """A process that was paused while it connected wakes up after its limit."""
     asked = submission()
     message = message_of(asked)
     client = vertex._client(REGION)

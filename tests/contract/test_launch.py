@@ -1,4 +1,4 @@
-"""A request becomes one job: in order, out of order, twice, at once, and across deaths of the process."""
+"""A request becomes one job: in order, out of order, twice, concurrently, and across crashes."""
 
 import base64
 import hashlib
@@ -216,7 +216,7 @@ def test_without_room_the_run_waits_and_the_reconciler_submits_it_when_it_is_due
     assert world.jobs.all() == []
     world.clock.advance(timedelta(seconds=30))
     world.launch(incoming, jobs=full)
-    assert len(full.sent) == 1, "whoever waits has its turn with the queue"
+    assert len(full.sent) == 1, "a waiting run is submitted from the queue"
     world.reconcile(jobs=full)
     waiting = world.record(incoming.run_id).admission.waiting
     assert waiting is not None

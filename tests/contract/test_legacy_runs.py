@@ -1,4 +1,4 @@
-"""A dropped job of AI Platform Training is a run like any other, across deaths and changes of policy."""
+"""A dropped AI Platform Training job is a run like any other, across crashes and changes of policy."""
 
 from dataclasses import replace
 from datetime import timedelta

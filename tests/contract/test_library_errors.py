@@ -1,4 +1,4 @@
-"""Every error the clients may raise is one of ours after the adapter; a new one in a library fails here."""
+"""The adapters translate every error that the clients may raise; a new error in a library fails here."""
 
 import inspect
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ def raised_by(module: ModuleType) -> Iterator[type[Exception]]:
 
 
 def made(kind: type[Exception]) -> Exception:
-    """An instance with whatever arguments the class wants."""
+    """An instance, with the arguments that the class needs."""
     if kind is gcs_errors.InvalidResponse:
         return gcs_errors.InvalidResponse(requests.Response(), "message")
     if kind is requests.exceptions.JSONDecodeError:
@@ -38,11 +38,11 @@ def made(kind: type[Exception]) -> Exception:
         return kind()
 
 
-# Mistakes in the use of a library, which must show as what they are.
+# Misuse of a library: a bug, which must not be disguised.
 MISTAKES = {
     api.AsyncRestUnsupportedParameterError,
     api.DuplicateCredentialArgs,
-    gcs_errors.InvalidPathError,  # of downloads to directories, which nobody here makes
+    gcs_errors.InvalidPathError,  # of downloads to directories, which this program never makes
 }
 SHARED = [
     *raised_by(api),

@@ -1,4 +1,4 @@
-"""How many go at once: limits are kept at every moment, and keep nobody else."""
+"""Limits on concurrent jobs hold at every moment, and delay no other run."""
 
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
@@ -75,7 +75,7 @@ def test_a_run_of_more_priority_that_waits_for_a_limit_gets_the_slot_first() -> 
 def test_while_another_walk_asks_for_the_first_who_waits_for_a_limit_its_slot_is_kept(
     since: timedelta,
 ) -> None:
-    """The other one has the run in hands, and has not taken the slot yet; or it has died over it."""
+    """The other pass has claimed the run and not taken the slot yet, or crashed before it did."""
     world = limited(Limit(jobs=1))
     first = launched(world)
     low, high = launched(world, priority=10), launched(world, priority=90)
@@ -148,7 +148,7 @@ def test_a_slot_that_nobody_holds_any_more_is_taken_over() -> None:
         if holder == ended:
             assert states(world, run_id) == ["submitted"]
         else:
-            assert states(world, run_id) == ["waiting"], "its event may still come again"
+            assert states(world, run_id) == ["waiting"], "its event may still be redelivered"
             world.clock.advance(timedelta(hours=25))
             world.reconcile()
             assert states(world, run_id) == ["submitted"]
@@ -171,7 +171,7 @@ def test_a_slot_given_back_late_is_not_that_of_the_runs_next_job() -> None:
     assert before.job is not None
     job = world.jobs.become(before.job.name, JobState.FAILED, error=NO_CAPACITY, ran=False)
     with pytest.raises(Killed):
-        # It has written down that the run waits, and stands still before it gives the slot back.
+        # It has recorded that the run waits, and is paused before it releases the slot.
         world.complete(world.hint(job), dies_before("delete slots"))
     assert states(world, first) == ["waiting"]
     world.reconcile()
@@ -195,7 +195,7 @@ def test_what_was_taken_before_a_full_limit_is_given_back_only_by_whoever_has_th
     world.reconcile()
     assert states(world, incoming.run_id) == ["submitted"]
     there = slots(world)
-    # Whoever was taken over finds one more limit by the policy that it knows, and that one is full.
+    # The process that lost the run knows a policy with one more limit, which is full.
     world.request_rules = limited(
         Limit(jobs=5, per_model=True),
         Limit(jobs=5, labels={"team": "blue"}),
@@ -246,7 +246,9 @@ def test_nobody_waits_at_a_limit_for_a_run_that_waits_for_room_as_well() -> None
     world.reconcile()
     room.places = None
     low = launched(world, priority=0)
-    assert states(world, first, low) == ["submitted", "submitted"], "the one of more priority found no room"
+    assert states(world, first, low) == ["submitted", "submitted"], (
+        "the run of higher priority found no quota"
+    )
 
 
 def test_the_slot_of_a_run_that_is_refused_at_once_goes_to_whoever_came_meanwhile() -> None:
@@ -260,7 +262,7 @@ def test_the_slot_of_a_run_that_is_refused_at_once_goes_to_whoever_came_meanwhil
             raise SubmissionRefused(400, "no such machine")
         return submit_now(submission)
 
-    world.jobs.submit = refuses_the_first  # type: ignore[method-assign]  # this service's own way to answer
+    world.jobs.submit = refuses_the_first  # type: ignore[method-assign]  # the test's service answers instead
     incoming = drop(world)
     list(take_and_admit(world.services(), incoming))
     assert states(world, incoming.run_id, *waits) == ["failed", "submitted"]

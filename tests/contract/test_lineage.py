@@ -1,4 +1,4 @@
-"""A champion is walked back, object by object, to the file that was dropped: in memory and on real sockets."""
+"""A champion is traced back, object by object, to the dropped file: in memory and over real sockets."""
 
 import hashlib
 import json
@@ -19,13 +19,13 @@ CHALLENGE = REQUEST.replace(b"trainer:latest", f"trainer@{DIGEST}".encode()) + (
 
 @pytest.fixture(params=["memory", "gcs"])
 def world(request: pytest.FixtureRequest) -> World:
-    """A deployment whose objects lie in memory, or behind Cloud Storage's client and the emulator."""
+    """A deployment with its objects in memory, or behind Cloud Storage's client and the emulator."""
     made = World()
     if request.param == "gcs":
         objects: GcsObjects = request.getfixturevalue("gcs")
         for bucket in (INBOX, LEDGER, MODELS):
             objects._client.create_bucket(bucket)
-        made.objects = objects  # type: ignore[assignment]  # any object store does where no test asks for its metadata
+        made.objects = objects  # type: ignore[assignment]  # any object store works here, as no test reads its metadata
         made.ledger = Ledger(objects, LEDGER)
     return made
 

@@ -1,4 +1,4 @@
-"""Lines that metrics count have a name of the table, and the flows write every name in it."""
+"""Log lines that metrics count have an event name from the table, and the flows write every name in it."""
 
 from collections.abc import Callable, Sequence
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""The entry points under functions-framework, in processes of their own, against the emulators."""
+"""The entry points under functions-framework, in separate processes, against the emulators."""
 
 import base64
 import json
@@ -300,7 +300,7 @@ def test_a_data_event_that_could_not_be_kept_comes_again(
     event = {"bucket": "data", "name": "1.jpg", "generation": "1"}
     with start("on_data_arrived") as function:
         assert function.deliver(event).status_code == 500
-        assert function.deliver({"bucket": "data"}).status_code == 200  # no redelivery can mend this one
+        assert function.deliver({"bucket": "data"}).status_code == 200  # no redelivery can fix this one
 
 
 @pytest.mark.slow
@@ -341,7 +341,7 @@ def test_ten_deliveries_at_once_to_a_real_function_give_one_job(
     with start("on_request_uploaded") as function, ThreadPoolExecutor(10) as pool:
         answered = list(pool.map(lambda _: function.deliver(event).status_code, range(10)))
         assert 200 in answered
-        assert set(answered) <= {200, 500}  # whoever met the lease is asked to come again
+        assert set(answered) <= {200, 500}  # the delivery that found the lease is retried
         assert function.deliver(event).status_code == 200
     (record,) = documents(gcs._client, buckets["ledger"], "runs/")
     assert len(vertex.of_run(record["run_id"], JobKind.CUSTOM, [REGION])) == 1
@@ -351,7 +351,7 @@ def test_ten_deliveries_at_once_to_a_real_function_give_one_job(
 def test_the_first_events_of_an_instance_may_all_come_at_once(
     start: Callable[[str], Any], gcs: GcsObjects, buckets: dict[str, str]
 ) -> None:
-    """Each thread is the first to need a library, from another end, and none may see one half loaded."""
+    """Each thread is the first to need a library, and none may see one half loaded."""
     sound = [
         dropped(gcs._client, buckets["inbox"], f"requests/{number}.yaml", REQUEST.encode())
         for number in range(8)
@@ -374,7 +374,7 @@ def test_a_function_killed_between_job_and_record_leaves_one_job(
     storage_proxy: Proxy,
     vertex: VertexJobs,
 ) -> None:
-    """SIGKILL while the write that would record the job is on its way; then the event comes again."""
+    """SIGKILL while the write that would record the job is in flight; then the event is redelivered."""
     ledger = buckets["ledger"]
     event = dropped(gcs._client, buckets["inbox"], "requests/a.yaml", REQUEST.encode())
     with start("on_request_uploaded") as function:
@@ -391,12 +391,12 @@ def test_a_function_killed_between_job_and_record_leaves_one_job(
     assert record["state"] == "reserved"
     assert len(vertex.of_run(record["run_id"], JobKind.CUSTOM, [REGION])) == 1
     with start("on_request_uploaded") as function:
-        assert function.deliver(event).status_code == 500  # the dead process's lease lives
+        assert function.deliver(event).status_code == 500  # the killed process's lease is still valid
         assert "Traceback" not in function.output()
         expire_lease(gcs, ledger, record)
         assert function.deliver(event).status_code == 200
     (record,) = documents(gcs._client, ledger, "runs/")
-    assert record["state"] in ("submitted", "running")  # the job was at work meanwhile
+    assert record["state"] in ("submitted", "running")  # the job ran meanwhile
     (job,) = vertex.of_run(record["run_id"], JobKind.CUSTOM, [REGION])
     assert record["job"]["name"] == job.name
 
@@ -410,6 +410,6 @@ httpx.post(sys.argv[1], json=json.loads(sys.argv[2]), timeout=120, headers={
 
 
 def expire_lease(gcs: GcsObjects, ledger: str, record: dict[str, Any]) -> None:
-    """Three minutes pass, as far as the record can tell."""
+    """Make the record look three minutes old."""
     record["submission"]["lease"]["expires_at"] = (datetime.now(UTC) - timedelta(seconds=1)).isoformat()
     gcs.write(ledger, f"runs/{record['run_id']}.json", json.dumps(record).encode(), if_generation=None)

@@ -1,4 +1,4 @@
-"""Whatever the chief leaves goes on record, with its files, format and metrics, whichever library wrote it."""
+"""The model that the chief leaves is recorded with its files, format and metrics, whichever library wrote it."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -331,7 +331,7 @@ def test_a_run_on_record_is_looked_for_where_it_was_accepted_though_the_policy_c
 
 
 class Unreadable(MemoryObjects):
-    """Has a bucket that the functions were granted nothing on."""
+    """Has a bucket that the functions may not read."""
 
     def listing(self, bucket: str, prefix: str) -> Iterator[Listed]:
         if bucket == "codelab":

@@ -180,7 +180,7 @@ def test_nobody_listening_is_a_failure_of_the_service(monkeypatch: pytest.Monkey
 
 
 def test_a_compressed_object_is_read_as_it_is_stored(gcs: GcsObjects, new_bucket: Callable[[], str]) -> None:
-    """A small object must not unfold to any size in a function's memory."""
+    """A small compressed object must not expand to any size in a function's memory."""
     bucket, content = new_bucket(), gzip.compress(b"x" * 10_000_000)
     blob = gcs._client.bucket(bucket).blob("bomb.yaml")
     blob.content_encoding = "gzip"

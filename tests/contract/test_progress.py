@@ -1,4 +1,4 @@
-"""While a job runs, each reconcile pass brings the record and the drop's status up to what the job has reached."""
+"""While a job runs, each reconcile pass updates the record and the drop's status with its progress."""
 
 import json
 from typing import Any

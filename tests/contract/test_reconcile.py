@@ -1,4 +1,4 @@
-"""The reconciler has a time of its own, and every active run has its turn."""
+"""The reconciler has a time limit, and every active run gets its turn."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -93,7 +93,7 @@ def test_a_reconcile_pass_costs_the_same_operations_however_many_runs_have_ended
 
 
 def test_a_report_beside_a_run_that_another_attempt_accepted_is_removed() -> None:
-    """One attempt finds the file gone, and another has read it before."""
+    """One attempt finds the file gone; another had read it before."""
     world = World()
     incoming = world.drop()
 

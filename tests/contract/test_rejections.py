@@ -1,4 +1,4 @@
-"""A faulty request becomes a rejected run with a report, whatever happens on the way."""
+"""A faulty request becomes a rejected run with a report, whatever fails meanwhile."""
 
 from typing import TypeVar
 

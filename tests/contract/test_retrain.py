@@ -204,7 +204,7 @@ def test_replace_cancels_the_run_that_goes_on(world: RuleWorld) -> None:
 
 
 def test_replace_waits_while_the_run_to_be_replaced_is_being_submitted(world: RuleWorld) -> None:
-    """Cancelling it then would leave the job that is about to be created."""
+    """Cancelling it then would miss the job that is about to be created."""
     world.drop_rule(rule(MANUAL, while_running="replace"))
     world.order({"fire": {"rule": "cassava"}}, "1")
     (record,) = world.records()

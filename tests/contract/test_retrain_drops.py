@@ -1,4 +1,4 @@
-"""Rules come, are refused, change and go."""
+"""Rules are dropped, refused, changed and deleted."""
 
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any

@@ -1,4 +1,4 @@
-"""What retraining costs in storage operations, whatever comes and however long the history is."""
+"""What retraining costs in storage operations, at any rate of events and length of history."""
 
 import json
 from collections import Counter
@@ -40,7 +40,7 @@ def test_an_event_reads_and_lists_nothing() -> None:
 
 
 def past_runs(world: World, count: int, *, first: int = 0) -> None:
-    """So many runs of the rule that ended long ago."""
+    """Records of runs of the rule that ended long ago."""
     (record, *_) = [each.name for each in world.objects.listing(LEDGER, "runs/")]
     ended = {**world.document(record), "state": "succeeded"}
     for number in range(first, first + count):
@@ -82,7 +82,7 @@ def test_a_rule_more_costs_a_tick_one_read() -> None:
 
 
 def test_more_batches_than_one_round_counts_are_counted_in_one_tick_and_start_one_run() -> None:
-    """The oldest of them had long settled when the newest came."""
+    """The oldest of them were long quiet when the newest arrived."""
     from trainmaster.orchestrator.flows.retraining.tick import MOST_BATCHES
 
     world = RuleWorld()

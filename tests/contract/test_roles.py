@@ -1,4 +1,4 @@
-"""A request with roles is the same job whoever submits it, and what it was warned of stays on record."""
+"""A request with roles becomes the same job whichever process submits it, and its warnings stay on record."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""A function that was stopped between its lease and its submission wakes up: the second job does not stay."""
+"""A function that was paused between its lease and its submission wakes up: its second job is cancelled."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -26,7 +26,7 @@ RECORD = Draft202012Validator(schema("run_record.v2"))
 def taken_over_meanwhile(
     world: World, incoming: IncomingDocument, then: Callable[[], object] = nothing
 ) -> Boundary:
-    """The process stands still before its submission until another has taken the run over, and then goes on."""
+    """The process pauses before its submission until another has taken the run over, and then continues."""
 
     def meanwhile() -> None:
         world.clock.advance(LEASE)
@@ -61,7 +61,7 @@ def test_the_one_that_wakes_and_hears_no_answer_cancels_its_own_job_all_the_same
     missing_notices = taken_over_meanwhile(
         world, incoming, raising(SubmissionUnknown("the answer never came"))
     )
-    assert world.launch(incoming, missing_notices).severity == "INFO", "what it found was the run's own job"
+    assert world.launch(incoming, missing_notices).severity == "INFO", "it found the run's job"
     assert len(world.jobs.all()) == 2
     one_job_stays(world, incoming)
 
@@ -84,7 +84,7 @@ def test_one_that_wakes_and_dies_is_found_by_the_reconcilers_second_look_which_i
 
 
 def taken_over() -> tuple[World, IncomingDocument, Callable[[], Job]]:
-    """A run that another process took over from one that stands still, and what wakes that one."""
+    """A run that another process took over from a paused one, and a function that wakes the paused one."""
     world = World()
     incoming = world.drop()
     wake = stopped_before_submitting(world, incoming)
@@ -94,7 +94,7 @@ def taken_over() -> tuple[World, IncomingDocument, Callable[[], Job]]:
 
 
 def test_one_that_wakes_before_the_others_record_is_found_by_the_other() -> None:
-    """It found no job on record and left everything as it was; the other lists the jobs after its own record."""
+    """It found no job on record and changed nothing; the other lists the jobs after it has written the record."""
     world = World()
     incoming = world.drop()
     wake = stopped_before_submitting(world, incoming)
@@ -149,7 +149,7 @@ def test_one_that_wakes_when_its_run_waits_leaves_its_job_to_whoever_is_next() -
 
 
 def test_a_second_job_that_was_cancelled_never_becomes_the_runs_own() -> None:
-    """The run's own job finds no capacity afterwards, and the run looks for another."""
+    """The run's job finds no capacity afterwards, and the run looks for another."""
     world, incoming, wake = taken_over()
     (own,) = world.jobs.all()
     second = wake()
@@ -168,7 +168,7 @@ def test_a_second_job_that_was_cancelled_never_becomes_the_runs_own() -> None:
 
 @pytest.mark.parametrize("shown", [True, False], ids=["shown at once", "shown late"])
 def test_one_that_wakes_while_its_run_ends_without_a_job_is_found(*, shown: bool) -> None:
-    """It finds no end on record yet; whoever writes the end looks for its job, and the reconciler once more."""
+    """It finds no end on record yet; the process that records the end looks for its job, and so does the reconciler."""
     world = World()
     incoming = world.drop()
     wake = stopped_before_submitting(world, incoming)
@@ -185,7 +185,7 @@ def test_one_that_wakes_while_its_run_ends_without_a_job_is_found(*, shown: bool
     assert world.record(incoming.run_id).state is RunState.FAILED
     assert (world.jobs.going() == []) is shown
     world.jobs.of_run = shows  # type: ignore[method-assign]
-    assert world.active() == [incoming.run_id], "the reconciler is to look once more"
+    assert world.active() == [incoming.run_id], "the reconciler must look once more"
     world.clock.advance(LEASE)
     world.reconcile()
     assert world.jobs.going() == []
@@ -242,7 +242,7 @@ def test_one_that_wakes_after_its_run_ended_without_a_job_cancels_its_own() -> N
 
 
 def test_one_that_looks_late_cancels_no_job_that_the_run_was_given_meanwhile() -> None:
-    """It has read a job that failed; when it looks for second ones, the run has given that one up for another."""
+    """It has read a failed job; by the time it looks for second jobs, the run has replaced that one."""
     world, incoming, _ = taken_over()
     (failed,) = world.jobs.all()
     world.jobs.become(failed.name, JobState.FAILED, ran=False)

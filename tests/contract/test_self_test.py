@@ -84,7 +84,7 @@ def test_a_redelivered_entry_keeps_the_first_answer() -> None:
 
 
 def test_a_mark_on_a_real_jobs_entry_changes_nothing() -> None:
-    """Else whoever may label log entries could keep an end from its run."""
+    """Otherwise any client that may label log entries could hide an end from its run."""
     assert marked(job_id="1234567890123456789") is None
     hint = parse_hint(message(entry("1234567890123456789")))
     assert hint is not None

@@ -1,4 +1,4 @@
-"""The environment and the policy file are checked whole; a log entry is one line whatever it says."""
+"""The environment and the policy file are checked completely; a log entry is one line whatever its text."""
 
 from collections.abc import Callable
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""The status of a drop or message: written at once, correct, and kept current even when its event fails."""
+"""The status of a drop or message is written at once, correct, and kept current even if its event fails."""
 
 import base64
 import json

@@ -1,4 +1,4 @@
-"""A job that finds no capacity is given up, and its run goes on: when that is so, and what is told of it."""
+"""A stockout abandons the job and not the run: what counts as one, and what users see of it."""
 
 from datetime import timedelta
 
@@ -113,13 +113,13 @@ def test_a_run_that_found_no_capacity_for_a_week_fails_with_the_services_words()
 
 
 def told_at_once(world: World) -> None:
-    """The one job finds no capacity, and its end is settled."""
+    """The single job finds no capacity, and its end is handled."""
     (job,) = world.jobs.all()
     world.complete(world.hint(world.jobs.become(job.name, JobState.FAILED, error=NO_CAPACITY, ran=False)))
 
 
 def test_a_stockout_told_before_its_submission_is_on_record_keeps_the_run_for_no_lease() -> None:
-    """The job's end comes while whoever submitted it has not written it down yet, and holds the lease."""
+    """The job's end arrives while the process that submitted it still holds the lease and has not recorded it."""
     world = World(TWO_REGIONS)
     incoming = drop(world)
 
@@ -139,7 +139,7 @@ def test_a_stockout_told_before_its_submission_is_on_record_keeps_the_run_for_no
 
 
 def test_a_stockout_told_while_the_answer_to_a_submission_is_lost_leaves_the_lease() -> None:
-    """The job that was found need not be the one that was asked for: that one may be to be seen a moment later."""
+    """The job that was found may not be the one submitted, which may be listed only later."""
     world = World(TWO_REGIONS)
     incoming = drop(world)
 
@@ -159,7 +159,7 @@ def test_a_stockout_told_while_the_answer_to_a_submission_is_lost_leaves_the_lea
 
 
 def test_a_late_settlement_of_the_old_job_does_not_give_the_new_one_up() -> None:
-    """One instance stands still before it writes the stockout down; another writes it and submits meanwhile."""
+    """One instance pauses before it records the stockout; another records it and submits meanwhile."""
     world = World(TWO_REGIONS)
     incoming = drop(world)
     world.launch(incoming)

@@ -61,7 +61,7 @@ def test_a_slot_has_one_holder_however_many_want_it(objects: Objects, bucket: st
     assert held == held_slot(slot.name, slot.version)
     again = slots.take("all", 0, "heir", instead_of=slot)
     slots.free(held)
-    assert [each.holder for each in slots.taken("all")] == ["heir"], "its next job has it"
+    assert [each.holder for each in slots.taken("all")] == ["heir"], "the run's next job holds it"
     slots.free(again)
     slots.free(again)
     assert slots.taken("all") == []

@@ -1,4 +1,4 @@
-"""The end of a tuning becomes its run's end: every trial, the best of them, and that one's model on record."""
+"""The end of a tuning ends its run, and records every trial, the best one and its model."""
 
 import itertools
 import json

@@ -1,4 +1,4 @@
-"""A whole deployment in memory: the flows with their ports, a clock that stands still, and named deaths."""
+"""A whole deployment in memory: the flows with their ports, a manual clock, and crashes at named calls."""
 
 import itertools
 import json
@@ -89,19 +89,19 @@ def request_rules_with(**changes: Any) -> RequestRules:
 
 
 REQUEST_RULES = request_rules_with(regions=(REGION,), admission=Admission())
-"""As shipped, but for admission: who tests limits and caps sets them."""
+"""As shipped, but without limits and caps; their tests set them."""
 EXPORT_SCHEMA = schema("model_export.v1")
 
 
 class Killed(BaseException):
-    """The process dies here: no handler below the entry point may catch it."""
+    """The process crashes here: no handler below the entry point may catch it."""
 
 
 @dataclass
 class Boundary:
-    """Every call that leaves the process, in order; the process may be told to die at one of them.
+    """Every call that leaves the process, in order; the process can be made to crash at one of them.
 
-    `death` makes what is raised there instead: a service's failure, for example, which the process outlives.
+    `death` makes the exception raised there: by default a crash; or a service's failure, which the process survives.
     """
 
     die_at: int | None = None
@@ -275,7 +275,7 @@ class World:
         )
 
     def complete(self, hint: JobHint, boundary: Boundary | None = None) -> FlowResult:
-        """What became of the entry; whoever waits goes, where that made room."""
+        """Handle the log entry, and admit waiting runs if that freed quota. Returns the entry's result."""
         result, *_ = complete_and_admit(self.services(boundary), hint)
         return result
 
@@ -301,7 +301,7 @@ class World:
         return self.train_job(self.jobs.read(record.job.name), manifest=manifest)
 
     def try_out(self, record: RunRecord, state: JobState, trials: Sequence[Trial]) -> Job:
-        """The tuning ends so; whatever succeeded has left a model in its own directory."""
+        """End the tuning in that state, with a model in the directory of each succeeded trial."""
         assert record.job is not None
         for trial in trials:
             if trial.state is TrialState.SUCCEEDED:
@@ -312,7 +312,7 @@ class World:
         return self.jobs.become(record.job.name, state, trials=trials)
 
     def train_job(self, job: Job, *, manifest: bool = True) -> Job:
-        """The job does its work: a model lies in its directory, and it has succeeded."""
+        """Run the job to success, with a model in its directory."""
         self._export(job.output_uri, manifest=manifest)
         self.clock.advance(timedelta(seconds=60))
         self.jobs.become(job.name, JobState.RUNNING)
@@ -330,7 +330,7 @@ class World:
 def labelled(
     run_id: str, output_uri: str = "gs://elsewhere", labels: Mapping[str, str] | None = None
 ) -> Submission:
-    """A custom job as anybody may submit it, who writes the run's label and its name."""
+    """A custom job as any client may submit it, with the run's label and name."""
     return Submission(
         run_id=run_id,
         parent=location_name(PROJECT, REGION),

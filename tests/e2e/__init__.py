@@ -1,1 +1,1 @@
-"""Whole stacks. A package, so that its shared stack ends with the last of its tests in a row."""
+"""Tests of whole stacks. A package, so that its shared stack stops after the last of its tests."""

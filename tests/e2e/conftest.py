@@ -1,4 +1,4 @@
-"""One stack for all tests that leave it whole, and small data to train on."""
+"""One stack for all tests that leave it intact, and small data to train on."""
 
 import subprocess
 import sys
@@ -12,7 +12,7 @@ from tests.datasets import FIGURES, written_once
 from .project import OWN, ROOT, Project, own_image_uri, running_project
 
 
-@pytest.fixture(scope="package")  # a stack that idles until the last test of all still ticks
+@pytest.fixture(scope="package")  # an idle stack still ticks until the last test
 def project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
     state = tmp_path_factory.mktemp("shared") / "state"
     image = f"{own_image_uri('e2e-shared')}={OWN}"

@@ -1,4 +1,4 @@
-"""Data events as Eventarc delivers them, posted to the function itself."""
+"""Data events as Eventarc delivers them, posted directly to the function."""
 
 import json
 from collections.abc import Mapping
@@ -45,7 +45,7 @@ def data_event(bucket: str, name: str, generation: int, *, size_bytes: int = 100
 
 
 def post(url: str, event: DataEvent) -> int:
-    """The status of the answer; a new connection for each event, as the stack's own front end makes one."""
+    """The response's status; each event has a new connection, as from the stack's front end."""
     address = urlsplit(url)
     connection = HTTPConnection(address.hostname or "", address.port or 0, timeout=60)
     try:

@@ -42,7 +42,7 @@ def main() -> None:
 
 
 def train(rank: int, size: int) -> tuple[torch.nn.Module, list[float]]:
-    """This rank's network after the last step, and the loss of its own examples at each."""
+    """This rank's network after the last step, and the loss of its examples at each step."""
     torch.manual_seed(100 + rank)  # different at first on every rank: DDP spreads those of rank 0
     if rank == 0:
         torch.manual_seed(1)

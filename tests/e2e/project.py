@@ -1,4 +1,4 @@
-"""A running stack as its users see it: official clients, the state folder, and what its processes are."""
+"""A running stack as its users see it: official clients, the state folder and its processes."""
 
 import json
 import os
@@ -81,7 +81,7 @@ class Project:
         return int(blob.generation)
 
     def drop(self, name: str, content: bytes | str) -> None:
-        """A file written into the bucket's folder by whatever program."""
+        """A file that any program writes into the bucket's folder."""
         path = self.folder(self.inbox) / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content.encode() if isinstance(content, str) else content)
@@ -96,7 +96,7 @@ class Project:
             return str(future.result(timeout=DEADLINE_S))
 
     def document(self, bucket: str, name: str) -> dict[str, Any] | None:
-        """The JSON object of that name; None while there is none."""
+        """The JSON object of that name; None if it does not exist."""
         try:
             content = self.storage.bucket(bucket).blob(name).download_as_bytes()
         except NotFound:
@@ -181,7 +181,7 @@ class Project:
         return f"http://127.0.0.1:{first.environ()['PORT']}"
 
     def token(self) -> str:
-        """What marks every process of this stack."""
+        """The token that marks every process of this stack."""
         (first, *_) = self.function_processes("on-tick")
         return str(first.environ()[MARK]).partition(":")[0]
 
@@ -206,7 +206,7 @@ class Project:
 def eventually(
     look: Callable[[], T | None], what: str, *, deadline_s: float = DEADLINE_S, hint: Callable[[], str] = str
 ) -> T:
-    """The first truthy thing that `look` finds; what takes long is looked for less often."""
+    """The first truthy result of `look`, which is polled less often over time."""
     began = time.monotonic()
     while not (found := look()):
         waited_s = time.monotonic() - began
@@ -219,11 +219,11 @@ def eventually(
 def running_project(
     state: Path, *arguments: str, project: str, environment: Mapping[str, str] | None = None
 ) -> Iterator[Project]:
-    """A project on a stack of its own, started as a user starts it; stopped at the end, whatever happens."""
+    """A project on a separate stack, started as a user starts it, and always stopped at the end."""
     log = state.with_name(f"{state.name}.out")
     (state / "stack.env").unlink(
         missing_ok=True
-    )  # a killed stack leaves its own, which says nothing of this one
+    )  # a killed stack leaves its own file, which does not describe this one
     image = f"{image_uri(project)}={TINY}"
     command = [sys.executable, "-m", "trainmaster", "up", "--state", str(state), "--project", project,
                "--image", image, *arguments]  # fmt: skip

@@ -1,4 +1,4 @@
-"""A proxy between the functions and Vertex AI, for tests that lose, hold or hide what goes through it."""
+"""A proxy between the functions and Vertex AI, for tests that lose, hold or hide its traffic."""
 
 import contextlib
 import threading
@@ -16,7 +16,7 @@ from .project import ROOT
 
 TIMEOUT_S = 10
 LEASE_S = TIMEOUT_S + 60
-"""How long nobody else submits a run's job once a function has begun."""
+"""How long no other process submits a run's job once a function has begun."""
 _COLLECTIONS = ("/customJobs", "/hyperparameterTuningJobs")
 _FUNCTIONS_OF_A_DROP = ("on-request-uploaded", "on-job-log", "on-tick")
 Proxy = TypeVar("Proxy", bound="VertexProxy")
@@ -24,7 +24,7 @@ Proxy = TypeVar("Proxy", bound="VertexProxy")
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """What Vertex AI said."""
+    """A response of Vertex AI."""
 
     status: int
     content_type: str
@@ -33,7 +33,7 @@ class Answer:
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """What a function asks."""
+    """A request of a function."""
 
     method: str
     path: str
@@ -46,7 +46,7 @@ class Request:
 
 
 class VertexProxy:
-    """Passes everything on to `target`; a test's own proxy overrides `answer`."""
+    """Forwards everything to `target`; a test overrides `answer`."""
 
     def __init__(self) -> None:
         self.target = ""
@@ -54,7 +54,7 @@ class VertexProxy:
 
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
-                # Whoever asked may have been killed, or waits no longer.
+                # The client may have been killed, or no longer waits.
                 with contextlib.suppress(ConnectionError):
                     proxy._take(self)
 
@@ -67,7 +67,7 @@ class VertexProxy:
         self.url = f"http://127.0.0.1:{self.server.server_port}"
 
     def answer(self, request: Request, pass_on: Callable[[], Answer]) -> Answer | None:  # noqa: ARG002  # for those that override it
-        """The answer to tell; None cuts the connection. Called from a thread of each connection's own."""
+        """The response; None cuts the connection. Called in a separate thread for each connection."""
         return pass_on()
 
     def _take(self, caller: BaseHTTPRequestHandler) -> None:

@@ -23,7 +23,7 @@ def sections(page: Path) -> dict[str, list[tuple[str, str]]]:
 
 
 class Reader:
-    """Runs the page's commands in a folder of its own, in its first shell and its second.
+    """Runs the page's commands in a temporary folder, in its first shell and its second.
 
     Attributes:
         sections: of the page, by heading.

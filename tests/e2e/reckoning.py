@@ -1,4 +1,4 @@
-"""What became of many uploads: one record and one job of each, or what is wrong with that."""
+"""Compares many uploads with their records and jobs: each must have exactly one of both."""
 
 import json
 from collections import Counter
@@ -26,7 +26,7 @@ class Upload:
 
 @dataclass(frozen=True, kw_only=True)
 class Reckoning:
-    """Every broken promise, by the name of the upload, of the run or of the job. All empty when each was kept."""
+    """Every broken guarantee, by the name of the upload, run or job. All empty if each holds."""
 
     lost: tuple[str, ...]
     recorded_twice: tuple[str, ...]

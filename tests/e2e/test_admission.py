@@ -1,4 +1,4 @@
-"""A run finds its place: with a later candidate, past a full quota and a stockout, or later, when there is room."""
+"""A run is admitted with a later candidate after a full quota or a stockout, or later once there is quota."""
 
 import json
 from collections import Counter
@@ -26,7 +26,7 @@ from .reckoning import RUN_LABEL, custom_jobs
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 T4 = {"machine": "n1-standard-4", "accelerator": {"type": "NVIDIA_TESLA_T4", "count": 1}}
-PAUSE_S = 90  # the first back-off of a run for which there was no room, on a machine that others use too
+PAUSE_S = 90  # the first back-off of a run without quota, on a shared machine
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +42,7 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
 
 @pytest.fixture
 def full(running: Project) -> Iterator[Project]:
-    """The stack, for a test that fills its quotas; the next one finds room again."""
+    """The stack, for a test that fills its quotas; they are free again for the next test."""
     yield running
     put_quota(running)
 
@@ -87,7 +87,7 @@ def test_a_run_without_room_waits_and_goes_when_there_is_some(full: Project) -> 
     full.upload("requests/waits.yaml", request(full.id))
 
     def waits() -> dict[str, Any] | None:
-        """For quota: it may first have waited behind a run that had gone a moment ago."""
+        """For quota: it may first have waited behind a run that was just submitted."""
         record = record_of(full, "requests/waits.yaml")
         waiting = ((record or {}).get("admission") or {}).get("waiting") or {}
         return record if "exceed quota limits" in waiting.get("reason", "") else None

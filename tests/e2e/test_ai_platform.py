@@ -1,4 +1,4 @@
-"""A config.yaml of AI Platform Training, dropped as it is, trains and ends on record."""
+"""An unchanged config.yaml of AI Platform Training trains and is recorded."""
 
 import json
 from typing import Any

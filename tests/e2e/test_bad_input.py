@@ -1,4 +1,4 @@
-"""A faulty request gives a report with every fault, an acknowledged event, no job, and harms nobody."""
+"""A faulty request gives a report with every fault, an acknowledged event and no job, and affects no other run."""
 
 import json
 import random

@@ -1,4 +1,4 @@
-"""A new instance's first events come all at once, sound, faulty and already written over."""
+"""A new instance's first events arrive at once: valid, faulty and already overwritten."""
 
 from collections import Counter
 from pathlib import Path

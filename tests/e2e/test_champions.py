@@ -1,4 +1,4 @@
-"""Runs that end on a running stack become champion, stay challengers, and are told of."""
+"""Runs that end on a running stack become champion or stay challengers, with notices."""
 
 import json
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""The local user's own tools, and the functions, reach a running stack as principals of their own."""
+"""The local user's tools and the functions reach a running stack, each as its own principal."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Google's codelab trainers train here as their readers have them after `docker build`, whoever asks for the job.
+"""Google's codelab trainers run here unchanged after `docker build`, whichever client creates the job.
 
 tests/e2e/images/cassava is the one of multi-worker training, whose program writes to a path of its own in a bucket;
 tests/e2e/images/horses that of hyperparameter tuning, which reports with cloudml-hypertune.
@@ -28,7 +28,7 @@ pytestmark = [pytest.mark.slow(seconds=60), pytest.mark.timeout(DEADLINE_S + 120
 
 GCLOUD = shutil.which("gcloud")
 IMAGES = Path(__file__).parent / "images"
-CASSAVA_MODEL_URI = "gs://e2e-shared-models/codelab/mwms"  # as the program has it, in its text
+CASSAVA_MODEL_URI = "gs://e2e-shared-models/codelab/mwms"  # as written in the program
 MACHINE = "n1-standard-4"
 
 
@@ -146,7 +146,7 @@ if THOROUGH:
             parameter_spec={
                 "learning_rate": hpt.DoubleParameterSpec(min=0.01, max=1, scale="log"),
                 "momentum": hpt.DoubleParameterSpec(min=0, max=1, scale="linear"),
-                "num_neurons": hpt.DiscreteParameterSpec(values=[64, 128, 512], scale=None),  # type: ignore[arg-type]  # as the codelab has it
+                "num_neurons": hpt.DiscreteParameterSpec(values=[64, 128, 512], scale=None),  # type: ignore[arg-type]  # as in the codelab
             },
             max_trial_count=2,
             parallel_trial_count=2,

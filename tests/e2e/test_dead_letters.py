@@ -1,4 +1,4 @@
-"""Poison on a running stack: given up with its reason, nobody behind it waits, and replayed once it can be taken."""
+"""Poison events on a running stack are dead-lettered with their reason, delay no other, and can be replayed."""
 
 import json
 import shutil
@@ -23,7 +23,7 @@ RULES = {"poisoned-order": "on-request-published", "poisoned-image": "on-image-p
 
 
 def impatient_topology(folder: Path) -> Path:
-    """The project's own topology, but events are given up as early as Pub/Sub can."""
+    """The project's topology, but events are dead-lettered as early as Pub/Sub allows."""
     loaded = yaml.safe_load((ROOT / "trainmaster" / "deploy" / "topology.yaml").read_text())
     for function in loaded["functions"].values():
         if "dead_letter" in function:
@@ -150,7 +150,7 @@ def test_poison_is_given_up_with_its_reason_blocks_nobody_and_is_replayed_once(i
         answered(project, event_id, [200])
     assert project.final_status("requests/behind.yaml")["state"] == "succeeded"
 
-    # Given up, with the reason; nothing of it has run.
+    # Dead-lettered, with the reason; no run was started.
     for event_id in (order_id, push_id):
         answered(project, event_id, [500] * ATTEMPTS)
     letters = two_letters(project)
@@ -161,13 +161,13 @@ def test_poison_is_given_up_with_its_reason_blocks_nobody_and_is_replayed_once(i
         assert f"after {ATTEMPTS} deliveries" in letter
         assert runs_of(project, rule_id) == []
 
-    # Too early: they fail again, which is told, and are dead letters again.
+    # Too early: they fail again, which is reported, and are dead letters again.
     early = dead_letters(project, "replay", "--wait-s", "15")
     assert early.returncode == 1
     assert early.stdout.count("replayed, and it failed again: ") == len(RULES), early.stdout + early.stderr
     assert not two_letters(project).keys() & letters.keys()
 
-    # Mended, they are taken as the events that they were, and each rule fires once.
+    # Once the state is repaired, the same events are accepted, and each rule fires once.
     witness = ProbeSubscription(project, "trainmaster-requests", "gcr")
     for rule_id in RULES:
         state_of_rule(project, rule_id).delete()

@@ -1,4 +1,4 @@
-"""A file that gcloud takes, dropped as it is, becomes a trained model on record; a faulty one is told in its own words."""
+"""An unchanged gcloud file becomes a recorded model; the faults of a faulty one are named in its own dialect."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""`trainmaster doctor` on a running stack: all is well, or what is not is named with its repair."""
+"""`trainmaster doctor` on a running stack: every check passes, or each failure is named with its repair."""
 
 import os
 import shutil
@@ -253,7 +253,7 @@ def test_make_doctor_calls_it_with_what_was_given(given: list[str], called: str)
 def test_without_a_stack_or_a_project_it_says_what_it_needs(tmp_path: Path) -> None:
     def refused(*arguments: str) -> str:
         command = [sys.executable, "-m", "trainmaster", "doctor", *arguments]
-        # Without credentials, whoever runs this; the client would else look for them on the network.
+        # Without credentials, on any machine; otherwise the client would look for them on the network.
         kept = {
             name: value for name, value in os.environ.items() if not name.startswith(("GOOGLE_", "CLOUDSDK_"))
         }

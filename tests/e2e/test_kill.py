@@ -14,7 +14,7 @@ pytestmark = pytest.mark.slow
 
 
 class KillingProxy(VertexProxy):
-    """The first job that is created, its caller never hears of.
+    """The caller never gets the response for the first job that is created.
 
     The job exists when the caller is killed: the answer has arrived here, and goes no further.
     """

@@ -39,7 +39,7 @@ from trainmaster.orchestrator.flows.queue import place_of
 from trainmaster.orchestrator.flows.submission.submit import SUBMIT_NEEDS
 
 
-def test_who_waits_goes_by_priority_and_then_by_arrival() -> None:
+def test_waiting_runs_are_admitted_by_priority_and_then_by_arrival() -> None:
     world = World()
     room = Room(world, 0)
     low = launched(world, priority=10)
@@ -56,7 +56,7 @@ def test_who_waits_goes_by_priority_and_then_by_arrival() -> None:
     assert places(world) == []
 
 
-def test_an_end_wakes_the_first_although_its_pause_is_not_over() -> None:
+def test_an_ending_run_admits_the_first_in_the_queue_before_its_pause_is_over() -> None:
     world = World()
     Room(world, 1)
     one, two = launched(world), launched(world)
@@ -70,7 +70,7 @@ def test_an_end_wakes_the_first_although_its_pause_is_not_over() -> None:
     assert states(world, one, two) == ["succeeded", "submitted"]
 
 
-def test_a_new_run_does_not_overtake_who_waits_for_the_same_and_one_of_more_priority_does() -> None:
+def test_a_new_run_overtakes_a_run_that_waits_for_the_same_quota_only_with_higher_priority() -> None:
     world = World()
     room = Room(world, 0)
     waits = launched(world)
@@ -87,7 +87,7 @@ def test_a_new_run_does_not_overtake_who_waits_for_the_same_and_one_of_more_prio
     assert room.asked[2:] == [waits, later]
 
 
-def test_one_refusal_closes_its_class_and_no_other_in_one_walk() -> None:
+def test_one_refusal_closes_only_its_quota_class_for_the_rest_of_a_pass() -> None:
     world = World()
     room = Room(world, 0)
     cpus = [launched(world) for _ in range(5)]
@@ -98,7 +98,7 @@ def test_one_refusal_closes_its_class_and_no_other_in_one_walk() -> None:
     assert room.asked == [cpus[0], gpu]
 
 
-def test_nobody_goes_before_the_first_whose_pause_is_not_over() -> None:
+def test_no_run_overtakes_the_first_in_the_queue_during_its_pause() -> None:
     world = World()
     room = Room(world, 0)
     launched(world)
@@ -112,7 +112,7 @@ def test_nobody_goes_before_the_first_whose_pause_is_not_over() -> None:
     assert states(world, later) == ["waiting"]
 
 
-def test_a_run_that_may_have_gone_keeps_nobody_waiting_and_goes_when_its_lease_is_over() -> None:
+def test_a_run_whose_submission_is_unknown_delays_no_other_and_is_resubmitted_after_its_lease() -> None:
     world = World()
     room = Room(world, 0)
     first, second = launched(world), launched(world)
@@ -131,7 +131,7 @@ def test_a_run_that_may_have_gone_keeps_nobody_waiting_and_goes_when_its_lease_i
     assert places(world) == []
 
 
-def test_a_run_that_another_process_asks_for_or_died_over_keeps_nobody_waiting() -> None:
+def test_a_run_that_another_process_is_submitting_or_crashed_on_delays_no_other() -> None:
     world = World()
     room = Room(world, 0)
     first, second = launched(world), launched(world)
@@ -152,7 +152,7 @@ def test_a_run_that_another_process_asks_for_or_died_over_keeps_nobody_waiting()
     assert states(world, first) == ["submitted"]
 
 
-def test_a_new_run_that_waits_for_its_turn_takes_those_before_it_along() -> None:
+def test_a_new_run_that_must_queue_admits_the_runs_ahead_of_it() -> None:
     world = World()
     room = Room(world, 0)
     waits = [launched(world) for _ in range(3)]
@@ -184,7 +184,7 @@ def test_when_the_service_is_with_rate_limit_the_whole_region_pauses() -> None:
     assert world.record(cpu).submission.candidate == 0
 
 
-def test_a_run_that_is_only_told_to_ask_less_often_fails_after_a_week_with_the_services_words() -> None:
+def test_a_run_that_is_only_rate_limited_fails_after_a_week_with_the_services_message() -> None:
     world = World()
     room = Room(world)
     room.too_fast = 1_000_000
@@ -251,7 +251,7 @@ def test_without_limits_and_caps_an_event_costs_one_listing_more() -> None:
     assert {"write slots", "write started", "write waiting"}.isdisjoint(boundary.calls)
 
 
-def test_who_waited_for_a_limit_longer_than_a_week_does_not_fail_at_its_first_refusal() -> None:
+def test_a_run_that_waited_for_a_limit_for_over_a_week_does_not_fail_at_its_first_refusal() -> None:
     world = limited(Limit(jobs=1))
     room = Room(world)
     first, second = launched(world), launched(world)
@@ -273,7 +273,7 @@ def test_who_waited_for_a_limit_longer_than_a_week_does_not_fail_at_its_first_re
     assert error.message.startswith("there was no capacity in the 7 days since 2026-03-10")
 
 
-def test_a_run_to_which_the_service_never_answers_ends_and_gives_its_slot_back() -> None:
+def test_a_run_whose_submissions_never_get_a_response_ends_and_releases_its_slot() -> None:
     world = limited(Limit(jobs=1))
     room = Room(world)
     incoming = drop(world)
@@ -296,7 +296,7 @@ def test_a_run_to_which_the_service_never_answers_ends_and_gives_its_slot_back()
     assert world.active() == []
 
 
-def test_an_answer_ends_the_row_of_those_without_one() -> None:
+def test_a_response_resets_the_count_of_submissions_without_one() -> None:
     world = World()
     room = Room(world)
     incoming = unanswered(world, room)
@@ -308,7 +308,7 @@ def test_an_answer_ends_the_row_of_those_without_one() -> None:
     assert record.admission.refused_since == record.submission.tries[-1].at
 
 
-def test_a_run_that_waits_ends_when_the_policy_allows_it_no_more() -> None:
+def test_a_waiting_run_ends_once_the_policy_no_longer_allows_it() -> None:
     world = World(request_rules_with(admission=Admission()))
     room = Room(world, 0)
     run_id = launched(world, region=ELSEWHERE)
@@ -323,7 +323,7 @@ def test_a_run_that_waits_ends_when_the_policy_allows_it_no_more() -> None:
     assert (room.asked, places(world)) == ([], [])
 
 
-def test_a_place_that_is_left_over_is_taken_away_and_keeps_nobody() -> None:
+def test_a_leftover_place_is_removed_and_delays_no_run() -> None:
     world = World()
     run_id = launched(world)
     services = world.services()
@@ -335,7 +335,7 @@ def test_a_place_that_is_left_over_is_taken_away_and_keeps_nobody() -> None:
     assert places(world) == []
 
 
-def test_a_run_that_waits_without_a_place_is_given_one_by_the_reconciler() -> None:
+def test_the_reconciler_gives_a_place_to_a_waiting_run_without_one() -> None:
     world = World()
     room = Room(world, 0)
     run_id = launched(world)
@@ -348,7 +348,7 @@ def test_a_run_that_waits_without_a_place_is_given_one_by_the_reconciler() -> No
     assert states(world, run_id) == ["submitted"]
 
 
-def test_what_is_no_place_keeps_nobody_waiting() -> None:
+def test_an_object_that_is_not_a_place_delays_no_run() -> None:
     world = World()
     for name in (
         "waiting/x",
@@ -361,7 +361,7 @@ def test_what_is_no_place_keeps_nobody_waiting() -> None:
     assert not [each for each in world.reconcile() if each.severity not in ("INFO", "DEBUG")]
 
 
-def test_a_damaged_record_at_the_head_keeps_nobody_waiting() -> None:
+def test_a_damaged_record_at_the_head_of_the_queue_delays_no_run() -> None:
     world = World()
     room = Room(world, 0)
     damaged, behind = launched(world), launched(world)

@@ -104,7 +104,7 @@ def while_one_is_written(gate: Gate, log: ArrivalLog, pool: ThreadPoolExecutor, 
     return [each.result(timeout=60) for each in (first, *rest)]
 
 
-def test_what_comes_while_a_batch_is_written_becomes_one_batch(
+def test_arrivals_during_a_write_become_one_batch(
     gate: Gate, log: ArrivalLog, objects: MemoryObjects
 ) -> None:
     with ThreadPoolExecutor(10) as pool:
@@ -114,7 +114,7 @@ def test_what_comes_while_a_batch_is_written_becomes_one_batch(
     assert sorted(written[1:], key=str) == [0] * 8 + [9]  # one of them wrote for all
 
 
-def test_nobody_is_told_that_an_arrival_is_durable_when_its_batch_failed(
+def test_no_arrival_is_reported_durable_when_its_batch_failed(
     gate: Gate, log: ArrivalLog, objects: MemoryObjects
 ) -> None:
     class Stopped(BaseException):
@@ -154,7 +154,7 @@ def test_two_instances_never_write_one_name(objects: MemoryObjects) -> None:
     )
 
 
-def test_what_somebody_else_put_among_the_batches_stops_nobody(objects: MemoryObjects) -> None:
+def test_a_foreign_object_among_the_batches_is_ignored(objects: MemoryObjects) -> None:
     objects.write(LEDGER, "arrivals/a-note", b"not one of ours", if_generation=None)
     arrivals = Arrivals(objects, LEDGER)
     assert [batch.arrivals for batch in arrivals.read([*arrivals.names(10), "arrivals/gone"])] == [()]

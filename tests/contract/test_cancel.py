@@ -59,7 +59,7 @@ def killed_around_the_submission(world: World, *, after: bool) -> str:
     return incoming.run_id
 
 
-def test_a_run_that_waits_ends_at_once_and_the_one_behind_it_goes() -> None:
+def test_a_cancelled_waiting_run_ends_at_once_and_the_next_is_admitted() -> None:
     world = World()
     room = Room(world, 0)
     first, second = launched(world), launched(world)
@@ -82,7 +82,7 @@ def test_a_run_that_waits_for_a_limit_ends_and_takes_no_slot() -> None:
     assert (places(world), slots(world), going(world)) == ([], [], [])
 
 
-def test_the_job_of_a_run_is_asked_to_end_and_its_own_end_ends_the_run() -> None:
+def test_an_order_cancels_the_job_and_the_jobs_end_ends_the_run() -> None:
     world = World()
     run_id = launched(world)
     order = order_to_end(world, run_id)
@@ -133,7 +133,7 @@ def test_a_run_that_is_being_submitted_is_ended_by_a_later_delivery() -> None:
     assert states(world, run_id) == ["cancelled"]
 
 
-def test_a_run_of_which_no_job_came_ends_when_its_lease_is_over() -> None:
+def test_a_cancelled_run_without_a_job_ends_when_its_lease_expires() -> None:
     world = World()
     run_id = killed_around_the_submission(world, after=False)
     world.clock.advance(LEASE + timedelta(seconds=1))
@@ -143,7 +143,7 @@ def test_a_run_of_which_no_job_came_ends_when_its_lease_is_over() -> None:
     assert world.jobs.all() == []
 
 
-def test_a_run_whose_submission_is_looked_for_in_vain_gets_no_job_by_anybody() -> None:
+def test_a_cancelled_run_whose_submission_left_no_job_gets_none_from_any_process() -> None:
     """The order was interrupted after it took the run over; the next process carries it out."""
     world = World()
     run_id = killed_around_the_submission(world, after=False)
@@ -159,7 +159,7 @@ def test_a_run_whose_submission_is_looked_for_in_vain_gets_no_job_by_anybody() -
     assert world.jobs.all() == []
 
 
-def test_an_order_is_not_kept_off_by_submissions_to_which_the_service_never_answers() -> None:
+def test_submissions_without_a_response_do_not_block_a_cancel_order() -> None:
     """Each leaves a lease, and the reconciler would take the next one before the order is redelivered."""
     world = World()
     room = Room(world)
@@ -196,7 +196,7 @@ def test_a_notice_that_could_not_be_published_follows_with_the_next_reconcile_pa
     assert (told(world, run_id), world.active()) == (published, [])
 
 
-def test_the_reconcilers_look_at_a_run_that_was_ended_wakes_nobody_before_his_time() -> None:
+def test_reconciling_a_cancelled_run_admits_no_run_before_its_pause_is_over() -> None:
     world = World()
     room = Room(world, 0)
     ended, other = launched(world), launched(world, **GPU)
@@ -253,7 +253,7 @@ def test_the_job_of_one_that_woke_before_a_waiting_run_was_ended_is_found() -> N
     assert world.active() == []
 
 
-def test_a_job_that_was_not_asked_or_does_not_heed_is_asked_again_by_every_reconcile_pass() -> None:
+def test_every_reconcile_pass_cancels_a_job_again_until_it_ends() -> None:
     world = World()
     run_id = launched(world)
     refuses = At("cancel", before=raising(ServiceFailed("Vertex AI", "cancel", "it is not there")))
@@ -291,7 +291,7 @@ def test_a_run_that_has_ended_stays_as_it_is() -> None:
     assert world.record(run_id) == before
 
 
-def test_an_order_about_a_run_that_is_not_there_is_refused_with_its_place() -> None:
+def test_an_order_for_an_unknown_run_is_refused_with_the_path_of_the_fault() -> None:
     world = World()
     incoming = order_to_end(world, "cassava-20260301t120000-0123456789")
     carried_out(world, incoming)

@@ -44,7 +44,7 @@ def test_after_the_last_candidate_the_first_is_due_again_after_a_pause() -> None
     assert sent.machines[-1] == "n1-standard-4"
 
 
-def test_late_entries_of_a_job_that_was_given_up_change_nothing() -> None:
+def test_late_log_entries_of_an_abandoned_job_change_nothing() -> None:
     world = World(TWO_REGIONS)
     incoming = drop(world)
     world.launch(incoming)
@@ -57,7 +57,7 @@ def test_late_entries_of_a_job_that_was_given_up_change_nothing() -> None:
     assert all(not problem.startswith("a second job") for problem in before.problems)
 
 
-def test_a_job_that_was_given_up_is_never_adopted() -> None:
+def test_an_abandoned_job_is_never_adopted() -> None:
     """The process crashes once the stockout is recorded; the process that takes over finds only the old job."""
     world = World(TWO_REGIONS)
     incoming = drop(world)

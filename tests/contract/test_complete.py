@@ -72,7 +72,7 @@ def ids(incoming: IncomingDocument, *states: str) -> list[str]:
     return [f"{incoming.run_id}/{state}" for state in states]
 
 
-def test_every_state_is_told_once_and_the_run_is_no_longer_active() -> None:
+def test_every_state_is_announced_once_and_the_run_is_no_longer_active() -> None:
     world, incoming, job = launched()
     world.train(world.record(incoming.run_id))
     world.complete(world.hint(job))
@@ -106,7 +106,7 @@ def test_an_end_costs_ten_storage_operations_and_its_repetition_one() -> None:
     assert second.calls == ["read job", "read ledger"]
 
 
-def test_the_reconciler_ends_a_run_of_which_no_log_entry_told() -> None:
+def test_the_reconciler_ends_a_run_without_a_log_entry() -> None:
     world, incoming, _ = launched()
     world.train(world.record(incoming.run_id))
     world.reconcile()
@@ -117,7 +117,7 @@ def test_the_reconciler_ends_a_run_of_which_no_log_entry_told() -> None:
     assert record.completion.reported_by.by == "reconcile"
 
 
-def test_an_entry_that_tells_of_an_end_too_early_is_asked_for_again() -> None:
+def test_a_log_entry_that_reports_an_end_too_early_is_retried() -> None:
     world, incoming, job = launched()
     world.jobs.become(job.name, JobState.RUNNING)
     with pytest.raises(JobUnfinished) as early:
@@ -329,7 +329,7 @@ def test_any_order_of_events_and_a_death_among_them_end_in_the_same_record(
     assert world.active() == []
 
 
-def test_a_mistake_with_one_run_keeps_the_reconciler_from_no_other() -> None:
+def test_a_bug_with_one_run_keeps_the_reconciler_from_no_other() -> None:
     world, incoming, _ = launched()
     second = world.drop(name="requests/second.yaml")
     world.launch(second)

@@ -76,7 +76,7 @@ def test_a_record_that_was_written_with_a_point_before_goes_on() -> None:
     assert (states(world, run_id), slots(world)) == (["succeeded"], [])
 
 
-def test_a_damaged_record_is_told_by_every_reconcile_pass_with_what_to_do() -> None:
+def test_every_reconcile_pass_reports_a_damaged_record_with_its_repair() -> None:
     world = World()
     Room(world)
     run_id, other = launched(world), launched(world)
@@ -114,7 +114,7 @@ def test_a_record_of_another_version_is_left_as_it_is_and_every_reconcile_pass_s
     assert world.record(other).state is RunState.SUCCEEDED
 
 
-def test_the_slot_of_a_damaged_record_is_kept_while_its_job_goes_on_and_not_for_ever() -> None:
+def test_the_slot_of_a_damaged_record_is_kept_only_while_its_job_is_active() -> None:
     world = limited(Limit(jobs=1))
     Room(world)
     damaged = launched(world)

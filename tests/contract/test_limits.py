@@ -39,7 +39,7 @@ from trainmaster.orchestrator.flows.queue import limits_for
 from trainmaster.orchestrator.flows.submission.submit import SUBMIT_NEEDS, submit
 
 
-def test_a_full_limit_keeps_its_own_runs_and_nobody_else() -> None:
+def test_a_full_limit_delays_only_its_own_runs() -> None:
     world = limited(Limit(jobs=1, per_model=True))
     first, second = launched(world), launched(world)
     other = launched(world, model_name="other")
@@ -72,7 +72,7 @@ def test_a_run_of_more_priority_that_waits_for_a_limit_gets_the_slot_first() -> 
 
 
 @pytest.mark.parametrize("since", [timedelta(0), SUBMIT_NEEDS])
-def test_while_another_walk_asks_for_the_first_who_waits_for_a_limit_its_slot_is_kept(
+def test_a_slot_is_kept_while_another_pass_submits_the_run_that_waits_for_it(
     since: timedelta,
 ) -> None:
     """The other pass has claimed the run and not taken the slot yet, or crashed before it did."""
@@ -131,7 +131,7 @@ def test_a_run_that_waits_for_room_holds_no_slot() -> None:
     assert len(slots(world)) == 1
 
 
-def test_a_slot_that_nobody_holds_any_more_is_taken_over() -> None:
+def test_a_slot_without_a_holder_is_taken_over() -> None:
     world = limited(Limit(jobs=1))
     ended = launched(world)
     ends(world, ended)
@@ -183,7 +183,7 @@ def test_a_slot_given_back_late_is_not_that_of_the_runs_next_job() -> None:
     assert going(world) == [second]
 
 
-def test_what_was_taken_before_a_full_limit_is_given_back_only_by_whoever_has_the_run() -> None:
+def test_slots_taken_before_a_full_limit_are_released_only_by_the_process_that_holds_the_run() -> None:
     world = limited(Limit(jobs=5, per_model=True), Limit(jobs=5, labels={"team": "blue"}))
     incoming = drop(world, labels={"team": "blue"})
     with pytest.raises(Killed):
@@ -218,7 +218,7 @@ def test_a_storm_that_the_limit_has_room_for_goes_at_once() -> None:
     assert len(slots(world)) == 40
 
 
-def test_a_run_of_more_priority_gets_the_slot_first_though_it_is_of_another_class() -> None:
+def test_a_run_of_higher_priority_gets_the_slot_first_even_in_another_quota_class() -> None:
     world = limited(Limit(jobs=1))
     first = launched(world)
     high = launched(world, priority=90, **GPU)
@@ -237,7 +237,7 @@ def test_a_run_of_more_priority_gets_the_slot_first_though_it_is_of_another_clas
     assert states(world, low) == ["submitted"]
 
 
-def test_nobody_waits_at_a_limit_for_a_run_that_waits_for_room_as_well() -> None:
+def test_no_run_waits_at_a_limit_for_a_run_that_also_waits_for_quota() -> None:
     world = limited(Limit(jobs=1))
     first = launched(world)
     launched(world, priority=90, **GPU)
@@ -251,7 +251,7 @@ def test_nobody_waits_at_a_limit_for_a_run_that_waits_for_room_as_well() -> None
     )
 
 
-def test_the_slot_of_a_run_that_is_refused_at_once_goes_to_whoever_came_meanwhile() -> None:
+def test_the_slot_of_a_run_that_is_refused_at_once_goes_to_a_run_that_arrived_meanwhile() -> None:
     world = limited(Limit(jobs=1))
     submit_now, waits = world.jobs.submit, list[str]()
 

@@ -225,7 +225,7 @@ def test_a_message_is_a_request_and_junk_for_a_log_entry_is_acknowledged(
 
 
 @pytest.mark.slow
-def test_a_tick_tells_what_is_owed(
+def test_a_tick_publishes_pending_notices(
     start: Callable[[str], Any],
     gcs: GcsObjects,
     buckets: dict[str, str],
@@ -293,7 +293,7 @@ def test_data_events_at_once_are_durable_and_the_function_only_ever_creates_obje
     assert sorted(kept) == sorted(f"{number}.jpg" for number in range(64))
 
 
-def test_a_data_event_that_could_not_be_kept_comes_again(
+def test_a_data_event_that_could_not_be_stored_is_redelivered(
     start: Callable[[str], Any], environment: dict[str, str]
 ) -> None:
     environment["TRAINMASTER_LEDGER_BUCKET"] = "never-made"
@@ -304,7 +304,9 @@ def test_a_data_event_that_could_not_be_kept_comes_again(
 
 
 @pytest.mark.slow
-def test_what_no_rule_can_hear_is_acknowledged(start: Callable[[str], Any], buckets: dict[str, str]) -> None:
+def test_an_event_that_no_rule_can_use_is_acknowledged(
+    start: Callable[[str], Any], buckets: dict[str, str]
+) -> None:
     junk = {"messageId": "1", "data": base64.b64encode(b"junk").decode()}
     other = {"messageId": "2", "data": base64.b64encode(b'{"action": "DELETE", "tag": "a/b:c"}').decode()}
     for entry_point in ("on_image_pushed", "on_alert", "on_notice"):

@@ -172,7 +172,7 @@ def test_a_place_that_the_request_names_and_the_account_may_not_read_says_which_
     assert len(storage_proxy.injected) == 2
 
 
-def test_nobody_listening_is_a_failure_of_the_service(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_refused_connection_is_a_failure_of_the_service(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STORAGE_EMULATOR_HOST", "http://127.0.0.1:1")
     monkeypatch.setattr("trainmaster.orchestrator.adapters.gcs.RETRY_S", 0.2)
     with pytest.raises(ServiceFailed):

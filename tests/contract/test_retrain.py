@@ -81,7 +81,7 @@ def test_a_request_by_reference_is_read_again_at_each_firing(world: RuleWorld) -
     RECORD.validate(encoded(record))
 
 
-def test_a_firing_whose_template_is_gone_is_given_up_and_said_so(world: RuleWorld) -> None:
+def test_a_firing_whose_template_is_gone_is_abandoned_and_reported(world: RuleWorld) -> None:
     content = json.dumps({**SMALL}).encode()
     world.objects.write(INBOX, "templates/cassava.json", content, if_generation=None)
     world.drop_rule({"when": [MANUAL], "request_uri": f"gs://{INBOX}/templates/cassava.json"})
@@ -168,7 +168,7 @@ def test_the_same_order_twice_fires_once(world: RuleWorld) -> None:
     assert len(world.records()) == 1
 
 
-def test_skip_passes_over_what_comes_while_a_run_goes_on_and_says_so(world: RuleWorld) -> None:
+def test_skip_ignores_events_while_a_run_is_active_and_says_so(world: RuleWorld) -> None:
     world.drop_rule(rule(MANUAL))
     world.order({"fire": {"rule": "cassava"}}, "1")
     world.order({"fire": {"rule": "cassava"}}, "2")
@@ -179,7 +179,7 @@ def test_skip_passes_over_what_comes_while_a_run_goes_on_and_says_so(world: Rule
     assert len(world.records()) == 1
 
 
-def test_queue_one_fires_when_the_notice_tells_that_the_run_ended(world: RuleWorld) -> None:
+def test_queue_one_fires_on_the_notice_that_the_run_ended(world: RuleWorld) -> None:
     world.drop_rule(rule(MANUAL, while_running="queue_one"))
     for key in ("1", "2", "3"):
         world.wait(1)
@@ -191,7 +191,7 @@ def test_queue_one_fires_when_the_notice_tells_that_the_run_ended(world: RuleWor
     assert len(world.records()) == 2  # one was queued, not two
 
 
-def test_replace_cancels_the_run_that_goes_on(world: RuleWorld) -> None:
+def test_replace_cancels_the_active_run(world: RuleWorld) -> None:
     world.drop_rule(rule(MANUAL, while_running="replace"))
     world.order({"fire": {"rule": "cassava"}}, "1")
     world.wait(1)
@@ -310,7 +310,7 @@ def test_a_storm_trips_the_breaker_and_dropping_the_rule_again_closes_it(world: 
     assert len(world.records()) == 61
 
 
-def test_what_nobody_watches_is_forgotten_and_costs_no_reading(world: RuleWorld) -> None:
+def test_arrivals_that_no_rule_watches_are_dropped_without_being_read(world: RuleWorld) -> None:
     world.drop_rule(rule(MANUAL))
     world.arrive(5)
     world.tick()

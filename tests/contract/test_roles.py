@@ -62,7 +62,7 @@ def test_each_role_of_a_drop_is_a_pool_of_the_job() -> None:
 
 
 @pytest.mark.parametrize("content", [ROLES, DOUBTFUL, TUNING, NAMELESS])
-def test_whoever_takes_a_run_over_submits_the_same_job(content: bytes) -> None:
+def test_a_process_that_takes_a_run_over_submits_the_same_job(content: bytes) -> None:
     world = World()
     watched = Answering(world)
     incoming = world.drop(content)
@@ -141,7 +141,7 @@ def test_a_warning_outlives_repetition_and_the_end_of_the_run() -> None:
     assert world.document(f"status/{DROP}.json")["problems"] == list(kept)
 
 
-def test_whoever_takes_a_run_over_logs_its_warnings_too() -> None:
+def test_a_process_that_takes_a_run_over_logs_its_warnings_too() -> None:
     world = World()
     incoming = world.drop(DOUBTFUL)
     with pytest.raises(Killed):

@@ -55,7 +55,7 @@ def test_the_one_that_wakes_cancels_its_own_job() -> None:
     assert world.document("status/requests/cassava.yaml.json")["state"] == "submitted"
 
 
-def test_the_one_that_wakes_and_hears_no_answer_cancels_its_own_job_all_the_same() -> None:
+def test_the_one_that_wakes_and_gets_no_response_cancels_its_own_job_all_the_same() -> None:
     world = World()
     incoming = world.drop()
     missing_notices = taken_over_meanwhile(
@@ -128,7 +128,7 @@ def test_one_that_wakes_as_the_run_ends_is_found_before_the_end_is_on_record() -
     RECORD.validate(encoded(record))
 
 
-def test_one_that_wakes_when_its_run_waits_leaves_its_job_to_whoever_is_next() -> None:
+def test_one_that_wakes_when_its_run_waits_leaves_its_job_to_the_next_process() -> None:
     world = World()
     incoming = world.drop()
 
@@ -197,7 +197,7 @@ def test_one_that_wakes_while_its_run_ends_without_a_job_is_found(*, shown: bool
     assert (world.active(), record.submission.second_job_check_at) == ([], None)
 
 
-def test_a_second_job_that_ended_by_itself_before_it_was_found_is_told_of() -> None:
+def test_a_second_job_that_ended_before_it_was_found_is_reported() -> None:
     world, incoming, wake = taken_over()
     second = world.train_job(wake())
     for _ in range(2):
@@ -287,7 +287,7 @@ def test_a_job_that_only_bears_the_label_is_left_alone() -> None:
     assert {job.name for job in world.jobs.going()} == {mine.name, stranger.name}
 
 
-def test_a_run_that_nobody_took_over_costs_no_listing_of_jobs() -> None:
+def test_a_run_that_was_not_taken_over_costs_no_listing_of_jobs() -> None:
     world = World()
     incoming = world.drop()
     boundary = Boundary()

@@ -48,7 +48,7 @@ def message(world: World, document: object, attributes: Mapping[str, str] | None
     return world.envelope({"message": {"data": data, "messageId": "42", "attributes": attributes or {}}})
 
 
-def test_a_drop_is_told_that_it_was_accepted_before_its_job_is_submitted() -> None:
+def test_the_status_of_a_drop_is_accepted_before_its_job_is_submitted() -> None:
     world = World()
     incoming, seen = world.drop(), list[dict[str, Any]]()
     world.launch(incoming, At("submit", before=lambda: seen.append(told(world))))
@@ -173,7 +173,7 @@ def test_another_delivery_that_is_faster_is_no_failure() -> None:
     assert (told(world)["state"], "reason" in told(world)) == ("reserved", False)
 
 
-def test_a_failure_of_an_older_drop_is_not_told_of_a_newer() -> None:
+def test_the_failure_of_an_older_drop_is_not_reported_for_a_newer_one() -> None:
     world = World()
     old, new = world.drop(), world.drop()
     world.launch(new)
@@ -191,7 +191,7 @@ def test_a_failure_of_an_older_drop_is_not_told_of_a_newer() -> None:
         ("data/1.csv", "is in none of the folders requests/, rules/"),
     ],
 )
-def test_a_file_that_nothing_happens_with_is_told_why(name: str, words: str) -> None:
+def test_the_status_of_an_ignored_file_says_why(name: str, words: str) -> None:
     world = World()
     deliver(world, name)
     status = told(world, name)

@@ -69,7 +69,7 @@ def test_a_job_that_never_ran_and_failed_for_another_reason_ends_its_run() -> No
     assert world.record(incoming.run_id).state is RunState.FAILED
 
 
-def test_stockouts_of_every_candidate_come_to_a_pause_before_the_first_again() -> None:
+def test_after_stockouts_of_every_candidate_the_first_is_tried_again_after_a_pause() -> None:
     world = World(TWO_REGIONS)
     incoming = drop(world)
     sent = Refusing(world)
@@ -85,7 +85,7 @@ def test_stockouts_of_every_candidate_come_to_a_pause_before_the_first_again() -
     assert world.record(incoming.run_id).state is RunState.SUBMITTED
 
 
-def test_what_users_are_told_goes_forward_by_rounds() -> None:
+def test_the_states_that_users_see_only_move_forward_by_rounds() -> None:
     world = World(TWO_REGIONS)
     incoming = drop(world)
     world.launch(incoming)
@@ -118,7 +118,7 @@ def told_at_once(world: World) -> None:
     world.complete(world.hint(world.jobs.become(job.name, JobState.FAILED, error=NO_CAPACITY, ran=False)))
 
 
-def test_a_stockout_told_before_its_submission_is_on_record_keeps_the_run_for_no_lease() -> None:
+def test_a_stockout_reported_before_its_submission_is_recorded_does_not_wait_for_the_lease() -> None:
     """The job's end arrives while the process that submitted it still holds the lease and has not recorded it."""
     world = World(TWO_REGIONS)
     incoming = drop(world)

@@ -81,7 +81,7 @@ def test_a_run_goes_through_its_candidates_past_a_full_quota_and_a_stockout(full
     assert not pool.machine_spec.accelerator_count
 
 
-def test_a_run_without_room_waits_and_goes_when_there_is_some(full: Project) -> None:
+def test_a_run_without_quota_waits_and_is_submitted_once_there_is_some(full: Project) -> None:
     put_quota(full, quotas={full.region: {"replicas": 0}})
     before = len(custom_jobs(full))
     full.upload("requests/waits.yaml", request(full.id))
@@ -105,10 +105,10 @@ def test_a_run_without_room_waits_and_goes_when_there_is_some(full: Project) -> 
     assert len(full.jobs(record["run_id"])) == 1
 
 
-def test_an_order_ends_a_run_that_waits_and_one_whose_job_goes_on(full: Project) -> None:
+def test_an_order_cancels_a_waiting_run_and_a_running_one(full: Project) -> None:
     long = request(full.id, f"--wait-for=gs://{full.models}/never")
     full.upload("requests/goes-on.yaml", long)
-    full.eventually(lambda: state_of(full, "requests/goes-on.yaml") == "running", "the job goes on")
+    full.eventually(lambda: state_of(full, "requests/goes-on.yaml") == "running", "the job is running")
     put_quota(full, quotas={full.region: {"replicas": 0}})
     full.upload("requests/queued.yaml", long)
     full.eventually(lambda: state_of(full, "requests/queued.yaml") == "waiting", "the run waits")
@@ -206,7 +206,7 @@ def test_a_storm_ends_in_one_notice_and_as_many_runs_as_the_cap_allows(tmp_path:
         jobs = {job.labels[RUN_LABEL] for job in custom_jobs(project)}
         assert jobs == {record["run_id"] for record in records} - {record["run_id"] for record in refused}
         told = {f"caps/{window}" for window in windows}
-        project.eventually(lambda: told <= notices.ids(), "the cap is told of")
+        project.eventually(lambda: told <= notices.ids(), "a notice of the cap")
         assert notices.ids() == told
 
 

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.slow
 SOUND, FAULTY, WRITINGS = 8, 8, 4
 
 
-def test_a_burst_on_a_new_instance_loses_nothing_and_confuses_nothing(tmp_path: Path) -> None:
+def test_a_burst_on_a_new_instance_loses_and_mixes_up_nothing(tmp_path: Path) -> None:
     topology = quick_topology(tmp_path, timeout_s=60)
     with running_project(tmp_path / "state", "--topology", str(topology), project="e2e-burst") as project:
         sound = request(project.id)

@@ -1,6 +1,6 @@
 """Google's codelab trainers run here unchanged after `docker build`, whichever client creates the job.
 
-tests/e2e/images/cassava is the one of multi-worker training, whose program writes to a path of its own in a bucket;
+tests/e2e/images/cassava is that of multi-worker training, whose program writes to a fixed path in a bucket;
 tests/e2e/images/horses that of hyperparameter tuning, which reports with cloudml-hypertune.
 In every run of the tests a small network stands for the first one's ResNet50, and a request alone asks for it; with
 TRAINMASTER_TEST_CODELABS=1 both are trained as they are and asked for in every way, in about ten minutes.

@@ -133,7 +133,9 @@ def two_letters(project: Project) -> dict[str, str]:
     return project.eventually(two, "both events are dead letters")
 
 
-def test_poison_is_given_up_with_its_reason_blocks_nobody_and_is_replayed_once(impatient: Project) -> None:
+def test_a_poison_event_is_dead_lettered_with_its_reason_blocks_no_other_and_is_replayed_once(
+    impatient: Project,
+) -> None:
     project, own = impatient, image_uri(impatient.id)
     accept_rule(project, "poisoned-order", {"manual": {}}, f"{own}:1")
     accept_rule(

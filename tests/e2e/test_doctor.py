@@ -79,7 +79,7 @@ def test_all_is_well_and_nothing_is_left_of_it(deployed: Project) -> None:
     assert not [name for name in names if "self-test" in name]
 
 
-def test_a_removed_sink_is_told_and_where_the_entry_stopped(deployed: Project) -> None:
+def test_a_removed_sink_is_reported_with_where_the_entry_stopped(deployed: Project) -> None:
     url = f"{deployed.env['LOGGING_EMULATOR_HOST']}/v2/projects/{PROJECT}/sinks"
     sink = httpx.get(f"{url}/{SINK}", timeout=60).json()
     httpx.delete(f"{url}/{SINK}", timeout=60)
@@ -95,7 +95,7 @@ def test_a_removed_sink_is_told_and_where_the_entry_stopped(deployed: Project) -
     assert "Cloud Logging returns it" in findings["a log entry is written"]
 
 
-def test_a_sink_that_was_changed_is_told_with_each_command_that_mends_it(deployed: Project) -> None:
+def test_a_changed_sink_is_reported_with_each_command_that_repairs_it(deployed: Project) -> None:
     url = f"{deployed.env['LOGGING_EMULATOR_HOST']}/v2/projects/{PROJECT}/sinks/{SINK}"
     sink = httpx.get(url, timeout=60).json()
     changed = {"filter": "severity>=ERROR", "disabled": True}
@@ -136,7 +136,7 @@ def test_a_grant_that_was_taken_away_is_named_with_the_command(deployed: Project
     ) in told
 
 
-def test_whom_nobody_may_act_as_is_judged_by_bindings_and_that_is_said(deployed: Project) -> None:
+def test_act_as_is_checked_by_bindings_and_the_report_says_so(deployed: Project) -> None:
     member = f"serviceAccount:{JOB_LOG}"
     lost = [{"member": member, "role": "*trainmaster_jobs", "resource": "*"}]
     refused = [{"permission": "iam.serviceAccounts.getAccessToken", "resource": "*"}]

@@ -62,14 +62,14 @@ def jobs(project: Project, run_id: str) -> list[str]:
 
 
 def upload_and_kill(project: Project, proxy: KillingProxy, name: str, content: str) -> str:
-    """The run_id of a request whose function died after the job was created and before that was recorded."""
+    """The run_id of a request whose function was killed after it created the job and before it recorded it."""
     before = len(proxy.killed)
     proxy.kill.set()
     project.upload(name, content)
     project.eventually(lambda: len(proxy.killed) > before, "the function was killed")
     (record,) = [r for r in project.records().values() if r["source"]["object_name"] == name]
     (job,) = jobs(project, record["run_id"])
-    # The job's own log may have told of it by now; its function never did.
+    # Only the job's log may have reported it by now; its function did not.
     assert record["state"] in ("reserved", "running")
     assert record.get("job", {"name": job})["name"] == job
     return str(record["run_id"])

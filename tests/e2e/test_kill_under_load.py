@@ -1,4 +1,4 @@
-"""SIGKILL at random, from a seed, to functions, to replicas and to the whole stack, while uploads come and jobs run."""
+"""Seeded random SIGKILLs of functions, replicas and the whole stack, while uploads arrive and jobs run."""
 
 import contextlib
 import random
@@ -28,10 +28,10 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 SEED = 20261121
 COUNT, LATE = 10, 3
-"""Requests in a life of the stack, and those of them that come just before its end."""
-DEADLINE_S = 400  # several leases, on a machine that others use too
+"""Requests per start of the stack, and how many of them arrive just before it is killed."""
+DEADLINE_S = 400  # several leases, on a shared machine
 FUNCTION, REPLICA = "K_SERVICE", "CLOUD_ML_JOB_ID"
-NOBODY = "nobody"
+NO_PROCESS = "nobody"
 HONEST_ENDS = ("succeeded", "failed")
 
 
@@ -55,7 +55,7 @@ def living(token: str, variable: str) -> list[tuple[psutil.Process, str]]:
 
 
 def kill_one(token: str, variable: str, chance: random.Random) -> str | None:
-    """What was killed: a function's name or a job's id; None when there is nobody."""
+    """What was killed: a function's name or a job's id; None if no such process exists."""
     with contextlib.suppress(psutil.Error):  # it has just ended by itself
         if victims := living(token, variable):
             victim, name = chance.choice(victims)
@@ -65,13 +65,13 @@ def kill_one(token: str, variable: str, chance: random.Random) -> str | None:
 
 
 def dropped(project: Project, numbers: Sequence[int], *args: str) -> None:
-    """Requests as files in the bucket's folder, which takes them also while no stack runs."""
+    """Requests as files in the bucket's folder, which also works while no stack runs."""
     for number in numbers:
         project.drop(f"requests/load-{number:03d}.yaml", stub_request(project.id, *args))
 
 
 def uploads_of(project: Project) -> list[Upload]:
-    """Every request as the bucket has it."""
+    """Every request in the bucket."""
     blobs = project.storage.list_blobs(project.inbox, prefix="requests/")
     return [
         Upload(name=blob.name, generation=int(blob.generation), ends=HONEST_ENDS)
@@ -89,7 +89,7 @@ def all_ended(project: Project, count: int) -> bool:
 
 
 def check(project: Project, count: int) -> None:
-    """Each upload has one record that has ended, each run one job, and the record says of it what the job says."""
+    """Each upload has one ended record, each run one job, and the record agrees with the job."""
     uploads = uploads_of(project)
     assert len(uploads) == count
     found = reckoning(project, uploads)
@@ -105,23 +105,23 @@ def check(project: Project, count: int) -> None:
 def victim_or_end(
     project: Project, token: str, variable: str, chance: random.Random, count: int
 ) -> str | None:
-    """What was killed, NOBODY when all have ended before there was anybody."""
-    return kill_one(token, variable, chance) or (NOBODY if all_ended(project, count) else None)
+    """What was killed, or NO_PROCESS if all runs ended before there was any such process."""
+    return kill_one(token, variable, chance) or (NO_PROCESS if all_ended(project, count) else None)
 
 
 def strike(
     project: Project, token: str, variables: Sequence[str], chance: random.Random, count: int
 ) -> set[str]:
-    """One victim for each of the variables, while any of so many runs goes on; those that had one."""
+    """Kill one process for each variable while any of the `count` runs is active; returns the variables that had one."""
     killed = set()
     for variable in variables:
         victim = partial(victim_or_end, project, token, variable, chance, count)
-        if project.eventually(victim, f"a victim with {variable}", deadline_s=DEADLINE_S) != NOBODY:
+        if project.eventually(victim, f"a victim with {variable}", deadline_s=DEADLINE_S) != NO_PROCESS:
             killed.add(variable)
     return killed
 
 
-def test_killed_functions_replicas_and_stacks_lose_nothing_and_double_nothing(tmp_path: Path) -> None:
+def test_killed_functions_replicas_and_stacks_lose_and_duplicate_nothing(tmp_path: Path) -> None:
     lives, chance, killed = 2, random.Random(SEED), set[str]()
     # A replica lives only after functions have worked: the mixture is what spreads the kills over the whole load.
     planned = [FUNCTION, REPLICA] * 6

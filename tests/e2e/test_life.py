@@ -1,4 +1,4 @@
-"""The stack starts once, stops clean, leaves nothing behind, and finds its state again."""
+"""The stack starts once, stops cleanly, leaves nothing behind, and keeps its state across restarts."""
 
 import contextlib
 import json
@@ -21,7 +21,7 @@ STOP_WITHIN_S = 10
 
 
 def small(folder: Path) -> tuple[str, ...]:
-    """Arguments of a stack with few functions, for tests that start one of their own."""
+    """Arguments of a stack with few functions, for tests that start a separate one."""
     return "--topology", str(quick_topology(folder, timeout_s=60)), *QUICK
 
 
@@ -60,7 +60,7 @@ def test_a_polite_signal_or_down_stops_the_stack_and_all_it_started(
         assert not (project.state / "stack.env").exists()
 
 
-def test_a_killed_stack_leaves_no_process_behind_and_goes_on_after_a_restart_with_what_came_meanwhile(
+def test_a_killed_stack_leaves_no_process_and_handles_what_arrived_meanwhile_after_a_restart(
     tmp_path: Path,
 ) -> None:
     state = tmp_path / "state"
@@ -92,7 +92,7 @@ def test_a_killed_stack_leaves_no_process_behind_and_goes_on_after_a_restart_wit
 
 
 def is_free(address: str) -> bool:
-    """Whether nobody else has taken the address meanwhile."""
+    """Whether no other process has taken the address meanwhile."""
     try:
         with socket.create_server(("127.0.0.1", int(address.rpartition(":")[2]))):
             return True
@@ -106,7 +106,7 @@ def test_a_second_ctrl_c_ends_the_stack_at_once_and_still_leaves_nothing(tmp_pat
         for process in project.function_processes("on-tick"):
             process.suspend()  # a function that does not end by itself
         project.process.send_signal(signal.SIGINT)
-        eventually(lambda: not (project.state / "stack.env").exists(), "the first Ctrl-C was heard")
+        eventually(lambda: not (project.state / "stack.env").exists(), "the stack receives the first Ctrl-C")
         project.process.send_signal(signal.SIGINT)
         assert project.process.wait(STOP_WITHIN_S) in (0, 1)
         eventually(lambda: nothing_left(token), "no process of the stack is left")

@@ -1,4 +1,4 @@
-"""A trainer of one's own, written for Vertex AI, ends with its model on record."""
+"""A user's trainer, written for Vertex AI, ends with its model on record."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""Rules on a running stack: whatever they wait for comes the way the cloud would bring it."""
+"""Rules on a running stack, whose events arrive as they would in the cloud."""
 
 import json
 from collections.abc import Mapping
@@ -54,7 +54,7 @@ def runs_of(project: Project, rule_id: str) -> list[dict[str, Any]]:
 
 
 def ended_runs(project: Project, rule_id: str, count: int) -> list[dict[str, Any]]:
-    """The rule's runs, once so many have ended and none other is there."""
+    """The rule's runs, once exactly `count` exist and all have ended."""
 
     def ended() -> list[dict[str, Any]] | None:
         runs = runs_of(project, rule_id)
@@ -230,7 +230,7 @@ def test_a_replaced_run_is_cancelled(project: Project) -> None:
 
 
 def is_running(project: Project, rule_id: str, firing: int) -> bool:
-    """Whether the job of that firing is at work; its record may not say so yet."""
+    """Whether the job of that firing is running; its record may not say so yet."""
     runs = [run for run in runs_of(project, rule_id) if run["source"]["firing"] == firing]
     return any(job.state == JobState.JOB_STATE_RUNNING for run in runs for job in project.jobs(run["run_id"]))
 
@@ -253,7 +253,7 @@ def test_a_rule_is_retired_with_its_file(project: Project) -> None:
 
 
 def test_data_events_write_together_and_start_one_run(project: Project) -> None:
-    """Five hundred events from eight deliverers at once, to the function itself."""
+    """Five hundred events from eight clients at once, sent directly to the function."""
     data = f"{project.id}-data"
     watched = {"new_data": {"objects": f"gs://{data}/flood/**", "min_objects": 500, "quiet_s": 1}}
     accepted(project, "flood", watched, request=tiny(project, "flood", "--tag=loss-${data.count}"))

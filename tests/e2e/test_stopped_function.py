@@ -22,7 +22,7 @@ HELD_MOST_S = 300
 
 
 class HoldingProxy(VertexProxy):
-    """The first request for a job of each run stays here until it is let go; then it is passed on, however late."""
+    """The first submission of each run is held here until it is released, and then forwarded."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -55,7 +55,7 @@ def has_two_jobs(project: Project, run_id: str) -> bool:
 
 
 def goes_alone(project: Project, run_id: str, job: str) -> bool:
-    """Whether the second job is there and over, and this one goes on."""
+    """Whether the second job exists and has ended, and this one is still running."""
     return has_two_jobs(project, run_id) and [each.name for each in going(project, run_id)] == [job]
 
 
@@ -93,7 +93,7 @@ def stopped_between_look_and_job(project: Project, proxy: HoldingProxy) -> None:
         # Gunicorn's master would take its worker for hung and kill it, if both woke at the same time.
         for process in workers:
             process.resume()
-        # The other arrives when nobody waits for its answer any more, and the run is cancelled by its user.
+        # The other arrives when its client no longer waits for the response; the user cancels the run.
         proxy.held[late].set()
         project.eventually(partial(has_two_jobs, project, late), "the late job exists")
         project.vertex.cancel_custom_job(name=first[late])

@@ -1,4 +1,4 @@
-"""A run of the real trainer outlives its machines: it continues where it was, and nobody has to start it again."""
+"""A run of the real trainer survives its machines: it resumes by itself where it stopped."""
 
 import json
 import subprocess
@@ -38,7 +38,7 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
 
 
 class Training:
-    """A two-replica run that was asked for with a dropped file."""
+    """A two-replica run of a dropped request."""
 
     def __init__(self, stack: Project, name: str, data_dir: Path) -> None:
         machine = {"machine": "n1-standard-4"}
@@ -63,7 +63,7 @@ class Training:
         return status if status and status["state"] in states else None
 
     def events(self, name: str, task: str = "workerpool0-0") -> list[dict[str, Any]]:
-        """What the trainer said of this name, oldest first."""
+        """The trainer's events of this name, oldest first."""
         labels = f'resource.labels.job_id="{self.job_id}" AND resource.labels.task_name="{task}"'
         entries = self.stack.logging.list_entries(filter_=f'{labels} AND jsonPayload.event="{name}"')
         return [entry.payload for entry in entries]
@@ -73,7 +73,7 @@ class Training:
         return [str(entry.payload) for entry in entries]
 
     def wait_for_epoch(self, number: int) -> None:
-        """So many epochs are over, and the checkpoints of all but the last of them are written."""
+        """Wait until `number` epochs are over, and the checkpoints of all but the last of them are written."""
         self.stack.eventually(
             lambda: any(event["epoch"] >= number for event in self.events("epoch_finished")),
             f"epoch {number}: {self.texts()[-20:]}",
@@ -93,7 +93,7 @@ class Training:
         return found
 
     def assert_survived(self) -> None:
-        """The run succeeded, and its last life continued where the first one had stopped."""
+        """The run succeeded, and its last process resumed where the first one stopped."""
         status = self.stack.eventually(
             lambda: self._status("succeeded"),
             f"the run succeeds: {self.texts()[-20:]}",
@@ -104,10 +104,10 @@ class Training:
         begun_at = [event["initial_epoch"] for event in self.events("train_started")]
         assert begun_at[0] == 0
         assert len(begun_at) == LIVES
-        assert begun_at == sorted(set(begun_at)), "each life begins behind the one before"
+        assert begun_at == sorted(set(begun_at)), "each process resumes after the previous one"
         epochs = [event["epoch"] for event in self.events("epoch_finished")]
         assert set(epochs) == set(range(1, EPOCHS + 1))
-        assert epochs.count(1) == 1, "epochs continue, they do not begin anew"
+        assert epochs.count(1) == 1, "epochs continue rather than restart"
         assert any("every replica of the job is restarted" in text for text in self.texts())
         assert self.stack.eventually(lambda: not self.processes(), "no process is left")
 

@@ -1,4 +1,4 @@
-"""A PyTorch job of several replicas goes the whole way, from a dropped request to its record."""
+"""A PyTorch job with several replicas, from a dropped request to its record."""
 
 import json
 import subprocess
@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(DEADLINE_S + 60)]
 
 @pytest.fixture(scope="module")
 def alone(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """What one process comes to that sees whole batches."""
+    """The result of a single process that trains on whole batches."""
     out = tmp_path_factory.mktemp("alone")
     command = ["--framework=torch", "--", sys.executable, str(DDP), "--out", str(out)]
     subprocess.run(
@@ -82,7 +82,7 @@ def test_replicas_average_their_gradients_and_the_run_succeeds(
     found = [weights(project, name, run_id, rank) for rank in range(ranks)]
     assert [(each["rank"], each["size"]) for each in found] == [(rank, ranks) for rank in range(ranks)]
     assert all(each["weights"] == found[0]["weights"] for each in found)
-    assert found[0]["losses"] != found[1]["losses"]  # each saw examples of its own
+    assert found[0]["losses"] != found[1]["losses"]  # each saw different examples
     assert found[0]["weights"] == pytest.approx(alone["weights"], abs=1e-9)
     assert alone["losses"][-1] < alone["losses"][0]
 

@@ -1,4 +1,4 @@
-"""A small flood, as bench/upload_flood.py makes it: nothing is lost and nothing doubled."""
+"""A small flood from bench/upload_flood.py: nothing is lost or duplicated."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""A request becomes a trained model on record, whichever way it came in."""
+"""A request becomes a trained model on record, however it was sent."""
 
 import json
 import os
@@ -129,7 +129,7 @@ def test_ten_deliveries_of_one_event_at_once_give_one_job_and_one_record(project
 
     with ThreadPoolExecutor(10) as pool:
         answers = list(pool.map(post, range(10)))
-    assert set(answers) <= {200, 500}  # done, or come again because another delivery is at it
+    assert set(answers) <= {200, 500}  # done, or retried because another delivery is being handled
     status = project.final_status(name, generation)
     assert_trained(project, project.record(status["run_id"]))
     same = [r for r in project.records().values() if r["source"].get("object_name") == name]
@@ -139,7 +139,7 @@ def test_ten_deliveries_of_one_event_at_once_give_one_job_and_one_record(project
 def test_a_failing_trainer_ends_as_a_failed_run_with_the_error_of_the_replica_that_failed(
     project: Project,
 ) -> None:
-    """The chief trains on; the service ends it with the job."""
+    """The chief continues to train; the service ends it with the job."""
     machine = {"machine": "n1-standard-4"}
     cluster = {"chief": machine, "workers": {"count": 1, **machine}}
     never = f"--wait-for=gs://{project.models}/never"
@@ -200,7 +200,7 @@ def test_what_is_not_under_requests_is_ignored_and_its_status_says_so(project: P
     for name in names:
         project.upload(name, request(project.id))
     for name in names:
-        project.eventually(partial(_status_with_state, project, name, "ignored"), f"{name} was looked at")
+        project.eventually(partial(_status_with_state, project, name, "ignored"), f"{name} is ignored")
     assert set(project.records()) == before
 
 

@@ -1,4 +1,4 @@
-"""The tutorial "Your own model", read as a newcomer reads it: each of its commands is run, and must show what it shows."""
+"""The tutorial "Your own model": each of its commands is run, and must print what the page shows."""
 
 import json
 import os
@@ -87,7 +87,7 @@ def test_a_keras_script_ends_with_its_model_and_metrics_on_record(reader: Reader
 @pytest.mark.timeout(DEADLINE_S + 60)
 def test_two_replicas_of_a_pytorch_script_end_with_one_model_on_record(reader: Reader) -> None:
     if not has_cpu_torch():
-        pytest.skip("no CPU build of PyTorch is to be had here, only the one with CUDA, of more than 2 GB")
+        pytest.skip("only the CUDA build of PyTorch, of more than 2 GB, is available here")
     title = "Two replicas: PyTorch"
     printed = reader.follow(title)
     assert_shown(reader.sections[title], printed)
@@ -123,6 +123,6 @@ def test_a_failed_run_says_why(reader: Reader) -> None:
 
 
 @pytest.mark.slow
-def test_the_stack_stops_when_it_is_told(reader: Reader) -> None:
+def test_the_stack_stops_on_request(reader: Reader) -> None:
     reader.follow("Stop the stack")
     assert not (reader.folder / ".trainmaster" / "stack.env").exists()

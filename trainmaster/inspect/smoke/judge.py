@@ -7,7 +7,7 @@ from trainmaster.inspect.finding import Finding, Level, Subject, nearest
 from trainmaster.inspect.request import Request
 from trainmaster.inspect.smoke.last_error import LastError
 from trainmaster.inspect.smoke.watch import State
-from trainmaster.orchestrator.core.completion.last_error import tells_of_lost_peer
+from trainmaster.orchestrator.core.completion.last_error import is_lost_peer_error
 
 SIGNS = {
     "PerReplica": Subject.KERAS,
@@ -64,7 +64,7 @@ def resolved(static: Sequence[Finding], smoke: Sequence[Finding]) -> list[Findin
 def _ends(outcomes: Sequence[ReplicaRun]) -> Iterator[Finding]:
     failed = [outcome for outcome in outcomes if outcome.state is State.ENDED and outcome.status != 0]
     causes = [
-        outcome for outcome in failed if len(outcomes) == 1 or not tells_of_lost_peer(outcome.last_error.text)
+        outcome for outcome in failed if len(outcomes) == 1 or not is_lost_peer_error(outcome.last_error.text)
     ]
     # Of those that failed in the same way, one.
     alike = {

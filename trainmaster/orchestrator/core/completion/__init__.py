@@ -1,1 +1,1 @@
-"""From a log entry to the run's end: entry -> outcome -> record."""
+"""How a run ends: from a log entry to the outcome of its job, and from there to the run record."""

@@ -1,6 +1,6 @@
-"""The log entry that a sink delivered, as a hint: which job it is about, and whether it tells of an end.
+"""The log entry that a sink delivered, as a hint: which job it is about, and whether it reports an end.
 
-A hint only says where to look. Whoever may write logs can write any of this.
+A hint only says which job to check: every principal with permission to write logs can forge one.
 """
 
 import json
@@ -13,16 +13,16 @@ from trainmaster.orchestrator.core.documents.codec import time_or
 from trainmaster.orchestrator.core.errors import EventMalformed
 from trainmaster.orchestrator.core.events.envelope import PubsubMessage
 
-# Source: service lines as training jobs of 2026 logged them; the wording of a cancelled job's is not known.
+# Source: service lines that training jobs logged in 2026; the line of a cancelled job is not known.
 END_LINES = ("Job completed successfully.", "Job failed.")
 TRIAL_LABEL = "ml.googleapis.com/trial_id"
-"""On entries about one trial of a tuning. Seen in published logs; Google documents no labels of these entries."""
+"""Marks an entry about one trial of a tuning job. Seen in published logs; Google does not document these labels."""
 _JOB_ID = re.compile(r"[0-9]{1,32}")
 
 
 @dataclass(frozen=True, kw_only=True)
 class JobHint:
-    """Look at this job. `tells_end`: the entry says that it has ended, and not just one of its trials."""
+    """A job to check. `tells_end`: the entry reports that the job has ended, not only one of its trials."""
 
     job_id: str
     tells_end: bool
@@ -31,12 +31,12 @@ class JobHint:
 
 
 def parse_hint(message: PubsubMessage) -> JobHint | None:
-    """The hint in the message; None when the entry is about no training job.
+    """The hint in the message; None when the entry is not about a training job.
 
     Source: https://cloud.google.com/logging/docs/export/pubsub
 
     Raises:
-        EventMalformed: the message holds no log entry.
+        EventMalformed: the message does not hold a log entry.
     """
     try:
         entry = json.loads(message.data)
@@ -51,11 +51,11 @@ def parse_hint(message: PubsubMessage) -> JobHint | None:
     job_id = labels.get("job_id")
     if resource.get("type") != "ml_job" or not isinstance(job_id, str) or not _JOB_ID.fullmatch(job_id):
         return None
-    # The line comes as text or inside a payload, depending on who wrote it.
+    # The line is plain text or part of a payload, depending on the writer.
     text = entry.get("textPayload") or _mapping(entry.get("jsonPayload")).get("message")
     tells_end = (
         labels.get("task_name") == "service"
-        # A study goes on after a trial: asking again until it ends would be redelivery for hours.
+        # A study continues after a trial: retrying until the study ends would mean hours of redelivery.
         and TRIAL_LABEL not in _mapping(entry.get("labels"))
         and isinstance(text, str)
         and any(line in text for line in END_LINES)

@@ -1,7 +1,7 @@
 """Why a job failed, from the end of its log: the replica that failed first, its error and its last lines.
 
-The service names a replica and its exit status, and links to the log. Peers that wait for a lost replica fail too, often
-before the service has noticed the first.
+The service names a replica and its exit status, and links to the log. Peers that wait for a lost replica fail too,
+often before the service notices the first failure.
 """
 
 import re
@@ -14,8 +14,8 @@ from trainmaster.orchestrator.core.completion.entry import END_LINES
 from trainmaster.orchestrator.core.completion.last_error import (
     ErrorFound,
     error_found,
+    is_lost_peer_error,
     shortened_error,
-    tells_of_lost_peer,
 )
 from trainmaster.orchestrator.core.completion.missing_module import with_repair
 from trainmaster.orchestrator.core.runs.end import TuningResult
@@ -24,17 +24,17 @@ from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.core.runs.states import RunState
 
 SERVICE = "service"
-"""The task of the service's own lines."""
+"""The task under which the service logs its lines."""
 TRIALS_EXPLAINED = 3
 LAST_LINES = 20
 LINE_MAX_CHARS = 300
 READ_MAX_CHARS = 2000
-"""So much of a line is looked at."""
+"""Only the beginning of a longer line is examined."""
 LINES_OF_AN_ENTRY = 200
 OF_ONE_END = timedelta(minutes=5)
-"""Errors that lie further apart belong to different starts of the job's replicas."""
+"""Errors further apart belong to different starts of the job's replicas."""
 LOG_DELAY = timedelta(minutes=2)
-"""How long after a run's end the log of its job may still arrive; the notice of the end waits so long at most."""
+"""How long after a run's end its job's log may still arrive; the notice of the end waits at most this long."""
 _NO_TIME = datetime.max.replace(tzinfo=UTC)
 
 _EXITED = re.compile(
@@ -43,7 +43,7 @@ _EXITED = re.compile(
 """Source: error messages of failed jobs quoted in public issues, 2021 to 2026."""
 _KILLED = "137"
 _LOG_LINK = re.compile(r"\s*To find out more\b[^\n]{0,200}?\bhttps?://\S+")
-"""The sentence with a link to the Cloud console: hundreds of characters, and a dead end for the local stack's jobs."""
+"""The sentence with a link to the Cloud console: hundreds of characters long, and a dead link for local jobs."""
 _OF_TRIALS = re.compile(r"\btrials?\b.*\bfail|\bfail.*\btrials?\b", re.IGNORECASE)
 _REPLICA = re.compile(r"[a-z][a-z0-9-]{0,62}")
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|.)")
@@ -61,7 +61,7 @@ class LogEntry:
 
 @dataclass(frozen=True, kw_only=True)
 class LogQuery:
-    """Which entries are wanted: of the job, and of one trial or replica alone where one is named."""
+    """Which entries to read: all of the job's, or only those of one trial or replica."""
 
     job_id: str
     since: datetime | None = None
@@ -71,7 +71,7 @@ class LogQuery:
 
 @dataclass(frozen=True, kw_only=True)
 class Question:
-    """A job or a trial whose failure the log may explain. `words` are what the service says of it."""
+    """A job or a trial whose failure the log may explain. `words` are the service's own message about it."""
 
     query: LogQuery
     words: str
@@ -83,7 +83,7 @@ class Question:
 
 @dataclass(frozen=True, kw_only=True)
 class _Ending:
-    """How one replica ended, by its own lines."""
+    """How one replica ended, according to its own lines."""
 
     replica: str
     at: datetime
@@ -92,23 +92,23 @@ class _Ending:
 
     @property
     def is_cause(self) -> bool:
-        """Whether the replica failed by itself, not because a peer was lost."""
-        return self.error is not None and self.error.is_certain and not tells_of_lost_peer(self.error.text)
+        """Whether the replica failed on its own, not because it lost a peer."""
+        return self.error is not None and self.error.is_certain and not is_lost_peer_error(self.error.text)
 
 
 def named_replica(words: str) -> str | None:
-    """The replica whose exit status the service names; None where it gives no such reason."""
+    """The replica whose exit status the service names; None if it gives another reason or none."""
     exited = _EXITED.search(words)
     return exited[1] if exited else None
 
 
 def without_log_link(words: str) -> str:
-    """The service's words without their link to the log, which the drop's status names with `logs`."""
+    """The service's message without its link to the log, which the drop's status gives as `logs`."""
     return _LOG_LINK.sub("", words)
 
 
 def questions_about(record: RunRecord) -> Sequence[Question]:
-    """What the log is asked about the ended run: its failed job, or the first of its failed trials; none for others."""
+    """What to look up in the log of an ended run: its failed job, or the first of its failed trials; else nothing."""
     job = record.job
     if job is None or job.start_time is None:
         return ()
@@ -134,27 +134,27 @@ def _about_trials(trials: Sequence[RecordedTrial], query: LogQuery) -> Sequence[
 
 
 def _failed(trials: Sequence[RecordedTrial]) -> Sequence[RecordedTrial]:
-    """The trials that failed, by Vertex AI's state, in the order of their ends."""
+    """The trials that Vertex AI reports as infeasible, in the order in which they ended."""
     infeasible = (trial for trial in trials if trial.state is TrialState.INFEASIBLE)
     return sorted(infeasible, key=lambda trial: trial.end_time or _NO_TIME)
 
 
 def _may_have_failed(trial: RecordedTrial) -> bool:
-    """Whether a replica of the trial failed; where the service gives another reason, that one counts."""
+    """Whether a replica of the trial may have failed: not if the service gives another reason."""
     has_other_reason = trial.infeasible_reason and named_replica(trial.infeasible_reason) is None
     return trial.start_time is not None and not has_other_reason
 
 
 def has_arrived(entries: Sequence[LogEntry]) -> bool:
-    """Whether the service's line of the end is among the entries: what replicas wrote before is there too."""
+    """Whether the service's final line is among the entries; everything that replicas wrote before it is, too."""
     return any(entry.task == SERVICE and any(line in entry.text for line in END_LINES) for entry in entries)
 
 
 def first_failure(entries: Sequence[LogEntry], words: str) -> Failure | None:
-    """The replica that failed first, its error in one line, and its last lines; None where no entry tells.
+    """The replica that failed first, its error in one line, and its last lines; None if no entry shows them.
 
-    `entries` come in any order; `words` are the service's and may be empty. The message is empty where the replica
-    was killed.
+    `entries` may be in any order; `words` are the service's message, which may be empty. The failure's message is
+    empty if the replica was killed.
     """
     exited = _EXITED.search(words) or _exit_logged(entries)
     killed = exited is not None and exited[2] == _KILLED
@@ -166,14 +166,14 @@ def first_failure(entries: Sequence[LogEntry], words: str) -> Failure | None:
 
 
 def _exit_logged(entries: Sequence[LogEntry]) -> re.Match[str] | None:
-    """The service's latest line about a replica's exit, which the job's own error repeats."""
+    """The service's latest line about a replica's exit, which the job's error repeats."""
     lines = sorted((entry for entry in entries if entry.task == SERVICE), key=lambda entry: entry.at)
     found = [exited for line in lines if (exited := _EXITED.search(line.text))]
     return found[-1] if found else None
 
 
 def _message(ending: _Ending) -> str:
-    if ending.error is None:  # of sys.exit(text), for example
+    if ending.error is None:  # after sys.exit(text), for example
         return f"its last line was: {shortened_error(ending.last_lines[-1])!r}"
     if ending.error.refused_arguments:
         return f"the program rejected its arguments: {ending.error.text}"
@@ -181,9 +181,9 @@ def _message(ending: _Ending) -> str:
 
 
 def _first(endings: Sequence[_Ending], *, named: str | None, killed: bool) -> _Ending | None:
-    """The earliest of one end's errors that tells of no lost peer.
+    """The replica with the earliest error that no lost peer explains.
 
-    A replica that was killed writes no error, and its peers do: then the one that the service names comes first.
+    A killed replica writes no error, but its peers do: then the replica that the service names is the first.
     """
     own = next((each for each in endings if each.replica == named), None)
     causes = [each for each in endings if each.is_cause]
@@ -212,7 +212,7 @@ def _ending(replica: str, lines: Sequence[tuple[datetime, str]]) -> _Ending:
     texts = [text for _, text in lines]
     error = error_found(texts)
     if error is not None and lines[-1][0] - lines[error.index][0] > OF_ONE_END:
-        error = None  # the program survived it
+        error = None  # the program survived this error
     shown = error.around if error is not None else texts
     return _Ending(
         replica=replica,
@@ -223,7 +223,7 @@ def _ending(replica: str, lines: Sequence[tuple[datetime, str]]) -> _Ending:
 
 
 def _lines(text: str) -> Sequence[str]:
-    """The printable lines of an entry without those that a terminal would have written over."""
+    """The printable lines of an entry, without those that a terminal would have overwritten."""
     lines = _ESCAPES.sub("", text).replace("\r\n", "\n").split("\n")[-LINES_OF_AN_ENTRY:]
     shown = (line.rstrip("\r").rpartition("\r")[2][:READ_MAX_CHARS] for line in lines)
     printable = ("".join(char if char.isprintable() else " " for char in line).rstrip() for line in shown)
@@ -235,7 +235,7 @@ def _cut(line: str) -> str:
 
 
 def explained(record: RunRecord, found: Mapping[str | None, Failure]) -> RunRecord:
-    """The record with what was found of its job, under None, or of its trials, by id. Safe to repeat."""
+    """The record with the failures found in the log: its job's under None, its trials' by id. Safe to repeat."""
     if record.tuning is not None:
         return _tuning_explained(record, record.tuning, found)
     cause = found.get(None)
@@ -280,5 +280,5 @@ def _caused(failure: Failure, cause: Failure, message: str) -> Failure:
 
 
 def unexplained(record: RunRecord, problem: str) -> RunRecord:
-    """The record that says why no log explains its failure. Safe to repeat."""
+    """The record with the reason why no log explains its failure. Safe to repeat."""
     return record if problem in record.problems else replace(record, problems=(*record.problems, problem))

@@ -1,10 +1,10 @@
-"""What kind of model a directory holds, by the names in it alone: nothing of a model is ever opened."""
+"""The format of a model, judged by file names alone: the files are never opened."""
 
 import re
 from collections.abc import Iterable
 
 OTHER = "other"
-"""Files that no row below knows."""
+"""Files that match no row below."""
 
 _BY_NAME = (
     ("saved_model", r"saved_model\.(pb|pbtxt)"),
@@ -27,9 +27,9 @@ _BY_NAME = (
     ("pickle", r".+\.(pkl|pickle)"),
     ("tensorflow_checkpoint", r".+\.index"),
 )
-"""In this order: where several match, the first names the model.
+"""Ordered: if several rows match, the first names the format.
 
-Sources: the file names that each library's own saving functions write, or their guides use: Keras `model.save`,
+Sources: the file names that each library's saving functions write, or that its guides use: Keras `model.save`,
 `tf.saved_model.save`, `torch.save`, `torch.jit.save`, `torch.export.save`, `torch.onnx.export`, transformers'
 `save_pretrained`, XGBoost's `save_model`, LightGBM's `save_model`, `joblib.dump`, Orbax's checkpointers.
 """
@@ -39,7 +39,7 @@ FORMATS = (*dict.fromkeys(name for name, _ in _BY_NAME), OTHER)
 
 
 def format_of(paths: Iterable[str]) -> str:
-    """The format of a model of these files, paths relative to its directory."""
+    """The format of the model that consists of these files, given as paths relative to its directory."""
     names = {path.rpartition("/")[2] for path in paths}
     found = (name for name, expression in _EXPRESSIONS if any(map(expression.fullmatch, names)))
     return next(found, OTHER)

@@ -1,4 +1,4 @@
-"""The error that ended a program, found in what the program wrote to standard error."""
+"""The error that ended a program, found in its standard error."""
 
 import re
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ LOST_PEER = (
     "DistBackendError",
     "Connection closed by peer",
 )
-"""Words of TensorFlow's and PyTorch's errors in a replica whose peer ended before it."""
+"""Found in errors of TensorFlow and PyTorch in a replica that lost a peer."""
 ERROR_MAX_CHARS = 200
 LINES_BEFORE, LINES_BEHIND = 15, 4
 """How many lines around an error belong to it."""
@@ -23,30 +23,30 @@ LINES_BEFORE, LINES_BEHIND = 15, 4
 _EXCEPTION = re.compile(
     r"^(?!(?:DEBUG|INFO|WARNING|ERROR|CRITICAL|FATAL):)[^\W\d][\w.<>]*(?::.*)?$", re.MULTILINE
 )
-"""The line behind a traceback's frames, between which another thread may have logged."""
+"""The line after a traceback's frames; another thread may have logged between them."""
 _IGNORED_BEGINS = "Exception ignored "
 _IGNORED = re.compile(rf"^{_IGNORED_BEGINS}.*\n{re.escape(TRACEBACK)}:\n(?:[ \t].*\n)*.*\n?", re.MULTILINE)
-"""Of an object that is taken down with the interpreter, after the program has ended."""
+"""From an object that is finalized at interpreter shutdown, after the program has ended."""
 _LAST_WORD = re.compile(r"^(?:Fatal Python error|\S+: error): .*$", re.MULTILINE)
-"""What a process says itself of its end, even behind a traceback: the interpreter, or a parser of arguments."""
+"""The interpreter's or an argument parser's final line; it counts even after a traceback."""
 _ERROR = re.compile(r"^(?:[\w.]+(?:Error|Exception|Interrupt|Exit)\b.*|.*\berror: .*)$", re.MULTILINE)
 _NODE = re.compile(r"\{\{.*?\}\} ?")
 _USAGE = re.compile(r"usage: ", re.IGNORECASE)
 _REFUSED = re.compile(r"(?:\S+: )?error: .*", re.IGNORECASE)
-"""Of argparse and click, behind the usage.
+"""Written by argparse and click, after the usage.
 
 Source: https://docs.python.org/3/library/argparse.html#exiting-methods
 """
 _FLAGS_REFUSED = "FATAL Flags parsing error:"
-"""Of absl, before the reason. Source: absl.app.parse_flags_with_usage"""
+"""Written by absl, before the reason. Source: absl.app.parse_flags_with_usage"""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ErrorFound:
-    """An error among lines: `lines[index]` tells of it, and `around` are the lines that belong to it.
+    """An error among lines: `lines[index]` shows it, and `around` are the lines that belong to it.
 
-    `is_certain`: it is a traceback, or a word that only a program that ends writes; any other line with "error" in it
-    may be that of a program that continued.
+    `is_certain`: it is a traceback or a line that only an ending program writes. A program may write any other line
+    with "error" in it and continue.
     """
 
     text: str
@@ -56,14 +56,14 @@ class ErrorFound:
     refused_arguments: bool = False
 
 
-def tells_of_lost_peer(error: str) -> bool:
+def is_lost_peer_error(error: str) -> bool:
     return any(sign in error for sign in LOST_PEER)
 
 
 def parse_error(text: str) -> str:
-    """The line of the exception that ended the program, whatever its runtime's threads wrote after it.
+    """The line of the exception that ended the program, even if threads of its runtime wrote more lines after it.
 
-    Without any error it is the last line; empty where nothing was written.
+    The last line if there is no error; empty if there is no line.
     """
     text = without_ignored(text)
     lines = [line for line in text.splitlines() if line.strip()]
@@ -77,13 +77,13 @@ def without_ignored(text: str) -> str:
 
 
 def shortened_error(error: str) -> str:
-    """Without the graph nodes that TensorFlow names, and not endless."""
+    """The error without TensorFlow's graph nodes, cut to ERROR_MAX_CHARS."""
     kept = _NODE.sub("", error)
     return kept if len(kept) <= ERROR_MAX_CHARS else kept[:ERROR_MAX_CHARS] + "…"
 
 
 def error_found(lines: Sequence[str]) -> ErrorFound | None:
-    """The error that ended the program which wrote these lines, oldest first; None where no line tells of one."""
+    """The error that ended the program that wrote these lines, oldest first; None if no line shows one."""
     begin = _last_traceback(lines)
     refused = _arguments_refused(lines, after=begin)
     if refused is not None:
@@ -111,7 +111,7 @@ def _found(lines: Sequence[str], error: str, *, begin: int, index: int, is_certa
 
 
 def _last_traceback(lines: Sequence[str]) -> int:
-    """Where the last traceback begins that Python did not ignore; -1 without one."""
+    """The index at which the last traceback begins that Python did not ignore; -1 if there is none."""
     for number in range(len(lines) - 1, -1, -1):
         if TRACEBACK in lines[number] and not lines[max(number - 1, 0)].startswith(_IGNORED_BEGINS):
             return number
@@ -119,7 +119,7 @@ def _last_traceback(lines: Sequence[str]) -> int:
 
 
 def _arguments_refused(lines: Sequence[str], *, after: int) -> ErrorFound | None:
-    """What a parser of arguments said before it ended the program."""
+    """The error with which an argument parser ended the program."""
     begin = after
     for number in range(after + 1, len(lines)):
         if _USAGE.match(lines[number]):
@@ -138,12 +138,12 @@ def _arguments_refused(lines: Sequence[str], *, after: int) -> ErrorFound | None
 
 
 def _raised(text: str) -> str:
-    """The exception of the last traceback, or the last word behind it; empty without a traceback."""
+    """The exception of the last traceback, or the final line after it; empty without a traceback."""
     _, raised, last = text.rpartition(TRACEBACK)
     if not raised:
         return ""
     words, exceptions = _LAST_WORD.findall(last), _EXCEPTION.findall(last)
-    # An exception without a text comes last, for it may be a lone word that a thread has printed.
+    # An exception without a message comes last: it may be a single word that a thread printed.
     found = [*words[-1:], *(line for line in exceptions if ":" in line), *exceptions]
     return str(found[0]) if found else ""
 

@@ -1,4 +1,4 @@
-"""Where an ended run's model may lie: where its request says, and in AIP_MODEL_DIR."""
+"""Where an ended run's model may be: the request's model_uri or `--job-dir`, and AIP_MODEL_DIR."""
 
 import re
 from collections.abc import Sequence
@@ -18,19 +18,19 @@ _FLAGS = re.compile(
     r"--?(out|output|(job|model|out|output|export|save|saved[-_]model)[-_](dir|directory|path|uri|file))",
     re.IGNORECASE,
 )
-"""What programs call the flag that says where their model goes; `--job-dir` was AI Platform Training's own."""
+"""Usual names of the flag for a model's destination; `--job-dir` is AI Platform Training's."""
 _URI = re.compile(r"(gs://|/gcs/)([^\s'\"]+)")
 
 
 @dataclass(frozen=True, kw_only=True)
 class ModelLocation:
-    """One place to look for a model.
+    """One URI at which to look for a model.
 
     Attributes:
-        uri: AIP_MODEL_DIR, which ends in `/`, or what the request names, which is a directory or a file.
-        is_named: the request names it, or its `--job-dir`.
-        since: of a place that other runs may write to: the start of the job. Only files that were created from then on
-            are its run's. None: nothing but this run writes there.
+        uri: AIP_MODEL_DIR, which ends in `/`, or the URI in the request, which is a directory or a file.
+        is_named: the URI is in the request, as `model_uri` or `--job-dir`.
+        since: the start of the job, if other runs may write to the URI: only files created from then on belong to this
+            run. None: only this run writes there.
     """
 
     uri: str
@@ -39,10 +39,10 @@ class ModelLocation:
 
 
 def model_locations(job: Job, request: AcceptedRequest, spec: JobSpec) -> tuple[ModelLocation, ...]:
-    """Where the ended job's model may lie, in the order to look: the chief's, or a tuning's best trial's.
+    """Where the ended job's model may be, in the order to look: the chief's, or a tuning's best trial's.
 
-    None while the job goes on, and where no trial is best. What the request itself names comes before AIP_MODEL_DIR; a
-    `--job-dir`, which checkpoints lie in, too, comes after it.
+    Empty while the job runs, and if there is no best trial. A `model_uri` in the request precedes AIP_MODEL_DIR; a
+    `--job-dir` follows it, because it holds checkpoints too.
     """
     if job.state not in END_OF:
         return ()
@@ -53,7 +53,7 @@ def model_locations(job: Job, request: AcceptedRequest, spec: JobSpec) -> tuple[
     own = ModelLocation(uri=model_uri(output_uri))
     if request.model_uri is None:
         return (own,)
-    # The record's has the run's id in it, so only the request itself tells whether its place is the run's alone.
+    # `request.model_uri` has the run's id filled in: only the document shows whether other runs share the URI.
     written = str(request.document.get(MODEL_URI, ""))
     started_at = job.start_time or job.create_time or _NEVER
     named = ModelLocation(
@@ -64,10 +64,10 @@ def model_locations(job: Job, request: AcceptedRequest, spec: JobSpec) -> tuple[
     return (named, own) if written else (own, named)
 
 
-def shared_place(job: Job, request: AcceptedRequest) -> ModelLocation | None:
-    """Where the running job may overwrite an earlier run's model; None where only this run writes.
+def shared_location(job: Job, request: AcceptedRequest) -> ModelLocation | None:
+    """Where the running job may overwrite an earlier run's model; None if only this run writes there.
 
-    A `--job-dir` is left out: a program that is started again continues there.
+    A `--job-dir` is excluded: a restarted program continues there.
     """
     written = str(request.document.get(MODEL_URI, ""))
     if request.model_uri is None or not written or RUN_ID in find_names(written) or job.start_time is None:
@@ -78,7 +78,7 @@ def shared_place(job: Job, request: AcceptedRequest) -> ModelLocation | None:
 
 
 def suggested_uri(spec: JobSpec) -> str | None:
-    """The `model_uri` that the chief's own arguments suggest; None where they name no other place than the request."""
+    """The `model_uri` that the chief's arguments suggest; None if it would be the request's own, or there is none."""
     named = (spec.model_uri or "").rstrip("/")
     for flag, value in parse_flags(spec.cluster.chief.program.args):
         uri = _URI.fullmatch(value)
@@ -90,7 +90,7 @@ def suggested_uri(spec: JobSpec) -> str | None:
 
 
 def parse_flags(args: Sequence[str]) -> list[tuple[str, str]]:
-    """Each argument taken for a flag with its value: `--flag=value`, or `--flag` and the next argument."""
+    """Each argument, read as a flag, with its value: `--flag=value`, or `--flag` and the next argument."""
     pairs = zip(args, (*args, "")[1:], strict=True)
     return [
         (word.partition("=")[0], word.partition("=")[2] if "=" in word else after) for word, after in pairs

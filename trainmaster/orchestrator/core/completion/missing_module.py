@@ -1,4 +1,4 @@
-"""What mends an image that lacks a module which its program imports."""
+"""How to fix an image that lacks a module that its program imports."""
 
 import re
 
@@ -14,11 +14,11 @@ _PACKAGES = {
     "tensorflow_datasets": "tensorflow-datasets",
     "yaml": "pyyaml",
 }
-"""Packages on PyPI by the modules that they bring, where the names differ."""
+"""PyPI packages by the module that they install, where the names differ."""
 
 
 def with_repair(error: str) -> str:
-    """The error, and for a module that is not there the line that the image's Dockerfile lacks."""
+    """The error; for a missing module, with the line to add to the image's Dockerfile."""
     missing = _MISSING.fullmatch(error)
     if missing is None:
         return error

@@ -1,7 +1,7 @@
-"""The model that a chief left: whatever lies in its model directory, whichever library wrote it.
+"""The model that a chief saved: the files in its model directory, from any library.
 
-Nothing of the model is opened. Its files are known by the bucket's own listing, its metrics by `metrics.json`, and
-where the trainer wrote one, its data set by `export.json`.
+The model's files are never opened. The bucket's listing gives their names and sizes, `metrics.json` the metrics, and
+`export.json`, if the trainer wrote one, the data set.
 """
 
 import hashlib
@@ -27,19 +27,19 @@ MAX_METRICS = 200
 MAX_METRIC_CHARS = 256
 MAX_FILES = 20_000
 SHOWN_FILES = 8
-"""Of the files that a problem names."""
+"""How many files a problem names at most."""
 
 _TEMPORARY = re.compile(r"(.*/)?(workertemp_[^/]*|_temporary|[^/]+\.orbax-checkpoint-tmp[^/]*)/.*")
-"""Where other replicas and unfinished writers put what is no model.
+"""Where other replicas and unfinished writers put temporary files.
 
-`workertemp_N` is what TensorFlow's guide for several workers and Google's codelabs call the directory of a worker
-that is not the chief: https://www.tensorflow.org/tutorials/distribute/multi_worker_with_keras#model_saving_and_loading
+`workertemp_N`: the directory of a worker other than the chief, in TensorFlow's multi-worker guide and Google's codelabs.
+https://www.tensorflow.org/tutorials/distribute/multi_worker_with_keras#model_saving_and_loading
 """
 
 
 @dataclass(frozen=True, kw_only=True)
 class ModelFile:
-    """One file of a model directory, its path relative to it, as the bucket lists it.
+    """One file of a model directory, as the bucket lists it; `path` is relative to the directory.
 
     `crc32c` and `md5` are base64, as Cloud Storage writes them; composed objects have no `md5`.
     """
@@ -53,17 +53,17 @@ class ModelFile:
 
 @dataclass(frozen=True, kw_only=True)
 class ModelDirectory:
-    """What lies under a model's URI.
+    """What a model's URI holds.
 
     Attributes:
-        uri: a directory's ends in `/`; that of a single file does not.
+        uri: ends in `/` for a directory, not for a single file.
         files: at most `MAX_FILES`, by path.
-        has_more: there are more.
+        has_more: there are more files than `MAX_FILES`.
         manifest, metrics: the contents of export.json and metrics.json; None if the file is absent or too large.
         oversized: the names of those two that are too large to be read.
-        is_named: the request names it; else it is AIP_MODEL_DIR.
-        older: paths of files that were there before the job started at `since`, which are not the run's.
-        denied: why the directory could not be read; empty where it could.
+        is_named: the URI is in the request; else it is AIP_MODEL_DIR.
+        older: paths of files created before the job started at `since`, which are not the run's.
+        denied: why the directory could not be read; empty if it could.
     """
 
     uri: str
@@ -84,7 +84,7 @@ class ModelDirectory:
 
 @dataclass(frozen=True, kw_only=True)
 class FoundModel:
-    """The model in a directory, the files that make it, and what is wrong in plain words."""
+    """The model in a directory, the files that it consists of, and the problems found."""
 
     model: Model | None
     files: tuple[ModelFile, ...] = ()
@@ -98,9 +98,9 @@ def find_first_model(
     measured: Mapping[str, float] | None = None,
     suggested_uri: str | None = None,
 ) -> FoundModel:
-    """The model in the first directory that holds one. Where none does, the problem says what each of them holds.
+    """The model in the first directory that holds one. If none does, the problem lists what each of them holds.
 
-    `suggested_uri` is where the program's arguments say that the model may be.
+    `suggested_uri` is a `model_uri` taken from the program's arguments.
     """
     for number, directory in enumerate(directories):
         if directory.holds_model:
@@ -116,18 +116,16 @@ def find_first_model(
 def find_model(
     directory: ModelDirectory, export_schema: Mapping[str, Any], measured: Mapping[str, float] | None = None
 ) -> FoundModel:
-    """The model in the directory. `measured` are metrics that the service knows; those that the trainer wrote win."""
+    """The model in the directory. `measured` are the service's metrics; those that the trainer wrote override them."""
     files = tuple(file for file in directory.files if is_of_model(file.path))
     if not files:
         return FoundModel(model=None, problems=(f"no model was found: {_contents(directory)}. {_ADVICE}",))
     problems = [f"{name} is too large to read" for name in directory.oversized]
-    manifest, told = _parse_manifest(directory, files, export_schema)
-    problems += told
-    metrics, told = _parse_metrics(directory.metrics)
-    problems += told
+    manifest, manifest_problems = _parse_manifest(directory, files, export_schema)
+    metrics, metrics_problems = _parse_metrics(directory.metrics)
     written = {**manifest.get("metrics", {}), **metrics}
-    finite, told = _finite(written)
-    problems += told
+    finite, diverged = _finite(written)
+    problems += [*manifest_problems, *metrics_problems, *diverged]
     if directory.older:
         problems.append(f"{directory.uri} also contains {_older(directory)}, which were not recorded")
     if directory.has_more:
@@ -145,19 +143,19 @@ def find_model(
 
 
 def overwriting_problem(directory: ModelDirectory) -> str | None:
-    """What to say of a running job whose place holds files of before its start; None where it holds none."""
+    """The warning for a running job whose directory holds files older than its start; None if there are none."""
     if not directory.older:
         return None
     parent, slash, name = directory.uri.rpartition("/")
     own = f"{parent}{slash}${{run_id}}" + (f"/{name}" if name else "")
     return (
-        f"{directory.uri} holds {_older(directory)}. The run may overwrite them, and with them the model that an earlier "
-        f"run has on record; give each run its own place with ${{run_id}} in model_uri, for example {own}"
+        f"{directory.uri} holds {_older(directory)}. The run may overwrite them, including a model that an earlier run "
+        f"recorded; put ${{run_id}} in model_uri so that each run has its own directory, for example {own}"
     )
 
 
 def files_document(run_id: str, model_uri: str, files: Sequence[ModelFile]) -> dict[str, object]:
-    """The files as they are kept beside the record: schemas/model_files.v1.schema.json."""
+    """The document that lists a model's files, stored beside the record: schemas/model_files.v1.schema.json."""
     return {
         "schema": "model_files.v1",
         "run_id": run_id,
@@ -167,7 +165,7 @@ def files_document(run_id: str, model_uri: str, files: Sequence[ModelFile]) -> d
 
 
 def is_of_model(path: str) -> bool:
-    """Whether a file of the directory is part of the model: no folder's marker, no metrics, no temporary file."""
+    """Whether a file belongs to the model: not a folder marker, the metrics, the manifest or a temporary file."""
     is_marker = not path or path.endswith("/")
     return not is_marker and path not in (MANIFEST_NAME, METRICS_NAME) and not _TEMPORARY.fullmatch(path)
 
@@ -176,7 +174,7 @@ _ADVICE = "The chief saves its model in AIP_MODEL_DIR, or where the request name
 
 
 def _contents(directory: ModelDirectory) -> str:
-    """What a directory without a model holds, in one line of bounded length."""
+    """The contents of a directory without a model, in one line of bounded length."""
     if directory.denied:
         return f"{directory.uri} cannot be read: {directory.denied}"
     others = [
@@ -196,11 +194,11 @@ def _older(directory: ModelDirectory) -> str:
     return f"files older than the job's start{since}: {listed(map(plain, directory.older), SHOWN_FILES)}"
 
 
-# Any: where there are no problems, the schema vouches for the types.
+# Any: if there are no problems, the schema guarantees the types.
 def _parse_manifest(
     directory: ModelDirectory, files: Sequence[ModelFile], export_schema: Mapping[str, Any]
 ) -> tuple[Mapping[str, Any], list[str]]:
-    """The manifest, empty unless it describes these files; and the reasons for rejecting it."""
+    """The manifest, empty unless it describes these files, and the reasons for ignoring it."""
     if directory.manifest is None:
         return {}, []
     manifest, problems = _parsed(directory.manifest)
@@ -234,14 +232,14 @@ def _size_problems(files: Sequence[Mapping[str, Any]], sizes: Mapping[str, int])
 
 
 def parse_metrics(content: bytes | None) -> Mapping[str, float]:
-    """The finite numbers in a metrics.json by name; empty where it holds none, is broken or is larger than allowed."""
+    """The finite numbers in a metrics.json by name; empty if it has none, is invalid or exceeds MAX_METRICS_BYTES."""
     if content is None or len(content) > MAX_METRICS_BYTES:
         return {}
     return _finite(_parse_metrics(content)[0])[0]
 
 
 def _parse_metrics(content: bytes | None) -> tuple[Mapping[str, Any], list[str]]:
-    """The numbers by name, and what is wrong with the others."""
+    """The numbers by name, and the problems with other values."""
     if content is None:
         return {}, []
     document, problems = _parsed(content)
@@ -264,7 +262,7 @@ def _is_metric(name: str, value: object) -> bool:
 
 
 def _finite(metrics: Mapping[str, float]) -> tuple[dict[str, float], list[str]]:
-    """Python reads and writes NaN, which is no JSON: a diverged training must not spoil its record."""
+    """The finite metrics, and a problem for each other one: Python accepts NaN in JSON, but a record must not hold it."""
     values = {name: _float(value) for name, value in sorted(metrics.items())}
     problems = [
         f"the metric {plain(name)} is {value}: the training diverged"
@@ -277,5 +275,5 @@ def _finite(metrics: Mapping[str, float]) -> tuple[dict[str, float], list[str]]:
 def _float(number: float) -> float:
     try:
         return float(number)
-    except OverflowError:  # JSON bounds no integer
+    except OverflowError:  # JSON does not limit integers
         return math.inf if number > 0 else -math.inf

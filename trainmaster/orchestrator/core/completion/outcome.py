@@ -1,4 +1,4 @@
-"""What the job's own state, and what lies in its model directory, mean for the run and its record."""
+"""What a job's state and its model directory mean for the run and its record."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -36,7 +36,7 @@ Source: https://cloud.google.com/vertex-ai/docs/training/understanding-training-
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """How the run ended: its end, its model and every file of it, its error, and what a person should know besides."""
+    """How the run ended: its final state, its model with every file, its error, and problems that a user should know."""
 
     state: RunState
     model: Model | None = None
@@ -47,7 +47,7 @@ class Outcome:
 
 
 def error_still_due(job: Job, now: datetime) -> bool:
-    """Whether a failed job's reason may yet appear."""
+    """Whether a failed job's error may still appear."""
     if job.state is not JobState.FAILED or job.error is not None or job.end_time is None:
         return False
     return now - job.end_time < ERROR_DELAY
@@ -59,14 +59,14 @@ def outcome_of(
     export_schema: Mapping[str, Any],
     spec: JobSpec | None = None,
 ) -> Outcome | None:
-    """The outcome; None while the job goes on. `directories` are those at `model_locations`, up to the first model."""
+    """The outcome; None while the job runs. `directories` are those at `model_locations`, up to the first model."""
     state = END_OF.get(job.state)
     if state is None:
         return None
     found = _found(job, directories, export_schema, spec)
     if spec is not None and spec.tuning is not None:
         return _tuned(state, job, found, spec.tuning)
-    # That a run which did not succeed left no model is no news.
+    # A missing model is expected of a run that did not succeed.
     problems = found.problems if found.model or state is RunState.SUCCEEDED else ()
     return Outcome(
         state=state, model=found.model, files=found.files, failure=_failure(state, job), problems=problems
@@ -111,9 +111,9 @@ def _tuned(state: RunState, job: Job, found: FoundModel, tuning: Tuning) -> Outc
 EXHAUSTED, UNAVAILABLE = 8, 14
 """google.rpc.Code: https://cloud.google.com/apis/design/errors#handling_errors"""
 _OF_THE_REQUEST = (3, 5, 6, 7, 11, 12, 16)
-"""Codes that say what is wrong with the request; the words beside them quote it, names of images among them.
+"""Codes that blame the request; their messages quote it, including image names.
 
-9, FAILED_PRECONDITION, is none: a full quota is told with it, too.
+9, FAILED_PRECONDITION, is not one of them: the service also reports an exhausted quota with it.
 """
 _WORDS = re.compile(
     r"Resources are insufficient in region"
@@ -121,13 +121,13 @@ _WORDS = re.compile(
     r"|quota metrics exceed",
     re.IGNORECASE,
 )
-"""What the service says of it, as users of 2026 quote it in public threads; the wording is documented nowhere."""
+"""The service's messages about a stockout, as users quoted them in public threads in 2026; they are undocumented."""
 
 
 def stockout_of(job: Job) -> str | None:
-    """Why there was no capacity for the job; None for one that ran, or that ended in another way.
+    """The service's reason why the job got no capacity; None for a job that ran, or that ended in another way.
 
-    The times decide, then the code, and where that says nothing the words: a program may print any words, but only once it runs.
+    The times decide first, then the code, and last the message: a program may print any text, but only once it runs.
     """
     if job.state is not JobState.FAILED or job.error is None:
         return None
@@ -145,7 +145,7 @@ def completed(
     """The ended record.
 
     Raises:
-        ValueError: the record had ended before.
+        ValueError: the record had already ended.
     """
     known = with_job(record, job, now=now, attempt=attempt)
     ended = moved(known, outcome.state, entered_at=now, now=now, attempt=attempt)
@@ -160,10 +160,10 @@ def completed(
     )
 
 
-def seen_going_on(
+def with_progress(
     record: RunRecord, job: Job, *, now: datetime, attempt: str, progress: Progress | None = None
 ) -> RunRecord | None:
-    """The record with what the job's times newly prove and how far it is; None where nothing is new."""
+    """The running job's record with its new state and progress; None if neither changed."""
     known = with_job(record, job, now=now, attempt=attempt)
     known = replace(known, progress=progress or record.progress)
     is_new = known.state is not record.state or known.progress != record.progress
@@ -171,7 +171,7 @@ def seen_going_on(
 
 
 def durations_s(asked_at: datetime, job: Job) -> Mapping[str, float]:
-    """Seconds from the request to the job, in the queue, at work, and over all; only those that are known."""
+    """Seconds from the request to the job's creation, in the queue, running, and in total; only those that are known."""
     marks = (
         ("until_job", asked_at, job.create_time),
         ("queued", job.create_time, job.start_time),
@@ -188,6 +188,6 @@ def durations_s(asked_at: datetime, job: Job) -> Mapping[str, float]:
 def job_vanished(
     record: RunRecord, failure: Failure, *, report: EndReport, now: datetime, attempt: str
 ) -> RunRecord:
-    """The record of a run whose job is no longer there to be asked."""
+    """The record of a run whose job no longer exists."""
     ended = moved(record, RunState.FAILED, entered_at=now, now=now, attempt=attempt)
     return replace(ended, failure=failure, completion=Completion(reported_by=report))

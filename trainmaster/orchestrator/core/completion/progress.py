@@ -1,4 +1,4 @@
-"""How far a running job is: a tuning's trials by state and the best so far, or a custom job's last metrics."""
+"""The progress of a running job: a tuning's trials by state and the best so far, or a custom job's last metrics."""
 
 from trainmaster.orchestrator.core.completion.model import METRICS_NAME, parse_metrics
 from trainmaster.orchestrator.core.completion.trials import best_trial
@@ -10,10 +10,10 @@ from trainmaster.orchestrator.core.runs.record import AcceptedRequest
 
 
 def metrics_uri(job: Job, request: AcceptedRequest, spec: JobSpec) -> str | None:
-    """Where the running job may have written its metrics; None where there is nothing to read.
+    """Where the running job may have written its metrics; None if there is nothing to read.
 
-    A tuning's come from the service. Only places of this run alone count: metrics of an earlier run may lie in a place
-    that runs share.
+    The service reports a tuning's metrics. Directories that runs share are excluded: they may hold an earlier run's
+    metrics.
     """
     if spec.tuning is not None or job.start_time is None:
         return None
@@ -26,9 +26,9 @@ def metrics_uri(job: Job, request: AcceptedRequest, spec: JobSpec) -> str | None
 
 
 def progress_of(job: Job, spec: JobSpec, written: bytes | None) -> Progress | None:
-    """How far the job is; None where that is not known. `written` is the content of metrics.json.
+    """The job's progress; None if it is not known. `written` is the content of metrics.json.
 
-    A broken metrics.json counts as none: it is a problem of the run's end, if it is still there by then.
+    An invalid metrics.json is ignored here; if it is still invalid when the run ends, the record names the problem.
     """
     if spec.tuning is not None:
         best = best_trial(job.trials, spec.tuning)

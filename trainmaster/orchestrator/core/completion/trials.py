@@ -1,4 +1,4 @@
-"""What the trials of a tuning job come to: the record of each, the best of them, and why there is none."""
+"""The trials of a tuning job: the record of each, the best of them, or why there is none."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -19,7 +19,7 @@ REASON_MAX_CHARS = 300
 
 
 def recorded_trials(trials: Sequence[Trial], tuning: Tuning) -> tuple[RecordedTrial, ...]:
-    """Every trial as the record keeps it, by id; the service lists them in any order."""
+    """Every trial as the record keeps it, ordered by id; the service lists them in any order."""
     return tuple(
         RecordedTrial(
             id=trial.id,
@@ -36,7 +36,7 @@ def recorded_trials(trials: Sequence[Trial], tuning: Tuning) -> tuple[RecordedTr
 
 
 def measurement_of(trial: Trial, tuning: Tuning) -> Measured | None:
-    """The measurement that counts: the service's final one; without it, the selected one of those it has."""
+    """The measurement that counts: the service's final one, else the one that `tuning.measurement` selects."""
     if trial.final is not None and trial.final.metrics:
         return trial.final
     metric = tuning.metrics[0]
@@ -51,7 +51,7 @@ def measurement_of(trial: Trial, tuning: Tuning) -> Measured | None:
 
 
 def best_trial(trials: Sequence[Trial], tuning: Tuning) -> BestTrial | None:
-    """The succeeded trial whose first metric is best; of equal ones the first. None where none has a value."""
+    """The succeeded trial whose first metric is best; the first of equals. None if no such trial has a value."""
     metric = tuning.metrics[0]
     best: BestTrial | None = None
     for trial in sorted(trials, key=_order):
@@ -71,13 +71,13 @@ def best_trial(trials: Sequence[Trial], tuning: Tuning) -> BestTrial | None:
 
 
 def best_measurement(trials: Sequence[Trial], best: BestTrial, tuning: Tuning) -> Mapping[str, float]:
-    """What the service measured of the best trial, by metric."""
+    """The service's metrics of the best trial, by id."""
     measured = next((measurement_of(trial, tuning) for trial in trials if trial.id == best.id), None)
     return measured.metrics if measured else {}
 
 
 def why_no_best(trials: Sequence[Trial], tuning: Tuning) -> str:
-    """Why no trial is best, in plain words with the most likely reason."""
+    """Why there is no best trial, with the most likely reason."""
     metric = tuning.metrics[0].id
     if not trials:
         return "the study has no trials, so there is no best trial"
@@ -135,5 +135,5 @@ def _finite(measured: Measured | None) -> Measured | None:
 
 
 def _order(trial: Trial) -> tuple[int, str]:
-    """Trial ids count from 1; what is no number comes last."""
+    """Trial ids count from 1; an id that is not a number comes last."""
     return (int(trial.id) if trial.id.isdecimal() else 2**63, trial.id)

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from trainmaster.orchestrator.core.admission.waiting import may_wait, stocked_out
 from trainmaster.orchestrator.core.completion.entry import JobHint
-from trainmaster.orchestrator.core.completion.locations import model_locations, shared_place
+from trainmaster.orchestrator.core.completion.locations import model_locations, shared_location
 from trainmaster.orchestrator.core.completion.model import (
     ModelDirectory,
     files_document,
@@ -16,8 +16,8 @@ from trainmaster.orchestrator.core.completion.outcome import (
     completed,
     error_still_due,
     outcome_of,
-    seen_going_on,
     stockout_of,
+    with_progress,
 )
 from trainmaster.orchestrator.core.completion.progress import metrics_uri, progress_of
 from trainmaster.orchestrator.core.errors import JobNotFound, JobUnfinished, RecordMoved
@@ -144,7 +144,7 @@ def _write(
     outcome = outcome_of(job, directories, schema, spec)
     if outcome is None:
         progress = _progress(services, record, job, spec) if shows_progress else None
-        known = seen_going_on(record, job, now=now, attempt=services.attempt, progress=progress)
+        known = with_progress(record, job, now=now, attempt=services.attempt, progress=progress)
         if known is not None:
             known = _with_overwriting_noted(services, record, known, job)
             publish_states(services, record, known)
@@ -178,7 +178,7 @@ def _with_overwriting_noted(services: Services, before: RunRecord, known: RunRec
     Costs one listing per run, and only if the request names a directory without `${run_id}`.
     """
     begins = known.state is RunState.RUNNING and before.state is not RunState.RUNNING
-    place = shared_place(job, known.request) if begins and known.request is not None else None
+    place = shared_location(job, known.request) if begins and known.request is not None else None
     if place is None:
         return known
     (directory,) = services.models.look([place])

@@ -193,7 +193,7 @@ def test_a_run_that_may_overwrite_an_earlier_runs_model_says_so_as_it_begins(
     put(world, earlier, b"first")
     second = begun(world, "second", request)
     (problem,) = second.problems
-    assert "holds files older than the job's start" in problem
+    assert "contains files older than the job's start" in problem
     assert problem.endswith(f"with ${{run_id}} in model_uri, for example {own}")
     assert world.document("status/requests/second.json.json")["problems"] == [problem]
     put(world, earlier, b"second")

@@ -1,1 +1,1 @@
-"""One service library each, behind the ports; its errors are translated here and nowhere else."""
+"""One service library per module, behind the ports; its errors are translated only here."""

@@ -22,9 +22,9 @@ SERVICE = "Cloud Logging"
 PERMISSION = "logging.logEntries.list"
 SCOPES = ("https://www.googleapis.com/auth/logging.read",)
 READ_WITHIN_S = 8.0
-"""Of one read with all its pages."""
+"""The limit for one read with all its pages."""
 MAX_PAGES, PAGE_ENTRIES = 4, 500
-"""A page may have fewer entries than were asked for, or none: the service looks through a part of the log at a time.
+"""A page may have fewer entries than requested, or none: the service searches part of the log at a time.
 
 Source: https://cloud.google.com/logging/docs/reference/v2/rest/v2/entries/list, nextPageToken
 """
@@ -71,7 +71,7 @@ class CloudJobLogs:
                 credentials=self._credentials,
                 client_options={"api_endpoint": self._endpoint} if self._endpoint else None,
                 _http=session,
-                _use_grpc=False,  # an emulator without TLS is an address over REST, and no channel
+                _use_grpc=False,  # an emulator without TLS works over REST, not over a gRPC channel
             )
             listed = client.list_entries(
                 filter_=filter_of(query), order_by=DESCENDING, page_size=PAGE_ENTRIES
@@ -82,11 +82,11 @@ class CloudJobLogs:
 
 
 class _EnoughRead(Exception):
-    """As many pages were read as one read may have: what they held counts."""
+    """The maximum number of pages was read: what they held counts."""
 
 
 def _bounded(deadline: Deadline) -> Any:  # Any: a class made of the library's own at run time
-    """An adapter of `requests` for one read: so many answers, each of so many bytes, until the deadline."""
+    """An adapter of `requests` for one read: it limits the number of responses, their size, and the total time."""
     with IMPORTING:
         from requests.adapters import HTTPAdapter
 
@@ -143,11 +143,11 @@ def _entry(entry: Any) -> LogEntry:  # Any: the client's entry classes share no 
 
 
 def _translate(error: Exception, operation: str) -> NoReturn:
-    """Raise the library's error as ours, or as it is where it is a mistake in this program.
+    """Raise the library's error as ours, or unchanged if it is a bug in this program.
 
     Raises:
         AccessDenied: this deployment may not read logs.
-        ServiceFailed: the service did not answer in time, or answered something else.
+        ServiceFailed: the service did not answer in time, or with an error.
     """
     with IMPORTING:
         from google.api_core.exceptions import Forbidden

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 SERVICE = "Cloud Storage"
 TIMEOUT_S = (5.0, 15.0)  # to connect, between two bytes of the answer
 RETRY_S = 20.0
-"""One call, with the client's own repetitions, ends within RETRY_S and one TIMEOUT_S: well inside a lease."""
+"""One call, with the client's retries, ends within RETRY_S and one TIMEOUT_S: well inside a lease."""
 
 
 _PERMISSIONS = {
@@ -50,7 +50,7 @@ class GcsObjects:
     def read(self, bucket: str, name: str, generation: int | None = None) -> Stored:
         blob = self._blob(bucket, name, generation)
         try:
-            # As it is stored: a small object with a gzip encoding would else unfold to any size in memory.
+            # Raw: otherwise a small object with gzip encoding could expand to any size in memory.
             content: bytes = blob.download_as_bytes(raw_download=True, **self._options)
         except Exception as error:  # translated or raised again, never swallowed
             _translate(error, "read", object_uri(bucket, name), generation=generation)
@@ -131,7 +131,7 @@ def _translate(
     generation: int | None = None,
     if_generation: int | None = None,
 ) -> NoReturn:
-    """Raise the library's error as ours, or as it is where it is a mistake in this program.
+    """Raise the library's error as ours, or unchanged if it is a bug in this program.
 
     Raises:
         ObjectGone, GenerationMoved, AccessDenied, ServiceFailed: what the error means.
@@ -146,7 +146,7 @@ def _translate(
         case api.NotFound() if operation != "write":  # a write that finds nothing finds no bucket
             raise ObjectGone(uri, generation) from error
         case api.Forbidden():
-            # The service's own words follow the method and its URL, which may be long.
+            # The service's message follows the method and its URL, which may be long.
             words = error.message.partition(": ")[2] or error.message
             raise AccessDenied(SERVICE, f"{operation} {uri}", _PERMISSIONS[operation], words) from error
         case api.PreconditionFailed() if if_generation is not None:

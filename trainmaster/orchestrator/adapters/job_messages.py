@@ -1,4 +1,4 @@
-"""Jobs as JobService's messages hold them: a submission becomes a message, a message a job."""
+"""Converts submissions to JobService's messages, and its messages to jobs."""
 
 import json
 from datetime import datetime
@@ -22,7 +22,7 @@ def message_of(submission: Submission) -> "CustomJob | HyperparameterTuningJob":
     """The client's message with the content of the submission.
 
     Raises:
-        ValueError: the service knows no such field; the submission is wrong.
+        ValueError: the service has no such field; the submission is wrong.
     """
     with IMPORTING:
         import_parts_of(*VERTEX_CLIENT)
@@ -53,7 +53,7 @@ def job_from(job: "CustomJob | HyperparameterTuningJob") -> Job:
 
 
 def _known(kind: type[_State], state: Any, unknown: _State) -> _State:  # Any: an enum, or a number it lacks
-    """The state; `unknown` for one that the service has and this client's library has not."""
+    """The state; `unknown` for one that this version of the client library lacks."""
     try:
         return kind(getattr(state, "name", ""))
     except ValueError:

@@ -36,7 +36,7 @@ def _base64(digest: bytes) -> str:
 
 
 class ManualClock:
-    """A clock that stands still until it is told to move."""
+    """A clock that only moves when `advance` is called."""
 
     def __init__(self, now: datetime) -> None:
         self._now = now
@@ -49,14 +49,14 @@ class ManualClock:
 
 
 class MemoryObjects:
-    """Buckets in memory, with Cloud Storage's generations and preconditions; overwritten ones are gone."""
+    """Buckets in memory, with Cloud Storage's generations and preconditions; overwritten generations are not kept."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._lock = threading.Lock()
         self._objects: dict[tuple[str, str], Listed] = {}
         self._contents: dict[tuple[str, str], tuple[bytes, str]] = {}  # with their types
-        # Sorted names of each bucket: a listing costs what it shows, however much else there is.
+        # Sorted names per bucket: a listing costs as much as it shows, however many objects there are.
         self._names: defaultdict[str, list[str]] = defaultdict(list)
         self._generation = 0
 
@@ -135,9 +135,9 @@ class MemoryObjects:
 
 
 class MemoryJobs:
-    """Jobs that stand still until `become` moves them.
+    """Jobs that change only when `become` moves them.
 
-    A job that runs as an account in `denied_accounts` is refused as Vertex AI refuses it without the grant.
+    A job whose account is in `denied_accounts` is refused as Vertex AI refuses it without the permission.
     """
 
     def __init__(self, clock: Clock, *, project: str) -> None:
@@ -146,7 +146,7 @@ class MemoryJobs:
         self._lock = threading.Lock()
         self._jobs: dict[str, Job] = {}
         self._by_id: dict[str, str] = {}
-        # Names alone, in the order of submission: of a million jobs few go on at once.
+        # Names only, in the order of submission: of a million jobs, few are active at the same time.
         self._unended: dict[str, None] = {}
         self._created = 0
         self.denied_accounts: set[str] = set()
@@ -220,7 +220,7 @@ class MemoryJobs:
         `ran` False: no replica of it ever started.
 
         Raises:
-            JobNotFound: there is none of that name.
+            JobNotFound: no job has that name.
         """
         job, now = self.read(name), self._clock.now()
         went_on = ran and state not in (JobState.QUEUED, JobState.PENDING)
@@ -257,14 +257,14 @@ class MemoryJobs:
 
 
 class MemoryJobLogs:
-    """Logs that hold what was written to them, and for every other job the service's line of its end."""
+    """Logs with the lines that were written to them; for every other job, the service's line about its end."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._written: defaultdict[tuple[str, str | None], list[LogEntry]] = defaultdict(list)
 
     def write(self, job_id: str, task: str, *lines: str, trial_id: str | None = None) -> None:
-        """Write lines as errors, each an entry at the clock's time; without any, the log of the job is late."""
+        """Write lines as errors, each as an entry at the clock's time; without lines, the job's log is late."""
         entries = self._written[job_id, trial_id]
         entries += (
             LogEntry(task=task, at=self._clock.now(), insert_id=f"{number:06}", text=line)

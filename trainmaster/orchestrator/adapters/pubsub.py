@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 SERVICE = "Pub/Sub"
 TIMEOUT_S = 20.0
 FILTERED = ("run_id", "state", "model_name", "rule_id")
-"""What of a notice its message repeats as attributes: subscriptions filter by these."""
+"""Fields of a notice that its message repeats as attributes, so that subscriptions can filter by them."""
 
 
 class PubsubNotices:
@@ -36,12 +36,12 @@ class PubsubNotices:
         return PublisherClient()
 
     def publish(self, notice: Notice) -> None:
-        """Publish, and wait for the service's answer.
+        """Publish the notice, and wait for the service's response.
 
         Raises:
-            ServiceFailed: there was none, or it was an error.
+            ServiceFailed: there was no response, or an error.
         """
-        # Imported late: most events end no run, and this client takes the longest of all to load.
+        # Imported late: most events end no run, and this client takes the longest to load.
         with IMPORTING:
             from google.api_core.exceptions import GoogleAPIError
             from google.auth.exceptions import GoogleAuthError
@@ -64,7 +64,7 @@ def _attributes(notice: Notice) -> dict[str, str]:
 
 
 def cloud_event(notice: Notice, source: str) -> dict[str, object]:
-    """The notice as CloudEvents 1.0 has it."""
+    """The notice as a CloudEvents 1.0 document."""
     return {
         "specversion": "1.0",
         "id": notice.id,

@@ -1,8 +1,8 @@
-"""One limit of time for a whole call over `requests`, whose own timeouts are for one connection or one read.
+"""A time limit for a whole call over `requests`, whose own timeouts are per connection or read.
 
-The call goes on in a thread of its own, and whoever asked for it waits no longer than the limit. A thread that
-is left behind can send nothing any more: its connection looks at the limit before every sending. All that it
-can still do is read an answer that nobody waits for.
+The call runs in a separate thread, and its caller waits no longer than the limit. A thread that is left behind cannot
+send anything: its connection checks the limit before each send. All that it can still do is read a response that is
+no longer needed.
 """
 
 import threading
@@ -23,12 +23,12 @@ _call = threading.local()
 
 
 class LimitPassed(Exception):
-    """The call took too long; what was sent before may have been done."""
+    """The call took too long. What was sent before may have taken effect."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Deadline:
-    """A moment of the monotonic clock, which goes on while a process is stopped."""
+    """A moment of the monotonic clock, which keeps running while the process is suspended."""
 
     at_s: float
     limit_s: float
@@ -39,10 +39,10 @@ class Deadline:
 
     @property
     def left_s(self) -> float:
-        """The seconds that are left.
+        """The remaining seconds.
 
         Raises:
-            LimitPassed: none are.
+            LimitPassed: none remain.
         """
         left = self.at_s - time.monotonic()
         if left <= 0:
@@ -51,7 +51,7 @@ class Deadline:
 
 
 def within(deadline: Deadline, call: Callable[[], _Answer]) -> _Answer:
-    """What the call gives.
+    """The result of the call.
 
     Raises:
         LimitPassed: it has not ended in time. Its thread ends when the service lets it.
@@ -63,11 +63,11 @@ def within(deadline: Deadline, call: Callable[[], _Answer]) -> _Answer:
         _call.deadline = deadline
         try:
             answered.set_result(call())
-        except BaseException as error:  # raised where it is waited for
+        except BaseException as error:  # raised again in the caller's thread
             answered.set_exception(error)
 
     left_s = deadline.left_s
-    # Daemon: an answer that nobody waits for must not keep a process that wants to end.
+    # Daemon: a response that is no longer needed must not keep the process from exiting.
     threading.Thread(target=work, name="within-limit", daemon=True).start()
     try:
         return answered.result(timeout=left_s)
@@ -78,7 +78,7 @@ def within(deadline: Deadline, call: Callable[[], _Answer]) -> _Answer:
 
 
 def limited(session: "requests.Session") -> None:
-    """Have every connection of the session look at the limit of its thread's call before it sends."""
+    """Make every connection of the session check the time limit of its thread's call before it sends."""
     with IMPORTING:
         from requests.adapters import HTTPAdapter
         from urllib3 import HTTPConnectionPool, HTTPSConnectionPool
@@ -108,10 +108,10 @@ def _looking(pool: Any) -> Any:  # Any: classes made of the library's own at run
 
 
 def _look(sock: Any) -> None:  # Any: a socket, one of ssl's, or None before the connection
-    """Leave the socket no more time than the call has.
+    """Set the socket's timeout to the time that the call has left.
 
     Raises:
-        LimitPassed: the call has none.
+        LimitPassed: no time is left.
     """
     deadline: Deadline | None = getattr(_call, "deadline", None)
     if deadline is None:

@@ -42,38 +42,38 @@ if TYPE_CHECKING:
 
 SERVICE = "Vertex AI"
 TIMEOUT_S = 30.0
-"""Of one connection or one read of any call; of a submission's whole way, from its start to its answer."""
+"""The limit for one connection or read of any call; for a submission, from its start to its response."""
 NO_QUOTA = 429  # nothing was created
 UNAVAILABLE = 503
 _NO_CAPACITY = re.compile(r"insufficient|exhausted|capacity|quota", re.IGNORECASE)
-"""A 503 that says so is about machines. Any other may have created the job: the status promises nothing.
+"""A 503 with these words is about machines. With any other the job may exist: the status guarantees nothing.
 
 Source: UNAVAILABLE in https://github.com/googleapis/googleapis/blob/master/google/rpc/code.proto
 """
 _NOT_READY = re.compile(r"service agents? .*being provisioned", re.IGNORECASE)
-"""In a project that uses Vertex AI for the first time, 400 FAILED_PRECONDITION says so for some minutes.
+"""In a project that uses Vertex AI for the first time, 400 FAILED_PRECONDITION has this text for some minutes.
 
 Source: https://github.com/GoogleCloudPlatform/generative-ai/issues/1308
 """
 _ACT_AS = re.compile(r"permission to act as service|iam\.serviceAccounts\.actAs", re.IGNORECASE)
-"""A refusal, 400 or 403, because the submitting account may not act as the job's: a grant takes minutes to spread.
+"""A refusal, 400 or 403, because the submitting account may not act as the job's. A new grant takes minutes to apply.
 
 Sources: https://github.com/googleapis/python-aiplatform/issues/1073 (400 INVALID_ARGUMENT) and
 https://cloud.google.com/iam/docs/service-account-permissions (the permission)
 """
 _ACT_AS_CODES = (400, 403)
 _EMAIL = re.compile(r"[a-z0-9][a-z0-9-]{0,62}@[a-z0-9.-]{1,253}[a-z0-9]")
-UNAUTHENTICATED = 401  # our own credentials failed: no fault of the request, and they may recover
+UNAUTHENTICATED = 401  # our credentials failed: not the request's fault, and they may recover
 REQUEST_TIMEOUT = 408
-UNKNOWN_FROM = 500  # whatever else the server could not do, it may have done half
+UNKNOWN_FROM = 500  # the server may have done part of the work
 _REST_PREFIX = re.compile(r"^(GET|POST) \S+: ")  # the client puts verb and URL before the service's message
 
 
 class VertexJobs:
     """The jobs of one project. `endpoint` is None for Google Cloud, else an emulator's URL, for every region.
 
-    `region` is the deployment's own; `others` gives the other regions where its jobs may be, and is asked only
-    for a job that is not in the own one. The library is imported by the first call; each region has a client.
+    `region` is the deployment's; `others` returns the other regions where its jobs may be, and is called only for a
+    job that is not found there. The library is imported by the first call; each region has a client.
     """
 
     def __init__(
@@ -119,7 +119,7 @@ class VertexJobs:
             client.transport.close()
 
     def prepare(self, region: str) -> None:
-        """Import, connect nothing, and get credentials: what a submission needs and no lease has to wait for.
+        """Import the library and get credentials, without connecting, so that no lease has to wait for it.
 
         Raises:
             ServiceFailed: there are no credentials now.
@@ -139,7 +139,7 @@ class VertexJobs:
         once: dict[str, Any] = {"parent": submission.parent, "timeout": self._submit_within_s, "retry": None}
         try:
             message = message_of(submission)
-        except Exception as error:  # protobuf has errors of its own beside ValueError; nothing was sent
+        except Exception as error:  # protobuf raises other errors than ValueError too; nothing was sent
             raise SubmissionRefused(0, f"it cannot be written as the service's message: {error}") from error
         try:
             methods = _methods(self._client(location_region(submission.parent)), submission.kind)
@@ -186,7 +186,7 @@ class VertexJobs:
         except NotFound:
             return
         except BadRequest as error:
-            # How the service answers for a job that is over is not documented: its state says whether it is.
+            # The service's answer for a job that has ended is not documented: its state shows whether it has.
             if self.read(name).state not in OVER:
                 _translate(error, f"cancel {name}")
         except Exception as error:  # translated or raised again, never swallowed
@@ -199,7 +199,7 @@ class VertexJobs:
         raise JobNotFound(job_id)
 
     def _names(self, job_id: str) -> Iterator[str]:
-        """Every name that the job may have, those of the own region first: the others are asked for last."""
+        """Every name that the job may have; the deployment's region first, the others only if needed."""
         for kind in JobKind:
             yield job_name(self._project, self._region, kind, job_id)
         for region in self._others():
@@ -249,7 +249,7 @@ def _message(error: Exception) -> str:
 
 
 def _submission_error(error: Exception) -> Exception:
-    """What the client's error means for a submission; the error itself where it is this program's mistake."""
+    """What the client's error means for a submission; the error itself if it is a bug in this program."""
     with IMPORTING:
         from google.api_core.exceptions import GoogleAPICallError
         from google.auth.exceptions import GoogleAuthError
@@ -277,7 +277,7 @@ def _refusal(code: int, reason: str) -> TrainmasterError:
 
 
 def is_transport_error(error: Exception) -> bool:
-    """Whether a service, the way to it or its credentials failed, and not this program."""
+    """Whether the error is from a service, the network or credentials, and not from this program."""
     with IMPORTING:
         import requests
         from google.api_core.exceptions import GoogleAPIError
@@ -288,7 +288,7 @@ def is_transport_error(error: Exception) -> bool:
 
 
 def _translate(error: Exception, operation: str) -> NoReturn:
-    """Raise the library's error as ours, or as it is where it is a mistake in this program.
+    """Raise the library's error as ours, or unchanged if it is a bug in this program.
 
     Raises:
         ServiceFailed: the service did not do it.

@@ -1,4 +1,4 @@
-"""The queue, the slots of limits, and the marks of what was started: small objects, read by listings alone."""
+"""The queue, the slots of limits, and the marks of started runs: small objects that are read by listings alone."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -31,7 +31,7 @@ from trainmaster.orchestrator.stores.store import TEXT, Store
 
 @dataclass(frozen=True, kw_only=True)
 class Slot:
-    """A taken slot as it was read, and the version that whoever frees it or takes it over must name.
+    """A taken slot as it was read, and the version that must be named to free it or take it over.
 
     `holder` is a run's id.
     """
@@ -48,13 +48,13 @@ class Slot:
 
 
 class Queue(Store):
-    """Who waits. A record says the same; where they differ, the record counts.
+    """Which runs wait. Records say the same; where they differ, the record counts.
 
-    Objects are empty; the name and the metadata say all.
+    Objects are empty: their names and metadata hold everything.
     """
 
     def places(self) -> Sequence[Place]:
-        """Every place, of all regions, in any order; what cannot be read as one is left out."""
+        """Every place, in all regions, in any order; objects that cannot be read as a place are left out."""
         listed = self.objects.listing(self.bucket, WAITING_PREFIX)
         return [place for place in map(_place, listed) if place is not None]
 
@@ -73,7 +73,7 @@ class Queue(Store):
         )
 
     def remove(self, place: Place) -> None:
-        """Take the place away. Safe to repeat."""
+        """Remove the place. Safe to repeat."""
         self.objects.delete(self.bucket, _name(place))
 
 
@@ -82,7 +82,7 @@ def _name(place: Place) -> str:
 
 
 def _place(listed: Listed) -> Place | None:
-    """The place; None for an object that is none, which must not stop the queue."""
+    """The place; None for any other object, which must not stop the queue."""
     metadata = listed.metadata
     try:
         priority, arrived_at, run_id = waiting_parts(listed.name)
@@ -104,7 +104,7 @@ def _place(listed: Listed) -> Place | None:
 class Slots(Store):
     """Which run holds which slot of a limit; changed only by compare-and-set.
 
-    An object holds the run's id, in its metadata too.
+    The object's content is the run's id, which its metadata repeats.
     """
 
     def taken(self, limit: str) -> Sequence[Slot]:
@@ -114,12 +114,12 @@ class Slots(Store):
         return sorted(found, key=lambda slot: slot.number)
 
     def take(self, limit: str, number: int, run_id: str, *, instead_of: Slot | None = None) -> str:
-        """The slot, now the run's: a free one, or one that is still as `instead_of` was read.
+        """Take the slot for the run: a free one, or one that is unchanged since `instead_of` was read.
 
-        The answer is the slot's name at the version just written, LIMIT/NUMBER@VERSION, which `free` wants.
+        Returns the slot's name at the version just written, LIMIT/NUMBER@VERSION, which `free` expects.
 
         Raises:
-            GenerationMoved: it is not so any more; perhaps an answer was lost, and the slot is the run's.
+            GenerationMoved: the slot has changed; possibly a response was lost, and the slot is the run's.
         """
         name = f"{limit}/{number}"
         generation = self.objects.write(
@@ -133,9 +133,9 @@ class Slots(Store):
         return held_slot(name, generation)
 
     def free(self, held: str) -> None:
-        """Give the slot back, if it is still as `take` left it. Safe to repeat, and while others take slots.
+        """Give the slot back, if it is unchanged since `take`. Safe to repeat, and while other attempts take slots.
 
-        A slot that was taken again meanwhile stays, whoever took it: the same run may need it for its next job.
+        A slot that was taken again meanwhile stays: even the same run may need it for its next job.
         """
         name, generation = held_slot_parts(held)
         with suppress(GenerationMoved):
@@ -156,14 +156,14 @@ def _slot(listed: Listed) -> Slot | None:
 
 
 class Starts(Store):
-    """Marks of the runs that were started, for the caps, and which caps were told of."""
+    """Marks of started runs, for the caps, and which reached caps were reported."""
 
     def of_day(self, day: date) -> Sequence[CountedStart]:
         """Every mark of the day (UTC)."""
         return self._marks(started_prefix(day))
 
     def of_hour(self, moment: datetime) -> Sequence[CountedStart]:
-        """Every mark of the hour (UTC) in which that moment lies."""
+        """Every mark of the hour (UTC) that contains the moment."""
         return self._marks(started_object(moment, ""))
 
     def _marks(self, prefix: str) -> Sequence[CountedStart]:
@@ -183,13 +183,13 @@ class Starts(Store):
             )
 
     def unmark(self, counted: CountedStart) -> None:
-        """Take the mark away. Safe to repeat."""
+        """Remove the mark. Safe to repeat."""
         self.objects.delete(self.bucket, started_object(counted.counts_at, counted.run_id))
 
     def forget(self, before: date, most: int) -> int:
-        """Take away at most so many marks of days before that one, the oldest first; how many they were."""
+        """Remove the oldest marks of days before that one, at most `most`. Returns how many were removed."""
         limit = started_prefix(before)
-        # By name, and so by day: whoever stops early pays for the pages that were needed.
+        # Names sort by day: stopping early costs only the pages that were needed.
         listed = self.objects.listing(self.bucket, STARTED_PREFIX)
         old = takewhile(lambda each: each.name < limit, listed)
         names = [each.name for each in islice(old, most)]
@@ -198,16 +198,16 @@ class Starts(Store):
         return len(names)
 
     def was_notified(self, window: str) -> bool:
-        """Whether it was told that this cap was reached."""
+        """Whether it was reported that this cap was reached."""
         return self._find(cap_object(window)) is not None
 
     def keep_notified(self, window: str, document: Mapping[str, object]) -> None:
-        """Write down that it was told. Safe to repeat."""
+        """Record that it was reported. Safe to repeat."""
         self._write_once(cap_object(window), document)
 
 
 def _counted(listed: Listed) -> CountedStart | None:
-    """The mark; None for an object that is none, which must not keep every run from being started."""
+    """The mark; None for any other object, which must not stop runs from starting."""
     try:
         hour = started_hour(listed.name)
     except ValueError:

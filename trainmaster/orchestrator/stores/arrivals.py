@@ -1,7 +1,7 @@
 """The data events that no tick has counted yet.
 
-They are made durable together: one new object holds everything that came while the last one was written, so the cost
-of an event falls as the load rises. Each object is created once and deleted once.
+They are made durable together: each new object holds everything that arrived while the last one was written, so the
+cost per event falls as the load rises. Each object is created once and deleted once.
 """
 
 import secrets
@@ -25,11 +25,11 @@ from trainmaster.orchestrator.ports.services import Clock
 from trainmaster.orchestrator.stores.store import Store
 
 AT_ONCE = 10
-"""Batches that are read or deleted at once: as many connections as the storage client's pool keeps."""
+"""Batches that are read or deleted in parallel: as many as the storage client's connection pool holds."""
 
 
 class Group:
-    """Arrivals that are written together, and how that ended. `number` counts the groups of a process from 1."""
+    """Arrivals that are written together, and the result. `number` counts the groups of a process from 1."""
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -52,12 +52,12 @@ class GroupCommit:
         return bool(self._waiting.arrivals)
 
     def add(self, arrival: ArrivedObject) -> Group:
-        """The group that the arrival waits in."""
+        """The group in which the arrival waits."""
         self._waiting.arrivals.append(arrival)
         return self._waiting
 
     def begin(self) -> Group:
-        """The group to write now: everything that waits. Whatever comes from now on is the next one's."""
+        """The group to write now: everything that waits. Later arrivals belong to the next group."""
         group, self._waiting = self._waiting, Group(self._waiting.number + 1)
         self.writing = True
         return group
@@ -68,9 +68,9 @@ class GroupCommit:
 
 
 class ArrivalLog(Store):
-    """One process's log: keep one for the life of the process. Safe to use from many threads at once.
+    """One process's log: keep one for the life of the process. Safe to use from many threads.
 
-    Whoever finds no write in flight writes everything that waits; the others wait for it.
+    A thread that finds no write in flight writes everything that waits; the other threads wait for it.
     """
 
     def __init__(self, objects: Objects, bucket: str, clock: Clock) -> None:
@@ -81,7 +81,7 @@ class ArrivalLog(Store):
         self._commit = GroupCommit()
 
     def append(self, arrival: ArrivedObject) -> int:
-        """Return once the arrival is durable: how many were made so together, by whoever did it, else 0.
+        """Return once the arrival is durable: the size of its group to the thread that wrote it, 0 to the others.
 
         Raises:
             ServiceFailed: it may or may not be durable. Appending it again is safe: it is counted once.
@@ -102,7 +102,7 @@ class ArrivalLog(Store):
         try:
             self.create(group)
             group.durable = True
-        except Exception as error:  # told to every thread whose arrival is in the group
+        except Exception as error:  # reported to every thread whose arrival is in the group
             group.reason = f"{type(error).__name__}: {error}"
         finally:
             with self._changed:
@@ -113,11 +113,11 @@ class ArrivalLog(Store):
         """Write the group's object.
 
         Raises:
-            ServiceFailed: it may or may not be there.
+            ServiceFailed: it may or may not exist.
         """
         name = batch_object(self._clock.now(), self._instance, group.number)
         content = encoded_batch(group.arrivals)
-        # Nobody else makes this name: where it is there, the client repeated a write of ours whose answer was lost.
+        # No other process uses this name: if it exists, the client repeated our write after a lost response.
         with suppress(GenerationMoved):
             self.objects.write(
                 self.bucket, name, content, if_generation=0, content_type="application/x-ndjson"
@@ -125,15 +125,15 @@ class ArrivalLog(Store):
 
 
 class Arrivals(Store):
-    """The batches that the log has written, from all its processes."""
+    """The batches that the logs of all processes have written."""
 
     def names(self, most: int) -> Sequence[str]:
-        """At most so many batches, oldest first. Every batch that was answered before is among all of them."""
+        """At most that many batches, oldest first. Without the limit, all those written before the call."""
         listed = self.objects.listing(self.bucket, ARRIVALS_PREFIX)
         return [each.name for each in islice(listed, most)]
 
     def read(self, names: Sequence[str]) -> Sequence[Batch]:
-        """These batches; one that is gone is left out, and one that cannot be read holds no arrivals."""
+        """These batches. A deleted one is left out; one that cannot be read holds no arrivals."""
         with ThreadPoolExecutor(AT_ONCE) as pool:
             return [batch for batch in pool.map(self._batch, names) if batch is not None]
 
@@ -149,5 +149,5 @@ class Arrivals(Store):
         try:
             return parse_batch(name, stored.content)
         except ValueError:
-            # Nobody but the log writes here, whole objects each: somebody else's file must not stop the tick.
+            # Only the log writes here, and whole objects: a stray file must not stop the tick.
             return Batch(name=name, arrivals=())

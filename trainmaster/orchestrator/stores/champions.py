@@ -29,10 +29,10 @@ class Champions(Store):
     def update(
         self, model_name: str, change: Callable[[Champion | None], Champion | _Refusal]
     ) -> Champion | _Refusal:
-        """The document after `change`, made again on each newer one; or what `change` gave that is no champion.
+        """The document after `change`, which is applied again to each newer one; or the refusal that `change` returned.
 
-        Nothing is written where it gives what it was given. A write whose answer was lost counts as another
-        attempt's, so `change` must find it done.
+        If `change` returns its argument, nothing is written. A write whose response was lost counts as another
+        attempt's, so `change` must recognize that it is done.
 
         Raises:
             DocumentDamaged: the object holds something else.
@@ -62,5 +62,5 @@ class Champions(Store):
         )
 
     def uri(self, model_name: str) -> str:
-        """Where the document lies."""
+        """The document's URI."""
         return self._uri(champion_object(model_name))

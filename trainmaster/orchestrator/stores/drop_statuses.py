@@ -1,4 +1,4 @@
-"""What users are told of what they drop and publish: one object for each name."""
+"""What users see about their drops and messages: one object per name."""
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -20,16 +20,16 @@ _Status = Mapping[str, Any]
 
 
 class DropStatuses(Store):
-    """The statuses, for one delivery: it remembers the last one that it wrote, and need not read that again."""
+    """The statuses, for one delivery: the last one written is cached."""
 
     def __init__(self, objects: Objects, bucket: str) -> None:
         super().__init__(objects, bucket)
         self._last: tuple[str, _Status, int] | None = None
 
     def write(self, status: DropStatus, *, is_first: bool = False) -> None:
-        """Write it, unless the object says as much or more. Safe to repeat, in any order.
+        """Write the status, unless the object is newer or the same. Safe to repeat, in any order.
 
-        `is_first`: most likely there is no status yet, so none is read before.
+        `is_first`: most likely no status exists yet, so none is read first.
 
         Raises:
             GenerationMoved: the object kept changing.

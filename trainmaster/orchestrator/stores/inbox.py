@@ -1,4 +1,4 @@
-"""What users dropped and trainers wrote: read only."""
+"""What users dropped and trainers wrote. Read only."""
 
 import itertools
 from collections.abc import Mapping, Sequence
@@ -33,39 +33,39 @@ class Inbox(Store):
     """What users dropped."""
 
     def read(self, bucket: str, name: str, generation: int) -> bytes:
-        """The content of that very generation.
+        """The content of exactly that generation.
 
         Raises:
-            ObjectGone: it was deleted or written over.
+            ObjectGone: it was deleted or overwritten.
         """
         return self.objects.read(bucket, name, generation).content
 
     def latest(self, bucket: str, name: str) -> tuple[bytes, int]:
-        """The content as it is now, and its generation.
+        """The current content, and its generation.
 
         Raises:
-            ObjectGone: there is none.
+            ObjectGone: it does not exist.
         """
         stored = self.objects.read(bucket, name)
         return stored.content, stored.generation
 
     def rules(self) -> Sequence[Listed]:
-        """Every file that the inbox takes for a rule."""
+        """Every file in the inbox that is a rule."""
         return [each for each in self.objects.listing(self.bucket, RULES_PREFIX) if is_rule_object(each.name)]
 
 
 @dataclass(frozen=True)
 class Models:
-    """What trainers left behind, in whatever buckets."""
+    """What trainers wrote, in any bucket."""
 
     objects: Objects
 
     def look(self, places: Sequence[ModelLocation]) -> tuple[ModelDirectory, ...]:
-        """What lies at the places, up to the first that holds a model.
+        """What the places contain, up to the first that holds a model.
 
         Raises:
-            AccessDenied: AIP_MODEL_DIR may not be read. Of a place that the request names, its directory says so:
-                the run must end all the same.
+            AccessDenied: AIP_MODEL_DIR is not readable. For a place that the request names, the returned directory
+                says so instead, because the run must end all the same.
         """
         looked: list[ModelDirectory] = []
         for place in places:
@@ -75,9 +75,9 @@ class Models:
         return tuple(looked)
 
     def metrics(self, uri: str) -> bytes | None:
-        """The content of a metrics.json, or its first MAX_METRICS_BYTES + 1; None where it cannot be read now.
+        """The content of a metrics.json, or its first MAX_METRICS_BYTES + 1 bytes; None if it cannot be read now.
 
-        It costs one read. No error is raised: what a running job reports is no more than a convenience.
+        It costs one read. No error is raised: progress of a running job is only a convenience.
         """
         try:
             return self.objects.read_start(*split_object_uri(uri), MAX_METRICS_BYTES + 1)
@@ -130,7 +130,7 @@ class Models:
     def _documents(
         self, bucket: str, prefix: str, listed: Sequence[Listed]
     ) -> tuple[Mapping[str, bytes | None], tuple[str, ...]]:
-        """The two documents beside the model where they are of decent size, and the names of those that are not."""
+        """The two documents next to the model, unless too large, and the names of those that are."""
         sizes = {file.name: file.size_bytes for file in listed}
         limits = ((MANIFEST_NAME, MAX_MANIFEST_BYTES), (METRICS_NAME, MAX_METRICS_BYTES))
         there = [(name, sizes[prefix + name] <= most) for name, most in limits if prefix + name in sizes]
@@ -147,7 +147,7 @@ class Models:
 def _by_age(
     listed: Sequence[Listed], prefix: str, since: datetime | None
 ) -> tuple[Sequence[Listed], tuple[str, ...]]:
-    """The objects that may be the run's, and the paths of the model files that were there before it."""
+    """The objects that may be the run's, and the paths of the model files that are older than the run."""
     if since is None:
         return listed, ()
     kept = [each for each in listed if not _in_run(each.name[len(prefix) :])]
@@ -162,7 +162,7 @@ def _denial(place: ModelLocation, denied: AccessDenied) -> str:
 
 
 def _in_run(path: str) -> bool:
-    """Whether the file lies in the directory of a run, below a place that runs share."""
+    """Whether the file is in a run's directory below a place that runs share."""
     return any(map(has_form_of_run_id, path.split("/")[:-1]))
 
 

@@ -1,6 +1,6 @@
-"""The run records, and what is kept beside them.
+"""The run records, and the documents kept with them.
 
-The record is the only thing two attempts may fight over; it changes by compare-and-set on its generation.
+The record is the only object for which attempts compete; it changes by compare-and-set on its generation.
 """
 
 import hashlib
@@ -33,7 +33,7 @@ from trainmaster.orchestrator.ports.objects import json_bytes
 from trainmaster.orchestrator.stores.store import TEXT, Store
 
 RACES_MAX = 5
-"""How often a record may change under us before the event is given back: each change is another's progress."""
+"""How often a record may change under us before the event is left for redelivery: each change is progress elsewhere."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,14 +46,14 @@ class Held:
 
 @dataclass(frozen=True, kw_only=True)
 class Marker:
-    """A run that has not ended, or whose notice is not out."""
+    """A run that has not ended, or whose steps after the end are not all done."""
 
     run_id: str
     created_at: datetime
 
 
 class Ledger(Store):
-    """The run records and what is kept beside them. Safe to use from several threads and processes at once."""
+    """The run records and the documents kept with them. Safe to use from several threads and processes."""
 
     def find(self, run_id: str) -> Held | None:
         """The record, or None when there is none.
@@ -68,10 +68,10 @@ class Ledger(Store):
         return Held(record=_record(stored.content, self._uri(name)), version=stored.generation)
 
     def present(self, run_id: str) -> Held:
-        """The record, which was there a moment ago.
+        """The record, which was just read.
 
         Raises:
-            RecordMoved: it is not.
+            RecordMoved: it no longer exists.
         """
         held = self.find(run_id)
         if held is None:
@@ -79,7 +79,7 @@ class Ledger(Store):
         return held
 
     def create(self, record: RunRecord) -> Held:
-        """The new record. An answer that was lost on its way, and then repeated, still counts as ours.
+        """Create the record. If a repeated write finds our own record after a lost response, it counts as created.
 
         Raises:
             RecordExists: another attempt wrote one first.
@@ -90,7 +90,7 @@ class Ledger(Store):
             raise RecordExists(record.run_id) from moved
 
     def replace(self, held: Held, record: RunRecord) -> Held:
-        """The changed record, if it is still at `held.version`. As for `create`, a lost answer still counts.
+        """Replace the record, if it is still at `held.version`. As with `create`, a lost response still counts.
 
         Raises:
             RecordMoved: another attempt changed it first.
@@ -101,7 +101,7 @@ class Ledger(Store):
             raise RecordMoved(record.run_id) from moved
 
     def update(self, held: Held, change: Callable[[RunRecord], RunRecord | None]) -> Held:
-        """The record after `change`, made again on each newer record; as it is where `change` gives None.
+        """The record after `change`, which is applied again to each newer record; unchanged if `change` returns None.
 
         Raises:
             RecordMoved: the record kept changing.
@@ -122,8 +122,8 @@ class Ledger(Store):
                 self.bucket, name, content, if_generation=version, metadata=_metadata(record)
             )
         except GenerationMoved:
-            # A client that repeats a write whose answer was lost is told that the object has moved: by
-            # itself. No two attempts write the same bytes, for each puts its own random text in.
+            # A client that repeats a write after a lost response sees that the object has changed, by its own
+            # write. No two attempts write the same bytes, because each one writes its own random text.
             stored = self._find(name)
             if stored is None or stored.content != content:
                 raise
@@ -131,11 +131,11 @@ class Ledger(Store):
         return Held(record=record, version=written)
 
     def mark_active(self, run_id: str) -> None:
-        """Put the run where the reconciler looks. Safe to repeat."""
+        """Add the run to those that the reconciler checks. Safe to repeat."""
         self.objects.write(self.bucket, marker_object(run_id), b"", if_generation=None, content_type=TEXT)
 
     def unmark(self, run_id: str) -> None:
-        """Take the run from where the reconciler looks. Safe to repeat."""
+        """Remove the run from those that the reconciler checks. Safe to repeat."""
         self.objects.delete(self.bucket, marker_object(run_id))
 
     def active(self) -> Iterator[Marker]:
@@ -144,15 +144,15 @@ class Ledger(Store):
             yield Marker(run_id=run_id_of_marker(listed.name), created_at=listed.created_at)
 
     def stopped_at(self) -> Marker | None:
-        """The last run that a reconcile pass without time for all came to; None when the last one came to the end."""
+        """The last run that an unfinished reconcile pass reached; None if the last pass finished."""
         stored = self._find(RECONCILE_STOPPED_AT_OBJECT)
         try:
             return None if stored is None else decoded(Marker, json.loads(stored.content))
         except ValueError:
-            return None  # a hint that cannot be read costs one reconcile pass its place, no run its turn
+            return None  # without the hint, one pass starts from the beginning; no run is missed
 
     def keep_stopped_at(self, marker: Marker | None) -> None:
-        """Keep it for the next reconcile pass. Two passes at once may overwrite each other's: it is no more than a hint."""
+        """Keep it for the next reconcile pass. Concurrent passes may overwrite each other's: it is only a hint."""
         if marker is None:
             self.objects.delete(self.bucket, RECONCILE_STOPPED_AT_OBJECT)
         else:
@@ -160,18 +160,18 @@ class Ledger(Store):
             self.objects.write(self.bucket, RECONCILE_STOPPED_AT_OBJECT, content, if_generation=None)
 
     def keep_submitted(self, run_id: str, document: Mapping[str, object]) -> tuple[str, str]:
-        """Keep the request as it was written, and give the object's URI and SHA-256.
+        """Store the request as it was written, and return the object's URI and SHA-256.
 
         Safe to repeat: the same document is the same object.
         """
         return self._keep(submitted_object, run_id, document)
 
     def keep_model_files(self, run_id: str, document: Mapping[str, object]) -> tuple[str, str]:
-        """Keep the list of a model's files, and give the object's URI and SHA-256. Safe to repeat."""
+        """Store the list of a model's files, and return the object's URI and SHA-256. Safe to repeat."""
         return self._keep(model_files_object, run_id, document)
 
     def report(self, run_id: str, report: Mapping[str, object]) -> str:
-        """Keep the rejection report and give its URI. Safe to repeat."""
+        """Store the rejection report and return its URI. Safe to repeat."""
         name = report_object(run_id)
         self.objects.write(self.bucket, name, json_bytes(report), if_generation=None)
         return self._uri(name)
@@ -189,7 +189,7 @@ class Ledger(Store):
         return self._uri(name), sha256
 
     def record_uri(self, run_id: str) -> str:
-        """Where the record lies."""
+        """The record's URI."""
         return self._uri(record_object(run_id))
 
 
@@ -204,7 +204,7 @@ def _record(content: bytes, uri: str) -> RunRecord:
 
 
 def _metadata(record: RunRecord) -> dict[str, str]:
-    """What a listing of the runs shows without opening them."""
+    """What a listing of the runs shows without reading them."""
     fields = {
         "state": record.state.value,
         "model_name": record.model_name,

@@ -1,4 +1,4 @@
-"""The rules, what each remembers, and what their users are told: one object each."""
+"""The rules, their states, and what their users see: one object each."""
 
 import json
 from dataclasses import dataclass
@@ -69,8 +69,7 @@ class RuleStates(Store):
     def replace(self, held: HeldState, state: RuleState) -> HeldState:
         """The changed state, if it is still at `held.version`.
 
-        A write whose answer was lost counts as moved: what was decided is on record, and whoever looks next
-        finds it.
+        A write whose response was lost counts as moved: the decision is recorded, and the next attempt finds it.
 
         Raises:
             GenerationMoved: another attempt changed it first.
@@ -81,23 +80,23 @@ class RuleStates(Store):
 
 
 class RuleStatuses(Store):
-    """What users are told of their rules."""
+    """What users see about their rules."""
 
     def find(self, dropped_name: str) -> RuleStatus | None:
-        """What is told of the drop of this name; None where nothing is, or nothing that can be read."""
+        """The status of the drop with this name; None if it does not exist or cannot be read."""
         try:
             return self._parsed(status_object(dropped_name), _status)[0]
         except DocumentDamaged:
             return None
 
     def write(self, status: RuleStatus) -> None:
-        """Write it, unless something of a newer generation, or later, is written there. Safe to repeat."""
+        """Write the status, unless a newer one exists, by generation and time. Safe to repeat."""
 
         def is_newer(content: bytes) -> bool:
             try:
                 return _order(_status(json.loads(content))) > _order(status)
             except ValueError:
-                return False  # whatever is no status gives way to one
+                return False  # a document that is not a status is overwritten
 
         self._write_newer(status_object(status.dropped_name), encoded(status), is_newer)
 

@@ -15,18 +15,18 @@ class SelfTests(Store):
     """Where self-tests of the deployment are answered."""
 
     def answer(self, answer: Answer) -> str:
-        """The answer's URI, once it is written. Safe to repeat: the first answer under an id stands.
+        """Write the answer and return its URI. Safe to repeat: the first answer under an id stays.
 
-        Answers older than a day are removed meanwhile.
+        Answers older than a day are removed at the same time.
         """
         self._forget(answer)
         name = self_test_object(answer.self_test_id)
-        # The answer to a redelivery gives way: the first one has the true latency.
+        # The answer to a redelivery is not written: the first one has the true latency.
         self._write_once(name, encoded(answer))
         return self._uri(name)
 
     def _forget(self, answer: Answer) -> None:
-        """Remove old answers: self-tests are rare, and ticks, which are not, need not look for them."""
+        """Remove old answers here: self-tests are rare, so frequent ticks need not look for them."""
         listed = self.objects.listing(self.bucket, SELF_TEST_PREFIX)
         before = answer.answered_at - KEPT_FOR
         for each in islice((each for each in listed if each.created_at < before), FORGOTTEN_AT_ONCE):

@@ -1,4 +1,4 @@
-"""What every store can do with the objects of its bucket."""
+"""What every store does with the objects of its bucket."""
 
 import json
 from collections.abc import Callable
@@ -15,7 +15,7 @@ _Document = TypeVar("_Document")
 
 
 class Store:
-    """One bucket. As of every port, any call of a store may also raise ServiceFailed."""
+    """One bucket. Like any port, every method of a store may also raise ServiceFailed."""
 
     def __init__(self, objects: Objects, bucket: str) -> None:
         self.objects = objects
@@ -32,7 +32,7 @@ class Store:
 
     # Any: JSON; the parser checks it.
     def _parsed(self, name: str, parse: Callable[[Any], _Document]) -> tuple[_Document | None, int]:
-        """The document of that name and its generation; None and 0 where there is none.
+        """The document of that name and its generation; None and 0 if it does not exist.
 
         Raises:
             DocumentDamaged: the object holds something else.
@@ -46,12 +46,12 @@ class Store:
             raise DocumentDamaged(self._uri(name), str(error)) from error
 
     def _write_once(self, name: str, document: object) -> None:
-        """Write the document where no object is; the first one stands."""
+        """Write the document if no object exists; the first one stays."""
         with suppress(GenerationMoved):
             self.objects.write(self.bucket, name, json_bytes(document), if_generation=0)
 
     def _write_newer(self, name: str, document: object, is_newer: Callable[[bytes], bool]) -> None:
-        """Write the document, unless `is_newer` says of the content that is there that it must stay.
+        """Write the document, unless `is_newer` is true for the existing content.
 
         Raises:
             GenerationMoved: the object kept changing.

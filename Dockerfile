@@ -22,7 +22,7 @@ ENV PATH=/opt/trainer/bin:$PATH \
     MALLOC_ARENA_MAX=2
 
 # The packages change rarely, the program often: two layers, so that usually only the second is rebuilt.
-# uv is installed to a folder of its own, because newer Debians do not let pip install into the system's Python, and is
+# uv is installed to a separate folder, because newer Debians do not let pip install into the system's Python, and is
 # removed afterwards. The import checks here, rather than in the first job, that the libraries load.
 COPY trainer/installer.txt trainer/requirements-${VARIANT}.txt /opt/
 RUN --mount=type=secret,id=pip,target=/run/secrets/pip.conf \

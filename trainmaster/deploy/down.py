@@ -64,8 +64,8 @@ def _remove(names: Names, clearance: PreflightResult, *, delete_buckets: bool) -
     terraform.init()
     if delete_buckets:
         # Terraform deletes a bucket with its contents only if force_destroy is in the state before.
-        told = terraform.variables(clearance, delete_buckets=True)
-        terraform.run("apply", "-input=false", "-auto-approve", f"-target={BUCKETS}", *told)
+        variables = terraform.variables(clearance, delete_buckets=True)
+        terraform.run("apply", "-input=false", "-auto-approve", f"-target={BUCKETS}", *variables)
     forgotten = [
         address
         for address in terraform.addresses()
@@ -76,8 +76,8 @@ def _remove(names: Names, clearance: PreflightResult, *, delete_buckets: bool) -
     # Terraform before 1.9 runs imports even to destroy, and so would remove what an earlier attempt left:
     # https://github.com/hashicorp/terraform/pull/35262
     imports_nothing = replace(clearance, kept_buckets={}, kept_roles=())
-    told = terraform.variables(imports_nothing, delete_buckets=delete_buckets)
-    terraform.run("destroy", "-input=false", "-auto-approve", *told)
+    variables = terraform.variables(imports_nothing, delete_buckets=delete_buckets)
+    terraform.run("destroy", "-input=false", "-auto-approve", *variables)
     if delete_buckets:
         gcloud("storage", "rm", "--recursive", f"gs://{names.state_bucket}")
 

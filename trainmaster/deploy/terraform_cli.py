@@ -94,7 +94,7 @@ class Terraform:
         ran = subprocess.run(command, capture_output=capture, text=True, check=False)
         if ran.returncode != 0:
             said = ran.stderr.strip() if capture else "its output is above"
-            raise TerraformFailed(f"terraform {words[0]} ended with {ran.returncode}: {said}")
+            raise TerraformFailed(f"terraform {words[0]} exited with status {ran.returncode}: {said}")
         return ran.stdout or ""
 
 

@@ -73,7 +73,7 @@ USUAL_COSTS = {
 
 
 class Unusable(Exception):
-    """The program cannot be examined as asked; trying again unchanged cannot help.
+    """The program cannot be examined with these options; trying again unchanged cannot help.
 
     `faults` holds every fault found, each a sentence with what was found and the likely repair.
     """

@@ -33,7 +33,7 @@ class TrainingProgress:
 
     @property
     def epoch(self) -> str:
-        """The epoch that the furthest replica is in, for example `epoch 3/10`; empty before one said it."""
+        """The epoch that the furthest replica is in, for example `epoch 3/10`; empty until one has logged it."""
         furthest = max(self.replicas.values(), key=lambda replica: replica.steps_done, default=None)
         if furthest is None or not furthest.epochs:
             return ""

@@ -101,5 +101,5 @@ class Watch:
 
 
 def epochs(training: Mapping[str, TrainingProgress]) -> dict[str, str]:
-    """By key, the epoch that the furthest replica is in, for those of which one has said so."""
+    """The epoch of the furthest replica by key, for those that have logged one."""
     return {key: said for key, progress in training.items() if (said := progress.epoch)}

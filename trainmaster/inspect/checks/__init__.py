@@ -1,4 +1,4 @@
-"""One room per check, but for the files themselves: what was examined goes in, findings come out."""
+"""One module per check, except for the check of the files: the examined program goes in, findings come out."""
 
 from trainmaster.inspect.checks import (
     arguments,

@@ -60,7 +60,7 @@ def _training(examined: Examined) -> Call | None:
     for module, call in examined.program.calls():
         if module.dotted(call.func) == "tensorflow.GradientTape" or last_name(call.func) in STEPS:
             return module, call
-    # What others fit, scikit-learn's say, cannot be continued.
+    # Models of other libraries, for example scikit-learn's, cannot continue from a checkpoint.
     return next(examined.on_models("fit"), None) if examined.framework else None
 
 

@@ -60,7 +60,7 @@ class Examined:
 
     @property
     def variables(self) -> Mapping[str, str]:
-        """What the image and the request set for every replica; the request's count."""
+        """The variables that the image and the request set for every replica; the request's take precedence."""
         return {
             **self.surroundings.variables,
             **(self.request.program.env if self.request is not None else {}),
@@ -68,13 +68,13 @@ class Examined:
 
     @property
     def framework(self) -> str | None:
-        """What the program trains with, as far as its imports tell: lightning, torch or keras."""
+        """The framework that the program trains with, by its imports: lightning, torch or keras."""
         packages = {name.partition(".")[0] for name in self.program.imported}
         found = (name for name, those in FRAMEWORKS.items() if packages & those)
         return next(found, None)
 
     def harm(self) -> Level:
-        """How bad a fault is that only a cluster suffers from."""
+        """The severity of a fault that affects only clusters."""
         return Level.WARNING if self.is_alone else Level.ERROR
 
     def on_models(self, *verbs: str) -> Iterator[Call]:
@@ -105,7 +105,7 @@ Check = Iterator[Finding]
 
 
 def beyond(program: Program) -> str:
-    """Why what the source lacks may be there all the same."""
+    """Why something may exist although the source does not show it."""
     if program.unread:
         return f"{program.unread[0]} is imported but is not in the tree"
     return f"{program.unparsed[0][0]} cannot be read"

@@ -46,7 +46,7 @@ def check(examined: Examined) -> Check:
 
 
 def _saves_where_named(examined: Examined, request: Request) -> bool:
-    """Whether the program names the place of `model_uri` itself, or takes a flag that the request gives with it."""
+    """Whether the program itself names the path of `model_uri`, or has a flag to which the request passes it."""
     if request.spec.model_uri is None:
         return False
     place, strings = request.spec.model_uri.partition("${")[0].rstrip("/"), examined.program.strings
@@ -55,7 +55,7 @@ def _saves_where_named(examined: Examined, request: Request) -> bool:
 
 
 def _unexpanded(request: Request) -> Finding:
-    """Vertex AI documents that references are expanded in values of `env`, and of nothing else.
+    """According to its documentation, Vertex AI expands references only in values of `env`.
 
     Source: EnvVar, https://cloud.google.com/vertex-ai/docs/reference/rest/v1/EnvVar
     """
@@ -78,7 +78,7 @@ def _unread(examined: Examined) -> Finding:
 
 
 def _by_job_dir(examined: Examined) -> Finding:
-    """Vertex AI passes what `args` say; the `jobDir` of AI Platform Training becomes one of them."""
+    """Vertex AI passes only `args`; the `jobDir` of AI Platform Training becomes one of them."""
     request = examined.request
     place = None if request is None else Location(path=request.path)
     given = set() if request is None else {each.partition("=")[0] for each in request.program.args}

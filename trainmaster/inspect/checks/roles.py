@@ -1,4 +1,4 @@
-"""Which replicas the program can be: what it does with `master`, evaluators and parameter servers.
+"""The replica roles that the program supports: `master`, evaluators and parameter servers.
 
 Found by running them (TensorFlow 2.21): MultiWorkerMirroredStrategy built from a TF_CONFIG whose task is an
 evaluator raises KeyError, a `ps` ValueError, `master` ValueError. Vertex AI always says `chief`:

@@ -25,7 +25,7 @@ PATH_NAMES = ("filepath", "export_dir", "path", "directory")
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Save:
-    """A call that writes a model; `path` is where to, None where the call does not show it."""
+    """A call that writes a model; `path` is its destination, None if the call does not show it."""
 
     module: Module
     call: ast.Call
@@ -84,7 +84,7 @@ def _chief_alone(examined: Examined, saves: list[Save]) -> Check:
 
 
 def _shared(examined: Examined, save: Save) -> Finding | None:
-    """What is wrong with a save that not only the chief reaches; None: nothing."""
+    """The fault of a save that not only the chief reaches; None if there is none."""
     if knows_role(examined.program, save.module, save.call):
         return None
     place, path = save.module.place(save.call), save.path

@@ -1,1 +1,1 @@
-"""The program, started as the service would start its chief and one worker, and judged by what really happens."""
+"""Smoke runs: the program is started as the service would start its chief and one worker, and judged by its run."""

@@ -50,7 +50,7 @@ def judged(outcomes: Sequence[ReplicaRun], request: Request | None) -> list[Find
 
 
 def resolved(static: Sequence[Finding], smoke: Sequence[Finding]) -> list[Finding]:
-    """All findings, without what the source did not tell and the run did."""
+    """All findings, without the open questions that the run has answered."""
     is_done = any(finding.subject is Subject.SMOKE and finding.level is Level.OK for finding in smoke)
     shown = {finding.subject for finding in smoke}
     kept = [

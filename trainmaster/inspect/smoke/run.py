@@ -1,4 +1,4 @@
-"""One smoke run: stage, replicas, watch, and what each left."""
+"""One smoke run: prepares the stage, starts and watches the replicas, and collects their output."""
 
 import random
 import shutil
@@ -95,7 +95,7 @@ class SmokeRun:
 
 @contextmanager
 def put_off(number: int) -> Iterator[None]:
-    """A signal that comes within the block does what it does when the block is over. For the main thread."""
+    """Defer signals until the block ends. Only for the main thread."""
     came: list[int] = []
     before = signal.signal(number, lambda number, _frame: came.append(number))
     try:

@@ -88,7 +88,7 @@ class Replica:
         return now - self._worked_at
 
     def _processor_seconds(self) -> float | None:
-        """The processor time that the group's living processes have used; None where the machine does not tell."""
+        """The processor time of the group's living processes; None if the machine does not report it."""
         if not _PROC.is_dir():
             return None
         ticks = 0
@@ -106,7 +106,7 @@ class Replica:
         self.end()
 
     def end(self) -> None:
-        """Kill the group and wait. What it started and left behind ends too. Safe to call again."""
+        """Kill the group, including processes it left behind, and wait. Safe to call again."""
         if self._process.returncode is None:
             self._signal(signal.SIGKILL)
             self._process.wait()

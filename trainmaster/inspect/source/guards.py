@@ -9,7 +9,7 @@ from trainmaster.inspect.source.module import Module, last_name, words
 from trainmaster.inspect.source.order import leaves
 from trainmaster.inspect.source.program import Program
 
-MAX_DEPTH = 6  # of callers of callers, and of functions that a test calls
+MAX_DEPTH = 6  # of nested callers, and of functions that a condition calls
 
 ROLE_NAME = re.compile(
     r"chief|master|is_main|primary|task_type|task_id|task_index|worker|rank|replica(?!s)|\bindex\b"

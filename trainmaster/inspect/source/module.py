@@ -1,4 +1,4 @@
-"""One parsed file, and what the names in it stand for."""
+"""One parsed file, and the meaning of the names in it."""
 
 import ast
 from collections.abc import Iterator, Mapping, Sequence
@@ -28,12 +28,12 @@ class Module:
 
     @property
     def package(self) -> str:
-        """What relative imports begin at."""
+        """The package that relative imports start from."""
         return self.name if self.is_package else self.name.rpartition(".")[0]
 
     @cached_property
     def names(self) -> Mapping[str, str]:
-        """What each imported or defined name stands for, as a dotted name; imports inside functions count too."""
+        """The dotted name behind each imported or defined name, including imports inside functions."""
         found: dict[str, str] = {}
         for statement in self.tree.body:
             if isinstance(statement, FunctionNode | ast.ClassDef):

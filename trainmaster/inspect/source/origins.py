@@ -1,4 +1,4 @@
-"""Where a value comes from: which texts it can be; of a path, whether all replicas have the same."""
+"""The origin of a value: the texts that it can be and, for a path, whether all replicas have the same."""
 
 import ast
 from collections.abc import Sequence
@@ -130,7 +130,7 @@ def _parameters(function: FunctionNode) -> list[str]:
 def _of_parameter(
     program: Program, module: Module, scope: FunctionNode, name: ast.Name, depth: int
 ) -> Origin:
-    """What the callers give for it; without a caller that is found nothing is known."""
+    """The values that callers pass for it; unknown if no caller is found."""
     function = program.function_around(module, name)
     if function is None or function.node is not scope:
         return Origin.UNKNOWN

@@ -39,7 +39,7 @@ class Program:
 
     @property
     def is_whole(self) -> bool:
-        """Whether what the source lacks is lacking."""
+        """Whether the program surely lacks what its source lacks."""
         return not self.unread and not self.unparsed
 
     @cached_property
@@ -58,7 +58,7 @@ class Program:
 
     @cached_property
     def methods(self) -> Mapping[str, list[Function]]:
-        """By their own name alone."""
+        """Methods by their bare name."""
         found: dict[str, list[Function]] = {}
         for function in self.functions.values():
             if function.owner is not None:
@@ -131,7 +131,7 @@ class Program:
         return next((found for found in self.functions.values() if found.node is inner), None)
 
     def _defined(self, name: str, depth: int = 0) -> Function | None:
-        """Follows names that a package hands on, and a class to its `__init__`."""
+        """Follows names that a package re-exports, and a class to its `__init__`."""
         if (found := self.functions.get(name) or self.functions.get(f"{name}.__init__")) is not None:
             return found
         home, _, last = name.rpartition(".")

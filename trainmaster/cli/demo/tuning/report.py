@@ -51,17 +51,17 @@ def _shown(console: Console, seen: Sighting, scene: Scene) -> Iterator[str]:
 def disagreements(record: Record, study: Study) -> Iterator[str]:
     """The differences between the run record and the job."""
     result: Record = record.get("tuning") or {}
-    told, best = result.get("best_trial"), study.best
-    if told is None or best is None:
+    recorded_best, best = result.get("best_trial"), study.best
+    if recorded_best is None or best is None:
         yield f"There is no best trial: {'; '.join(record.get('problems', ())) or 'the record does not say why'}"
         return
     model_uri = f"{record['request']['output_uri']}/{best.id}/model/"
     recorded = {trial["id"]: trial["state"] for trial in result.get("trials", ())}
     for what, said, found in (
-        ("best trial", told["id"], best.id),
-        ("best value", told["value"], best.result),
-        ("best parameters", told["parameters"], dict(best.parameters)),
-        ("model of the best trial", told["model_uri"], model_uri),
+        ("best trial", recorded_best["id"], best.id),
+        ("best value", recorded_best["value"], best.result),
+        ("best parameters", recorded_best["parameters"], dict(best.parameters)),
+        ("model of the best trial", recorded_best["model_uri"], model_uri),
         ("model", (record.get("model") or {}).get("uri"), model_uri),
         ("states of trials", recorded, {trial.id: trial.state.value for trial in study.trials}),
     ):

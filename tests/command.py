@@ -1,4 +1,4 @@
-"""`trainmaster` in this process, with a folder and an environment of its own: a process would take longer to start."""
+"""Run `trainmaster` in this process, with a separate folder and environment: a new process would start more slowly."""
 
 import io
 import os

@@ -9,35 +9,37 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.progress import Progress
-from tests.sockets import add_places, remember_places
+from tests.sockets import add_origins, record_origins
 from trainmaster.deploy.stage import stage
 from trainmaster.partial_import import VERTEX_CLIENT, import_parts_of
 
-import_parts_of(*VERTEX_CLIENT)  # each worker imports every test module: of the many clients these need one
+import_parts_of(
+    *VERTEX_CLIENT
+)  # each worker imports every test module, and these need only one of the many clients
 
-# Hypothesis asserts no timings: how fast a machine draws examples is no property of the code.
+# Hypothesis asserts no timings: the code does not determine how fast a machine draws examples.
 settings.register_profile("trainmaster", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("trainmaster")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--by-part", action="store_true", help="say how far each folder's tests are")
+    parser.addoption("--by-part", action="store_true", help="report the progress of each folder's tests")
 
 
-@pytest.hookimpl(trylast=True)  # behind the terminal's own
+@pytest.hookimpl(trylast=True)  # after the terminal reporter is registered
 def pytest_configure(config: pytest.Config) -> None:
-    remember_places()
+    record_origins()
     reporter = config.pluginmanager.get_plugin("terminalreporter")
     if reporter is not None and config.getoption("--by-part"):
         config.pluginmanager.register(Progress(reporter))
 
 
 @pytest.fixture(scope="module", autouse=True)
-def closed_what_it_opened() -> Iterator[None]:
-    """What a module's tests forgot to close fails the last of them, not a later test that happens to collect it.
+def resources_are_closed() -> Iterator[None]:
+    """An unclosed resource fails the last test of its module, not a later test that happens to collect it.
 
     Pytest turns the ResourceWarning of a collected object into an error of the test that runs. What is left after a
-    collection is not looked at again, for each look at all that was ever imported would take a part of a second.
+    collection is frozen, as another pass over everything imported would take a fraction of a second.
     """
     yield
     gc.collect()
@@ -47,7 +49,7 @@ def closed_what_it_opened() -> Iterator[None]:
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
     report = yield
-    add_places(report)
+    add_origins(report)
     return report
 
 
@@ -61,7 +63,7 @@ def staged(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
-    """Imports leave no garbage worth looking for; each worker imports every module."""
+    """Disable garbage collection during imports, which leave little garbage; each worker imports every module."""
     gc.disable()
     try:
         return (yield)
@@ -71,9 +73,9 @@ def pytest_collection() -> Generator[None, object, object]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Files with long tests first: those that say how long they take, then one of each folder in turn.
+    """Order files with slow tests first: by their stated duration, then one of each folder in turn.
 
-    So no worker is left alone with a long file at the end, and those that train, and want the processor, run beside
+    So no worker is left alone with a long file at the end, and tests that train, which need the processor, run beside
     those that wait for leases and restarts. Files that share one stack follow each other: it ends with the last of them.
     """
     marks = [(item.path, mark) for item in items if (mark := item.get_closest_marker("slow"))]
@@ -88,7 +90,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def shares_a_stack(item: pytest.Item) -> bool:
-    """Whether the test runs on the stack of tests/e2e/conftest.py; a file may have a `project` of its own."""
+    """Whether the test runs on the stack of tests/e2e/conftest.py; a file may define another `project`."""
     return isinstance(item, pytest.Function) and any(
         fixture.argname == "project" and fixture.scope == "package"
         for found in item._fixtureinfo.name2fixturedefs.values()

@@ -1,4 +1,4 @@
-"""Data sets that several test files read, written once for all workers of a test run."""
+"""Data sets for several test files, written once for all workers of a test run."""
 
 import fcntl
 import os
@@ -12,10 +12,10 @@ FIGURES = ("--dataset=horses_or_humans", "--examples=24")
 
 
 def written_once(factory: pytest.TempPathFactory, name: str, write: Callable[[Path], object]) -> Path:
-    """The folder of that name, which the first worker to ask for it fills with `write`. It is read only."""
+    """The folder of that name, which the first worker that needs it fills with `write`. Do not change it."""
     base = factory.getbasetemp()
     if "PYTEST_XDIST_WORKER" in os.environ:
-        base = base.parent  # of all workers
+        base = base.parent  # shared by all workers
     folder = base / name
     with folder.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

@@ -1,14 +1,16 @@
-"""What the tests that install into an environment of their own share."""
+"""Helpers of the tests that install into a separate environment."""
 
 import subprocess
 from pathlib import Path
 
 NEVER_IMPORTED = r"/(aiplatform_v1beta1|aiplatform_v1/services/(?!job_service|client_|__)|vertexai|genai)"
-"""Most of the lines of an installation: parts of Google's client of Vertex AI that nothing here loads."""
+"""Parts of Google's Vertex AI client that are never imported here: most of the lines of an installation."""
 
 
 def compile_packages(python: Path) -> None:
-    """Compile an environment's packages once; else every process that starts at the same time would."""
+    """Compile an environment's packages once; otherwise every process that starts meanwhile would do so."""
     packages = python.parent.parent / "lib"
     command = [str(python), "-m", "compileall", "-q", "-x", NEVER_IMPORTED, str(packages)]
-    subprocess.run(command, check=False, capture_output=True)  # packages hold templates that are no Python
+    subprocess.run(
+        command, check=False, capture_output=True
+    )  # some packages contain templates, which are not valid Python

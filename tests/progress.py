@@ -9,7 +9,7 @@ _SILENT_AT_MOST_S = 15.0
 
 
 class Progress:
-    """Prints each part that is done, each failure when it happens, and how far the run is in between."""
+    """Prints each finished part, each failure as it happens, and the progress in between."""
 
     def __init__(self, reporter: pytest.TerminalReporter) -> None:
         self._reporter = reporter
@@ -24,7 +24,7 @@ class Progress:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, ids: list[str]) -> None:
-        """Every worker collects the same."""
+        """Every worker collects the same tests."""
         self._count(ids)
 
     def _count(self, ids: list[str]) -> None:
@@ -32,7 +32,7 @@ class Progress:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_report_teststatus(self, report: pytest.TestReport) -> tuple[str, str, str] | None:
-        """No letter for a test that passed or was skipped."""
+        """Print no letter for a test that passed or was skipped."""
         if report.passed:
             return ("passed" if report.when == "call" else "", "", "")
         return ("skipped", "", "") if report.skipped else None

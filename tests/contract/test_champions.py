@@ -161,7 +161,7 @@ def test_a_rollback_may_come_as_a_message() -> None:
         ),
     ],
 )
-def test_a_rollback_that_cannot_be_is_refused_with_a_report(
+def test_an_impossible_rollback_is_refused_with_a_report(
     rollback: dict[str, str], path: str, problem: str, allowed: str | None
 ) -> None:
     world = World()
@@ -190,7 +190,7 @@ class Unreachable(MemoryNotices):
         raise ServiceFailed("Pub/Sub", f"publish {notice.id}", "unreachable")
 
 
-def test_a_run_ends_on_record_while_nothing_can_be_published_and_all_is_told_later() -> None:
+def test_a_run_ends_on_record_while_publishing_fails_and_its_notices_follow_later() -> None:
     world = World()
     incoming = trained(world, "a", 0.7)
     reachable, world.notices = world.notices, Unreachable()

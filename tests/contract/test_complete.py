@@ -283,7 +283,7 @@ EVENTS = ("upload", "upload", "export entry", "end entry", "end entry", "reconci
 @given(
     order=st.permutations(EVENTS), dies_at=st.integers(0, 30), after=st.booleans(), victim=st.integers(0, 6)
 )
-def test_any_order_of_events_and_a_death_among_them_end_in_the_same_record(
+def test_any_order_of_events_with_a_crash_among_them_ends_in_the_same_record(
     order: list[str], dies_at: int, after: bool, victim: int
 ) -> None:
     """The job trains as soon as it is created; the events about it arrive in any order."""

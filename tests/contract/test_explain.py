@@ -103,7 +103,7 @@ def test_a_job_that_never_ran_has_no_log_to_read() -> None:
     assert world.record(incoming.run_id).failure == error
 
 
-def test_a_failure_of_which_the_log_tells_no_more_keeps_the_services_words_and_waits_for_nothing() -> None:
+def test_a_failure_that_the_log_does_not_explain_keeps_the_services_message_without_waiting() -> None:
     world, run_id, job = failed()
     world.complete(world.hint(job))
     record = world.record(run_id)
@@ -127,7 +127,7 @@ def test_a_deployment_that_may_not_read_logs_says_what_to_grant_and_delays_nothi
     assert world.active() == []
 
 
-def test_a_log_that_arrives_late_is_looked_at_again_and_only_the_notice_waits() -> None:
+def test_a_log_that_arrives_late_is_read_again_and_only_the_notice_waits() -> None:
     world, run_id, job = failed()
     world.job_logs.write(job_id(job), CHIEF)
     result = world.complete(world.hint(job))
@@ -168,7 +168,7 @@ def test_a_log_that_does_not_come_is_waited_for_two_minutes(boundary: Boundary |
 @pytest.mark.parametrize("late", [False, True], ids=["there", "late"])
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 @pytest.mark.parametrize("number", range(18))
-def test_a_death_at_any_call_loses_no_reason(number: int, *, after: bool, late: bool) -> None:
+def test_a_crash_at_any_call_loses_no_reason(number: int, *, after: bool, late: bool) -> None:
     world, run_id, job = failed()
     world.job_logs.write(job_id(job), CHIEF, *(() if late else TRACEBACK))
     boundary = Boundary(die_at=number, die_after_the_call=after)
@@ -190,7 +190,9 @@ class Flooded(MemoryJobLogs):
 
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 @pytest.mark.parametrize("number", range(12))
-def test_a_reconcile_pass_that_dies_as_a_late_log_comes_loses_no_reason(number: int, *, after: bool) -> None:
+def test_a_reconcile_pass_that_crashes_as_a_late_log_arrives_loses_no_reason(
+    number: int, *, after: bool
+) -> None:
     world, run_id, job = failed()
     world.job_logs.write(job_id(job), CHIEF)
     world.complete(world.hint(job))
@@ -235,7 +237,7 @@ def infeasible(number: int, reason: str = "") -> Trial:
     return replace(trial(number, None, state), start_time=START, end_time=ended, infeasible_reason=reason)
 
 
-def test_a_trial_that_refused_its_arguments_is_told_as_that_and_not_as_a_missing_metric() -> None:
+def test_a_trial_that_refused_its_arguments_is_reported_as_that_and_not_as_a_missing_metric() -> None:
     words = f"The replica {CHIEF} exited with a non-zero status of 2."
     reason = words + LINK
     _, record, _ = tuned(JobState.FAILED, [infeasible(1, reason), infeasible(2, reason)], refused=2)

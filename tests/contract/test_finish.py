@@ -35,7 +35,7 @@ def test_a_step_that_fails_keeps_no_other_from_running_and_the_reconciler_repeat
     assert "write status" not in again.calls
 
 
-def test_a_slow_step_is_asked_again_until_it_is_done() -> None:
+def test_a_slow_step_is_repeated_until_it_is_done() -> None:
     world, held = ended()
     world.ledger.mark_active(held.record.run_id)
     answers = iter(["still copying", "still copying", None])
@@ -49,7 +49,7 @@ def test_a_slow_step_is_asked_again_until_it_is_done() -> None:
     assert world.active() == []
 
 
-def test_a_mistake_in_one_step_is_raised_after_the_others_are_on_record() -> None:
+def test_a_bug_in_one_step_is_raised_after_the_others_are_on_record() -> None:
     world, held = ended()
     world.ledger.mark_active(held.record.run_id)
 

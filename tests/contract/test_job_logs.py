@@ -152,7 +152,7 @@ def test_of_a_long_log_the_last_thousand_entries_are_read(proxy: Proxy, job_id: 
     assert len([line for line in proxy.passed if line.startswith(LIST)]) == 2
 
 
-def test_no_more_pages_are_asked_for_than_are_allowed(
+def test_no_more_pages_are_requested_than_are_allowed(
     proxy: Proxy, job_id: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(cloud_logging, "PAGE_ENTRIES", 3)
@@ -171,7 +171,7 @@ def test_a_page_of_too_many_bytes_is_a_failure_of_the_service(
         CloudJobLogs(project=PROJECT, endpoint=logging_url).read(LogQuery(job_id=job_id))
 
 
-def test_a_deployment_that_may_not_read_logs_is_told_what_to_grant(proxy: Proxy, job_id: str) -> None:
+def test_a_deployment_that_may_not_read_logs_gets_the_grant_it_needs_named(proxy: Proxy, job_id: str) -> None:
     proxy.faults.append(ProxyFault(on=LIST, status=403, message="Permission denied for all log views"))
     with pytest.raises(AccessDenied, match=r"logging\.logEntries\.list is not granted"):
         CloudJobLogs(project=PROJECT, endpoint=proxy.url).read(LogQuery(job_id=job_id))
@@ -188,7 +188,7 @@ def test_a_service_that_does_not_answer_has_failed(fault: ProxyFault, proxy: Pro
     assert proxy.injected == [fault]
 
 
-def test_an_answer_that_does_not_come_is_waited_for_no_longer_than_allowed(
+def test_a_missing_response_is_waited_for_no_longer_than_allowed(
     proxy: Proxy, job_id: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(cloud_logging, "READ_WITHIN_S", 0.5)

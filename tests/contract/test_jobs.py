@@ -230,7 +230,7 @@ PROVISIONING = (
 @pytest.mark.parametrize(
     ("status", "message"), [(429, "quota exceeded"), (503, "quota exceeded"), (400, PROVISIONING)]
 )
-def test_a_service_without_room_or_not_ready_defers_the_submission_which_is_not_repeated(
+def test_a_service_without_quota_or_not_ready_defers_the_submission_which_is_not_repeated(
     vertex: VertexJobs, jobs_proxy: Proxy, status: int, message: str
 ) -> None:
     jobs_proxy.faults.append(ProxyFault(on=CREATE, status=status, message=message))

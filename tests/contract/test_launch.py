@@ -113,7 +113,7 @@ def test_the_text_of_an_accepted_request_is_kept_with_the_line_of_each_path(
         assert key.strip("$") in lines[line - 1] or "[" in path
 
 
-def test_the_text_of_a_death_before_the_record_is_kept_once() -> None:
+def test_the_text_is_kept_once_after_a_crash_before_the_record() -> None:
     world = World()
     incoming = world.drop()
     with pytest.raises(Killed):
@@ -144,7 +144,7 @@ def test_ten_deliveries_at_once_give_one_job_and_one_record() -> None:
     assert world.active() == [incoming.run_id]
 
 
-def test_while_the_lease_lives_another_delivery_is_asked_to_come_again() -> None:
+def test_another_delivery_is_retried_while_the_lease_is_valid() -> None:
     world = World()
     incoming = world.drop()
     with pytest.raises(Killed):
@@ -205,7 +205,7 @@ def test_a_submission_refused_for_good_fails_the_run_with_the_reason() -> None:
     assert world.active() == []
 
 
-def test_without_room_the_run_waits_and_the_reconciler_submits_it_when_it_is_due() -> None:
+def test_without_quota_the_run_waits_and_the_reconciler_submits_it_when_it_is_due() -> None:
     world = World()
     incoming = world.drop()
     full = Answering(world, SubmissionDeferred(429, "quota"), SubmissionDeferred(429, "quota"))
@@ -230,7 +230,7 @@ def test_without_room_the_run_waits_and_the_reconciler_submits_it_when_it_is_due
 
 
 @pytest.mark.parametrize("does_it", [False, True], ids=["lost request", "lost answer"])
-def test_a_submission_that_may_have_happened_is_looked_for_before_it_is_repeated(does_it: bool) -> None:
+def test_a_submission_that_may_have_succeeded_is_searched_for_before_it_is_repeated(does_it: bool) -> None:
     world = World()
     incoming = world.drop()
     cut = Answering(world, SubmissionUnknown("connection cut"), does_it=does_it)
@@ -298,7 +298,7 @@ def test_messages_without_a_key_are_told_apart_by_their_ids() -> None:
     assert len(world.jobs.all()) == 2
 
 
-def test_a_run_that_finds_no_room_for_a_week_fails_and_says_so() -> None:
+def test_a_run_without_quota_for_a_week_fails_and_says_so() -> None:
     world = World()
     incoming = world.drop()
     full = Answering(world, *[SubmissionDeferred(429, "quota")] * 3)

@@ -225,7 +225,7 @@ def test_metrics_of_an_earlier_run_at_a_fixed_path_are_not_this_ones() -> None:
     assert record.model.metrics == {}
 
 
-def test_the_directories_of_other_runs_below_a_fixed_path_are_passed_over() -> None:
+def test_the_directories_of_other_runs_below_a_fixed_path_are_skipped() -> None:
     world = World()
     request = elsewhere("gs://models/own-model")
     other = "gs://models/own-model/other-20260301t120000-0123456789/model/saved_model.pb"
@@ -358,7 +358,7 @@ def test_a_run_whose_place_may_not_be_read_ends_and_says_which_grant_is_missing(
     )
 
 
-def test_a_job_dir_that_was_looked_at_is_not_suggested() -> None:
+def test_a_job_dir_that_was_checked_is_not_suggested() -> None:
     record = ended(World(), "census", JobState.SUCCEEDED, {}, LEGACY)
     assert "gs://models/jobs/census/ holds nothing" in record.problems[-1]
     assert "suggest" not in record.problems[-1]

@@ -23,7 +23,7 @@ def world() -> RuleWorld:
     return RuleWorld()
 
 
-def test_data_that_came_and_settled_starts_one_run(world: RuleWorld) -> None:
+def test_data_that_arrived_and_went_quiet_starts_one_run(world: RuleWorld) -> None:
     world.drop_rule(rule())
     world.arrive(5)
     world.tick()
@@ -48,7 +48,7 @@ def test_data_that_came_and_settled_starts_one_run(world: RuleWorld) -> None:
         validator.validate(world.document(name))
 
 
-def test_the_status_of_a_rule_tells_its_last_run(world: RuleWorld) -> None:
+def test_the_status_of_a_rule_names_its_last_run(world: RuleWorld) -> None:
     world.drop_rule(rule(MANUAL))
     assert world.rule_status()["state"] == "accepted"
     world.order({"fire": {"rule": "cassava"}}, "1")
@@ -130,7 +130,7 @@ def test_a_run_that_succeeded_starts_the_next_model_of_the_chain(world: RuleWorl
     assert second.request.document["args"] == [f"--from={first.run_id}"]
 
 
-def test_a_champion_that_grew_old_is_trained_again_from_where_it_ended(world: RuleWorld) -> None:
+def test_an_old_champion_is_retrained_from_where_it_ended(world: RuleWorld) -> None:
     request = {
         **SMALL,
         "args": ["--from=${champion.model_uri:-none}"],
@@ -261,7 +261,7 @@ def test_a_redelivered_data_event_is_counted_once(world: RuleWorld) -> None:
     assert [counted.count for counted in world.state().data] == [3]
 
 
-def test_a_signal_comes_again_for_the_rule_that_could_not_decide_and_fires_the_others_once(
+def test_a_signal_is_redelivered_for_the_rule_that_could_not_decide_and_fires_the_others_once(
     world: RuleWorld,
 ) -> None:
     heard = {"alert": {"policy": "drift"}}

@@ -79,7 +79,7 @@ def test_a_process_that_takes_a_run_over_submits_the_same_job(content: bytes) ->
     assert len(whole.sent) == 1
 
 
-def test_a_run_that_found_no_room_is_the_same_job_when_it_finds_some() -> None:
+def test_a_run_that_waited_for_quota_submits_the_same_job() -> None:
     world = World()
     watched = Answering(world, SubmissionDeferred(429, "no room"))
     incoming = world.drop(ROLES)
@@ -110,7 +110,7 @@ def test_a_run_that_a_dead_function_reserved_is_submitted_where_its_record_says(
     assert world.record(incoming.run_id).state is RunState.SUBMITTED
 
 
-def test_what_a_request_is_warned_of_is_logged_and_kept() -> None:
+def test_the_warnings_about_a_request_are_logged_and_kept() -> None:
     world = World()
     incoming = world.drop(DOUBTFUL)
     result = world.launch(incoming)
@@ -152,7 +152,7 @@ def test_a_process_that_takes_a_run_over_logs_its_warnings_too() -> None:
     assert len(world.record(incoming.run_id).problems) == 1
 
 
-def test_a_request_without_doubts_has_no_problems_and_an_ordinary_line() -> None:
+def test_a_request_without_warnings_has_no_problems_and_an_ordinary_line() -> None:
     world = World()
     incoming = world.drop(ROLES)
     assert world.launch(incoming).severity == "INFO"

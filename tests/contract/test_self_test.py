@@ -92,7 +92,7 @@ def test_a_mark_on_a_real_jobs_entry_changes_nothing() -> None:
 
 
 @pytest.mark.parametrize("mark", ["", "ABC", "../../runs/x", ID[:-1], f"{ID}0", f"{ID}\n", 7, None, [ID]])
-def test_what_is_no_id_is_no_self_test(mark: object) -> None:
+def test_an_invalid_id_is_not_a_self_test(mark: object) -> None:
     assert marked(mark=mark) is None
 
 
@@ -101,7 +101,7 @@ def test_no_bytes_of_an_entry_break_the_reading(noise: bytes) -> None:
     assert parse_marked_entry(message(b"trainmaster_self_test" + noise)) is None
 
 
-def test_a_sound_request_is_answered_with_its_job_and_no_job_is_submitted() -> None:
+def test_a_valid_request_is_answered_with_its_job_and_no_job_is_submitted() -> None:
     world = World()
     try_request(world.services(), dry_run(REQUEST))
     verdict = read_answer(world)["verdict"]
@@ -143,7 +143,7 @@ def test_whatever_is_said_but_false_means_dry(wanted: str) -> None:
 
 
 @pytest.mark.parametrize("attributes", [{}, {"dry_run": "false"}, {"self_test_id": ID}])
-def test_a_message_that_says_nothing_of_it_is_run(attributes: Mapping[str, str]) -> None:
+def test_a_message_that_does_not_ask_for_a_dry_run_is_run(attributes: Mapping[str, str]) -> None:
     assert parse_dry_run(message(REQUEST, **attributes)) is None
 
 

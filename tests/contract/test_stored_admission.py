@@ -90,7 +90,7 @@ def test_marks_are_counted_by_day_with_their_cost(objects: Objects, bucket: str)
     assert [each.run_id for each in starts.of_day(START.date())] == ["b"]
 
 
-def test_that_a_cap_was_told_is_kept(objects: Objects, bucket: str) -> None:
+def test_a_caps_notice_is_recorded(objects: Objects, bucket: str) -> None:
     starts = Starts(objects, bucket)
     window = "runs_per_hour/2026-03-01T12"
     assert not starts.was_notified(window)

@@ -122,7 +122,7 @@ def test_a_writer_without_its_grant_is_named_with_the_command(deployed: Project)
     assert "--role=roles/pubsub.publisher" in told
 
 
-def test_a_grant_that_was_taken_away_is_named_with_the_command(deployed: Project) -> None:
+def test_a_revoked_grant_is_named_with_the_command(deployed: Project) -> None:
     member = f"serviceAccount:{JOB_LOG}"
     with taken(deployed, grants=[{"member": member, "role": "*", "resource": "*-ledger"}]):
         status, findings = doctor(deployed)
@@ -166,7 +166,7 @@ def test_what_cannot_be_checked_is_said_and_is_no_failure(deployed: Project) -> 
     assert all(text.startswith("unknown") for text in unchecked.values())
 
 
-def test_a_subscription_that_lost_its_dead_letters_is_told(deployed: Project) -> None:
+def test_a_subscription_without_its_dead_letter_topic_is_reported(deployed: Project) -> None:
     with clients_of(deployed.env["PUBSUB_EMULATOR_HOST"]) as clients:
         listed = list(clients.subscriber.list_subscriptions(project=f"projects/{PROJECT}"))
         (found,) = [each for each in listed if "-on-alert-sub" in each.name]
@@ -183,7 +183,9 @@ def test_a_subscription_that_lost_its_dead_letters_is_told(deployed: Project) ->
     assert "those of on-alert are dropped" in told
 
 
-def test_a_request_that_the_policy_refuses_is_told_with_its_faults(deployed: Project, tmp_path: Path) -> None:
+def test_a_request_that_the_policy_refuses_is_reported_with_its_faults(
+    deployed: Project, tmp_path: Path
+) -> None:
     path = tmp_path / "request.yaml"
     path.write_text("model_name: m\nimage: nowhere.example/a\ncluster: {chief: {machine: my-own-pc}}\n")
     status, findings = doctor(deployed, "--request", str(path))

@@ -97,7 +97,7 @@ def stopped_between_look_and_job(project: Project, proxy: HoldingProxy) -> None:
         proxy.held[late].set()
         project.eventually(partial(has_two_jobs, project, late), "the late job exists")
         project.vertex.cancel_custom_job(name=first[late])
-        project.eventually(lambda: not going(project, late), "no job of the cancelled run goes on")
+        project.eventually(lambda: not going(project, late), "no job of the cancelled run is active")
         # By the function itself or, at the latest, by the reconciler's second look, when the second lease is over.
         project.eventually(
             partial(goes_alone, project, woken, first[woken]), "the second job is cancelled",

@@ -142,7 +142,7 @@ def test_status_shows_what_to_source_and_down_finds_nothing_where_no_stack_runs(
     assert shown.returncode == 0
     assert f"export GOOGLE_CLOUD_PROJECT={project.id}" in shown.stdout
     assert command("status", "--state", str(tmp_path)).returncode == 1
-    assert "No stack runs" in command("down", "--state", str(tmp_path)).stdout
+    assert "No stack is running" in command("down", "--state", str(tmp_path)).stdout
 
 
 def test_a_function_that_cannot_start_fails_the_start_with_its_output(tmp_path: Path) -> None:
@@ -170,7 +170,7 @@ def test_a_taken_port_is_named(tmp_path: Path) -> None:
         port = taken.getsockname()[1]
         done = command("up", "--state", str(tmp_path / "state"), "--port-base", str(port))
     assert done.returncode == 1
-    assert f"Port {port}, which --port-base gives to storage, is taken" in done.stderr
+    assert f"Port {port}, which --port-base assigns to storage, is in use" in done.stderr
 
 
 def test_the_stack_process_is_small(project: Project) -> None:

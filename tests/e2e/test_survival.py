@@ -108,7 +108,7 @@ class Training:
         epochs = [event["epoch"] for event in self.events("epoch_finished")]
         assert set(epochs) == set(range(1, EPOCHS + 1))
         assert epochs.count(1) == 1, "epochs continue rather than restart"
-        assert any("every replica of the job is restarted" in text for text in self.texts())
+        assert any("all replicas of the job are restarted" in text for text in self.texts())
         assert self.stack.eventually(lambda: not self.processes(), "no process is left")
 
 
@@ -127,4 +127,4 @@ def test_a_run_whose_chief_is_preempted_continues_and_succeeds(stack: Project, f
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     training.assert_survived()
-    assert any("The machine of the replica workerpool0-0 is preempted" in text for text in training.texts())
+    assert any("The machine of replica workerpool0-0 is being preempted" in text for text in training.texts())

@@ -1,4 +1,4 @@
-"""One service without the stack: `python -m trainmaster.local.SERVICE --dir DIR [--port PORT]`."""
+"""Runs one service without the stack: `python -m trainmaster.local.SERVICE --dir DIR [--port PORT]`."""
 
 import argparse
 import asyncio
@@ -10,15 +10,20 @@ from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
 Serve = Callable[..., AbstractAsyncContextManager[str]]
-"""The address of the service over a state folder, on a `port` (0: any), while the block runs."""
+"""Serves the state in a folder on a `port` (0: any free one) while the block runs; yields the service's
+address.
+"""
 
 
 def run_alone(service: str, serve: Serve, *, says: str = "{}") -> int:
-    """Serve until SIGINT or SIGTERM. The first line of output is `says` with the address; gives the exit status."""
+    """Serve until SIGINT or SIGTERM; return the exit status.
+
+    The first line of output is `says` with the address.
+    """
     parser = argparse.ArgumentParser(prog=f"python -m trainmaster.local.{service}")
-    parser.add_argument("--dir", required=True, type=Path, help="folder of the state, created when missing")
+    parser.add_argument("--dir", required=True, type=Path, help="state folder; created if missing")
     parser.add_argument(
-        "--port", type=int, default=0, help="port on 127.0.0.1; 0, the default, picks a free one"
+        "--port", type=int, default=0, help="port on 127.0.0.1; 0 picks a free one (default: 0)"
     )
     options = parser.parse_args()
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")

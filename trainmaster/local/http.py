@@ -20,13 +20,15 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from trainmaster.local.loopback import foreign
 
 _SUSPECT = re.compile(rb"\\u[dD][89a-fA-F]|[eE][+-]?[0-9]{2}|[0-9]{300}")
-"""Half a surrogate pair, or a number beyond what a double holds; or neither."""
+"""Text that may be half a surrogate pair or a number too large for a double."""
 
 _IDENTITY = re.compile(rb"\r\ntransfer-encoding:[ \t]*identity[ \t]*(?=\r\n|\Z)", re.IGNORECASE)
 _CONNECTION = "trainmaster.local.http.connection"
 _GRACE_S = 3
 _IDLE_S = 600
-"""How long a connection may be idle. A client that was paused for longer may send its next request into a closed one."""
+"""How long a connection may be idle. A client that pauses for longer may send its next request into a closed
+connection.
+"""
 _CLOSING_POLL_S = 0.005
 
 _Running = TypeVar("_Running")
@@ -59,10 +61,10 @@ def google_error(
 
 
 def json_value(raw: bytes) -> object:
-    """The value in a JSON text. What no answer could say again is refused as well: NaN, and halves of surrogate pairs.
+    """Parse JSON. Also refuses what no response could contain: NaN, and halves of surrogate pairs.
 
     Raises:
-        ValueError: the text is none, with the reason.
+        ValueError: the text is not valid JSON, with the reason.
     """
     try:
         text = raw.decode()
@@ -70,18 +72,18 @@ def json_value(raw: bytes) -> object:
         if _SUSPECT.search(raw):
             json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
     except RecursionError:
-        raise ValueError("it is nested too deep") from None
+        raise ValueError("it is nested too deeply") from None
     except UnicodeEncodeError:
         raise ValueError("it holds half a surrogate pair") from None
     return value
 
 
 def _no_number(name: str) -> object:
-    raise ValueError(f"{name} is no JSON number")
+    raise ValueError(f"{name} is not a JSON number")
 
 
 class LoopbackOnly:
-    """An ASGI application that answers 403 to whoever did not ask for this machine by a loopback name."""
+    """An ASGI application that answers 403 to requests that do not address this machine by a loopback name."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -95,27 +97,26 @@ class LoopbackOnly:
                 scope, receive, send
             )
             return
-        with contextlib.suppress(ClientDisconnect):  # nobody is left to answer to
+        with contextlib.suppress(ClientDisconnect):  # the client is gone
             await self._app(scope, receive, send)
 
 
 class Server:
     """One ASGI application on one loopback port, inside the running event loop.
 
-    The port is bound on construction, so `url` is known before `start`, and nobody else can take it.
-    Signals are left alone: whoever owns the process decides what Ctrl-C means.
+    The port is bound on construction, so `url` is known before `start`, and no other process can take it.
+    Signal handlers stay as they are: the process's main program decides what Ctrl-C does.
     """
 
     def __init__(self, app: ASGIApp, *, port: int = 0, host: str = "127.0.0.1") -> None:
-        """Bind.
-
-        `port` 0 picks a free one.
+        """Bind the port; 0 picks a free one.
 
         Raises:
             OSError: the port is taken.
         """
         self._socket = socket.create_server((host, port), backlog=512)
-        # Connections inherit this; asyncio would leave it out, and every answer would wait 40 ms for a delayed ACK.
+        # Connections inherit this. asyncio does not set it here, and every response would wait 40 ms for a
+        # delayed ACK.
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.port: int = self._socket.getsockname()[1]
         self.url = f"http://{host}:{self.port}"
@@ -133,7 +134,7 @@ class Server:
         self._serving: asyncio.Task[None] | None = None
 
     async def start(self) -> str:
-        """The URL, once the server answers."""
+        """Start, and return the URL once the server answers."""
         self._serving = asyncio.create_task(
             self._server.serve(sockets=[self._socket]), name=f"http {self.url}"
         )
@@ -146,7 +147,7 @@ class Server:
         return self.url
 
     async def stop(self) -> None:
-        """Answer what is under way for at most 3 s, then close. Safe to call twice, and before `start`."""
+        """Finish requests in flight for at most 3 s, then close. Safe to call twice, and before `start`."""
         self._server.end()
         serving, self._serving = self._serving, None
         if serving is not None:
@@ -155,14 +156,14 @@ class Server:
 
 
 class _Cuttable(H11Protocol):
-    """A connection that an application can find in its scope's state, see `cut`."""
+    """A connection that an application finds in its scope's state; see `cut`."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
         super().connection_made(transport)
         self.app_state = {**self.app_state, _CONNECTION: transport}
 
     def data_received(self, data: bytes) -> None:
-        # TensorFlow's client says `Transfer-Encoding: identity`, which means nothing and which h11 refuses.
+        # TensorFlow's client sends `Transfer-Encoding: identity`, which has no effect and which h11 refuses.
         # A request begins where h11 is idle; libcurl sends its head in one piece.
         if self.conn.their_state is h11.IDLE:
             head, end, body = data.partition(b"\r\n\r\n")
@@ -171,7 +172,7 @@ class _Cuttable(H11Protocol):
 
 
 def cut(scope: Scope) -> None:
-    """Close the connection that a request came on, as a broken network does; whoever asked gets no answer.
+    """Close a request's connection, as a broken network does; the client gets no response.
 
     Raises:
         KeyError: the application is not served by `Server`.
@@ -180,10 +181,10 @@ def cut(scope: Scope) -> None:
 
 
 class _Quiet(uvicorn.Server):
-    """A uvicorn server that says when it is ready, installs no signal handler, and ends the moment it is told to.
+    """A uvicorn server that signals when it is ready, installs no signal handler, and stops at once when asked.
 
-    uvicorn looks ten times a second whether it is to end, and then waits as long for its connections to close.
-    A stack has a server for each service, and ends them one after the other.
+    uvicorn checks ten times a second whether it should stop, then waits as long for its connections to close.
+    A stack has a server for each service, and stops them one after the other.
     """
 
     def __init__(self, config: uvicorn.Config) -> None:
@@ -192,7 +193,7 @@ class _Quiet(uvicorn.Server):
         self._told = asyncio.Event()
 
     def end(self) -> None:
-        """Let `serve` return. Safe to call twice, and before it."""
+        """Let `serve` return. Safe to call twice, and before `serve`."""
         self.should_exit = True
         self._told.set()
 
@@ -201,13 +202,13 @@ class _Quiet(uvicorn.Server):
         self.ready.set()
 
     async def main_loop(self) -> None:
-        while not await self.on_tick(0):  # each renews the `Date` of answers, which has whole seconds
+        while not await self.on_tick(0):  # each tick renews the `Date` of responses, in whole seconds
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._told.wait(), 1.0)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        # A connection that was accepted just now is in none of uvicorn's sets yet, and asyncio would lose it if its
-        # server were closed before it is (https://github.com/python/cpython/issues/109564).
+        # A connection accepted just now is in none of uvicorn's sets yet, and asyncio would lose it if its
+        # server were closed first (https://github.com/python/cpython/issues/109564).
         for each in sockets or []:
             asyncio.get_running_loop().remove_reader(each)
         await _run_scheduled()
@@ -234,14 +235,14 @@ class _Quiet(uvicorn.Server):
 
 
 async def _run_scheduled() -> None:
-    """Let the loop make, or close, the transports of connections: asyncio takes up to three turns for either."""
+    """Let the loop open or close the connections' transports: asyncio takes up to three iterations for either."""
     for _ in range(3):
         await asyncio.sleep(0)
 
 
 @runtime_checkable
 class Service(Protocol):
-    """An ASGI application with a life of its own: started before its first request, stopped after its last."""
+    """An ASGI application with a lifecycle: started before its first request, stopped after its last."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None: ...
     async def start(self, url: str = ...) -> None: ...
@@ -250,7 +251,7 @@ class Service(Protocol):
 
 @contextlib.asynccontextmanager
 async def serving(app: ASGIApp, *, port: int = 0) -> AsyncIterator[str]:
-    """The URL of the application, served for as long as the block runs; a `Service` lives as long."""
+    """Serve the application while the block runs; yields its URL. A `Service` is started and stopped with it."""
     async with contextlib.AsyncExitStack() as running:
         if isinstance(app, Service):
             running.push_async_callback(app.stop)
@@ -263,9 +264,9 @@ async def serving(app: ASGIApp, *, port: int = 0) -> AsyncIterator[str]:
 
 @contextlib.contextmanager
 def in_thread(run: Callable[[], AbstractAsyncContextManager[_Running]]) -> Iterator[_Running]:
-    """What `run` yields, kept running in an event loop of its own thread until the block ends.
+    """Run `run` in an event loop on a separate thread until the block ends; yields what it yields.
 
-    `run` is called and entered inside that thread. Its failure to start is raised here; so is its failure to stop.
+    `run` is called and entered in that thread. Its failures to start and to stop are raised here.
     """
     started = threading.Event()
     state: dict[str, _Running] = {}
@@ -283,7 +284,7 @@ def in_thread(run: Callable[[], AbstractAsyncContextManager[_Running]]) -> Itera
     def main() -> None:
         try:
             asyncio.run(body())
-        except BaseException as failure:  # re-raised in the thread that asked
+        except BaseException as failure:  # re-raised in the calling thread
             failures.append(failure)
         finally:
             started.set()
@@ -297,7 +298,7 @@ def in_thread(run: Callable[[], AbstractAsyncContextManager[_Running]]) -> Itera
     finally:
         if handles and thread.is_alive():
             loop, leave = handles[0]
-            with contextlib.suppress(RuntimeError):  # the loop closed by itself a moment ago
+            with contextlib.suppress(RuntimeError):  # the loop has just closed by itself
                 loop.call_soon_threadsafe(leave.set)
         thread.join()
         if failures:

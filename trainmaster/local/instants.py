@@ -1,4 +1,4 @@
-"""RFC 3339 timestamps as nanoseconds since 1970, which is what Google's services keep."""
+"""RFC 3339 timestamps as nanoseconds since 1970, the resolution that Google's services store."""
 
 import re
 import time
@@ -16,7 +16,8 @@ def now_ns() -> int:
 def parse_instant(text: str) -> int:
     """Nanoseconds since 1970.
 
-    Takes `Z`, `+00:00` and `+0000`, up to nine digits of a second, and a date alone; without an offset it is UTC.
+    Accepts `Z`, `+00:00` and `+0000`, up to nine fractional digits, and a date alone; UTC if there is no
+    offset.
 
     Raises:
         ValueError: not a timestamp.
@@ -24,7 +25,9 @@ def parse_instant(text: str) -> int:
     try:
         moment = datetime.fromisoformat(text.strip().upper())
     except ValueError as error:
-        raise ValueError(f"{text!r} is no RFC 3339 timestamp such as 2026-01-31T12:00:00.5Z") from error
+        raise ValueError(
+            f"expected an RFC 3339 timestamp such as 2026-01-31T12:00:00.5Z, found {text!r}"
+        ) from error
     fraction = _FRACTION.search(text)
     nanos = int(fraction[1].ljust(9, "0")) if fraction else 0
     whole = moment.replace(microsecond=0, tzinfo=moment.tzinfo or UTC)
@@ -32,7 +35,7 @@ def parse_instant(text: str) -> int:
 
 
 def format_instant(nanos: int, *, digits: int | None = None) -> str:
-    """RFC 3339 in UTC, with so many digits of a second; else with 0, 3, 6 or 9, as protobuf's JSON has them."""
+    """RFC 3339 in UTC, with that many fractional digits; by default 0, 3, 6 or 9, as in protobuf's JSON."""
     seconds, rest = divmod(nanos, _NANOS)
     text = (_EPOCH + timedelta(seconds=seconds)).replace(tzinfo=None).isoformat(timespec="seconds")
     fraction = f"{rest:09d}"[:digits]

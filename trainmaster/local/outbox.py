@@ -1,6 +1,7 @@
-"""Messages that an emulator owes to Pub/Sub: written with the change they tell of, published at least once.
+"""A transactional outbox to Pub/Sub: messages are written with the change they report, and published at least once.
 
-A message leaves the outbox only after Pub/Sub has answered; a kill in between publishes it again.
+A message leaves the outbox only after Pub/Sub has accepted it; after a kill in between, it is published
+again.
 """
 
 import asyncio
@@ -25,7 +26,7 @@ CREATE TABLE IF NOT EXISTS owed (
 CREATE INDEX IF NOT EXISTS owed_by_key ON owed (key, id);
 """
 
-# One step of the index for each key, however much it is owed.
+# One index look-up for each key, however many messages it has.
 _KEYS = """
 WITH RECURSIVE each(key) AS (
     SELECT min(key) FROM owed
@@ -34,12 +35,12 @@ SELECT key FROM each WHERE key IS NOT NULL
 """
 
 Send: TypeAlias = Callable[[str, Sequence[Message]], Awaitable[None]]
-"""Publishes messages of one key; raises when it cannot tell that all of them were taken."""
+"""Publishes messages of one key; raises unless all of them were accepted."""
 
 FIRST_PAUSE_S = 0.25
 LONGEST_PAUSE_S = 15.0
 _BATCH = 100
-# Well below the 10 MB of a publish request, even when every message is a log entry of 256 KiB.
+# Well below the 10 MB of a publish request, even if every message is a log entry of 256 KiB.
 _BATCH_BYTES = 4_000_000
 
 _log = logging.getLogger(__name__)
@@ -47,7 +48,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(kw_only=True)
 class Account:
-    """How the messages of one key are doing; failures count in a row."""
+    """Statistics of one key; `failures` counts consecutive ones."""
 
     published: int = 0
     dropped: int = 0
@@ -57,14 +58,14 @@ class Account:
 
 
 class Outbox:
-    """Messages owed, by key (a topic, a sink): each key is published at its own pace, in order.
+    """Pending messages by key (a topic or a sink). Each key is published independently, in order.
 
-    `owe` and `forget` belong into the transaction of the change that they follow. Any thread may call
-    everything but `run`.
+    Call `owe` and `forget` in the transaction of the change that they report. All methods but `run` are
+    thread-safe.
     """
 
     def __init__(self, database: Database) -> None:
-        """The database has the table of `OUTBOX_SCHEMA`."""
+        """The database must have the table of `OUTBOX_SCHEMA`."""
         self._database = database
         self._loop: asyncio.AbstractEventLoop | None = None
         self._owed = asyncio.Event()
@@ -77,24 +78,24 @@ class Outbox:
         )
 
     def forget(self, key: str) -> None:
-        """Owe this key nothing any more."""
+        """Delete this key's pending messages."""
         self._database.execute("DELETE FROM owed WHERE key = ?", (key,))
         self.accounts.pop(key, None)
 
     def owing(self) -> dict[str, int]:
-        """How many messages each key is owed."""
+        """The number of pending messages of each key."""
         return dict(self._database.rows("SELECT key, count(*) FROM owed GROUP BY key"))
 
     def wake(self) -> None:
-        """Publish what was owed since. Call it after the transaction."""
+        """Publish newly added messages. Call it after the transaction."""
         self._call_in_loop(self._owed)
 
     def retry(self) -> None:
-        """Publish again at once what waits after a failure, because something changed that may help."""
+        """Retry failed messages at once, because a change may let them succeed."""
         self._call_in_loop(self._again)
 
     def _call_in_loop(self, event: asyncio.Event) -> None:
-        with contextlib.suppress(RuntimeError):  # the loop has ended; the next start publishes
+        with contextlib.suppress(RuntimeError):  # the loop has ended; the next start publishes them
             if self._loop is not None:
                 self._loop.call_soon_threadsafe(event.set)
 
@@ -114,7 +115,7 @@ class Outbox:
             await cancel_all(tasks.values())
 
     async def _empty(self, key: str, send: Send) -> None:
-        """Publish everything that one key is owed."""
+        """Publish all pending messages of one key."""
         while batch := self._batch(key):
             self._again.clear()
             if await self._send(key, batch, send):
@@ -124,7 +125,7 @@ class Outbox:
                 await asyncio.wait_for(self._again.wait(), pause_s)
 
     def _batch(self, key: str) -> list[tuple[int, Message]]:
-        """The oldest messages of a key that fit into one request; always the first."""
+        """The oldest messages of a key that fit into one request; at least one."""
         rows = self._database.rows(
             "SELECT id, data, attributes FROM owed WHERE key = ? ORDER BY id LIMIT ?", (key, _BATCH)
         )
@@ -138,17 +139,17 @@ class Outbox:
         return batch
 
     async def _send(self, key: str, batch: Sequence[tuple[int, Message]], send: Send) -> bool:
-        """Whether the batch was settled: published, or refused for ever."""
+        """Whether the batch is done: published, or refused permanently."""
         account = self.accounts[key]
         try:
             await send(key, [message for _, message in batch])
         except InvalidArgument as error:
-            # Pub/Sub will never take one of these; the others must not wait for it for ever.
+            # Pub/Sub will never accept one of these; the others must not wait for it.
             if len(batch) > 1:
                 return all([await self._send(key, [one], send) for one in batch])
-            _note(key, account, f"dropped a message that Pub/Sub refuses: {error.message}")
+            _note(key, account, f"dropped a message that Pub/Sub refused: {error.message}")
             account.dropped += 1
-        except Exception as error:  # whatever it is, the messages stay owed
+        except Exception as error:  # whatever it is, the messages stay in the outbox
             account.failures += 1
             _note(key, account, str(error) or type(error).__name__)
             return False
@@ -161,5 +162,5 @@ class Outbox:
 
 def _note(key: str, account: Account, error: str) -> None:
     if error != account.last_error or account.failures == 1:
-        _log.error("cannot publish what %s is owed: %s", key, error)
+        _log.error("cannot publish pending messages of %s: %s", key, error)
     account.last_error, account.last_error_time = error, format_instant(now_ns())

@@ -1,19 +1,19 @@
-"""Free ports on loopback for programs that are started a moment later."""
+"""Free loopback ports for programs that are started shortly afterwards."""
 
 import random
 import socket
 import threading
 from collections.abc import Iterable
 
-# Below the range from which the kernel picks ports for outgoing connections (32768 and up on Linux),
-# so that no client takes one between our looking and the replica's listening.
+# Below the kernel's range of ports for outgoing connections (32768 and up on Linux), so that no client takes
+# a port between this check and the replica's listening.
 _RANGE = range(20_000, 32_000)
 _taken: set[int] = set()
-_taking = threading.Lock()  # jobs are prepared in threads, several at once
+_taking = threading.Lock()  # several threads prepare jobs at once
 
 
 def free_ports(count: int) -> list[int]:
-    """`count` ports that nobody listens on and that this process has not handed out before.
+    """`count` ports without a listener that this process has not handed out before.
 
     Raises:
         RuntimeError: the range is used up.
@@ -28,12 +28,12 @@ def free_ports(count: int) -> list[int]:
                 found.append(port)
     if len(found) < count:
         give_back(found)
-        raise RuntimeError(f"no {count} free ports between {_RANGE.start} and {_RANGE.stop}")
+        raise RuntimeError(f"found fewer than {count} free ports from {_RANGE.start} to {_RANGE.stop - 1}")
     return found
 
 
 def free_port(wanted: int = 0) -> int:
-    """`wanted` where it is one that `free_ports` could give, else any other of those; 0 wants none.
+    """`wanted` if `free_ports` could return it, else any other free port; 0 for no preference.
 
     Raises:
         RuntimeError: the range is used up.

@@ -1,10 +1,10 @@
-"""The number of a project, by which the services name it where they do not name its id."""
+"""Project numbers, which the services use in some names in place of the id."""
 
 import hashlib
 
 
 def project_number(project: str) -> str:
-    """The number of a project; a stand-in of 12 digits that depends on the id alone, for a local project."""
+    """The number of a local project: 12 digits that depend only on its id."""
     if project.isdigit():
         return project
     digest = int.from_bytes(hashlib.sha256(project.encode()).digest()[:8], "big")

@@ -1,4 +1,4 @@
-"""Publishing through the official Pub/Sub client, which is imported and connected when the first message is due."""
+"""Publishes through the official Pub/Sub client, which is imported and connected for the first message."""
 
 import contextlib
 import threading
@@ -15,13 +15,13 @@ Message: TypeAlias = tuple[bytes, Mapping[str, str]]
 Publish: TypeAlias = Callable[[str, Sequence[Message]], None]
 """Publishes messages to a topic, `projects/P/topics/T`; called in a worker thread, may block.
 
-Raises when it cannot tell that all of them were taken."""
+Raises unless all of them were accepted."""
 
 _TIMEOUT_S = 10.0
 
 
 class Publisher:
-    """A `Publish` for the Pub/Sub server at `host` (`host:port`), in plain text as emulators speak it."""
+    """A `Publish` for the Pub/Sub server at `host` (`host:port`), over the plaintext channel that emulators use."""
 
     def __init__(self, host: str) -> None:
         self._host = host
@@ -36,7 +36,7 @@ class Publisher:
             topic=topic,
             messages=[PubsubMessage(data=data, attributes=dict(attributes)) for data, attributes in messages],
             timeout=_TIMEOUT_S,
-            retry=None,  # the outbox tries again, with its own pauses
+            retry=None,  # the outbox retries, with its own backoff
         )
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""SQLite files as the emulators keep their state: one connection, every write durable when its call returns."""
+"""SQLite files for the emulators' state: one connection, every write durable when its call returns."""
 
 import contextlib
 import sqlite3
@@ -11,24 +11,24 @@ Values: TypeAlias = Sequence[object] | Mapping[str, object]
 
 
 class StateInUseError(RuntimeError):
-    """Another process holds the state folder."""
+    """Another process uses the state folder."""
 
 
 class Database:
-    """One SQLite file that no other process may open. Any thread may call; calls and transactions take turns."""
+    """One SQLite file, locked against other processes. Thread-safe: calls and transactions are serialized."""
 
     def __init__(self, path: Path, schema: str) -> None:
-        """Open or create. `schema` is statements that may run again.
+        """Open or create. `schema` has idempotent statements.
 
         Raises:
-            StateInUseError: another emulator runs on this file.
+            StateInUseError: another emulator uses this file.
         """
         self.lock = threading.RLock()
         try:
             self._connection = opened(path, schema, exclusive=True)
         except sqlite3.OperationalError as error:
             raise StateInUseError(
-                f"{path} is in use by another process ({error}); stop that one, or take another folder"
+                f"{path} is in use by another process ({error}); stop that process, or choose another folder"
             ) from error
 
     def close(self) -> None:
@@ -38,7 +38,7 @@ class Database:
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[None]:
-        """All or nothing of the block's changes; an inner block joins the outer one."""
+        """Commit the block's changes together or not at all; an inner block joins the outer one."""
         with self.lock:
             if self._connection.in_transaction:
                 yield
@@ -52,7 +52,7 @@ class Database:
             self._connection.execute("COMMIT")
 
     def execute(self, sql: str, values: Values = ()) -> sqlite3.Cursor:
-        """For a statement that changes something."""
+        """Run a statement that changes data."""
         with self.lock:
             return self._connection.execute(sql, values)
 
@@ -60,25 +60,25 @@ class Database:
         with self.lock:
             self._connection.executemany(sql, rows)
 
-    # A row's types are those of its columns, which only the statement knows.
+    # A row's types depend on the statement's columns.
     def rows(self, sql: str, values: Values = ()) -> list[Any]:
         """Every row of a query, as a tuple."""
         with self.lock:
             return self._connection.execute(sql, values).fetchall()
 
     def row(self, sql: str, values: Values = ()) -> Any:
-        """The first row of a query; None when there is none."""
+        """The first row of a query; None if there is none."""
         with self.lock:
             return self._connection.execute(sql, values).fetchone()
 
 
 def opened(path: Path, schema: str, *, exclusive: bool = False) -> sqlite3.Connection:
-    """The database at `path`, made from `schema` (statements that may run again), for any thread, one at a time.
+    """Open or create the database at `path` with `schema` (idempotent statements), for use by one thread at a time.
 
-    A killed process loses nothing that was written; a power failure may take the last moments.
+    A kill loses no committed write; a power failure may lose the last ones.
 
     Raises:
-        sqlite3.OperationalError: `exclusive`, and another process has it open.
+        sqlite3.OperationalError: `exclusive` is set and another process has it open.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     database = sqlite3.connect(

@@ -5,7 +5,10 @@ from collections.abc import Iterable
 
 
 async def cancel_all(tasks: Iterable["asyncio.Task[None]"]) -> None:
-    """Cancel the tasks and wait for each to end. What they raise is dropped: nobody is left to act on it."""
+    """Cancel the tasks and wait for each to end.
+
+    Their exceptions are dropped: no caller is left to handle them.
+    """
     cancelled = list(tasks)
     for task in cancelled:
         task.cancel()

@@ -115,8 +115,8 @@ def test_google_hosts_lead_into_the_stack_whatever_proxy_there_is(
     ("answer", "reason"),
     [
         (b"HTTP/1.1 403 Forbidden\r\n\r\n", "answered 'HTTP/1.1 403 Forbidden'"),
-        (b"", "closed the connection without an answer"),
-        (b"HTTP/1.1 200 OK\r\n" + b"x: y\r\n" * 100_000, "a head of more than 262144 bytes"),
+        (b"", "closed the connection without a response"),
+        (b"HTTP/1.1 200 OK\r\n" + b"x: y\r\n" * 100_000, "exceeds 262144 bytes"),
     ],
 )
 def test_a_proxy_that_refuses_is_told(
@@ -127,7 +127,7 @@ def test_a_proxy_that_refuses_is_told(
         with connect(replica, "pypi.example:443", replica.identity.token) as connection:
             told = refusal(connection)
     assert told.startswith("HTTP/1.1 502 ")
-    assert "pypi.example:443 cannot be reached: " in told
+    assert "cannot reach pypi.example:443: " in told
     assert reason in told
 
 
@@ -138,7 +138,7 @@ def test_a_proxy_of_another_kind_is_named_without_its_password(
     with connect(replica, "pypi.example:443", replica.identity.token) as connection:
         told = refusal(connection)
     assert told.startswith("HTTP/1.1 502 ")
-    assert "'socks5://127.0.0.1:1' of this machine is not of the form http://host:port" in told
+    assert "must have the form http://host:port, found 'socks5://127.0.0.1:1'" in told
     assert "secret" not in told
 
 

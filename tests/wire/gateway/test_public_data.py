@@ -124,4 +124,4 @@ def test_a_service_that_cannot_be_reached_is_told(tmp_path: Path) -> None:
     ):
         answer = client.get(f"{url}/tensorflow/weights.h5")
     assert answer.status_code == 502
-    assert "no bucket 'tensorflow' in this stack" in answer.json()["error"]["message"]
+    assert "bucket 'tensorflow' does not exist in this stack" in answer.json()["error"]["message"]

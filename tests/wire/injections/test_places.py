@@ -131,7 +131,7 @@ def test_a_misspelt_kind_is_refused_with_the_nearest() -> None:
     ],
 )
 def test_a_kind_that_no_place_of_a_glob_knows_is_refused(at: str, kind: str, known: str) -> None:
-    assert refusal(at, kind) == f"$.kind: {at} knows only {known}, found {kind!r}."
+    assert refusal(at, kind) == f"$.kind: {at} supports only {known}, found {kind!r}."
 
 
 def test_a_glob_knows_the_kinds_of_all_that_it_fits() -> None:

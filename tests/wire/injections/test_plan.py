@@ -44,8 +44,8 @@ def test_everything_wrong_with_a_plan_is_said_at_once() -> None:
     with pytest.raises(BadInjectionsError) as refusal:
         plan_from(document)
     for expected in (
-        "$.seed: expected a whole number, found '7'",
-        "$.injections[0].often: there is no such field; an injection has name, at, kind",
+        "$.seed: expected an integer, found '7'",
+        "$.injections[0].often: unknown field; an injection has name, at, kind",
         "$.injections[0].name: missing",
         "$.injections[0].at: expected SERVICE.METHOD or a glob of it",
         "$.injections[0].kind: expected one of error_before, error_after, delay",
@@ -53,12 +53,12 @@ def test_everything_wrong_with_a_plan_is_said_at_once() -> None:
         "$.injections[1].code: expected one of [400,",
         "$.injections[1].seconds: expected seconds from 0 to 600, found -1",
         "$.injections[1].probability: expected a number from 0 to 1, found 2",
-        "$.injections[1].skip: expected a whole number from 0 on, found -1",
-        "$.injections[1].times: expected a whole number from 0 on, found 1.5",
+        "$.injections[1].skip: expected an integer of at least 0, found -1",
+        "$.injections[1].times: expected an integer of at least 0, found 1.5",
         "$.injections[1].match: expected a glob, found ''",
         "$.injections[2]: expected an injection like",
-        "$.injections: the name 'twice' is there 2 times",
-        "$.injections[5].kind: pubsub.deliver knows only delay, duplicate, reorder, drop, found 'kill'",
+        "$.injections: duplicate name 'twice', found 2 times",
+        "$.injections[5].kind: pubsub.deliver supports only delay, duplicate, reorder, drop, found 'kill'",
     ):
         assert expected in str(refusal.value)
 
@@ -69,8 +69,8 @@ def test_everything_wrong_with_a_plan_is_said_at_once() -> None:
         ({"name": "a"}, "$.at: "),
         ([{"name": "a"}], "$[0].at: "),
         ({"injections": [{"name": "a"}]}, "$.injections[0].at: "),
-        ([injection(), injection()], "$: the name 'f1' is there 2 times"),
-        ({"injections": [injection(), injection()]}, "$.injections: the name 'f1' is there 2 times"),
+        ([injection(), injection()], "$: duplicate name 'f1', found 2 times"),
+        ({"injections": [injection(), injection()]}, "$.injections: duplicate name 'f1', found 2 times"),
         ({"injections": 7}, "$.injections: expected a list, found 7"),
         (7, "$: expected an injection like"),
     ],

@@ -109,7 +109,7 @@ def test_a_removed_injection_strikes_no_more(url: str, bucket: storage.Bucket) -
     insert(bucket, "first")
     missing = httpx.delete(f"{url}{PATH}/gone", timeout=60)
     assert missing.status_code == 404
-    assert missing.json()["error"]["message"] == "There is no injection named 'gone'; in force: none."
+    assert missing.json()["error"]["message"] == "There is no injection named 'gone'; active: none."
 
 
 def test_a_delay_changes_nothing_but_the_time(url: str, bucket: storage.Bucket) -> None:
@@ -123,7 +123,7 @@ def test_a_delay_changes_nothing_but_the_time(url: str, bucket: storage.Bucket) 
 
 @pytest.mark.parametrize(
     ("body", "reason"),
-    [(b"{", "The body is no JSON"), (b'{"name": "a"}', "$.at: missing"), (b"[" * 100_000, "no JSON")],
+    [(b"{", "The body is not valid JSON"), (b'{"name": "a"}', "$.at: missing"), (b"[" * 100_000, "not valid JSON")],
 )  # fmt: skip
 def test_a_plan_that_is_none_is_refused_with_the_reason(url: str, body: bytes, reason: str) -> None:
     answer = httpx.post(f"{url}{PATH}", content=body, timeout=60)
@@ -136,7 +136,7 @@ def test_another_way_of_asking_is_refused_with_the_ways_there_are(url: str) -> N
     for verb in ("GET", "POST"):
         refused = httpx.request(verb, f"{url}{PATH}/slow", timeout=60)
         assert refused.status_code == 405
-        assert f"all injections are got and deleted there, one deleted at {PATH}/NAME" in refused.text
+        assert f"DELETE {PATH}/NAME removes one" in refused.text
 
 
 def test_other_sites_may_ask_for_no_injections(url: str) -> None:

@@ -47,8 +47,8 @@ def test_a_request_is_answered_once_although_its_function_is_killed(tmp_path: Pa
     ("content", "reason"),
     [
         ('{"name": "a", "at": "disk.write", "kind": "drop"}', "$.at: expected SERVICE.METHOD"),
-        ("injections: {", "it cannot be read"),
-        (None, "it cannot be read"),
+        ("injections: {", "cannot read the file"),
+        (None, "cannot read the file"),
     ],
 )
 def test_a_file_that_is_no_plan_is_refused_before_anything_starts(

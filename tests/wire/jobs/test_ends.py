@@ -81,7 +81,7 @@ def test_a_loss_that_its_peers_report_as_a_failure_of_their_own_restarts_the_job
     assert stack.texts(job.name).count("chief started") == 2
     said = [text for text in stack.service_lines(job.name) if "restarted" in text]
     assert said == [
-        "The replica workerpool1-0 exited with a status of 137; every replica of the job is restarted."
+        "The replica workerpool1-0 exited with status 137; all replicas of the job are restarted."
     ]
 
 
@@ -99,8 +99,8 @@ def test_a_worker_that_was_started_again_alone_starts_with_all_when_its_chief_gi
     assert stack.texts(job.name).count("worker started") == 3
     said = [text for text in stack.service_lines(job.name) if "restarted" in text]
     assert said == [
-        "The replica workerpool1-0 exited with a status of 137 and is restarted.",
-        "The replica workerpool0-0 exited with a status of 134; every replica of the job is restarted.",
+        "The replica workerpool1-0 exited with status 137 and is restarted.",
+        "The replica workerpool0-0 exited with status 134; all replicas of the job are restarted.",
     ]
 
 
@@ -176,7 +176,7 @@ def test_a_flexible_start_that_finds_no_room_in_time_fails_with_the_services_wor
         assert (ended.state.name, ended.error.code) == ("JOB_STATE_FAILED", 8)
         assert ended.error.message == (
             "Resources are insufficient in region: us-central1. "
-            "The job waited for them for its maxWaitDuration of 0.3s."
+            "None became available within the job's maxWaitDuration of 0.3s."
         )
         assert stack.service_lines(late.name) == [
             "Waiting for job to be provisioned.",

@@ -73,13 +73,13 @@ def test_a_filter_keeps_what_it_describes(job: Job, text: str, kept: bool) -> No
         ("create_time>yesterday", "RFC 3339"),
         ("display_name", "an operator after 'display_name'"),
         ("display_name=", "a value"),
-        ("(state=JOB_STATE_FAILED", r"'\(state=.*parentheses are not imitated"),
+        ("(state=JOB_STATE_FAILED", r"'\(state=.*parentheses are not supported"),
         ("state=JOB_STATE_FAILED)", r"from '\)' on"),
         ("state=JOB_STATE_FAILED OR labels.a=b", "from 'OR labels.a=b' on"),
-        ("NOT state=JOB_STATE_FAILED", "NOT and parentheses are not imitated"),
+        ("NOT state=JOB_STATE_FAILED", "NOT and parentheses are not supported"),
         ("AND", "operator"),
-        ("AND state=JOB_STATE_FAILED", "cannot be read"),
-        ('display_name="open', "cannot be read"),
+        ("AND state=JOB_STATE_FAILED", "cannot be parsed"),
+        ('display_name="open', "cannot be parsed"),
     ],
 )
 def test_a_filter_that_cannot_be_is_refused_with_its_reason(text: str, fault: str) -> None:

@@ -63,7 +63,7 @@ def test_a_wait_and_a_run_that_are_too_long_name_their_limits() -> None:
     waited = job(strategy="FLEX_START", maxWaitDuration="90s")
     assert waited_too_long(waited) == (
         "Resources are insufficient in region: europe-west4. "
-        "The job waited for them for its maxWaitDuration of 90s."
+        "None became available within the job's maxWaitDuration of 90s."
     )
     assert ran_too_long(job(timeout="7200s")) == "CANCELED: the job ran longer than its timeout of 2:00:00."
 

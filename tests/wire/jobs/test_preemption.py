@@ -60,8 +60,8 @@ def test_a_preempted_replica_may_save_its_work_and_starts_again_whatever_it_ende
     assert stack.ended(job.name).state.name == "JOB_STATE_SUCCEEDED", stack.texts(job.name)
     assert stack.texts(job.name, "workerpool0-0") == ["up", "continues from checkpoint"]
     assert [text for text in stack.service_lines(job.name) if "preempted" in text] == [
-        "The machine of the replica workerpool0-0 is preempted; its program has 10 s to end.",
-        f"The replica workerpool0-0 was preempted and exited with a status of {status} and is restarted.",
+        "The machine of replica workerpool0-0 is being preempted; its program has 10 s to exit.",
+        f"The replica workerpool0-0 was preempted and exited with status {status} and is restarted.",
     ]
 
 
@@ -73,9 +73,7 @@ def test_a_replica_that_does_not_end_within_its_grace_is_killed(start: Callable[
         stack.until(job.name, lambda _job: (stack.buckets / "b" / "first").exists())
         preempt(stack, job.name, {"replica": "workerpool1-0"})
         assert stack.ended(job.name).state.name == "JOB_STATE_SUCCEEDED", stack.texts(job.name)
-        assert any(
-            "was preempted and exited with a status of 137" in t for t in stack.service_lines(job.name)
-        )
+        assert any("was preempted and exited with status 137" in t for t in stack.service_lines(job.name))
 
 
 def test_peers_that_give_up_during_the_grace_are_part_of_the_one_loss(start: Callable[..., Any]) -> None:
@@ -95,9 +93,7 @@ def test_peers_that_give_up_during_the_grace_are_part_of_the_one_loss(start: Cal
         assert stack.ended(job.name).state.name == "JOB_STATE_SUCCEEDED", stack.texts(job.name)
         assert stack.texts(job.name).count("chief started") == 2
         (said,) = [text for text in stack.service_lines(job.name) if "restarted" in text]
-        assert said.startswith(
-            "The replica workerpool1-0 was preempted and exited with a status of 137; every"
-        )
+        assert said.startswith("The replica workerpool1-0 was preempted and exited with status 137; all")
 
 
 def test_what_cannot_be_preempted_is_told_with_what_can(stack: Stack) -> None:
@@ -145,9 +141,9 @@ def test_the_command_preempts_on_the_stack_of_a_state_folder(
     stack.until(job.name, lambda _job: "up" in stack.texts(job.name))
     job_id = job.name.rpartition("/")[2]
     assert main(["preempt", job_id, "workerpool7-0", "--state", str(state)]) == 1
-    assert "has no 'workerpool7-0'; it has workerpool0-0." in capsys.readouterr().err
+    assert "has no replica 'workerpool7-0'; it has workerpool0-0." in capsys.readouterr().err
     assert main(["preempt", job_id, "--state", str(state)]) == 0
-    assert capsys.readouterr().out == f"The replica workerpool0-0 of job {job_id} is preempted.\n"
+    assert capsys.readouterr().out == f"Preempting replica workerpool0-0 of job {job_id}: SIGTERM was sent.\n"
     assert stack.ended(job.name).state.name == "JOB_STATE_SUCCEEDED"
     assert main(["preempt", job.name, "--state", str(state)]) == 1
     assert "JOB_STATE_SUCCEEDED" in capsys.readouterr().err

@@ -94,7 +94,9 @@ def test_quota_is_raised_while_the_service_runs(stack: Stack) -> None:
     assert stack.ended(stack.submit(container("print=x")).name).state.name == "JOB_STATE_SUCCEEDED"
     refused = put(stack, {"quotas": {"us-central1": {"NVIDIA_T4": 1}}})
     assert refused.status_code == 400
-    assert "$.quotas.us-central1.NVIDIA_T4: no accelerator" in refused.json()["error"]["message"]
+    assert (
+        "$.quotas.us-central1.NVIDIA_T4: Vertex AI has no accelerator" in refused.json()["error"]["message"]
+    )
 
 
 def test_everything_wrong_with_a_document_is_told_with_its_place() -> None:
@@ -122,8 +124,8 @@ def test_everything_wrong_with_a_document_is_told_with_its_place() -> None:
     ("content", "reason"),
     [
         ("quotas: {r: {replicas: x}}", "$.quotas.r.replicas"),
-        ("quotas: {", "it cannot be read"),
-        (None, "it cannot be read"),
+        ("quotas: {", "cannot read the file"),
+        (None, "cannot read the file"),
     ],
 )
 def test_a_file_that_says_no_quotas_is_refused_before_anything_starts(

@@ -90,8 +90,8 @@ def test_all_faults_of_a_study_come_at_once(stack: Stack) -> None:
     ]
     with pytest.raises(BadRequest) as refused:
         study(stack, "", spec={"algorithm": "GRID_SEARCH", "parameters": parameters}, parallel_trial_count=9)
-    for part in ("parallel_trial_count", "above max_value", "GRID_SEARCH takes no double",
-                 "parameters[1].integer_value_spec.min_value", "'a' is there more than once"):  # fmt: skip
+    for part in ("parallel_trial_count", "above max_value", "GRID_SEARCH does not support a double",
+                 "parameters[1].integer_value_spec.min_value", "duplicate value 'a'"):  # fmt: skip
         assert part in str(refused.value)
 
 

@@ -63,10 +63,10 @@ def test_everything_that_a_study_spec_can_say_is_taken_and_kept(study: dict[str,
     ("study", "path"),
     [
         ({"transferLearningConfig": {}}, "Unknown name 'transferLearningConfig' at 'hyperparameter_tuning_job.study_spec'"),
-        ({"metrics": [{"metricId": "a b"}]}, "study_spec.metrics[0].metric_id: no white space, found 'a b'"),
-        ({"metrics": [{"metricId": "a", "safetyConfig": {}}]}, "study_spec.metrics: one without safety_config"),
-        ({"observationNoise": 7}, "study_spec.observation_noise: unknown number 7"),
-        ({"measurementSelectionType": 3}, "study_spec.measurement_selection_type: unknown number 3"),
+        ({"metrics": [{"metricId": "a b"}]}, "study_spec.metrics[0].metric_id: must not have white space, found 'a b'"),
+        ({"metrics": [{"metricId": "a", "safetyConfig": {}}]}, "study_spec.metrics: a metric without safety_config"),
+        ({"observationNoise": 7}, "study_spec.observation_noise: unknown enum value 7"),
+        ({"measurementSelectionType": 3}, "study_spec.measurement_selection_type: unknown enum value 3"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_is_refused_with_its_path(study: dict[str, Any], path: str) -> None:
@@ -84,4 +84,4 @@ def test_a_condition_names_a_value_of_its_parent() -> None:
         "conditionalParameterSpecs": [condition],
     }
     (fault,) = faults(parameters=[parent])
-    assert "0.1001 is no value of the parent 'x'" in fault
+    assert "0.1001 is not a value of the parent 'x'" in fault

@@ -105,4 +105,4 @@ def test_a_trial_that_this_machine_could_never_run_is_refused(start: Callable[..
     with start(capacity=2) as stack:
         with pytest.raises(TooManyRequests) as refused:
             study(stack, "", workers=2)
-        assert "the job asks for 3" in str(refused.value)
+        assert "but the job has 3" in str(refused.value)

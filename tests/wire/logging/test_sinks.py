@@ -108,7 +108,7 @@ def test_a_sink_that_makes_no_sense_is_refused_whole(stack: Stack) -> None:
     for named in (
         "name '_s'",
         "'storage.googleapis.com/b'",
-        "exclusions: this emulator imitates none",
+        "exclusions: this emulator does not support them",
         "'thud'",
     ):
         assert named in message

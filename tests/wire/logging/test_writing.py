@@ -51,7 +51,10 @@ def test_faulty_entries_are_named_and_keep_the_others_only_with_partial_success(
         ({"logName": "mylog"}, "logName 'mylog' must be"),
         ({"logName": "projects/p1/logs/a/b"}, "URL-encoded"),
         ({"logName": JOB_LOG, "jsonPayload": {}, "textPayload": ""}, "only one payload"),
-        ({"logName": JOB_LOG, "timestamp": "yesterday"}, "'yesterday' is no RFC 3339 timestamp"),
+        (
+            {"logName": JOB_LOG, "timestamp": "yesterday"},
+            "expected an RFC 3339 timestamp such as 2026-01-31T12:00:00.5Z, found 'yesterday'",
+        ),
         ({"logName": JOB_LOG, "textPayload": "x" * 300_000}, "at most 262144"),
     ],
 )
@@ -102,7 +105,7 @@ def test_another_method_says_that_it_is_not_imitated(stack: Stack) -> None:
     for verb, path in (("POST", "/v2/entries:tail"), ("GET", "/v2/projects/p1/logs")):
         refused = stack.call(verb, path)["error"]
         assert (refused["code"], refused["status"]) == (501, "UNIMPLEMENTED")
-        assert f"does not imitate {verb} {path};" in refused["message"]
+        assert f"does not support {verb} {path};" in refused["message"]
 
 
 def test_a_page_of_another_site_is_refused(stack: Stack) -> None:

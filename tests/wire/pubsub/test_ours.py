@@ -80,20 +80,20 @@ def test_a_filter_is_fixed_at_creation(ours: Clients) -> None:
 def test_a_setting_that_is_not_imitated_is_refused_by_its_name(
     ours: Clients, config: dict[str, object]
 ) -> None:
-    with pytest.raises(MethodNotImplemented, match=f"does not imitate {next(iter(config))}"):
+    with pytest.raises(MethodNotImplemented, match=f"does not support {next(iter(config))}"):
         ours.subscription(ours.topic(), **config)
 
 
 def test_a_method_that_is_not_imitated_is_refused_by_its_name(ours: Clients) -> None:
     topic = ours.topic()
     subscription = ours.subscription(topic)
-    with pytest.raises(MethodNotImplemented, match=r"does not imitate .*/Seek;"):
+    with pytest.raises(MethodNotImplemented, match=r"does not support .*/Seek;"):
         ours.subscriber.seek(request={"subscription": subscription, "time": datetime.now(UTC)})
-    with pytest.raises(MethodNotImplemented, match=r"does not imitate .*/DetachSubscription;"):
+    with pytest.raises(MethodNotImplemented, match=r"does not support .*/DetachSubscription;"):
         ours.publisher.detach_subscription(request={"subscription": subscription})
-    with pytest.raises(MethodNotImplemented, match=r"does not imitate .*/ModifyPushConfig;"):
+    with pytest.raises(MethodNotImplemented, match=r"does not support .*/ModifyPushConfig;"):
         ours.subscriber.modify_push_config(subscription=subscription, push_config={})
-    with pytest.raises(MethodNotImplemented, match=r"does not imitate .*/GetIamPolicy;"):
+    with pytest.raises(MethodNotImplemented, match=r"does not support .*/GetIamPolicy;"):
         ours.publisher.get_iam_policy(request={"resource": topic})
 
 

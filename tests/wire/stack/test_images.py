@@ -27,7 +27,7 @@ def test_an_image_that_is_provided_while_a_stack_runs_is_there_at_once_and_for_t
     running = ProvidedImages(state, ours)
     assert dict(running) == ours
     assert main(["provide", f"{URI}=tree", "--state", str(state)]) == 0
-    assert capsys.readouterr().out == f"{tree} provides the image {URI} from the next job on.\n"
+    assert capsys.readouterr().out == f"{tree} provides the image {URI}, starting with the next job.\n"
     assert dict(running) == dict(ProvidedImages(state, ours)) == {**ours, URI: tree}
 
 
@@ -43,8 +43,8 @@ def test_what_can_provide_no_image_is_refused_all_at_once_and_nothing_is_kept(
     words = [f"{URI}={tree}", f"a={tmp_path / 'missing'}", f"b={tmp_path / 'empty'}"]
     assert main(["provide", *words, "--state", str(tmp_path / "state")]) == 2
     said = capsys.readouterr().err
-    assert "The image a: there is no directory" in said
-    assert "The image b: no Dockerfile can be read at" in said
+    assert "Image a: the directory" in said
+    assert "Image b: no Dockerfile can be read at" in said
     assert not (tmp_path / "state").exists()
 
 

@@ -27,10 +27,10 @@ def test_every_bad_argument_is_named_at_once(tmp_path: Path, capsys: pytest.Capt
         "--retry-min-s", "9", "--retry-max-s", "3",
     )  # fmt: skip
     for expected in (
-        "The image a: there is no directory",
-        "The image b: no Dockerfile can be read at",
+        "Image a: the directory",
+        "Image b: no Dockerfile can be read at",
         r"No such file or directory; write one, such as: FROM python:3.11-slim\nWORKDIR",
-        "there is no main.py in it; `make stage`",
+        "the directory has no main.py; `make stage`",
         "--project 'No_Project': a project id has 6 to 30",
         "--port-base 70000: expected a port from 1 to 65532",
         "--capacity 0: expected at least one replica",
@@ -56,10 +56,10 @@ def test_a_state_folder_that_cannot_be_written_is_named(
 ) -> None:
     (tmp_path / "file").write_text("no folder")
     said = refusal(capsys, "--state", str(tmp_path / "file" / "state"), status=1)
-    assert "cannot be written" in said
+    assert "Cannot write to the state folder" in said
     assert "--state DIR" in said
 
 
 def test_a_missing_topology_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     said = refusal(capsys, "--topology", str(tmp_path / "none.yaml"), "--state", str(tmp_path / "state"))
-    assert "none.yaml cannot be read" in said
+    assert f"cannot read {tmp_path / 'none.yaml'}" in said

@@ -62,13 +62,13 @@ def test_every_fault_is_named_with_its_path(tmp_path: Path) -> None:
         "$.sinks.s.topic: expected one of ['ticks'], found 'tocks'",
         "$.sinks.s.filter_file:",
         "$.subscriptions.kept.topic: expected one of ['ticks'], found 'tocks'",
-        "$.subscriptions.kept.retention_h: expected a whole number from 1, found 0",
-        "$.functions.f.dead_letter: expected {topic: one of ['ticks'], max_attempts: 5 to 100} beside retry: true",
+        "$.subscriptions.kept.retention_h: expected an integer of at least 1, found 0",
+        "$.functions.f.dead_letter: expected {topic: one of ['ticks'], max_attempts: 5 to 100} with retry: true",
         "$.functions.g.dead_letter: expected",
         "$.functions.f.trigger: expected {bucket: one of ['inbox']} or {topic: one of ['ticks']}",
-        "$.functions.f.timeout_s: expected a whole number from 1, found 0",
-        "$.functions.f.concurrency: expected a whole number from 1, found True",
-        "$.functions.f.memory_mib: expected a whole number from 1, found 'many'",
+        "$.functions.f.timeout_s: expected an integer of at least 1, found 0",
+        "$.functions.f.concurrency: expected an integer of at least 1, found True",
+        "$.functions.f.memory_mib: expected an integer of at least 1, found 'many'",
         "$.functions.f.retry: expected true or false, found 'yes'",
         "$.schedules.s: Schedule s: '61 * * * *': Bad minute",
         "$.environment.A: expected a text, found 1",
@@ -79,10 +79,10 @@ def test_every_fault_is_named_with_its_path(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("buckets: {inbox: ${proyect}-inbox}", r"\$\{proyect\} is no substitution"),
-        ("- a\n- b", "expected a mapping with names as keys"),
-        ("a: [", "cannot be read"),
-        ("cost: $5", "cannot be read"),
+        ("buckets: {inbox: ${proyect}-inbox}", r"unknown substitution \$\{proyect\}"),
+        ("- a\n- b", "expected a mapping with strings as keys"),
+        ("a: [", "cannot read"),
+        ("cost: $5", "cannot read"),
     ],
 )
 def test_a_file_that_is_no_topology_is_refused(text: str, why: str, tmp_path: Path) -> None:
@@ -93,5 +93,5 @@ def test_a_file_that_is_no_topology_is_refused(text: str, why: str, tmp_path: Pa
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(BadTopologyError, match=r"nowhere\.yaml cannot be read"):
+    with pytest.raises(BadTopologyError, match=r"cannot read .*nowhere\.yaml"):
         read(tmp_path / "nowhere.yaml")

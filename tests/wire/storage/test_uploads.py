@@ -95,7 +95,7 @@ def test_boundaries_come_in_three_forms(content_type: str, boundary: bytes) -> N
 @pytest.mark.parametrize(
     ("content_type", "body", "message"),
     [
-        ("text/plain", b"", "multipart/related with a boundary is expected"),
+        ("text/plain", b"", "expected multipart/related with a boundary"),
         ("multipart/related; boundary=b", b"no boundary here", "does not begin with the boundary"),
         (
             "multipart/related; boundary=b",
@@ -103,7 +103,7 @@ def test_boundaries_come_in_three_forms(content_type: str, boundary: bytes) -> N
             "ends before the closing boundary",
         ),
         ("multipart/related; boundary=b", b"--b\r\n\r\n{]\r\n--b\r\n\r\nx\r\n--b--", "is not JSON"),
-        ("multipart/related; boundary=b", b"--b\r\n\r\n[]\r\n--b\r\n\r\nx\r\n--b--", "an object is expected"),
+        ("multipart/related; boundary=b", b"--b\r\n\r\n[]\r\n--b\r\n\r\nx\r\n--b--", "expected an object"),
         (
             "multipart/related; boundary=b",
             b"--b\r\n\r\n{}\r\n--b\r\n\r\nx\r\n--b--",

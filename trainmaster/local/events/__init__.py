@@ -1,1 +1,1 @@
-"""Events on their way to functions: Eventarc's transport and delivery, and Cloud Scheduler's ticks."""
+"""Event delivery to functions: Eventarc's transport and delivery, and Cloud Scheduler's ticks."""

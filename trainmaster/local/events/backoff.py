@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True)
 class Backoff:
-    """The pauses between deliveries of an event that was answered with an error, rising exponentially.
+    """Exponentially growing pauses between deliveries of an event whose function answered with an error.
 
     The cloud's are 10 s to 600 s: https://cloud.google.com/functions/docs/bestpractices/retries
     """

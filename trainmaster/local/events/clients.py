@@ -1,4 +1,4 @@
-"""The official Pub/Sub clients, pointed at one server without the environment's help."""
+"""The official Pub/Sub clients, connected to one server without environment variables."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,7 +15,7 @@ _UNLIMITED = [("grpc.max_send_message_length", -1), ("grpc.max_receive_message_l
 
 @dataclass(frozen=True, kw_only=True)
 class Clients:
-    """Connected to one server, in plain text as emulators speak it."""
+    """Clients of one server, over the plaintext channel that emulators use."""
 
     publisher: PublisherClient
     subscriber: SubscriberClient

@@ -16,12 +16,12 @@ FINALIZE = "OBJECT_FINALIZE"
 FINALIZED_TYPE = "google.cloud.storage.object.v1.finalized"
 PUBLISHED_TYPE = "google.cloud.pubsub.topic.v1.messagePublished"
 
-# What a header may carry as it is: printable ASCII but the space, `"` and `%` (HTTP binding, section 3.1.3.2).
+# A header may carry printable ASCII unescaped, except the space, `"` and `%` (HTTP binding, section 3.1.3.2).
 _PLAIN_IN_HEADER = "".join(chr(code) for code in range(0x21, 0x7F) if chr(code) not in '"%')
 
 
 class NotANotificationError(Exception):
-    """The message is none that Cloud Storage sends; delivering it again cannot help."""
+    """The message is not a Cloud Storage notification; redelivery cannot help."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,10 +45,10 @@ class CloudEvent:
 
 
 def from_notification(message: Message) -> CloudEvent:
-    """The event that a Cloud Storage notification becomes; its body is the object resource.
+    """The CloudEvent for a Cloud Storage notification; its body is the object resource.
 
     Raises:
-        NotANotificationError: the attributes of a notification are missing, or it has no payload.
+        NotANotificationError: a notification's attributes or its payload are missing.
     """
     attributes = message.attributes
     missing = [
@@ -56,7 +56,7 @@ def from_notification(message: Message) -> CloudEvent:
     ]
     if missing or attributes["eventType"] != FINALIZE or not message.data:
         raise NotANotificationError(
-            f"Message {message.message_id} is no notification of a finalized object: it lacks {missing or 'nothing'}, its "
+            f"Message {message.message_id} is not a notification of a finalized object: it lacks {missing or 'nothing'}, its "
             f"event type is {attributes.get('eventType')!r}, and its payload has {len(message.data)} bytes."
         )
     bucket = attributes["bucketId"]
@@ -72,10 +72,10 @@ def from_notification(message: Message) -> CloudEvent:
 
 
 def from_message(message: Message, *, topic_name: str, subscription_name: str) -> CloudEvent:
-    """The event that a message on a topic becomes.
+    """The CloudEvent for a message on a topic.
 
-    The id and the time appear in both spellings; empty data, attributes and ordering key are left out,
-    as in protobuf's JSON.
+    The id and the time appear in both spellings. Empty data, attributes and ordering keys are omitted, as in
+    protobuf's JSON.
     """
     when = _rfc3339(message.publish_time)
     content: dict[str, object] = {

@@ -1,4 +1,4 @@
-"""Bringing one function its events: streaming pull, one HTTP request per event, ack or nack by the answer."""
+"""Delivery of events to one function: streaming pull, one HTTP request per event, ack or nack by its response."""
 
 import asyncio
 import logging
@@ -23,7 +23,8 @@ from trainmaster.local.events.eventarc import Transport
 from trainmaster.local.functions.function import BucketTrigger, Function, TopicTrigger
 
 Invoke = Callable[[CloudEvent], int]
-"""Gives a function one event and returns the HTTP status of the answer. Blocks; called from several threads."""
+"""Sends one event to a function and returns the response's HTTP status. Blocks; called from several threads.
+"""
 
 STOP_GRACE_S = 2.0
 _LEASE_MARGIN_S = 60
@@ -34,15 +35,15 @@ _log = logging.getLogger(__name__)
 
 @dataclass(kw_only=True, eq=False)
 class Delivery:
-    """The delivery to one function, live between `start` and `stop`.
+    """Delivers events to one function between `start` and `stop`.
 
-    At most `concurrency` events are out at once; the others wait in the subscription.
-    An event that was not answered when the stack stops or dies is delivered again after the next start.
+    At most `concurrency` events are in flight at once; the others wait in the subscription. An event still
+    unanswered when the stack stops or crashes is redelivered after the next start.
 
     Attributes:
-        transport: topic and subscription; both exist when `start` is called.
+        transport: topic and subscription; both must exist when `start` is called.
         subscriber: connected; not closed here.
-        invoke: brings one event to the function.
+        invoke: sends one event to the function.
     """
 
     function: Function
@@ -53,11 +54,11 @@ class Delivery:
     _keeper: "asyncio.Task[None] | None" = field(default=None, init=False)
 
     def start(self) -> None:
-        """Begin to pull, and begin again whenever the stream breaks for good."""
+        """Start pulling, and reconnect whenever the stream breaks for good."""
         self._keeper = asyncio.create_task(self._keep_pulling(), name=f"deliver to {self.function.name}")
 
     async def stop(self) -> None:
-        """Pull no more; give the events that are out STOP_GRACE_S to be answered. Safe to call twice."""
+        """Stop pulling, and give events in flight STOP_GRACE_S to be answered. Safe to call twice."""
         keeper, self._keeper = self._keeper, None
         if keeper is None:
             return
@@ -72,10 +73,13 @@ class Delivery:
             self._stream = self._pull()
             try:
                 await asyncio.shield(asyncio.wrap_future(self._stream))
-            except (
-                Exception
-            ) as failure:  # whatever broke the stream: the events wait, and the next one tries again
-                _log.warning("the events of %s wait %.0f s: %r", self.function.name, _AGAIN_S, failure)
+            except Exception as failure:  # whatever broke the stream: events stay queued until it is reopened
+                _log.warning(
+                    "event stream of %s broke; reconnecting in %.0f s: %r",
+                    self.function.name,
+                    _AGAIN_S,
+                    failure,
+                )
             await asyncio.sleep(_AGAIN_S)
 
     def _pull(self) -> StreamingPullFuture:
@@ -96,7 +100,7 @@ class Delivery:
         try:
             event = self._event(_plain(received))
         except NotANotificationError as error:
-            _log.warning("dropped for %s: %s", self.function.name, error)
+            _log.warning("dropped an event for %s: %s", self.function.name, error)
             received.ack()
             return
         status = self.invoke(event)
@@ -119,7 +123,7 @@ class Delivery:
 
 
 def is_final(status: int, *, retry: bool) -> bool:
-    """Whether an answer ends an event: success does, and without retries everything does."""
+    """Whether a response settles an event: a success always does; without retries, every response does."""
     return 200 <= status < 300 or not retry  # noqa: PLR2004  # HTTP's success class
 
 

@@ -1,6 +1,7 @@
 """The transport of a trigger, as Eventarc builds it in a project: topic, subscription, bucket notification.
 
-A bucket's events go to a topic that belongs to the trigger and come from there like any message's.
+A bucket's events go through a topic that belongs to the trigger, and are delivered from there like any
+message.
 """
 
 from dataclasses import dataclass
@@ -19,14 +20,14 @@ from trainmaster.local.events.rest import call
 from trainmaster.local.functions.function import BucketTrigger, Function, TopicTrigger
 
 RETENTION = timedelta(hours=24)
-"""How long an event that no delivery has ended is kept: https://cloud.google.com/eventarc/docs/retry-events"""
+"""How long an undelivered event is kept: https://cloud.google.com/eventarc/docs/retry-events"""
 
 _ACK_DEADLINES_S = range(10, 601)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Transport:
-    """Where a function's events come from, and where those go that kept failing; all are full resource names."""
+    """Where a function's events come from and where dead letters go; all are full resource names."""
 
     topic_name: str
     subscription_name: str
@@ -34,7 +35,10 @@ class Transport:
 
 
 def transport_of(function: Function, *, project: str, region: str) -> Transport:
-    """The names that a function's trigger uses. A function keeps them, so events wait for it while it is down."""
+    """The resource names of a function's trigger.
+
+    They never change, so events wait while the function is down.
+    """
     own = f"eventarc-{region}-{function.name}"
     match function.trigger:
         case BucketTrigger():
@@ -50,7 +54,7 @@ def transport_of(function: Function, *, project: str, region: str) -> Transport:
 
 
 def subscription_of(function: Function, transport: Transport, backoff: Backoff) -> Subscription:
-    """The subscription as it is created. Without `retry` there is one delivery, so the pauses do not matter."""
+    """The subscription to create. Without `retry` there is only one delivery, so the pauses do not matter."""
     return Subscription(
         name=transport.subscription_name,
         topic=transport.topic_name,
@@ -78,7 +82,7 @@ def ensure_topic(publisher: PublisherClient, topic_name: str) -> None:
 
 
 def ensure_subscription(subscriber: SubscriberClient, subscription: Subscription) -> None:
-    """Create the subscription, or give the one that exists these policies and this deadline; its backlog stays."""
+    """Create the subscription, or update an existing one's policies and deadline; its backlog is kept."""
     try:
         subscriber.create_subscription(request=subscription)
     except AlreadyExists:
@@ -87,10 +91,10 @@ def ensure_subscription(subscriber: SubscriberClient, subscription: Subscription
 
 
 def ensure_notification(storage_url: str, bucket: str, topic_name: str) -> None:
-    """Have the bucket notify the topic of every finalized object, once.
+    """Have the bucket notify the topic of every finalized object, unless it already does.
 
     Raises:
-        CallRefusedError: the storage server knows no such bucket, or no notifications.
+        CallRefusedError: the bucket does not exist, or the storage server does not support notifications.
     """
     path = f"/storage/v1/b/{quote(bucket, safe='')}/notificationConfigs"
     topic = f"//pubsub.googleapis.com/{topic_name}"

@@ -1,4 +1,4 @@
-"""Injections on the last stretch: an event brought to a function, at `functions.NAME`."""
+"""Injections into the last hop: the delivery of an event to a function, at `functions.NAME`."""
 
 import asyncio
 from collections.abc import Callable
@@ -21,9 +21,9 @@ def with_injections(
 ) -> Invoke:
     """`invoke` with the injections around it; `kill` ends the function's process at once.
 
-    A duplicate brings the event twice at the same time. A drop says that the event was taken, and it is lost.
-    A killed function, `seconds` after it was given the event or when it answers before, has given no answer, so the
-    event comes again.
+    A duplicate delivers the event twice at the same time. A drop acknowledges the event and loses it. A kill
+    ends the function `seconds` after it received the event, or when it answers, if that is sooner. Its
+    response is lost, so the event is redelivered.
     """
     at = f"functions.{function_name}"
 
@@ -59,7 +59,7 @@ def with_injections(
 
 
 def _subjects(event: CloudEvent) -> tuple[str, ...]:
-    """`BUCKET/NAME` where the event is an object's, the event's id, and its source."""
+    """`BUCKET/NAME` if the event is about an object, then the event's id and its source."""
     source, event_id = event.headers.get("ce-source", ""), event.headers.get("ce-id", "")
     subject = unquote(event.headers.get("ce-subject", ""))
     _, is_bucket, bucket = source.partition(_BUCKET)

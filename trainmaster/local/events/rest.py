@@ -9,7 +9,7 @@ TIMEOUT_S = 30
 
 
 class CallRefusedError(Exception):
-    """A service answered with an error; `status` is the HTTP status, `reason` what the service says of it."""
+    """A service answered with an error; `status` is the HTTP status, `reason` the service's message."""
 
     def __init__(self, call: str, status: int, body: str) -> None:
         super().__init__(f"{call} answered {status}: {body}")
@@ -18,17 +18,17 @@ class CallRefusedError(Exception):
 
 
 def call(method: str, base_url: str, path: str, body: object = None) -> Any:
-    """The JSON value that was answered, None for an empty answer. Blocks. Any: the caller knows the resource.
+    """The response's JSON value, None if it is empty. Blocks. `Any`, because the caller knows the resource.
 
     Args:
         method: the HTTP method.
         base_url: `http://host:port`.
         path: path and query, already percent-encoded.
-        body: a JSON value; None sends none.
+        body: a JSON value; None for no body.
 
     Raises:
         CallRefusedError: the status is 4xx or 5xx.
-        OSError: nobody answers at the address.
+        OSError: no server answers at the address.
     """
     address = urlsplit(base_url)
     connection = http.client.HTTPConnection(address.hostname or "", address.port or 80, timeout=TIMEOUT_S)

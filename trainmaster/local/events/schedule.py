@@ -1,4 +1,4 @@
-"""Cloud Scheduler's part: a message on a topic whenever a cron expression says so."""
+"""Cloud Scheduler: publishes a message to a topic at the times of a cron expression."""
 
 import asyncio
 import logging
@@ -18,11 +18,11 @@ _NAP_S = 20.0
 _log = logging.getLogger(__name__)
 
 Publish = Callable[[str, bytes], None]
-"""Publishes one message's data to a topic by its full name. Blocks; raises when it was not taken."""
+"""Publishes one message's data to a topic, by its full name. Blocks; raises if it is not accepted."""
 
 
 class BadScheduleError(Exception):
-    """The cron expression or the time zone says nothing."""
+    """The cron expression or the time zone is invalid."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,7 +44,7 @@ def ticks_after(schedule: Schedule, moment: datetime) -> Iterator[datetime]:
     """Every tick later than `moment`, earliest first, in UTC.
 
     Raises:
-        BadScheduleError: at once, when there can be none.
+        BadScheduleError: at once, if the schedule is invalid.
     """
     if len(schedule.cron.split()) != CRON_FIELDS:
         raise BadScheduleError(
@@ -64,17 +64,17 @@ def ticks_after(schedule: Schedule, moment: datetime) -> Iterator[datetime]:
 
 
 class Scheduler:
-    """Publishes every tick of its schedules between `start` and `stop`. Ticks that were missed are not caught up."""
+    """Publishes every tick of its schedules between `start` and `stop`. Missed ticks are not made up for."""
 
     def __init__(
         self, schedules: tuple[Schedule, ...], *, publish: Publish, every: timedelta | None = None
     ) -> None:
-        """A scheduler that has not begun.
+        """A scheduler, not yet started.
 
         Args:
             schedules: what to publish when.
-            publish: takes the messages.
-            every: tick at this interval instead of as cron says, for tests and demonstrations.
+            publish: publishes a message.
+            every: tick at this interval instead of by the cron expressions, for tests and demonstrations.
         """
         self._schedules = schedules
         self._publish = publish
@@ -100,12 +100,14 @@ class Scheduler:
                 await _until(next(ticks_after(schedule, datetime.now(UTC))))
             try:
                 await asyncio.to_thread(self._publish, schedule.topic_name, schedule.data)
-            except Exception as failure:  # a tick that was not taken is lost; the next one comes
-                _log.warning("a tick of %s was lost: %r", schedule.name, failure)
+            except Exception as failure:  # a tick that cannot be published is lost; the next one is tried
+                _log.warning(
+                    "schedule %s: a tick could not be published and is lost: %r", schedule.name, failure
+                )
 
 
 async def _until(moment: datetime) -> None:
-    # In naps, because the wall clock may be set or the machine may have slept.
+    # In short sleeps, because the wall clock may be set or the machine suspended.
     while (left := (moment - datetime.now(UTC)).total_seconds()) > 0:  # noqa: ASYNC110  # time is no event
         await asyncio.sleep(min(left, _NAP_S))
 

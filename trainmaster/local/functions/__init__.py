@@ -1,4 +1,4 @@
-"""The functions' platform: one functions-framework process per entry point, kept running, its output logged."""
+"""The functions platform: one functions-framework process per entry point, kept running, its output logged."""
 
 from trainmaster.local.functions.function import (
     BucketTrigger,

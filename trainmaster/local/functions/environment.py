@@ -1,4 +1,4 @@
-"""The environment of a function's process: the platform's variables, the deployment's, and nothing of this shell's."""
+"""The environment of a function's process: the platform's variables and the deployment's, none from this shell."""
 
 import sys
 from collections.abc import Mapping
@@ -8,7 +8,7 @@ from trainmaster.local.functions.function import Function
 from trainmaster.local.process import SYSTEM_PATH
 
 REVISION_SUFFIX = "00001-loc"
-"""A revision's name is the service's, a counter and three letters; this host has one revision."""
+"""A revision's name is the service's name, a counter and three letters; this host has one revision."""
 
 
 def revision_of(function: Function) -> str:
@@ -16,16 +16,16 @@ def revision_of(function: Function) -> str:
 
 
 def environment_of(function: Function, *, shared: Mapping[str, str], port: int, home: Path) -> dict[str, str]:
-    """Every variable of the process.
+    """All environment variables of the process.
 
     The K_ variables, PORT and FUNCTION_TARGET are those of https://cloud.google.com/run/docs/container-contract
     and https://cloud.google.com/functions/docs/configuring/env-var; the upper-case rest is read by functions-framework.
 
     Args:
-        function: whose process it is.
-        shared: of the deployment: project, buckets, addresses of the services, and the function's identity.
+        function: the function that the process runs.
+        shared: variables of the deployment: project, buckets, service addresses, and the function's identity.
         port: where the process listens, on loopback.
-        home: a directory of its own, where gunicorn keeps its control socket.
+        home: a directory for this process alone, where gunicorn keeps its control socket.
     """
     return {
         "PATH": f"{Path(sys.executable).parent}:{SYSTEM_PATH}",

@@ -1,4 +1,4 @@
-"""What a deployment says of one function, and what all of its functions share."""
+"""The settings of one deployed function, and those that all functions of a deployment share."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ from trainmaster.local.process import ProcessGuard
 
 Entry: TypeAlias = dict[str, object]
 WriteLog = Callable[[Sequence[Entry]], None]
-"""Keeps log entries; called from any thread, may block."""
+"""Writes log entries; called from any thread, may block."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,7 +31,7 @@ Trigger = BucketTrigger | TopicTrigger
 
 @dataclass(frozen=True, kw_only=True)
 class DeadLetter:
-    """Where an event goes that kept failing: the topic of this id, after `max_attempts` deliveries, 5 to 100."""
+    """Dead-lettering: the id of the topic that takes an event after `max_attempts` failed deliveries, 5 to 100."""
 
     topic: str
     max_attempts: int
@@ -41,9 +41,9 @@ class DeadLetter:
 class Function:
     """One deployed function.
 
-    `concurrency` is the most requests that its one instance handles at once.
-    With `retry`, an event that the function did not answer with 2xx is delivered again; without, it is dropped.
-    Without `dead_letter`, it is delivered again for as long as the subscription keeps it.
+    `concurrency` is the maximum number of requests that its one instance handles at once. With `retry`, an
+    event that the function did not answer with 2xx is redelivered; without, it is dropped. Without
+    `dead_letter`, redelivery lasts for as long as the subscription keeps the event.
     """
 
     name: str
@@ -62,13 +62,13 @@ class Deployment:
 
     Attributes:
         source: the source directory, with `main.py`.
-        environment: variables that every function has.
-        identities: for each function by name, the variables that make it known to the services.
-        state: what functions print is in its folder `logs`.
-        project: id of the project that log entries name.
-        region: and their location.
-        guard: starts the processes.
-        write_log: takes log entries.
+        environment: variables of every function.
+        identities: by function name, the variables with which it authenticates to the services.
+        state: folder; the functions' output is in its folder `logs`.
+        project: project id in log entries.
+        region: location in log entries.
+        guard: starts and supervises the processes.
+        write_log: writes log entries.
     """
 
     source: Path

@@ -1,4 +1,4 @@
-"""All functions of a deployment, each in a process of its own."""
+"""Runs all functions of a deployment, each in its own process."""
 
 import asyncio
 import shutil
@@ -16,7 +16,7 @@ class FunctionsHost:
         """Reserve a port and make a home for each function.
 
         Raises:
-            OSError: the state folder cannot be written.
+            OSError: the state folder is not writable.
         """
         self._homes = empty_folder("tm-home", deployment.state)
         self.instances = {
@@ -28,7 +28,7 @@ class FunctionsHost:
         """Start every function at once; return when all of their ports answer.
 
         Raises:
-            StartFailedError: one or more did not, each with its reason; the others run until `stop`.
+            StartFailedError: one or more did not answer, each with its reason; the others run until `stop`.
         """
         starting = [instance.start() for instance in self.instances.values()]
         outcomes = await asyncio.gather(*starting, return_exceptions=True)

@@ -1,4 +1,4 @@
-"""One function's instance: its process kept running, and requests brought to it."""
+"""One function's instance: keeps its process running and sends requests to it."""
 
 import asyncio
 import contextlib
@@ -21,7 +21,7 @@ START_DEADLINE_S = 60.0
 """How long a process may take until its port answers; Cloud Run's startup probe allows 240 s."""
 
 PENDING_S = 10.0
-"""How long a request waits for an instance that is starting; Cloud Run's documented least."""
+"""How long a request waits for a starting instance; the minimum that Cloud Run documents."""
 
 _SERVER = Path(__file__).resolve().parent / "serve.py"
 STOP_GRACE_S = 3.0
@@ -32,21 +32,21 @@ _POLL_S = 0.02
 
 
 class StartFailedError(Exception):
-    """The function's process ended, or its port did not answer in time; the message holds the end of its output."""
+    """The function's process ended, or its port did not answer in time; the message has the end of its output."""
 
 
 class Instance:
     """The one instance of a function, live between `start` and `stop`.
 
-    A process that ends is started again at once the first time, then after pauses that double
-    up to LONGEST_PAUSE_S, until one has run for STEADY_S seconds.
+    A process that ends is restarted at once the first time, then after pauses that double up to
+    LONGEST_PAUSE_S, until one has run for STEADY_S seconds.
     """
 
     def __init__(self, function: Function, deployment: Deployment, *, home: Path) -> None:
-        """Reserve a port, open the log and make `home`, the function's HOME.
+        """Reserve a port, open the log and create `home`, the function's HOME.
 
         Raises:
-            OSError: the state folder cannot be written.
+            OSError: the state folder is not writable.
         """
         self.function = function
         self._deployment = deployment
@@ -66,12 +66,12 @@ class Instance:
 
     @property
     def url(self) -> str:
-        """Where the function takes events."""
+        """The URL that accepts events."""
         return f"http://127.0.0.1:{self._port.number}"
 
     @property
     def pid(self) -> int | None:
-        """The process id of the current process; None between two."""
+        """The id of the current process; None while none runs."""
         return self._child.pid if self._child is not None and self._child.returncode is None else None
 
     async def start(self) -> None:
@@ -90,26 +90,26 @@ class Instance:
             supervisor.cancel()
             await asyncio.gather(supervisor, return_exceptions=True)
         self._stopped = True
-        self._ready.set()  # whoever waits for a process learns that none will come
+        self._ready.set()  # requests that wait for a process stop waiting
         if self._child is not None:
             await self._child.stop(grace_s=STOP_GRACE_S)
         self._port.close()
         self._log.close()
 
     def kill(self) -> None:
-        """End the process and its workers at once, as the platform does when memory runs out; another one starts.
+        """Kill the process and its workers at once, as the platform does when memory runs out; a new one starts.
 
-        From any thread. Does nothing when no process runs.
+        May be called from any thread. Does nothing if no process runs.
         """
         if (pid := self.pid) is not None:
             with contextlib.suppress(ProcessLookupError):  # it has just ended
                 os.killpg(pid, signal.SIGKILL)
 
     def post(self, headers: Mapping[str, str], body: bytes) -> int:
-        """The HTTP status of the function's answer to one request. Blocks; safe from several threads at once.
+        """The HTTP status of the function's response to one request. Blocks; thread-safe.
 
-        What the platform's front end answers in its place: 503 when no instance starts within PENDING_S,
-        504 when the function's timeout passes, 502 when the connection breaks.
+        In place of a response, the platform's front end answers 503 if no instance starts within PENDING_S,
+        504 if the function's timeout passes, and 502 if the connection breaks.
         """
         began = time.monotonic()
         status = self._answer(headers, body, pending_until=began + PENDING_S)
@@ -139,9 +139,9 @@ class Instance:
             connection.close()
 
     def _connection(self, pending_until: float) -> http.client.HTTPConnection | None:
-        """A connection to the process, None when there is none in time.
+        """A connection to the process; None if it cannot be opened in time.
 
-        A new one for each request: one kept open may be closed by gunicorn just as it is used again.
+        Each request opens its own: gunicorn may close a kept-alive connection just as it is reused.
         """
         while self._ready.wait(max(0.0, pending_until - time.monotonic())) and not self._stopped:
             connection = http.client.HTTPConnection(
@@ -149,7 +149,7 @@ class Instance:
             )
             try:
                 connection.connect()
-            except ConnectionRefusedError:  # the process has just ended, and that is not noticed yet
+            except ConnectionRefusedError:  # the process has just ended, not noticed yet
                 time.sleep(_POLL_S)
             except OSError:
                 return None
@@ -204,7 +204,7 @@ class Instance:
 
 
 def _why(function: Function, code: int, tail: list[str]) -> str:
-    output = "\n".join(f"  {line}" for line in tail) or "  (it printed nothing)"
+    output = "\n".join(f"  {line}" for line in tail) or "  (no output)"
     return (
         f"Function {function.name} (entry point {function.entry_point}) did not answer on its port; "
         f"its process ended with status {code}. The end of its output:\n{output}"
@@ -212,10 +212,10 @@ def _why(function: Function, code: int, tail: list[str]) -> str:
 
 
 class _ReservedPort:
-    """A loopback port bound but not listened on: nobody else is given it, and our child may listen on it.
+    """A loopback port that is bound but not listened on: the kernel gives it to no other process, and the child may listen on it.
 
-    Linux lets several sockets with SO_REUSEADDR bind one port as long as none of them but one listens;
-    gunicorn sets that option. Connecting before the child listens is refused, as it should be.
+    Linux lets several sockets with SO_REUSEADDR bind one port as long as only one of them listens; gunicorn
+    sets that option. Connections before the child listens are refused, as they should be.
     """
 
     def __init__(self) -> None:
@@ -225,7 +225,7 @@ class _ReservedPort:
         self.number: int = self._socket.getsockname()[1]
 
     def answers(self) -> bool:
-        """Whether something listens. Does not block for longer than a moment."""
+        """Whether a process listens. Blocks only briefly."""
         with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.number), timeout=0.5):
             return True
         return False

@@ -1,4 +1,4 @@
-"""What a function prints: a file to read and entries for Cloud Logging."""
+"""A function's output: written to a file and to Cloud Logging."""
 
 import asyncio
 import logging
@@ -19,15 +19,15 @@ _log = logging.getLogger(__name__)
 class FunctionLog:
     """The output of one function's processes, in `directory/<function>.log` and in Cloud Logging.
 
-    Entries carry the resource and log names that Cloud Run writes for a function:
+    Entries have the resource and log names that Cloud Run uses for a function:
     https://cloud.google.com/run/docs/logging
     """
 
     def __init__(self, function: Function, deployment: Deployment) -> None:
-        """Open the file; one beyond ROTATE_BYTES becomes `<function>.log.1`.
+        """Open the file; an existing one larger than ROTATE_BYTES becomes `<function>.log.1`.
 
         Raises:
-            OSError: the directory cannot be written.
+            OSError: the directory is not writable.
         """
         path = deployment.state / "logs" / f"{function.name}.log"
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -53,7 +53,7 @@ class FunctionLog:
         self.tail: list[str] = []
 
     async def lines(self, stream: Stream, lines: Sequence[bytes]) -> None:
-        """Take printed lines, in order."""
+        """Record printed lines, in order."""
         self._file.write(b"".join(line + b"\n" for line in lines))
         texts = [line.decode(errors="replace") for line in lines]
         self.tail = [*self.tail, *texts][-KEPT_TAIL_LINES:]
@@ -67,13 +67,13 @@ class FunctionLog:
             await asyncio.to_thread(self._keep, entries)
 
     def system(self, severity: str, message: str) -> None:
-        """What the platform itself says of the instance."""
+        """Record a message of the platform about the instance."""
         self._file.write(f"{datetime.now(UTC).isoformat(timespec='milliseconds')} {message}\n".encode())
         entry = {"logName": self._log_name("varlog/system"), "severity": severity, "textPayload": message}
         self._keep([{**self._common, **entry}])
 
     def request(self, *, status: int, latency_s: float, request_bytes: int, event_id: str) -> None:
-        """The request log that Cloud Run writes for every request it routes to an instance."""
+        """Record a request, as Cloud Run's request log does for every request it routes to an instance."""
         severity = "INFO" if status < 400 else "WARNING" if status < 500 else "ERROR"  # noqa: PLR2004  # HTTP's classes
         http_request = {
             "requestMethod": "POST",
@@ -97,10 +97,8 @@ class FunctionLog:
     def _keep(self, entries: Sequence[Entry]) -> None:
         try:
             self._write(entries)
-        except (
-            Exception
-        ) as error:  # a line that Cloud Logging refuses is in the file, and must not stop the reading
-            _log.warning("%d entries of %s were not kept: %s", len(entries), self._name, error)
+        except Exception as error:  # the file has the line that Cloud Logging refuses; go on reading
+            _log.warning("Cloud Logging did not accept %d entries of %s: %s", len(entries), self._name, error)
 
     def _log_name(self, log: str) -> str:
         return f"projects/{self._project}/logs/run.googleapis.com%2F{log.replace('/', '%2F')}"

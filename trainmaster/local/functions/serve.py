@@ -1,11 +1,11 @@
-"""functions-framework as its own command runs it, but deaf to pages of other sites.
+"""Runs functions-framework as its own command does, but refuses requests from web pages of other sites.
 
 python -P trainmaster/local/functions/serve.py
 
-Run in the staged source's directory, with the variables that functions-framework reads: FUNCTION_TARGET,
-FUNCTION_SIGNATURE_TYPE, HOST, PORT. In the cloud, Cloud Run's own front end asks every caller for a token;
-here the port is open to this machine, and a browser on it to the world.
-A script, no module of the package: the process sees the function's source and what is installed, nothing of ours.
+Run it in the staged source's directory, with the variables that functions-framework reads: FUNCTION_TARGET,
+FUNCTION_SIGNATURE_TYPE, HOST, PORT. In the cloud, Cloud Run's front end requires a token from every caller;
+here every process of this machine can reach the port, and so can any web page in a browser on it. It is a
+script, not a module of the package: the process sees the function's source and the installed packages only.
 """
 
 import atexit
@@ -28,7 +28,8 @@ def main() -> None:
         raise ImportError(f"{str(_LOOPBACK)!r} cannot be loaded")
     loopback = module_from_spec(spec)
     spec.loader.exec_module(loopback)
-    # The framework appends the source's folder to the import path; a trainmaster that is installed here would win.
+    # The framework appends the source's folder to the import path; a trainmaster installed here would take
+    # precedence.
     sys.path.insert(0, str(Path.cwd()))
     app = create_app(os.environ["FUNCTION_TARGET"], "main.py", os.environ["FUNCTION_SIGNATURE_TYPE"])
 
@@ -40,13 +41,13 @@ def main() -> None:
     app.before_request(refuse_other_sites)
     try:
         create_server(app, debug=False).run(os.environ["HOST"], int(os.environ["PORT"]))
-    except SystemExit as ended:  # so end gunicorn and its workers, which are forked from here
+    except SystemExit as ended:  # gunicorn and its forked workers end this way
         if not isinstance(ended.code, int):
             raise
         atexit._run_exitfuncs()  # noqa: SLF001  # there is no public way
         sys.stdout.flush()
         sys.stderr.flush()
-        # All that is left is to take the loaded libraries down one by one, which takes a stack's functions a second.
+        # Only the teardown of loaded libraries is left, which takes a stack's functions a second: skip it.
         os._exit(ended.code)
 
 

@@ -1,7 +1,8 @@
-"""The way of unmodified Google clients into the stack: an HTTPS proxy on loopback that answers for Google's host names.
+"""How unmodified Google clients reach the stack: an HTTPS proxy on loopback that answers for Google's host names.
 
-A client in a replica asks for `https://storage.googleapis.com` as it does on Vertex AI. Its environment names this
-proxy and a certificate authority of the stack's own, so its TLS connection ends here, and the bytes are forwarded to the local service.
+A client in a replica requests `https://storage.googleapis.com` as it does on Vertex AI. Its environment names
+this proxy and the stack's certificate authority, so the proxy terminates its TLS connection and forwards the
+bytes to the local service.
 """
 
 from trainmaster.local.gateway.authority import Authority

@@ -1,4 +1,4 @@
-"""A certificate authority that lives as long as the stack, and is trusted only where its bundle is named."""
+"""A certificate authority that lives as long as the stack, trusted only by clients that use its bundle."""
 
 import os
 import ssl
@@ -12,26 +12,29 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 NAMES = ("googleapis.com", "*.googleapis.com")
-"""The host names a certificate is made for; every service's is one label below googleapis.com."""
+"""The certificate's host names; every service's is one label below googleapis.com."""
 OWN, BUNDLE = "authority.pem", "bundle.pem"
-"""This authority alone; and with it all that this machine trusts."""
+"""Bundles: this authority alone, and this authority with all that this machine trusts."""
 _LIFETIME = timedelta(days=365)
 _CLOCK_SKEW = timedelta(days=1)
 
 
 class Authority:
-    """Makes one certificate for Google's host names. The keys never leave the folder, which only its owner reads."""
+    """Issues one certificate for Google's host names.
+
+    The keys never leave the folder, which only its owner can read.
+    """
 
     def __init__(self, folder: Path) -> None:
-        """Make keys and certificates in `folder`, replacing those of an earlier start.
+        """Create keys and certificates in `folder`, replacing those of an earlier start.
 
         Raises:
-            OSError: the folder cannot be written.
+            OSError: the folder is not writable.
         """
         folder.mkdir(parents=True, exist_ok=True)
-        folder.chmod(0o700)  # it may exist already, with the state folder's own mode
+        folder.chmod(0o700)  # it may exist already, with the state folder's mode
         self.trust = folder / "trust"
-        """The folder of what clients trust; nothing in it is secret."""
+        """The folder with the bundles for clients; nothing in it is secret."""
         authority_key = ec.generate_private_key(ec.SECP256R1())
         authority = _certificate(
             "Trainmaster local stack", authority_key, signed_by=None, signing_key=authority_key
@@ -40,7 +43,8 @@ class Authority:
         server = _certificate(NAMES[-1], key, signed_by=authority, signing_key=authority_key)
         self.trust.mkdir(exist_ok=True)
         (self.trust / OWN).write_bytes(_pem(authority))
-        # A user whose proxy ends TLS itself names its authority in REQUESTS_CA_BUNDLE, or SSL_CERT_FILE: OpenSSL's default.
+        # A user whose proxy terminates TLS names its authority in REQUESTS_CA_BUNDLE, or in SSL_CERT_FILE,
+        # OpenSSL's default.
         trusted = (
             os.environ.get("REQUESTS_CA_BUNDLE") or ssl.get_default_verify_paths().cafile or certifi.where()
         )
@@ -50,9 +54,9 @@ class Authority:
         chain.touch(mode=0o600)
         chain.write_bytes(_private(key) + _pem(server))
         self.http = _server_context(chain, "http/1.1")
-        """For the server's side of a connection to a service that has no gRPC: curl would take HTTP/2 wherever it is offered."""
+        """Server-side TLS for services without gRPC: curl would use HTTP/2 wherever it is offered."""
         self.grpc = _server_context(chain, "h2", "http/1.1")
-        """For a service that has, which needs HTTP/2."""
+        """Server-side TLS for services with gRPC, which needs HTTP/2."""
 
 
 def _server_context(chain: Path, *protocols: str) -> ssl.SSLContext:
@@ -70,7 +74,7 @@ def _certificate(
     signed_by: x509.Certificate | None,
     signing_key: ec.EllipticCurvePrivateKey,
 ) -> x509.Certificate:
-    """An authority's own certificate without `signed_by`, else a server's."""
+    """A server's certificate; without `signed_by`, an authority's self-signed one."""
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
     now = datetime.now(UTC)
     is_authority = signed_by is None

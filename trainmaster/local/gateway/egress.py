@@ -1,4 +1,4 @@
-"""How the stack itself reaches the network: straight, or by the proxies that its own environment names."""
+"""How the stack reaches the network: directly, or through the proxies named in its environment."""
 
 import asyncio
 import base64
@@ -18,7 +18,7 @@ Streams: TypeAlias = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 def proxy_for(host: str) -> str:
-    """The proxy of this process for an https address; empty for none."""
+    """This process's proxy for an https address; empty if there is none."""
     if urllib.request.proxy_bypass_environment(host):  # type: ignore[attr-defined]  # not in typeshed
         return ""
     proxies = urllib.request.getproxies_environment()
@@ -26,9 +26,9 @@ def proxy_for(host: str) -> str:
 
 
 def http_variables() -> dict[str, str]:
-    """What makes programs reach http:// addresses as this process does: its proxy, and the hosts that need none.
+    """Variables that let programs reach http:// addresses as this process does: its proxy, and the hosts that need none.
 
-    Hosts that stand for Google's are left out: they lead into the stack.
+    Patterns that match Google's hosts are left out: those hosts are served by the stack.
     """
     direct = [each.strip() for each in os.environ.get("no_proxy", os.environ.get("NO_PROXY", "")).split(",")]
     no_proxy = ",".join([*_LOOPBACK, *(each for each in direct if each and not _concerns_google(each))])
@@ -43,17 +43,17 @@ def _concerns_google(pattern: str) -> bool:
 
 
 async def connect(host: str, port: int) -> Streams:
-    """A connection to a host of the network, by way of this machine's own proxy where it names one.
+    """A connection to a host on the network, through this machine's proxy if it has one.
 
     Raises:
-        OSError: it cannot be reached, or the proxy refuses; the message says which.
+        OSError: the host cannot be reached, or the proxy refuses; the message says which.
         TimeoutError: it took longer than 30 s.
     """
     if not (proxy := proxy_for(host)):
         return await open_stream(host, port)
     url = urlsplit(proxy if "://" in proxy else f"http://{proxy}")
     if url.scheme != "http" or not url.hostname:
-        raise OSError(f"the proxy {_shown(proxy)!r} of this machine is not of the form http://host:port")
+        raise OSError(f"this machine's proxy must have the form http://host:port, found {_shown(proxy)!r}")
     reader, writer = await open_stream(url.hostname, url.port or 80)
     credentials = ""
     if url.username is not None:
@@ -73,7 +73,7 @@ async def connect(host: str, port: int) -> Streams:
 
 
 async def open_stream(host: str, port: int, *, sender: tuple[str, int] | None = None) -> Streams:
-    """A connection straight to a host, from the address `sender` where one is given. Raises as `connect` does."""
+    """A direct connection to a host, from the address `sender` if given. Raises as `connect` does."""
     async with asyncio.timeout(_CONNECT_WITHIN_S):
         reader, writer = await asyncio.open_connection(host, port, limit=CHUNK_BYTES, local_addr=sender)
     with contextlib.suppress(OSError):
@@ -89,15 +89,15 @@ async def closed(writer: asyncio.StreamWriter) -> None:
 
 
 async def _status(reader: asyncio.StreamReader) -> str:
-    """The status line of a proxy's answer, whose head is read to its end."""
+    """The status line of a proxy's response; reads its head to the end."""
     try:
         async with asyncio.timeout(_CONNECT_WITHIN_S):
             head = await reader.readuntil(b"\r\n\r\n")
     except asyncio.IncompleteReadError:
-        raise OSError("this machine's proxy closed the connection without an answer") from None
+        raise OSError("this machine's proxy closed the connection without a response") from None
     except asyncio.LimitOverrunError:
         raise OSError(
-            f"the answer of this machine's proxy has a head of more than {CHUNK_BYTES} bytes"
+            f"the head of the response from this machine's proxy exceeds {CHUNK_BYTES} bytes"
         ) from None
     return head.split(b"\r\n", 1)[0].decode("latin-1")
 

@@ -1,4 +1,4 @@
-"""What a replica's environment says, so that unmodified clients in it reach the stack as they reach Google Cloud."""
+"""The environment variables that let unmodified clients in a replica reach the stack as they reach Google Cloud."""
 
 import json
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ _FSSPEC = json.dumps({"session_kwargs": {"trust_env": True}})
 
 
 def default_account(project_number: str) -> str:
-    """The account that programs run as for which none is chosen.
+    """The service account of programs for which none is chosen.
 
     Source: https://cloud.google.com/iam/docs/service-account-types#default
     """
@@ -24,7 +24,7 @@ def default_account(project_number: str) -> str:
 
 @dataclass(kw_only=True, eq=False)
 class WorkloadIdentity:
-    """What one principal's programs run with: a token, a metadata server, and the environment that leads to both."""
+    """What one principal's programs need: a token, a metadata server, and the environment variables that point to both."""
 
     token: str
     metadata: Server
@@ -43,7 +43,7 @@ class WorkloadIdentities:
         self.trust = trust
 
     async def issue(self, principal: Principal, *, zone: str) -> WorkloadIdentity:
-        """Start the principal's metadata server and make its token.
+        """Start the principal's metadata server and issue its token.
 
         Raises:
             OSError: no port is free.
@@ -63,7 +63,7 @@ class WorkloadIdentities:
         )
 
     async def revoke(self, identity: WorkloadIdentity) -> None:
-        """End the metadata server; the token opens nothing from here on. Safe to repeat."""
+        """Stop the metadata server and revoke the token. Safe to repeat."""
         self._tokens.revoke(identity.token)
         await identity.metadata.stop()
 
@@ -79,14 +79,14 @@ class WorkloadIdentities:
             # curl reads it too, so .curlrc points curl at the full bundle.
             "CURL_CA_BUNDLE": str(self.trust / OWN),
             "CURL_HOME": str(self.trust),
-            # TensorFlow clears a buffer of this size for each file that it opens, 64 MiB unless told otherwise.
+            # TensorFlow clears a buffer of this size for each file that it opens, by default 64 MiB.
             "GCS_READ_CACHE_BLOCK_SIZE_MB": "8",
             "REQUESTS_CA_BUNDLE": bundle,
             "SSL_CERT_FILE": bundle,  # OpenSSL, and so Python's ssl
             "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH": bundle,
             "GCE_METADATA_HOST": metadata,
             "GCE_METADATA_IP": metadata,
-            # gcsfs asks aiohttp to read no proxy from the environment unless told to.
+            # by default, gcsfs has aiohttp ignore the environment's proxies
             "FSSPEC_GS": _FSSPEC,
             "FSSPEC_GCS": _FSSPEC,
         }

@@ -1,4 +1,4 @@
-"""The proxy: reads one CONNECT, checks who asks, then copies bytes between the client and a service."""
+"""The proxy: reads one CONNECT, authenticates the client, then copies bytes between it and a service."""
 
 import asyncio
 import base64
@@ -20,25 +20,25 @@ _log = logging.getLogger(__name__)
 
 
 class Gateway:
-    """An HTTP proxy on a loopback port that takes CONNECT alone.
+    """An HTTP proxy on a loopback port that accepts only CONNECT.
 
-    Connections to host names with a route end their TLS here and reach the local service in plain text; all others
-    pass through untouched, by way of the proxy that this process's own environment names, if it names one.
-    A connection without a good token as its password is refused with 407, so a web page on this machine, which
-    can neither send CONNECT nor know a token, reaches nothing.
+    For host names with a route, it terminates TLS and forwards plain text to the local service. All other
+    connections pass through untouched, through the proxy named in this process's environment if there is one.
+    A connection without a valid token as its password is refused with 407, so a web page on this machine,
+    which can neither send CONNECT nor know a token, reaches nothing.
     """
 
     def __init__(self, *, authority: Authority, tokens: Tokens) -> None:
         self._authority = authority
         self.backends: dict[str, Backend] = {}
-        """The services that answer by now, by name."""
+        """The services that are up, by name."""
         self._tokens = tokens
         self._server: asyncio.Server | None = None
         self._connections: set[asyncio.Task[None]] = set()
         self.port = 0
 
     async def start(self, port: int = 0) -> int:
-        """The port; `port` 0 picks a free one.
+        """Start, and return the port; `port` 0 picks a free one.
 
         Raises:
             OSError: the port is taken.
@@ -63,7 +63,9 @@ class Gateway:
         try:
             if len(self._connections) > _MAX_CONNECTIONS:
                 await _refuse(
-                    writer, "503 Service Unavailable", f"more than {_MAX_CONNECTIONS} connections at once"
+                    writer,
+                    "503 Service Unavailable",
+                    f"at most {_MAX_CONNECTIONS} connections are allowed at once",
                 )
             else:
                 await self._serve(reader, writer)
@@ -83,7 +85,7 @@ class Gateway:
             await _refuse(
                 writer,
                 "407 Proxy Authentication Required",
-                "the password in the proxy's URL opens nothing here: it is a replica's, whose job has ended, or none",
+                "the password in the proxy's URL is not a valid token: it is missing, or its replica's job has ended",
             )
             return
         backend = self.backends.get(service_of(asked.host)) if asked.port == 443 else None  # noqa: PLR2004  # https
@@ -100,7 +102,7 @@ class Gateway:
         await writer.start_tls(context, ssl_handshake_timeout=_HEAD_WITHIN_S)
         protocol = writer.get_extra_info("ssl_object").selected_alpn_protocol()
         if not (port := await backend.port_of(protocol)):
-            _log.warning("%s is not served over %s by the local stack", asked.host, protocol or "HTTP/1.1")
+            _log.warning("the local stack does not serve %s over %s", asked.host, protocol or "HTTP/1.1")
             return
         await _join(reader, writer, *await open_stream("127.0.0.1", port, sender=(GATEWAY_ADDRESS, 0)))
 
@@ -113,7 +115,7 @@ class _RefusedError(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class _Asked:
-    """What a CONNECT asks for; `password` is empty where it shows none."""
+    """A parsed CONNECT; `password` is empty if it has none."""
 
     host: str
     port: int
@@ -121,21 +123,23 @@ class _Asked:
 
 
 async def _asked(reader: asyncio.StreamReader) -> _Asked:
-    """Raises `_RefusedError`, or `asyncio.IncompleteReadError` when the client leaves."""
+    """Raises `_RefusedError`, or `asyncio.IncompleteReadError` if the client disconnects."""
     try:
         async with asyncio.timeout(_HEAD_WITHIN_S):
             head = await reader.readuntil(b"\r\n\r\n")
     except asyncio.LimitOverrunError:
-        raise _RefusedError("431 Request Header Fields Too Large", f"more than {CHUNK_BYTES} bytes") from None
+        raise _RefusedError(
+            "431 Request Header Fields Too Large", f"the request's head exceeds {CHUNK_BYTES} bytes"
+        ) from None
     line, *fields = head.decode("latin-1").split("\r\n")
     method, _, rest = line.partition(" ")
     host, _, port = rest.partition(" ")[0].rpartition(":")
     if method != "CONNECT":
         raise _RefusedError(
-            "405 Method Not Allowed", "this proxy takes CONNECT alone: ask for https:// addresses"
+            "405 Method Not Allowed", "this proxy accepts only CONNECT: use https:// addresses"
         )
     if not host or not port.isascii() or not port.isdigit() or not 0 < int(port[:6]) < 1 << 16:
-        raise _RefusedError("400 Bad Request", f"CONNECT wants host:port, found {rest!r}")
+        raise _RefusedError("400 Bad Request", f"CONNECT expects host:port, found {rest!r}")
     return _Asked(host=host.strip("[]").lower(), port=int(port), password=_password(fields))
 
 
@@ -150,11 +154,11 @@ def _password(fields: list[str]) -> str:
 
 
 async def _tunnel(asked: _Asked, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Join the client with a host that is none of ours."""
+    """Connect the client with a host outside the stack."""
     try:
         far = await connect(asked.host, asked.port)
     except (OSError, TimeoutError) as fault:
-        await _refuse(writer, "502 Bad Gateway", f"{asked.host}:{asked.port} cannot be reached: {fault}")
+        await _refuse(writer, "502 Bad Gateway", f"cannot reach {asked.host}:{asked.port}: {fault}")
         return
     await _answer(writer, "200 Connection established")
     await _join(reader, writer, *far)
@@ -166,7 +170,7 @@ async def _join(
     far_reader: asyncio.StreamReader,
     far_writer: asyncio.StreamWriter,
 ) -> None:
-    """Copy both ways until either side ends."""
+    """Copy in both directions until either side closes."""
     copies = [
         asyncio.create_task(_copy(near_reader, far_writer)),
         asyncio.create_task(_copy(far_reader, near_writer)),

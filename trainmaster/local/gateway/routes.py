@@ -1,4 +1,4 @@
-"""Which local service stands for which of Google's host names."""
+"""Which local service answers for which of Google's host names."""
 
 import re
 from collections.abc import Awaitable, Callable
@@ -19,9 +19,9 @@ _REGIONAL = re.compile(r"[a-z0-9-]+-aiplatform\.googleapis\.com")
 
 @dataclass(frozen=True, kw_only=True)
 class Backend:
-    """The loopback ports of one service; a port that is 0 does not exist.
+    """The loopback ports of one service; 0 for a port that does not exist.
 
-    Where `grpc` is a function it says the port, and may start the server first.
+    `grpc` may be a function that returns the port and may start the server first.
     """
 
     http: int = 0
@@ -35,5 +35,5 @@ class Backend:
 
 
 def service_of(host: str) -> str:
-    """The service behind a host name in lower case, as the stack calls it; empty for a name that is not one of ours."""
+    """The stack's name of the service behind a host name in lower case; empty for a host that it does not serve."""
     return "vertex" if _REGIONAL.fullmatch(host) else _SERVICES.get(host, "")

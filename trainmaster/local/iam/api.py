@@ -1,14 +1,14 @@
-"""The REST methods by which permissions are asked for, of five services on one port.
+"""The REST methods that report permissions, of five services on one port.
 
-The services' paths differ, so one port can answer for all of them:
-Resource Manager https://cloud.google.com/resource-manager/reference/rest/v1/projects,
-Pub/Sub https://cloud.google.com/pubsub/docs/reference/rest/v1/projects.topics,
-IAM https://cloud.google.com/iam/docs/reference/rest/v1/projects.serviceAccounts,
-Service Account Credentials https://cloud.google.com/iam/docs/reference/credentials/rest,
-Cloud Run https://cloud.google.com/run/docs/reference/rest/v2/projects.locations.services.
-Buckets are asked about at Cloud Storage's own port.
+The services' paths differ, so one port can answer for all of them: Resource Manager
+https://cloud.google.com/resource-manager/reference/rest/v1/projects, Pub/Sub
+https://cloud.google.com/pubsub/docs/reference/rest/v1/projects.topics, IAM
+https://cloud.google.com/iam/docs/reference/rest/v1/projects.serviceAccounts, Service Account Credentials
+https://cloud.google.com/iam/docs/reference/credentials/rest, Cloud Run
+https://cloud.google.com/run/docs/reference/rest/v2/projects.locations.services. Those of buckets are on Cloud
+Storage's port.
 
-GET, POST, DELETE /emulator/v1/taken-grants is the local stack's own: what a test takes away.
+GET, POST, DELETE /emulator/v1/taken-grants is the local stack's own: grants that a test has taken away.
 """
 
 import re
@@ -64,7 +64,7 @@ class _State:
 
 
 def application(grants: Grants, tokens: Tokens | None = None) -> ASGIApp:
-    """The ASGI application. `tokens` are the stack's; `generateAccessToken` issues them."""
+    """The ASGI application. `generateAccessToken` issues tokens from the stack's `tokens`."""
     state = _State(grants=grants, tokens=tokens or Tokens())
     routes = [
         Route(TAKEN, _answering(_taken, state), methods=["GET", "POST", "DELETE"]),
@@ -74,7 +74,7 @@ def application(grants: Grants, tokens: Tokens | None = None) -> ASGIApp:
 
 
 def _answering(answer: Answer, state: _State) -> Callable[[Request], Awaitable[Response]]:
-    """The answer as JSON, a refusal as Google's error body."""
+    """Respond with JSON, and to a refusal with Google's error body."""
 
     async def respond(request: Request) -> Response:
         try:
@@ -116,12 +116,14 @@ async def _called(state: _State, request: Request) -> dict[str, object]:
         case "POST", "generateAccessToken" if found := _ACCOUNT.fullmatch(name):
             return _token(state, member, found[1], await _body(request))
         case _:
-            raise _RefusedError(f"{request.method} {request.url.path} is no call here.", 404)
+            raise _RefusedError(
+                f"{request.method} {request.url.path} is not supported by the local IAM service.", 404
+            )
 
 
 def _project(grants: Grants, project: str) -> dict[str, object]:
     if project != grants.project:
-        # The service does not tell a project that is not there from one that may not be seen.
+        # The service answers alike for a missing project and for a hidden one.
         raise _RefusedError("The caller does not have permission", 403)
     return {"projectId": project, "projectNumber": grants.project_number, "lifecycleState": "ACTIVE"}
 
@@ -140,7 +142,7 @@ def _token(state: _State, member: str, email: str, body: dict[str, object]) -> d
     if not isinstance(scope, list) or not scope:
         raise _RefusedError("scope is required: a list of OAuth 2.0 scopes.")
     if lifetime is None or not 0 < int(lifetime[1]) <= LIFETIME_MOST_S:
-        raise _RefusedError(f"lifetime {body['lifetime']!r}: 1s to {LIFETIME_MOST_S}s are allowed.")
+        raise _RefusedError(f"lifetime {body['lifetime']!r}: expected 1s to {LIFETIME_MOST_S}s.")
     account = f"projects/{grants.project}/serviceAccounts/{email}"
     known = grants.knows(f"serviceAccount:{email}")
     if not known or not grants.permitted(member, [_TOKEN_PERMISSION], account):
@@ -159,7 +161,7 @@ def _token(state: _State, member: str, email: str, body: dict[str, object]) -> d
 def _permissions(body: dict[str, object]) -> list[str]:
     asked = body.get("permissions", [])
     if not isinstance(asked, list) or not all(isinstance(each, str) for each in asked):
-        raise _RefusedError(f"permissions must be a list of texts, found {asked!r}")
+        raise _RefusedError(f"permissions must be a list of strings, found {asked!r}")
     if wild := [each for each in asked if "*" in each]:
         raise _RefusedError(f"Permissions with wildcards are not allowed: {wild!r}")
     return asked
@@ -170,11 +172,11 @@ async def _body(request: Request) -> dict[str, object]:
     async for chunk in request.stream():
         raw += chunk
         if len(raw) > MAX_BODY_BYTES:
-            raise _RefusedError(f"the body has more than {MAX_BODY_BYTES} bytes")
+            raise _RefusedError(f"the body exceeds {MAX_BODY_BYTES} bytes")
     try:
         body = json_value(bytes(raw) or b"{}")
     except ValueError as fault:
-        raise _RefusedError(f"the body is no JSON: {fault}") from fault
+        raise _RefusedError(f"the body is not valid JSON: {fault}") from fault
     if not isinstance(body, dict):
         raise _RefusedError(f"the body must be an object, found {type(body).__name__}")
     return body

@@ -1,7 +1,7 @@
-"""From a request's `Authorization` header to its principal, in front of every service.
+"""Authentication in front of every service: from a request's `Authorization` header to its principal.
 
-Source of the refusals: https://cloud.google.com/docs/authentication and the services' own answers to requests
-without, or with expired, credentials.
+Source of the refusals: https://cloud.google.com/docs/authentication and the services' responses to requests
+without credentials or with expired ones.
 """
 
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -25,20 +25,17 @@ DRAINED_MAX_BYTES = 64 << 20
 
 
 class UnauthenticatedError(Exception):
-    """The request's credentials are no good, or are missing where they are needed; 401 UNAUTHENTICATED."""
+    """The request's credentials are invalid, or are missing where they are required; 401 UNAUTHENTICATED."""
 
 
 def authenticate(tokens: Tokens | None, *, authorization: str, peer: str) -> Principal:
-    """Who a request comes from.
+    """The principal of a request.
 
-    Args:
-        tokens: those that are good; None for a service that runs alone, where every request is the local user's.
-        authorization: the header, empty where there is none.
-        peer: the address that the connection comes from.
+    Args: tokens: the valid ones; None for a service that runs alone, where every request is the local user's.
+    authorization: the header; empty if there is none. peer: the address of the client.
 
     Raises:
-        UnauthenticatedError: the header holds anything but a good bearer token, or a request that came through the
-            gateway has none.
+        UnauthenticatedError: the header is not a valid bearer token, or a request through the gateway has none.
     """
     if tokens is None:
         return LOCAL_USER
@@ -54,7 +51,7 @@ def authenticate(tokens: Tokens | None, *, authorization: str, peer: str) -> Pri
 
 
 class Authenticated:
-    """An ASGI application that answers requests with bad credentials by 401; in all others `caller` is the principal."""
+    """An ASGI application that answers 401 to requests with invalid credentials; in all others, `caller` returns the principal."""
 
     def __init__(self, app: ASGIApp, tokens: Tokens | None) -> None:
         self._app = app
@@ -79,7 +76,10 @@ class Authenticated:
 
 
 def guarded(app: ASGIApp, tokens: Tokens | None) -> ASGIApp:
-    """The application for this machine's requests alone, each with its principal. Every service is served through it."""
+    """The application, restricted to requests from this machine, each with its principal.
+
+    Every service is served through it.
+    """
     return LoopbackOnly(Authenticated(app, tokens))
 
 
@@ -94,9 +94,9 @@ def _refused(message: str) -> ASGIApp:
 
 
 async def _drained(receive: Receive) -> bool:
-    """Read the body: clients that are still sending would take an early answer for a broken connection.
+    """Read and discard the body: a client that is still sending would take an early response for a broken connection.
 
-    False where it has more than DRAINED_MAX_BYTES, for which no answer is worth reading.
+    False if it exceeds DRAINED_MAX_BYTES, beyond which no response is sent.
     """
     size = 0
     while size <= DRAINED_MAX_BYTES:

@@ -1,4 +1,4 @@
-"""Who a request comes from: each replica, function and local user has a token of its own."""
+"""Principals: each replica, function and local user has its own token."""
 
 import contextlib
 import math
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 MAX_EXPIRING = 10_000
-"""How many tokens with a lifetime may be good at once, by default."""
+"""The default maximum number of valid tokens with a lifetime."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,9 +19,9 @@ class Principal:
     """Who a token speaks for.
 
     Attributes:
-        kind: what it is; an `account` is a service account that somebody with the permission to do so impersonates.
-        name: which one: a job's id and a replica's name, a function's name, an account's email, a user's name.
-        email: the service account it runs as, whose grants hold for it; empty for the local user.
+        kind: what it is; an `account` is a service account that a permitted caller impersonates.
+        name: a job's id and a replica's name, a function's name, an account's email, or a user's name.
+        email: the service account it runs as, whose grants it has; empty for the local user.
     """
 
     kind: Literal["replica", "function", "account", "user"]
@@ -30,18 +30,20 @@ class Principal:
 
     @property
     def member(self) -> str:
-        """As a policy names it; empty for the local user, who owns the project and needs no grant."""
+        """The member name in a policy; empty for the local user, who owns the project and needs no grant."""
         return f"serviceAccount:{self.email}" if self.email else ""
 
 
 LOCAL_USER = Principal(kind="user", name="local", email="")
-"""Who sends requests without a token from this machine, as with the clients' emulator variables."""
+"""The principal of requests without a token from this machine, such as those of clients with emulator
+variables.
+"""
 
 _caller: ContextVar[Principal] = ContextVar("caller", default=LOCAL_USER)
 
 
 def caller() -> Principal:
-    """The principal of the request that is being answered; the local user outside of any request.
+    """The principal of the current request; the local user outside of any request.
 
     It follows the request into its tasks and, with `asyncio.to_thread`, into threads.
     """
@@ -59,7 +61,7 @@ def acting_as(principal: Principal) -> Iterator[None]:
 
 
 class TooManyTokensError(Exception):
-    """As many tokens with a lifetime as allowed are good now; another can be issued when the first of them expires."""
+    """The maximum number of tokens with a lifetime is reached; another can be issued when the first of them expires."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,7 +71,7 @@ class _Issued:
 
 
 class Tokens:
-    """The tokens that are good now. They live no longer than the stack. Thread-safe."""
+    """The valid tokens. None survives the stack. Thread-safe."""
 
     def __init__(self, *, max_expiring: int = MAX_EXPIRING) -> None:
         self._issued: dict[str, _Issued] = {}
@@ -78,10 +80,10 @@ class Tokens:
         self._lock = threading.Lock()
 
     def issue(self, principal: Principal, *, lifetime_s: float = math.inf) -> str:
-        """A new token; it is as hard to guess as a key of 192 bits, and fit for a URL.
+        """Issue a new URL-safe token with 192 bits of entropy.
 
         Raises:
-            TooManyTokensError: only where it has a lifetime.
+            TooManyTokensError: only if it has a lifetime.
         """
         token, now = secrets.token_urlsafe(24), time.monotonic()
         with self._lock:
@@ -97,7 +99,7 @@ class Tokens:
         return found.principal if found and time.monotonic() < found.expires_at else None
 
     def revoke(self, token: str) -> None:
-        """Make the token good for nothing. Safe to repeat."""
+        """Invalidate the token. Safe to repeat."""
         with self._lock:
             self._remove(token)
 
@@ -107,7 +109,9 @@ class Tokens:
         for token in [each for each in self._expiring if self._issued[each].expires_at <= now]:
             self._remove(token)
         if len(self._expiring) >= self._max_expiring:
-            raise TooManyTokensError(f"{self._max_expiring} tokens are good now; wait until one expires")
+            raise TooManyTokensError(
+                f"all {self._max_expiring} allowed tokens are in use; wait until one expires"
+            )
 
     def _remove(self, token: str) -> None:
         self._issued.pop(token, None)

@@ -1,20 +1,20 @@
-"""Who has which role on what, as a deployment granted it, and what a test took away since."""
+"""Who has which role on what: the deployment's grants, less what a test has taken away."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 _FIELDS = {"grants": ("member", "role", "resource"), "permissions": ("permission", "resource")}
-"""What can be taken away, and what names it."""
+"""What can be taken away, with the fields that identify it."""
 
 
 class RevokeError(ValueError):
-    """Something cannot be taken away; the message holds every fault."""
+    """The document does not say what to take away; the message has every fault."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Grant:
-    """`member` has `role` on every resource that `resource` is a pattern of."""
+    """`member` has `role` on every resource that matches the pattern `resource`."""
 
     member: str
     role: str
@@ -22,9 +22,9 @@ class Grant:
 
 
 class Grants:
-    """Answers about permissions. Whoever shows no token owns the project and may do everything.
+    """Decides permissions. A caller without a token owns the project and may do everything.
 
-    A project's grants hold for all that is in it, as in the cloud:
+    A project's grants are inherited by all resources in it, as in the cloud:
     https://cloud.google.com/iam/docs/resource-hierarchy-access-control
     """
 
@@ -36,7 +36,7 @@ class Grants:
         grants: Iterable[Grant] = (),
         roles: Mapping[str, frozenset[str]] | None = None,
     ) -> None:
-        """`roles` are the permissions of each role that is granted, as far as they are known."""
+        """`roles` has the permissions of each granted role, as far as they are known."""
         self.project = project
         self.project_number = project_number
         self._granted = tuple(grants)
@@ -44,7 +44,7 @@ class Grants:
         self._taken: dict[str, list[dict[str, str]]] = {key: [] for key in _FIELDS}
 
     def permitted(self, member: str, permissions: Sequence[str], resource: str) -> list[str]:
-        """Those of the permissions that `member`, empty for the owner, has on the resource; order is kept."""
+        """The permissions that `member` (empty: the owner) has on the resource, in the given order."""
         if not member:
             return [
                 each
@@ -58,7 +58,7 @@ class Grants:
         return [each for each in permissions if each in held]
 
     def policy(self, resource: str) -> dict[str, object]:
-        """The resource's own policy, without what it inherits."""
+        """The resource's policy, without inherited grants."""
         bindings: dict[str, list[str]] = {}
         for grant in self._live():
             if fnmatchcase(resource, grant.resource):
@@ -69,14 +69,14 @@ class Grants:
         return {"version": 1, "etag": "ACAB", **({"bindings": found} if found else {})}
 
     def knows(self, member: str) -> bool:
-        """Whether anything was ever granted to the account, which is all that makes one here."""
+        """Whether the account exists, which here means that it was ever granted a role."""
         return any(grant.member == member for grant in self._granted)
 
     def take(self, document: object) -> None:
-        """Take away what a JSON document names, until `restore`.
+        """Take away the grants and permissions that a JSON document names, until `restore`.
 
         `grants` is a list of `{member, role, resource}`; `permissions` of `{permission, resource}`, which the
-        project's owner then lacks. All of them are patterns with `*`.
+        project's owner then lacks. All fields are patterns with `*`.
 
         Raises:
             BadTakingError: with every fault.
@@ -93,7 +93,7 @@ class Grants:
             rows.clear()
 
     def taken(self) -> dict[str, object]:
-        """What `take` was told since the last `restore`."""
+        """What `take` has taken away since the last `restore`."""
         return dict(self._taken)
 
     def _live(self) -> list[Grant]:
@@ -115,7 +115,7 @@ def _faults(key: str, rows: object) -> Iterator[str]:
         return
     for number, row in enumerate(rows):
         if not isinstance(row, dict) or set(row) != set(_FIELDS[key]) or not all(map(_is_text, row.values())):
-            yield f"{key}[{number}]: expected texts {', '.join(_FIELDS[key])}, found {row!r}"
+            yield f"{key}[{number}]: expected strings {', '.join(_FIELDS[key])}, found {row!r}"
 
 
 def _is_text(value: object) -> bool:

@@ -1,4 +1,4 @@
-"""Injections by name at every boundary of the local stack: asked for by a test, struck by an emulator, accounted for."""
+"""Named fault injections at every boundary of the local stack: set by a test, applied by an emulator, and counted."""
 
 from trainmaster.local.injections.active import Injections
 from trainmaster.local.injections.injection import Call, Injection, Kind, Plan

@@ -1,4 +1,4 @@
-"""The injections in force and their accounts, shared by every emulator of a process. Any thread may call."""
+"""The active injections and their accounts, shared by every emulator of a process. Thread-safe."""
 
 import threading
 from dataclasses import dataclass, field
@@ -7,12 +7,12 @@ from fnmatch import fnmatchcase
 from trainmaster.local.injections.injection import Call, Injection, Plan, fits, strikes
 
 KEPT_SUBJECTS = 1000
-"""How many struck calls an account names; the counts go on."""
+"""The maximum number of struck calls that an account lists; counts have no limit."""
 
 
 @dataclass(kw_only=True)
 class Account:
-    """How often an injection was asked, how often it struck, and what it struck, in order."""
+    """How often an injection was evaluated, how often it struck, and what it struck, in order."""
 
     asked: int = 0
     struck: int = 0
@@ -20,7 +20,7 @@ class Account:
 
 
 class Injections:
-    """Asked at every boundary. While there is no injection, `active` is False and nothing else need be called."""
+    """Consulted at every boundary. Without injections, `active` is False and nothing else needs to be called."""
 
     def __init__(self, plan: Plan | None = None) -> None:
         self._lock = threading.Lock()
@@ -33,17 +33,17 @@ class Injections:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of the injections in force, in the order they are asked."""
+        """The names of the active injections, in the order of evaluation."""
         return tuple(injection.name for injection in self._plan.injections)
 
     def concerns(self, at: str) -> bool:
-        """Whether any injection is about this place: cheap, and counts nothing."""
+        """Whether any injection applies to this place: cheap, and counts nothing."""
         return any(fnmatchcase(at, injection.at) for injection in self._plan.injections)
 
     def strike(self, call: Call) -> Injection | None:
-        """The injection that strikes this call, with its account written.
+        """The injection that strikes this call; its account is updated.
 
-        The injections that fit are asked in their order, until one strikes; those behind it are not asked.
+        Injections that fit are evaluated in order until one strikes; those after it are not evaluated.
         """
         with self._lock:
             for injection in self._plan.injections:
@@ -60,9 +60,10 @@ class Injections:
         return None
 
     def put(self, plan: Plan) -> None:
-        """Add the plan's injections behind those in force, each in the place of one of its name, with new accounts.
+        """Append the plan's injections, with new accounts.
 
-        The plan's seed holds for all from now on.
+        One with the name of an active injection replaces it. The plan's seed applies to all injections from
+        then on.
         """
         with self._lock:
             new = {injection.name: injection for injection in plan.injections}
@@ -71,7 +72,7 @@ class Injections:
             self._accounts.update({name: Account() for name in new})
 
     def remove(self, name: str | None = None) -> bool:
-        """Whether there was an injection of that name; it is gone. None removes all."""
+        """Remove the injection of that name, or all for None; return whether there was one."""
         with self._lock:
             kept = tuple(
                 injection
@@ -84,13 +85,13 @@ class Injections:
         return found
 
     def account(self, name: str) -> Account:
-        """A copy. Raises `KeyError` when there is no such injection."""
+        """A copy. Raises `KeyError` if there is no such injection."""
         with self._lock:
             found = self._accounts[name]
             return Account(asked=found.asked, struck=found.struck, on=list(found.on))
 
     def to_json(self) -> dict[str, object]:
-        """The plan in force, each injection with its account."""
+        """The active plan, each injection with its account."""
         with self._lock:
             return {
                 "seed": self._plan.seed,

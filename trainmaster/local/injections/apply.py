@@ -1,4 +1,4 @@
-"""What becomes of a call that an injection strikes: the same at every boundary, each with its own way to refuse or lose it."""
+"""What happens to a call that an injection strikes: the same at every boundary, which supplies how to refuse or lose a call."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -20,15 +20,15 @@ async def apply_injections(
     lose: Ending[_Answer],
     twice: Callable[[], Awaitable[_Answer]] | None = None,
 ) -> _Answer:
-    """The answer of `do`, or what an injection makes of it.
+    """The response of `do`, or what an injection turns it into.
 
     Args:
-        injections: those in force.
-        call: what they see of it.
-        do: carries the call out.
-        refuse: answers an error, before or after it was done.
-        lose: answers for a call that is dropped, or whose function the injection kills.
-        twice: does a duplicated call; one after the other when None.
+        injections: the active ones.
+        call: the call that they match.
+        do: performs the call.
+        refuse: responds with an error, before or after the call.
+        lose: responds for a call that is dropped, or whose function the injection kills.
+        twice: performs a duplicated call; None performs one after the other.
 
     Raises:
         Exception: what these raise.
@@ -54,11 +54,11 @@ async def apply_injections(
 
 
 class InjectedError(Exception):
-    """An injection refused what was to be sent on, or would not say that it was done."""
+    """An injection refused to forward something, or reported an error after it was forwarded."""
 
 
 async def send_on(injections: Injections, call: Call, send: Callable[[], object]) -> None:
-    """Send something, in a thread; what an injection drops counts as sent.
+    """Call `send` in a thread; what an injection drops counts as sent.
 
     Raises:
         InjectedError: an error before or after.

@@ -1,8 +1,8 @@
-"""Injections around an ASGI application, and the local-only path on which they are asked for.
+"""Injections around an ASGI application, and the local-only path that controls them.
 
-POST   /emulator/v1/injections         one injection, a list, or {"seed": …, "injections": […]}: put in force
-GET    /emulator/v1/injections         what is in force, with each injection's account
-DELETE /emulator/v1/injections[/NAME]  all, or one
+POST   /emulator/v1/injections         add one injection, a list, or {"seed": …, "injections": […]} GET
+/emulator/v1/injections         the active plan, with each injection's account DELETE
+/emulator/v1/injections[/NAME]  remove all, or one
 """
 
 from collections.abc import Callable
@@ -22,15 +22,15 @@ PATH = "/emulator/v1/injections"
 _MAX_PLAN_BYTES = 1 << 20
 
 Named = Callable[[Scope], str | None]
-"""The method that a request calls, as the service's discovery document names it; None for one that is none."""
+"""The method that a request calls, as the service's discovery document names it; None for an unknown one."""
 
 Subjects = Callable[[Scope, bytes], tuple[str, ...]]
-"""What a request is about, from its address and its body."""
+"""The subjects of a request, from its URL and body."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class WithInjections:
-    """An ASGI application: `app`, with the injections around every call of the `service`."""
+    """`app`, with the injections around every call of the `service`."""
 
     app: ASGIApp
     injections: Injections
@@ -70,7 +70,7 @@ class WithInjections:
 
 
 async def _answer(app: ASGIApp, scope: Scope, body: bytes, receive: Receive) -> list[Message]:
-    """What an application answers to a request whose body is here; nobody hears of it yet."""
+    """Run the application on a request whose body was read; return its response without sending it."""
     bodies = iter([body])
 
     async def once() -> Message:
@@ -108,7 +108,7 @@ _REASONS = {
 
 
 async def _whole(receive: Receive) -> bytes | None:
-    """The body; None when the client went away before its end, and nobody waits for an answer."""
+    """The body; None if the client disconnected before its end."""
     body = bytearray()
     while (message := await receive())["type"] == "http.request":
         body += message.get("body", b"")
@@ -131,19 +131,19 @@ async def _controlled(injections: Injections, scope: Scope, receive: Receive) ->
         case "DELETE":
             if not injections.remove(name or None) and name:
                 names = ", ".join(injections.names) or "none"
-                message = f"There is no injection named {name!r}; in force: {names:.2000}."
+                message = f"There is no injection named {name!r}; active: {names:.2000}."
                 return google_error(404, message, reason="notFound", status="NOT_FOUND")
             return JSONResponse(injections.to_json())
         case method:
             return google_error(
                 405,
-                f"{method} {scope['path']} is no call; plans are posted to {PATH}, "
-                f"and all injections are got and deleted there, one deleted at {PATH}/NAME.",
+                f"{method} {scope['path']} is not supported: POST plans to {PATH}; "
+                f"GET lists all injections there and DELETE removes them; DELETE {PATH}/NAME removes one.",
             )
 
 
 def _put(injections: Injections, body: bytes) -> Response:
-    message = f"The plan has {len(body)} bytes, at most {_MAX_PLAN_BYTES} are allowed."
+    message = f"The plan has {len(body)} bytes; at most {_MAX_PLAN_BYTES} are allowed."
     if len(body) <= _MAX_PLAN_BYTES:
         try:
             injections.put(plan_from(json_value(body)))
@@ -151,5 +151,5 @@ def _put(injections: Injections, body: bytes) -> Response:
         except BadInjectionsError as wrong:
             message = str(wrong)
         except ValueError as wrong:
-            message = f"The body is no JSON: {wrong}."
+            message = f"The body is not valid JSON: {wrong}."
     return google_error(400, message, reason="invalid", status="INVALID_ARGUMENT")

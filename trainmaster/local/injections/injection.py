@@ -1,4 +1,4 @@
-"""What an injection is, what it sees of a call, and the decision whether it strikes. Values in, values out."""
+"""An injection, the call it sees, and the decision whether it strikes. Pure."""
 
 import random
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ CODES: Mapping[int, str] = {
     503: "UNAVAILABLE",
     504: "DEADLINE_EXCEEDED",
 }
-"""HTTP statuses an injection may answer, with the canonical code of each.
+"""HTTP statuses of injected errors, with the canonical code of each.
 
 Source: https://github.com/googleapis/googleapis/blob/master/google/rpc/code.proto; 412 and 502 are Cloud Storage's own.
 """
@@ -42,7 +42,7 @@ class Kind(Enum):
 
 
 CALL_KINDS = frozenset({Kind.ERROR_BEFORE, Kind.ERROR_AFTER, Kind.DELAY, Kind.DUPLICATE, Kind.DROP})
-"""What can happen to a request, and to whatever is sent on."""
+"""The kinds for a request and for anything forwarded."""
 
 FUNCTION_KINDS = CALL_KINDS | {Kind.KILL, Kind.KILL_AFTER}
 DELIVERY_KINDS = frozenset({Kind.DELAY, Kind.DUPLICATE, Kind.REORDER, Kind.DROP})
@@ -51,12 +51,12 @@ OPENING_KINDS = frozenset({Kind.ERROR_BEFORE, Kind.DELAY})
 
 @dataclass(frozen=True, kw_only=True)
 class Injection:
-    """One injection. `at` and `match` are globs (`*`, `?`, `[…]`), letters count as written.
+    """One injection. `at` and `match` are globs (`*`, `?`, `[…]`), case-sensitive.
 
-    The injection is asked at every call that it fits. The first `skip` of them pass; of the others it strikes with
-    `probability` (0 to 1), at most `times` times, or for ever when None.
-    `code` is the HTTP status of an error. `seconds` is how long a delay takes, and how long after it was given an event
-    its function is killed.
+    The injection is evaluated at every call that it fits. It lets the first `skip` calls pass and strikes
+    each later one with `probability` (0 to 1), at most `times` times, or without limit for None. `code` is
+    the HTTP status of an error. `seconds` is the length of a delay, or the time from a function's receipt of
+    an event to its kill.
     """
 
     name: str
@@ -70,13 +70,13 @@ class Injection:
     match: str = "*"
 
     def to_json(self) -> dict[str, object]:
-        """As `plan_from` reads it, every field written out."""
+        """The form that `plan_from` reads, with every field."""
         return {**vars(self), "kind": self.kind.value}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """Injections in the order they are asked; their names are distinct. `seed` decides every probability."""
+    """Injections in the order of evaluation; their names are distinct. `seed` seeds every random decision."""
 
     injections: tuple[Injection, ...] = ()
     seed: int = 0
@@ -84,9 +84,9 @@ class Plan:
 
 @dataclass(frozen=True, kw_only=True)
 class Call:
-    """`at` is the place (`storage.objects.insert`); `subjects` are the names that `match` may name.
+    """`at` is the place (`storage.objects.insert`); `subjects` are the names that `match` is compared with.
 
-    The first subject stands for the call in accounts. `kinds` are those that make sense here.
+    Accounts show the first subject. `kinds` are those that apply here.
     """
 
     at: str
@@ -99,7 +99,7 @@ class Call:
 
 
 def fits(injection: Injection, call: Call) -> bool:
-    """Whether the injection is asked at this call."""
+    """Whether the injection is evaluated at this call."""
     return (
         injection.kind in call.kinds
         and fnmatchcase(call.at, injection.at)
@@ -110,9 +110,9 @@ def fits(injection: Injection, call: Call) -> bool:
 
 
 def strikes(injection: Injection, *, seed: int, asked: int, struck: int) -> bool:
-    """Whether the injection strikes, having been asked `asked` times before and having struck `struck` of them.
+    """Whether the injection strikes, after `asked` earlier evaluations of which `struck` struck.
 
-    The same seed, name and number always decide alike, whatever other injections there are and whatever was between.
+    The same seed, name and number always give the same decision, whatever else happened.
     """
     if asked < injection.skip or (injection.times is not None and struck >= injection.times):
         return False

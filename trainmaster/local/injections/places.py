@@ -1,4 +1,4 @@
-"""The places where an injection can strike, and the kinds that each of them knows."""
+"""The places where an injection can strike, and the kinds that each of them supports."""
 
 import difflib
 import re
@@ -32,17 +32,18 @@ METHODS: Mapping[str, str] = {
     "logging.sinks": "create delete get list update",
     "logging": "export",
 }
-"""By service and collection, the methods that an emulator answers and the ways that it sends on."""
+"""By service and collection, an emulator's methods and its ways of forwarding."""
 
 KINDS_AT: Mapping[str, frozenset[Kind]] = {
     "pubsub.deliver": DELIVERY_KINDS,
     "pubsub.streamingPull": OPENING_KINDS,
 }
-"""Where other kinds have a meaning than at a call. A glob reaches these places with the kinds they know."""
+"""Places that support other kinds than a call does. A glob reaches these places with the kinds they support.
+"""
 
 
 PLACES = tuple(f"{of}.{method}" for of, methods in METHODS.items() for method in methods.split())
-"""Every place but `functions.NAME`: a topology names the functions, and no plan knows it."""
+"""Every place except `functions.NAME`: functions are named by the topology, which a plan does not know."""
 
 _GLOBS = tuple(dict.fromkeys(f"{place.rpartition('.')[0]}.*" for place in PLACES))
 _FUNCTION = "functions.NAME"
@@ -51,17 +52,17 @@ _NEAR_CHARS = 200
 
 
 def kinds_at(at: str) -> frozenset[Kind]:
-    """The kinds that at least one of the places knows that `at` names or, as a glob, fits; none when it fits none."""
+    """The kinds that at least one place named or matched by `at` supports; none if `at` matches no place."""
     kinds = [KINDS_AT.get(place, CALL_KINDS) for place in PLACES if fnmatchcase(place, at)]
     service, _, name = at.partition(".")
-    # Which functions there are, a plan does not know; a glob may stand for their service as for others.
+    # A plan does not know which functions exist; a glob may match their service as any other.
     if at == "*" or (_FUNCTION_GLOB.fullmatch(name) and fnmatchcase("functions", service)):
         kinds.append(FUNCTION_KINDS)
     return frozenset[Kind]().union(*kinds)
 
 
 def unknown_place(at: object) -> str:
-    """The complaint about a place that is none, with the nearest; empty for one that can be struck."""
+    """The fault of an unknown place, with the closest known one; empty for a known place."""
     if isinstance(at, str) and kinds_at(at):
         return ""
     service = at.partition(".")[0] if isinstance(at, str) else ""
@@ -79,7 +80,7 @@ def unknown_place(at: object) -> str:
 
 
 def unknown_kind(kind: object) -> str:
-    """The complaint about a kind that is none, with the nearest; empty for one that is."""
+    """The fault of an unknown kind, with the closest known one; empty for a known kind."""
     known = [each.value for each in Kind]
     if kind in known:
         return ""
@@ -88,17 +89,17 @@ def unknown_kind(kind: object) -> str:
 
 
 def kind_out_of_place(at: str, kind: Kind) -> str:
-    """The complaint about a kind that no place of `at` knows, where it would never strike; else empty."""
+    """The fault of a kind that no place of `at` supports, and so would never strike; else empty."""
     known = kinds_at(at)
     if kind in known:
         return ""
     listed = ", ".join(each.value for each in Kind if each in known)
-    return f"{at} knows only {listed}, found {kind.value!r}."
+    return f"{at} supports only {listed}, found {kind.value!r}."
 
 
 def _nearest(word: object, known: list[str]) -> str:
-    """`did you mean 'kill'?`, or nothing when no known word comes near."""
-    # difflib's cost grows with the square of the length.
+    """`did you mean 'kill'?`, or nothing if no known word is close."""
+    # difflib's cost is quadratic in the length.
     if not isinstance(word, str) or len(word) > _NEAR_CHARS:
         return ""
     close = difflib.get_close_matches(word, known, n=1, cutoff=0.6)

@@ -1,4 +1,4 @@
-"""How a plan of injections is read from JSON or YAML values."""
+"""Parses a plan of injections from JSON or YAML values."""
 
 import re
 from collections.abc import Callable
@@ -8,7 +8,7 @@ from trainmaster.local.injections.places import kind_out_of_place, unknown_kind,
 from trainmaster.local.reading import Reading, is_count, is_number_in
 
 LONGEST_S = 600
-"""No client waits longer."""
+"""The longest delay; no client waits longer."""
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _EXPECTED: dict[str, tuple[str, Callable[[object], bool]]] = {
@@ -19,22 +19,22 @@ _EXPECTED: dict[str, tuple[str, Callable[[object], bool]]] = {
     "code": (f"one of {sorted(CODES)}", lambda value: is_count(value) and value in CODES),
     "seconds": (f"seconds from 0 to {LONGEST_S}", lambda value: is_number_in(value, 0, LONGEST_S)),
     "probability": ("a number from 0 to 1", lambda value: is_number_in(value, 0, 1)),
-    "skip": ("a whole number from 0 on", is_count),
-    "times": ("a whole number from 0 on", lambda value: value is None or is_count(value)),
+    "skip": ("an integer of at least 0", is_count),
+    "times": ("an integer of at least 0", lambda value: value is None or is_count(value)),
     "match": ("a glob", lambda value: isinstance(value, str) and bool(value)),
 }
 _FIELDS = ("name", "at", "kind", "code", "seconds", "probability", "skip", "times", "match")
 
 
 class BadInjectionsError(Exception):
-    """A document is no plan of injections; the message has a line for each thing wrong with it."""
+    """The document is not a valid plan of injections; the message has a line for each fault."""
 
 
 def plan_from(document: object) -> Plan:
     """A plan from `{"seed": …, "injections": […]}`, from a list of injections, or from one injection.
 
     Raises:
-        BadInjectionsError: with everything that is wrong, each thing with its path.
+        BadInjectionsError: with every fault, each with its path.
     """
     reading = Reading()
     seed: object = 0
@@ -45,14 +45,14 @@ def plan_from(document: object) -> Plan:
         if not reading.expect(isinstance(items, list), path, "a list", items):
             items = []
     is_one = path == "$" and not isinstance(document, list)
-    reading.expect(_is_whole(seed), "$.seed", "a whole number", seed)
+    reading.expect(_is_whole(seed), "$.seed", "an integer", seed)
     read = [
         _injection(reading, item, path if is_one else f"{path}[{index}]") for index, item in enumerate(items)
     ]
     injections = tuple(injection for injection in read if injection is not None)
     names = [injection.name for injection in injections]
     reading.wrong += [
-        f"{path}: the name {name!r} is there {names.count(name)} times; accounts are kept by name, so each has its own."
+        f"{path}: duplicate name {name!r}, found {names.count(name)} times; use distinct names, because accounts are kept by name."
         for name in dict.fromkeys(names)
         if names.count(name) > 1
     ]
@@ -68,12 +68,10 @@ def _injection(reading: Reading, value: object, path: str) -> Injection | None:
     before = len(reading.wrong)
     for key in value:
         if key not in _FIELDS:
-            reading.wrong.append(
-                f"{path}.{key}: there is no such field; an injection has {', '.join(_FIELDS)}."
-            )
+            reading.wrong.append(f"{path}.{key}: unknown field; an injection has {', '.join(_FIELDS)}.")
     for key in ("name", "at", "kind"):
         if key not in value:
-            reading.wrong.append(f"{path}.{key}: missing; every injection has a name, a place and a kind.")
+            reading.wrong.append(f"{path}.{key}: missing; every injection needs a name, a place and a kind.")
     for key, complaint_of in (("at", unknown_place), ("kind", unknown_kind)):
         if key in value and (complaint := complaint_of(value[key])):
             reading.wrong.append(f"{path}.{key}: {complaint}")

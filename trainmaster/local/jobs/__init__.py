@@ -1,1 +1,1 @@
-"""Custom jobs whose replicas are real processes of this machine. `trainmaster.local.vertex` puts them behind the API."""
+"""Custom jobs whose replicas are real processes of this machine. `trainmaster.local.vertex` serves their API."""

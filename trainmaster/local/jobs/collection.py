@@ -1,4 +1,4 @@
-"""The jobs of one kind and what every call on them does, whichever way it came."""
+"""The jobs of one kind, and what every call on them does, over REST or gRPC."""
 
 import asyncio
 from abc import ABC, abstractmethod
@@ -22,8 +22,8 @@ class ServiceContext:
 
     Attributes:
         project: the project's id.
-        write_log: takes the log entries of jobs.
-        supply: what each region has for jobs.
+        write_log: writes jobs' log entries.
+        supply: each region's quotas and stockouts.
     """
 
     project: str
@@ -32,7 +32,7 @@ class ServiceContext:
 
 
 class Collection(ABC, Generic[AnyJob]):
-    """Jobs of one kind: created, read, listed, cancelled, deleted. All calls are made from one event loop."""
+    """Jobs of one kind: created, read, listed, cancelled, deleted. Call it from one event loop only."""
 
     def __init__(self, kind: type[AnyJob], store: Store[AnyJob], shared: ServiceContext) -> None:
         self.kind = kind
@@ -43,29 +43,29 @@ class Collection(ABC, Generic[AnyJob]):
 
     @abstractmethod
     def refuse_without_room(self, job: Job) -> None:
-        """Raises `ApiError`: RESOURCE_EXHAUSTED when the job could never run here, or the region's quota is used up."""
+        """Raises `ApiError`: RESOURCE_EXHAUSTED if the job could never run here, or the region's quota is used up."""
 
     @abstractmethod
     def _runner_of(self, job: AnyJob, log: JobLog) -> JobRunner[AnyJob]:
-        """The job's runner, not begun."""
+        """The job's runner, not yet started."""
 
     def _as_kept_first(self, job: AnyJob) -> AnyJob:
         return job
 
     async def _forget(self, job: AnyJob) -> None:
-        """Remove what the collection holds of an ended job."""
+        """Remove everything kept for an ended job."""
         self._jobs.pop(job.job_id)
         self._store.delete(job)
 
     def resume(self) -> None:
-        """Take up the jobs that the last stack left unfinished or ended without saying so in the log, oldest first."""
+        """Resume jobs that the last stack left unfinished, or that ended without their terminal log line, oldest first."""
         for job in list(self._jobs):
             if not job.announced:
                 self._begin(job)
 
     async def stop(self) -> None:
-        """Stop working on jobs; unfinished ones stay as they stand, for `resume`."""
-        # All at once: the room that one job gives up must not start another that is about to stop.
+        """Stop running jobs; unfinished ones keep their state, for `resume`."""
+        # All at once: the slots that one job frees must not start another that is about to stop.
         abandoned = (runner.abandon() for runner in self._runners.values())
         for outcome in await asyncio.gather(*abandoned, return_exceptions=True):
             if isinstance(outcome, Exception):
@@ -73,11 +73,10 @@ class Collection(ABC, Generic[AnyJob]):
         self._store.close()
 
     def create(self, project: str, location: str, body: object) -> AnyJob:
-        """Accept a job and start it as soon as there is room. `project` is the number.
+        """Accept a job and start it as soon as there is capacity. `project` is the number.
 
         Raises:
-            ApiError: INVALID_ARGUMENT with every fault; RESOURCE_EXHAUSTED when it could never run here,
-                or the region's quota leaves no room for it.
+            ApiError: INVALID_ARGUMENT with every fault; RESOURCE_EXHAUSTED if the job could never run here, or would exceed the region's quota.
         """
         job = self.kind.parse(
             body, project=project, location=location, job_id=new_job_id(), at=datetime.now(UTC)
@@ -86,7 +85,7 @@ class Collection(ABC, Generic[AnyJob]):
         return self._accept(job)
 
     def get(self, parent: str, job_id: str) -> AnyJob:
-        """The job as it stands.
+        """The job in its current state.
 
         Raises:
             ApiError: NOT_FOUND.
@@ -102,10 +101,10 @@ class Collection(ABC, Generic[AnyJob]):
         return self._jobs.page(parent, filter_=filter_, size=size, token=token)
 
     def cancel(self, parent: str, job_id: str) -> None:
-        """Begin to end a job; best effort, as the service says.
+        """Start cancelling a job; best effort, as the service documents.
 
         Raises:
-            ApiError: NOT_FOUND; FAILED_PRECONDITION when it has ended already.
+            ApiError: NOT_FOUND; FAILED_PRECONDITION if it has ended already.
         """
         job = self.get(parent, job_id)
         if job.state.is_terminal:
@@ -113,15 +112,15 @@ class Collection(ABC, Generic[AnyJob]):
         self._runners[job_id].cancel()
 
     async def delete(self, parent: str, job_id: str) -> dict[str, object]:
-        """Forget a job that has ended; the operation, which is done and cannot be asked for again.
+        """Delete a job that has ended; return the completed operation, which is not kept.
 
         Raises:
-            ApiError: NOT_FOUND; FAILED_PRECONDITION while it has not ended.
+            ApiError: NOT_FOUND; FAILED_PRECONDITION if it has not ended.
         """
         job = self.get(parent, job_id)
         if not job.state.is_terminal:
             raise _wrong_state(job, "; only a job that has ended can be deleted")
-        if runner := self._runners.get(job_id):  # its last line is still being written
+        if runner := self._runners.get(job_id):  # its terminal log line is still being written
             await runner.wait()
         await self._forget(job)
         return _deletion_of(job)

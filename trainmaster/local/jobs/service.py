@@ -1,4 +1,4 @@
-"""Custom jobs: when there is room for one, and what happens to machines and to the jobs of trials."""
+"""Custom jobs: checks of capacity, preemption of machines, and the jobs of trials."""
 
 from trainmaster.local.jobs.capacity.line import Capacity
 from trainmaster.local.jobs.collection import Collection, ServiceContext
@@ -12,7 +12,7 @@ from trainmaster.local.jobs.store import Store
 
 
 class JobService(Collection[Job]):
-    """Custom jobs, those of trials included, which no list shows."""
+    """Custom jobs, including those of trials, which no list shows."""
 
     def __init__(
         self, store: Store[Job], shared: ServiceContext, *, machine: Machine, capacity: Capacity
@@ -35,7 +35,7 @@ class JobService(Collection[Job]):
         return job if has_room else job.begun(job.create_time, JobState.QUEUED)
 
     def begin_trial(self, job: Job) -> None:
-        """Start the job of a trial; one that is known already is left alone."""
+        """Start the job of a trial, unless it is known already."""
         if self._jobs.get(job.job_id) is None:
             self._accept(job)
 
@@ -43,19 +43,19 @@ class JobService(Collection[Job]):
         return self._jobs.get(job_id)
 
     def stop_trial(self, job_id: str) -> None:
-        """Begin to end the job of a trial; nothing happens to one that has ended."""
+        """Start ending the job of a trial; does nothing if it has ended."""
         if runner := self._runners.get(job_id):
             runner.cancel()
 
     async def forget_trial(self, job_id: str) -> None:
-        """Forget the job of a trial that has ended."""
-        if runner := self._runners.get(job_id):  # its last line is still being written
+        """Delete the job of a trial that has ended."""
+        if runner := self._runners.get(job_id):  # its terminal line is still being written
             await runner.wait()
         if job := self._jobs.get(job_id):
             await self._forget(job)
 
     def refuse_without_room(self, job: Job) -> None:
-        """Refuse a job that asks for more than the whole machine, or than the region's quota leaves.
+        """Refuse a job that needs more than the whole machine, or than the region's quota leaves.
 
         Raises:
             ApiError: RESOURCE_EXHAUSTED.
@@ -64,35 +64,37 @@ class JobService(Collection[Job]):
             raise ApiError(
                 Status.RESOURCE_EXHAUSTED,
                 "The following quota metrics exceed quota limits: aiplatform.googleapis.com/custom_model_training_cpus "
-                f"(this machine runs at most {self._capacity.replicas} replicas at once, the job asks for "
-                f"{len(job.replicas)}; the stack's capacity is a flag)",
+                f"(this machine runs at most {self._capacity.replicas} replicas at once, but the job has "
+                f"{len(job.replicas)}; raise the limit with `up --capacity`)",
             )
-        # One that has ended may still be running, which writes its last line.
+        # A job that has ended may still be writing its terminal line.
         running = (each for job_id in self._runners if (each := self._jobs.get(job_id)))
         self._shared.supply.refuse_over_quota(
             job, going=[each for each in running if not each.state.is_terminal]
         )
 
     async def preempt(self, parent: str, job_id: str, replica_name: str) -> None:
-        """Take the machine of one replica away, as a spot machine is: the local stack's own verb.
+        """Preempt the machine of one replica, as a spot machine is preempted.
 
-        Returns when its SIGTERM is sent. What follows is as the service has it for a lost machine.
+        This method is the local stack's own.
+
+        Returns when its SIGTERM is sent. The job then continues as the service documents for a lost machine.
 
         Raises:
             ApiError: NOT_FOUND; INVALID_ARGUMENT for a replica that the job does not have;
-                FAILED_PRECONDITION when the replica does not run at this moment.
+                FAILED_PRECONDITION if the replica is not running.
         """
         job = self.get(parent, job_id)
         replicas = {replica.name: replica for replica in job.replicas}
         if replica_name not in replicas:
             raise ApiError(
                 Status.INVALID_ARGUMENT,
-                f"replica: the job {job.name} has no {replica_name!r}; it has {', '.join(replicas)}.",
+                f"replica: the job {job.name} has no replica {replica_name!r}; it has {', '.join(replicas)}.",
             )
         runner = self._runners.get(job_id)
         if not isinstance(runner, CustomJobRunner) or not await runner.preempt(replicas[replica_name]):
             raise ApiError(
                 Status.FAILED_PRECONDITION,
-                f"The replica {replica_name} of {job.name} does not run at this moment "
-                f"(the job is in state {self.get(parent, job_id).state.api_name}); only one that runs can be preempted.",
+                f"The replica {replica_name} of {job.name} is not running "
+                f"(the job is in state {self.get(parent, job_id).state.api_name}); only a running replica can be preempted.",
             )

@@ -1,4 +1,4 @@
-"""The jobs of one kind on disk: one SQLite file, so that they survive the stack."""
+"""Persists the jobs of one kind in an SQLite file, so that they survive the stack."""
 
 import json
 from dataclasses import asdict
@@ -19,19 +19,19 @@ CREATE TABLE IF NOT EXISTS jobs (
 
 
 class Store(Generic[AnyJob]):
-    """Jobs of one kind by order of creation; those of every kind may share a file.
+    """Jobs of one kind in order of creation; all kinds may share a file.
 
-    Each write is durable when the call returns, also when the process is killed then;
-    a power failure may take the last ones.
+    Each write survives a kill of the process once the call has returned; a power failure may lose the last
+    ones.
     """
 
     def __init__(self, path: Path, kind: type[AnyJob], *, schema: str = "") -> None:
-        """Open the file; `schema` makes what else is kept in it."""
+        """Open the file; `schema` creates other tables kept in it."""
         self._kind = kind
         self._database = opened(path, _SCHEMA + schema)
 
     def put(self, job: AnyJob) -> None:
-        """Keep `job` as it now is; a new one becomes the latest."""
+        """Save `job`; a new one becomes the latest."""
         trial = json.dumps(asdict(job.trial)) if job.trial else None
         self._database.execute(
             "INSERT INTO jobs (collection, job_id, project, location, message, attempts, announced, trial) "

@@ -1,4 +1,4 @@
-"""python -m trainmaster.local.logging --dir DIR [--port PORT]; sinks publish to PUBSUB_EMULATOR_HOST where that is set."""
+"""python -m trainmaster.local.logging --dir DIR [--port PORT]; sinks publish to PUBSUB_EMULATOR_HOST if it is set."""
 
 import functools
 import os

@@ -36,7 +36,7 @@ _PROJECT = re.compile(r"projects/[^/\s]+")
 
 
 def application(service: Service) -> Starlette:
-    """The ASGI application. `GET /_stats`, which the real service does not have, shows how sinks are doing."""
+    """The ASGI application. `GET /_stats`, which the real service does not have, shows the status of sinks."""
     sinks = "/v2/projects/{project}/sinks"
     answered: tuple[tuple[str, str, Handler], ...] = (
         ("POST", "/v2/entries:write", _write),
@@ -73,7 +73,7 @@ async def _refused(_request: Request, fault: Exception) -> Response:
 
 
 async def _not_imitated(request: Request, _fault: Exception) -> Response:
-    message = f"This emulator does not imitate {request.method} {request.url.path}; docs/reference/fidelity.md says what it does."
+    message = f"This emulator does not support {request.method} {request.url.path}; docs/reference/fidelity.md lists what it supports."
     return google_error(501, message, status="UNIMPLEMENTED")
 
 
@@ -83,7 +83,7 @@ async def _write(service: Service, request: Request) -> Response:
     if not isinstance(entries, list) or not entries:
         raise InvalidRequestError("entries must be a list with at least one log entry")
     if body.get("dryRun"):
-        raise InvalidRequestError("dryRun: this emulator keeps what it takes; leave it out")
+        raise InvalidRequestError("dryRun: this emulator does not support it; leave it out")
     for name in ("resource", "labels"):
         if not isinstance(body.get(name) or {}, dict):
             raise InvalidRequestError(f"{name} must be an object, found {body[name]!r}")
@@ -129,7 +129,7 @@ async def _stats(service: Service, _request: Request) -> Response:
 
 
 async def _create_sink(service: Service, request: Request) -> Response:
-    # The Python client writes `True`.
+    # The Python client sends `True`.
     unique_writer = request.query_params.get("uniqueWriterIdentity", "").lower() == "true"
     return _shown(service.create_sink(_parent(request), await _body(request), unique_writer=unique_writer))
 
@@ -155,34 +155,34 @@ async def _delete_sink(service: Service, request: Request) -> Response:
 
 
 async def _body(request: Request) -> Body:
-    """The body, its keys in camel case: snake case is as good."""
+    """The body, with its keys in camel case; snake case is accepted too."""
     raw = await request.body()
     if len(raw) > MAX_BODY_BYTES:
-        raise InvalidRequestError(f"the request has {len(raw)} bytes, at most {MAX_BODY_BYTES} are allowed")
+        raise InvalidRequestError(f"the request has {len(raw)} bytes; at most {MAX_BODY_BYTES} are allowed")
     try:
         body = json_value(_whole_characters(raw))
     except (ValueError, RecursionError) as fault:
-        raise InvalidRequestError(f"the body is no JSON: {fault}") from fault
+        raise InvalidRequestError(f"the body is not valid JSON: {fault}") from fault
     if not isinstance(body, dict):
         raise InvalidRequestError(f"the body must be an object, found {type(body).__name__}")
     return {re.sub(r"_([a-z])", lambda found: found[1].upper(), key): value for key, value in body.items()}
 
 
 def _whole_characters(raw: bytes) -> bytes:
-    """The body with `?` for halves of surrogate pairs: a log entry that is nearly right is better than none."""
+    """The body with `?` for halves of surrogate pairs: a slightly wrong log entry is better than none."""
     if b"\\u" not in raw:
         return raw
     return json.dumps(json.loads(raw), ensure_ascii=False).encode(errors="replace")
 
 
 def _parents(body: Body) -> list[str]:
-    """The projects to list. A view of a log bucket stands for the whole project here."""
+    """The projects to list. A view of a log bucket means the whole project here."""
     given = body.get("resourceNames") or []
     if not isinstance(given, list):
         raise InvalidRequestError("resourceNames must be a list of names such as projects/PROJECT")
     found = [match[0] for name in given if (match := _PROJECT.match(str(name)))]
     if not given or len(found) != len(given):
-        raise InvalidRequestError(f"resourceNames {given!r} must name at least one projects/PROJECT each")
+        raise InvalidRequestError(f"each of resourceNames must name a projects/PROJECT, found {given!r}")
     return list(dict.fromkeys(found))
 
 

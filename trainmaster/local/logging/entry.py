@@ -1,4 +1,4 @@
-"""A log entry as it is kept: checked, completed, in its JSON form.
+"""A log entry as stored: validated, completed, in its JSON form.
 
 Source: https://cloud.google.com/logging/docs/reference/v2/rest/v2/LogEntry
 """
@@ -28,7 +28,7 @@ class EntryError(ValueError):
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """One entry; `fields` is the LogEntry in JSON, complete, and not to be changed any more."""
+    """One entry; `fields` is the complete LogEntry in JSON. Do not change it."""
 
     parent: str
     timestamp_ns: int
@@ -48,7 +48,7 @@ class Entry:
 
     @property
     def job_id(self) -> str:
-        """The job that a training entry is about; empty for any other."""
+        """The job of a training job's entry; empty for any other entry."""
         resource = self.fields["resource"]
         labels = resource.get("labels") if isinstance(resource, dict) else None
         if not isinstance(labels, dict):
@@ -57,14 +57,14 @@ class Entry:
 
     @cached_property
     def json(self) -> str:
-        """The LogEntry in one line."""
+        """The LogEntry as one line of JSON."""
         return json.dumps(self.fields, ensure_ascii=False, separators=(",", ":"))
 
 
 def complete_entry(given: object, defaults: Mapping[str, object], *, received_ns: int) -> Entry:
-    """The entry as the service keeps it: defaults, ids and times filled in, severity by name.
+    """The entry as the service stores it: defaults, ids and times filled in, severity by name.
 
-    `defaults` are the `logName`, `resource` and `labels` of entries that have none.
+    `defaults` has the `logName`, `resource` and `labels` for entries without them.
 
     Raises:
         EntryError: every fault of the entry in one message.
@@ -94,16 +94,16 @@ def complete_entry(given: object, defaults: Mapping[str, object], *, received_ns
     entry = Entry(parent=match["parent"], timestamp_ns=timestamp_ns, fields=fields)
     try:
         size = len(entry.json.encode())
-    except UnicodeEncodeError:  # half a surrogate pair, which no UTF-8 can hold
+    except UnicodeEncodeError:  # half a surrogate pair, which UTF-8 cannot encode
         clean = json.loads(entry.json.encode(errors="replace"))
         return complete_entry(clean, {}, received_ns=received_ns)
     if size > MAX_ENTRY_BYTES:
-        raise EntryError(f"the entry has {size} bytes, at most {MAX_ENTRY_BYTES} are allowed")
+        raise EntryError(f"the entry has {size} bytes; at most {MAX_ENTRY_BYTES} are allowed")
     return entry
 
 
 def _spelled(given: Mapping[str, object], faults: list[str]) -> dict[str, object]:
-    """The fields under their JSON names; null means absent, and snake case is as good."""
+    """The fields under their JSON names; null means absent, and snake case is accepted too."""
     fields: dict[str, object] = {}
     for name, value in given.items():
         known = _SPELLINGS.get(name.replace("_", "").lower())
@@ -132,9 +132,9 @@ def _check_shapes(fields: Mapping[str, object], faults: list[str]) -> None:
     for where, holder in (("resource.labels", resource), ("labels", fields)):
         for key, value in _object(holder, "labels", faults).items():
             if not isinstance(value, str):
-                faults.append(f"{where}.{key} must be text, found {value!r}")
+                faults.append(f"{where}.{key} must be a string, found {value!r}")
     if not isinstance(fields.get("textPayload", ""), str):
-        faults.append(f"textPayload must be text, found {fields['textPayload']!r}")
+        faults.append(f"textPayload must be a string, found {fields['textPayload']!r}")
 
 
 def _severity(value: object, faults: list[str]) -> str:

@@ -1,4 +1,4 @@
-"""Cloud Logging's calls over gRPC, as google/logging/v2/*.proto give their HTTP rules."""
+"""Cloud Logging's gRPC calls, with the HTTP rules from google/logging/v2/*.proto."""
 
 from google.cloud.logging_v2.types import logging as entries
 from google.cloud.logging_v2.types import logging_config as config
@@ -12,7 +12,7 @@ _SINKS = "/v2/{parent=projects/*}/sinks"
 
 
 def services() -> Services:
-    """The methods by service: those that the REST surface has."""
+    """The methods by service: the same as on the REST surface."""
     return {
         "google.logging.v2.LoggingServiceV2": [
             _entries("WriteLogEntries", "/v2/entries:write"),

@@ -1,4 +1,4 @@
-"""Where injections strike Cloud Logging: its methods, `entries.write` and so on, and what sinks export."""
+"""Where injections strike Cloud Logging: its methods, such as `entries.write`, and the exports of sinks."""
 
 import json
 import re
@@ -24,7 +24,7 @@ _METHODS = {
 
 
 def named(scope: Scope) -> str | None:
-    """The method, as in the discovery document; None for a path of the emulator's own."""
+    """The method, as in the discovery document; None for a path that only the emulator has."""
     if entries := _ENTRIES.fullmatch(scope["path"]):
         return f"entries.{entries[1]}"
     if sinks := _SINKS.fullmatch(scope["path"]):
@@ -34,7 +34,7 @@ def named(scope: Scope) -> str | None:
 
 
 def subjects(scope: Scope, body: bytes) -> tuple[str, ...]:
-    """Of written entries the names of their logs, each once; else the resource's full name."""
+    """For written entries, the names of their logs, each once; else the resource's full name."""
     if sinks := _SINKS.fullmatch(scope["path"]):
         return (sinks[1],)
     try:
@@ -50,7 +50,7 @@ def subjects(scope: Scope, body: bytes) -> tuple[str, ...]:
 
 
 def exporting(publish: Publish, injections: Injections, topic_of: Callable[[str], str]) -> Send:
-    """`publish` for sinks by their full name, with the injections at `logging.export`."""
+    """`publish` for a sink by its full name, with the injections at `logging.export`."""
 
     async def export(sink: str, messages: Sequence[Message]) -> None:
         topic = topic_of(sink)

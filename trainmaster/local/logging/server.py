@@ -1,4 +1,4 @@
-"""The emulator as a whole: an ASGI application, a state folder, and what the sinks owe."""
+"""The complete emulator: an ASGI application, a state folder, and the delivery of sinks' messages."""
 
 import asyncio
 import contextlib
@@ -23,13 +23,14 @@ from trainmaster.local.publisher import Publish, publisher_to
 from trainmaster.local.tasks import cancel_all
 
 RETENTION_S = 30 * 24 * 3600
-"""As long as the service's own default bucket keeps entries."""
+"""The retention of the service's default bucket."""
 
 
 class Logging:
     """Cloud Logging for the official HTTP client and gcloud, with its state in one folder.
 
-    An ASGI application, live between `start` and `stop`, all in one event loop; `write` may be called from any thread.
+    An ASGI application, active between `start` and `stop`, all in one event loop; `write` may be called from
+    any thread.
     """
 
     def __init__(
@@ -42,12 +43,12 @@ class Logging:
     ) -> None:
         """Open the state.
 
-        Without `publish`, what sinks owe is kept until a later start has one.
-        `injections` are shared with other emulators; its own when None. `tokens` name the principals of requests;
-        without, every request is the local user's.
+        Without `publish`, sinks' messages are kept until a later start has one. `injections` are shared with
+        other emulators; None creates new ones. `tokens` identify the principals of requests; without them,
+        every request is the local user's.
 
         Raises:
-            StateInUseError: another emulator runs on this folder.
+            StateInUseError: another emulator uses this folder.
         """
         self._store = Store(Path(dir))
         self._service = Service(self._store)
@@ -69,7 +70,7 @@ class Logging:
         await self._app(scope, receive, send)
 
     async def start(self, _url: str = "") -> None:
-        """Begin to deliver what sinks owe."""
+        """Start delivering sinks' messages."""
         self._store.drop_before(time.time_ns() - RETENTION_S * 1_000_000_000)
         if self._send:
             self._exporting = asyncio.create_task(self._service.outbox.run(self._send))
@@ -82,10 +83,10 @@ class Logging:
         self._store.close()
 
     def write(self, entries: Sequence[Mapping[str, object]]) -> None:
-        """Keep the entries, as `entries:write` does; on disk, sinks included, when this returns.
+        """Store the entries, as `entries:write` does; they and the sinks' messages are on disk when this returns.
 
         Raises:
-            EntryError: at least one entry is faulty; none was kept.
+            EntryError: at least one entry is invalid; none was stored.
         """
         if faults := self._service.write(entries):
             raise EntryError("; ".join(f"entries[{index}]: {fault}" for index, fault in faults.items()))
@@ -93,12 +94,12 @@ class Logging:
 
 @contextlib.asynccontextmanager
 async def served(dir: Path | str, pubsub: str | None = None, *, port: int = 0) -> AsyncIterator[str]:  # noqa: A002  # as above
-    """The URL of an emulator in this event loop, until the block ends; `pubsub` is `host:port`."""
+    """Run an emulator in this event loop until the block ends; yields its URL. `pubsub` is `host:port`."""
     with publisher_to(pubsub) as publish:
         async with serving(Logging(dir=dir, publish=publish), port=port) as url:
             yield url
 
 
 def serve(dir: Path | str, pubsub: str | None = None, *, port: int = 0) -> AbstractContextManager[str]:  # noqa: A002  # as above
-    """As `served`, in a thread of its own."""
+    """As `served`, in a separate thread."""
     return in_thread(lambda: served(dir, pubsub, port=port))

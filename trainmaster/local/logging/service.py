@@ -1,4 +1,4 @@
-"""The Logging service without its wire: write, list and sinks."""
+"""The Logging service without its wire protocol: write, list and sinks."""
 
 import base64
 import json
@@ -14,7 +14,7 @@ from trainmaster.local.outbox import Outbox
 
 
 class InvalidRequestError(ValueError):
-    """A request that can never succeed as it is."""
+    """A request that can never succeed unchanged."""
 
 
 class NotFoundError(LookupError):
@@ -26,13 +26,13 @@ class AlreadyExistsError(ValueError):
 
 
 class Service:
-    """Entries and sinks over one store. Any thread may call."""
+    """Entries and sinks over one store. Thread-safe."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._lock = threading.Lock()
         self.outbox = Outbox(store)
-        """What each sink owes, by the sink's full name."""
+        """The unpublished messages of each sink, by its full name."""
         self._sinks: dict[str, Sink] = {
             name: load_sink(name, resource) for name, resource in store.sinks().items()
         }
@@ -44,10 +44,10 @@ class Service:
         *,
         partial_success: bool = False,
     ) -> Mapping[int, str]:
-        """Keep the entries and what sinks owe for them, in one step: on disk when this returns.
+        """Store the entries and the sinks' messages for them, in one step: on disk when this returns.
 
-        Gives the faults by the entry's position, counted from 0.
-        With `partial_success` the good ones are kept beside faulty ones, otherwise all or none.
+        Returns the faults by the entry's position, counted from 0. With `partial_success`, valid entries are
+        stored despite invalid ones, otherwise all or none.
         """
         received_ns = now_ns()
         accepted: list[Entry] = []
@@ -79,11 +79,11 @@ class Service:
     def list(
         self, parents: Sequence[str], filter_text: str, *, descending: bool, page_size: int, page_token: str
     ) -> tuple[Sequence[Mapping[str, object]], str]:
-        """One page of the entries that pass, in order of time, and the token of the next.
+        """One page of the matching entries, in order of time, and the token of the next page.
 
         Raises:
-            FilterError: the filter is none.
-            InvalidRequestError: the token is none of ours.
+            FilterError: the filter is invalid.
+            InvalidRequestError: the token is invalid.
         """
         wanted = parse_filter(filter_text)
         after = _position(page_token) if page_token else None
@@ -108,14 +108,14 @@ class Service:
         return sink
 
     def topic_of(self, full_name: str) -> str:
-        """Where a sink publishes to now. Raises `NotFoundError`."""
+        """The topic that a sink now publishes to. Raises `NotFoundError`."""
         return self.sink(full_name).topic
 
     def sinks_of(self, parent: str) -> Sequence[Sink]:
         return [sink for _, sink in sorted(self._sinks.items()) if sink.parent == parent]
 
     def create_sink(self, parent: str, given: Mapping[str, object], *, unique_writer: bool) -> Sink:
-        """A new sink; only entries received from now on reach it.
+        """Create a sink; it receives only later entries.
 
         Raises:
             AlreadyExistsError: the name is taken.
@@ -128,7 +128,7 @@ class Service:
             return self._keep(load_sink(full_name, new_resource(parent, given, unique_writer=unique_writer)))
 
     def update_sink(self, full_name: str, given: Mapping[str, object], *, mask: tuple[str, ...]) -> Sink:
-        """The sink after the masked fields changed; what it owes goes to its new destination.
+        """Update the masked fields of a sink; its pending messages go to its new destination.
 
         Raises:
             NotFoundError: there is none of that name.
@@ -145,7 +145,7 @@ class Service:
         return sink
 
     def delete_sink(self, full_name: str) -> None:
-        """Forget the sink and what it still owed.
+        """Delete the sink and its pending messages.
 
         Raises:
             NotFoundError: there is none of that name.
@@ -157,7 +157,7 @@ class Service:
             del self._sinks[full_name]
 
     def stats(self) -> dict[str, object]:
-        """How many entries there are, and how each sink is doing: owed, published, its last error."""
+        """The number of entries, and each sink's messages owed and published, with its last error."""
         owing = self.outbox.owing()
         sinks = [
             {
@@ -180,4 +180,4 @@ def _position(token: str) -> Position:
         timestamp_ns, row_id = json.loads(base64.urlsafe_b64decode(token))
         return Position(int(timestamp_ns), int(row_id))
     except (ValueError, TypeError) as fault:
-        raise InvalidRequestError(f"pageToken {token!r} is none that this service gave out") from fault
+        raise InvalidRequestError(f"pageToken {token!r} was not issued by this service") from fault

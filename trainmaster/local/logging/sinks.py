@@ -1,4 +1,4 @@
-"""Sinks: which entries they take, and where they send them.
+"""Sinks: which entries they export, and where to.
 
 Source: https://cloud.google.com/logging/docs/reference/v2/rest/v2/projects.sinks
 """
@@ -15,7 +15,7 @@ from trainmaster.local.project import project_number
 from trainmaster.local.publisher import Message
 
 DEFAULT_UPDATE_MASK = ("destination", "filter", "includeChildren")
-"""What an update without a mask changes, as the reference says."""
+"""The fields that an update without a mask changes, according to the reference."""
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 _TOPIC = re.compile(r"pubsub\.googleapis\.com/(projects/[^/\s]+/topics/[^/\s]+)")
@@ -26,12 +26,12 @@ _OUTPUT = frozenset({"writerIdentity", "createTime", "updateTime", "resourceName
 
 
 class SinkError(ValueError):
-    """A sink that the service would refuse, or whose destination is not imitated; every fault in one message."""
+    """A sink that the service would refuse, or whose destination is not supported here; every fault in one message."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Sink:
-    """A sink ready to route; `resource` is what the API shows, `full_name` has the parent in it."""
+    """A sink with its compiled filter; `resource` is its form in the API, `full_name` includes the parent."""
 
     full_name: str
     topic: str
@@ -47,7 +47,7 @@ def load_sink(full_name: str, resource: Mapping[str, object]) -> Sink:
     """The sink of a resource.
 
     Raises:
-        SinkError: every fault of it.
+        SinkError: with every fault.
     """
     faults = _faults(resource)
     destination = str(resource.get("destination", ""))
@@ -55,7 +55,7 @@ def load_sink(full_name: str, resource: Mapping[str, object]) -> Sink:
     if match is None:
         faults.append(
             f"destination {destination!r} must be pubsub.googleapis.com/projects/PROJECT/topics/TOPIC; "
-            "this emulator imitates no other destination"
+            "this emulator supports no other destination"
         )
     try:
         wanted = parse_filter(str(resource.get("filter") or "")).passes
@@ -74,12 +74,12 @@ def _faults(resource: Mapping[str, object]) -> list[str]:
         allowed = "1 to 100 letters, digits, '_', '-' and '.', beginning with a letter or digit"
         faults.append(f"name {name!r} must have {allowed}")
     if resource.get("exclusions"):
-        faults.append("exclusions: this emulator imitates none; say it in the filter, with NOT")
+        faults.append("exclusions: this emulator does not support them; use NOT in the filter")
     return faults
 
 
 def new_resource(parent: str, given: Mapping[str, object], *, unique_writer: bool) -> dict[str, object]:
-    """What the service answers to a sink's creation."""
+    """The service's response to a sink's creation."""
     now = format_instant(now_ns())
     kept = {key: value for key, value in given.items() if key not in _OUTPUT}
     return {
@@ -93,7 +93,7 @@ def new_resource(parent: str, given: Mapping[str, object], *, unique_writer: boo
 def updated_resource(
     current: Mapping[str, object], given: Mapping[str, object], *, mask: tuple[str, ...]
 ) -> dict[str, object]:
-    """The sink after an update of the masked fields; its writer stays.
+    """The sink after an update of the masked fields; its writer identity stays.
 
     Raises:
         SinkError: a masked field cannot be set.
@@ -112,12 +112,15 @@ def updated_resource(
 
 
 def message_of(entry: Entry) -> Message:
-    """What a sink publishes of an entry. Source: https://cloud.google.com/logging/docs/export/pubsub"""
+    """The message that a sink publishes for an entry.
+
+    Source: https://cloud.google.com/logging/docs/export/pubsub
+    """
     return entry.json.encode(), {"logging.googleapis.com/timestamp": format_instant(entry.timestamp_ns)}
 
 
 def writer_identity(parent: str, *, unique: bool) -> str:
-    """The account that would publish; the local Pub/Sub asks for no permission."""
+    """The account that would publish; the local Pub/Sub requires no permission."""
     if not unique:
         return "serviceAccount:cloud-logs@system.gserviceaccount.com"
     number = project_number(parent.rpartition("/")[2])

@@ -1,4 +1,4 @@
-"""Entries and sinks on disk, beside what the sinks owe: one SQLite file that survives a kill at any moment."""
+"""Entries, sinks and the sinks' unpublished messages on disk: one SQLite file that survives a kill at any time."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,7 +26,7 @@ CREATE TABLE IF NOT EXISTS sinks (name TEXT PRIMARY KEY, body TEXT NOT NULL) WIT
 
 
 class Position(NamedTuple):
-    """A place in the order of entries: by time, then by arrival."""
+    """A position in the order of entries: by time, then by arrival."""
 
     timestamp_ns: int
     id: int
@@ -39,12 +39,12 @@ class Store(Database):
         """Open or create.
 
         Raises:
-            StateInUseError: another emulator runs on this folder.
+            StateInUseError: another emulator uses this folder.
         """
         super().__init__(folder / "logging.sqlite3", _SCHEMA)
 
     def add(self, entries: Sequence[Entry]) -> None:
-        """Keep entries, once each by insertId and time."""
+        """Store entries, each once by insertId and time."""
         self.executemany(
             "INSERT OR IGNORE INTO entries (parent, timestamp, insert_id, severity, log_name, job_id, body)"
             " VALUES (?, ?, ?, ?, ?, ?, ?)",
@@ -60,9 +60,9 @@ class Store(Database):
     def scan(
         self, parents: Sequence[str], bounds: Sequence[Bound], *, descending: bool, after: Position | None
     ) -> Iterator[tuple[Position, dict[str, object]]]:
-        """Entries within the bounds in order of time, from just after a position on.
+        """Entries within the bounds in order of time, after a position.
 
-        Reads in chunks, so that entries written meanwhile do not disturb it and nobody is locked out for long.
+        Reads in chunks, so that concurrent writes do not affect it and writers are not locked out for long.
         """
         while chunk := self._chunk(parents, bounds, descending=descending, after=after):
             for row_id, timestamp, body in chunk:
@@ -72,7 +72,7 @@ class Store(Database):
     def _chunk(
         self, parents: Sequence[str], bounds: Sequence[Bound], *, descending: bool, after: Position | None
     ) -> list[tuple[int, int, str]]:
-        # One parent by equality lets an index give the order; several need a sort.
+        # With one parent, equality lets an index give the order; several need a sort.
         marks = ",".join("?" * len(parents))
         where: list[str] = ["parent = ?" if len(parents) == 1 else f"parent IN ({marks})"]
         values: list[str | int] = [*parents]

@@ -1,4 +1,4 @@
-"""A line of a program's output as the log entry that the platform makes of it.
+"""Turns a line of a program's output into a log entry, as the platform does.
 
 Source: https://cloud.google.com/logging/docs/structured-logging
 """
@@ -26,12 +26,12 @@ _OBJECTS = frozenset({"operation", "sourceLocation"})
 
 
 def entry_from_line(line: str, stream: Stream, *, tag: str | None = None) -> dict[str, object]:
-    """The part of a LogEntry that a line decides: severity, payload, and what its special keys say.
+    """The part of a LogEntry that a line determines: severity, payload, and its special keys.
 
-    A line that is one JSON object becomes `jsonPayload`; `severity`, `time` or `timestamp`, `httpRequest` and the
-    `logging.googleapis.com/` keys are lifted out of it, and a lone `message` becomes `textPayload`.
-    Any other line of stdout is `textPayload`; of stderr it has severity ERROR and, where `tag` names the replica,
-    the `jsonPayload` shape of training jobs. Never raises: a special key that makes no sense stays in the payload.
+    A line that is one JSON object becomes `jsonPayload`; `severity`, `time` or `timestamp`, `httpRequest` and
+    the `logging.googleapis.com/` keys are moved out of it, and a lone `message` becomes `textPayload`. Any
+    other line of stdout is `textPayload`; one of stderr has severity ERROR and, if `tag` names the replica,
+    the `jsonPayload` shape of training jobs. Never raises: an invalid special key stays in the payload.
     """
     text = line.rstrip("\r\n")
     payload = _object(text)
@@ -55,7 +55,7 @@ def _object(text: str) -> dict[str, object] | None:
 
 
 def _no_number(name: str) -> object:
-    raise ValueError(f"{name} is no JSON")
+    raise ValueError(f"{name} is not valid JSON")
 
 
 def _plain(text: str, stream: Stream, tag: str | None) -> dict[str, object]:
@@ -70,7 +70,7 @@ def _plain(text: str, stream: Stream, tag: str | None) -> dict[str, object]:
 
 
 def _lift(key: str, value: object, fields: dict[str, object]) -> bool:
-    """Whether the key was special and its value usable."""
+    """Whether the key is special and its value valid; if so, moves it."""
     try:
         if key == "severity":
             fields["severity"] = severity_name(value)
@@ -90,14 +90,14 @@ def _lift(key: str, value: object, fields: dict[str, object]) -> bool:
 
 
 def _labels(value: object) -> dict[str, str]:
-    """Labels as text; TypeError when they are none."""
+    """Labels as strings; TypeError if they are not labels."""
     if not isinstance(value, dict) or not all(isinstance(one, str | int | float) for one in value.values()):
-        raise TypeError("labels are pairs of text")
+        raise TypeError("labels must be pairs of strings")
     return {key: one if isinstance(one, str) else json.dumps(one) for key, one in value.items()}
 
 
 def _instant(value: object) -> int:
-    """An RFC 3339 text, or {"seconds": …, "nanos": …}."""
+    """An RFC 3339 timestamp, or {"seconds": …, "nanos": …}."""
     if isinstance(value, Mapping):
         return int(value["seconds"]) * 1_000_000_000 + int(value.get("nanos", 0))
     return parse_instant(str(value))

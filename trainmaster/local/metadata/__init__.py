@@ -1,4 +1,4 @@
-"""The metadata server of one replica: who it is, and tokens that say so."""
+"""The metadata server of one replica: its identity and its access tokens."""
 
 from trainmaster.local.metadata.api import InstanceMetadata, application
 

@@ -1,8 +1,7 @@
-"""Compute Engine's metadata server, as far as Google's client libraries ask it.
+"""Compute Engine's metadata server, as far as Google's client libraries use it.
 
-Sources: https://cloud.google.com/compute/docs/metadata/predefined-metadata-keys for the keys,
-google-auth's google/auth/compute_engine/_metadata.py and TensorFlow's compute_engine_metadata_client.cc for the
-questions they ask.
+Sources: https://cloud.google.com/compute/docs/metadata/predefined-metadata-keys for the keys, google-auth's
+google/auth/compute_engine/_metadata.py and TensorFlow's compute_engine_metadata_client.cc for their requests.
 """
 
 from collections.abc import Callable, Mapping
@@ -27,7 +26,10 @@ _Node: TypeAlias = "str | int | list[str] | dict[str, _Node] | Callable[[], obje
 
 @dataclass(frozen=True, kw_only=True)
 class InstanceMetadata:
-    """Who asks. `zone` is `europe-west4-a`; `email` is the service account's; `token` makes an access token."""
+    """The replica's identity.
+
+    `zone` is like `europe-west4-a`; `email` is the service account's; `token` issues an access token.
+    """
 
     project_id: str
     project_number: str
@@ -37,10 +39,10 @@ class InstanceMetadata:
 
 
 def application(metadata: InstanceMetadata) -> ASGIApp:
-    """The ASGI application, for one replica's own port.
+    """The ASGI application, for the port of one replica.
 
-    A request without `Metadata-Flavor: Google` is refused with 403 as by the service, and one that carries
-    `X-Forwarded-For` too, so no page in a browser reads a token here.
+    Like the service, it refuses with 403 a request without `Metadata-Flavor: Google` or with
+    `X-Forwarded-For`, so no web page can read a token here.
     """
 
     async def answer(request: Request) -> Response:
@@ -58,7 +60,7 @@ def _answer(metadata: InstanceMetadata, path: str, query: Mapping[str, str]) -> 
     found: _Node = _tree(metadata)
     for name in filter(None, path.removeprefix(_ROOT).split("/")):
         if not isinstance(found, dict) or name not in found:
-            return PlainTextResponse(f"{path} is no key here.\n", 404, FLAVOR)
+            return PlainTextResponse(f"{path} is not a metadata key.\n", 404, FLAVOR)
         found = found[name]
     if callable(found):
         return JSONResponse(found(), headers=FLAVOR)
@@ -68,7 +70,7 @@ def _answer(metadata: InstanceMetadata, path: str, query: Mapping[str, str]) -> 
 
 
 def _tree(metadata: InstanceMetadata) -> dict[str, "_Node"]:
-    """The keys by directory; a callable makes what is told on its own alone, never among others."""
+    """The keys by directory; a callable computes a value that is served only alone, never in a directory."""
     account: dict[str, _Node] = {
         "aliases": ["default"],
         "email": metadata.email,
@@ -92,7 +94,7 @@ def _tree(metadata: InstanceMetadata) -> dict[str, "_Node"]:
 
 
 def _recursive(node: "_Node") -> object:
-    """The directory as one JSON value, whose keys are in camel case."""
+    """The directory as one JSON value, with keys in camel case."""
     if not isinstance(node, dict):
         return node
     return {_camel(name): _recursive(each) for name, each in node.items() if not callable(each)}

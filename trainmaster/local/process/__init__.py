@@ -1,4 +1,4 @@
-"""Child processes that never outlive the stack that started them (Linux only)."""
+"""Child processes that always end with the stack that started them (Linux only)."""
 
 from trainmaster.local.process.child import Child
 from trainmaster.local.process.output import Stream

@@ -1,4 +1,4 @@
-"""One child process: its output by lines, its end, and nothing of it left afterwards."""
+"""One child process: its output lines, its exit, and the cleanup of everything it started."""
 
 import asyncio
 import os
@@ -10,14 +10,14 @@ from trainmaster.local.process.output import OnLines, Output, Stream, readable
 
 
 class Child:
-    """A started process. Made by `ProcessGuard.start`, inside a running event loop.
+    """A started process. Created by `ProcessGuard.start` in a running event loop.
 
-    asyncio's own subprocesses are not used: their `wait` also waits for the pipes,
-    which a grandchild in another session may hold open for ever.
+    asyncio's subprocesses are not used: their `wait` also waits for the pipes, which a grandchild in another
+    session may keep open indefinitely.
     """
 
     def __init__(self, process: "subprocess.Popen[bytes]", *, mark: str, on_lines: OnLines | None) -> None:
-        """Begin to read the output and to wait for the end of `process`, which carries `mark`."""
+        """Start reading the output and waiting for the end of `process`, which carries `mark`."""
         self._process = process
         self._mark = mark
         self._ended_at: float | None = None
@@ -29,25 +29,28 @@ class Child:
 
     @property
     def pid(self) -> int:
-        """The process id, which is also its session's and its process group's."""
+        """The process id, which is also the id of its session and process group."""
         return self._process.pid
 
     @property
     def returncode(self) -> int | None:
-        """As `subprocess` gives it: minus the signal's number for a process ended by a signal."""
+        """As in `subprocess`: the negative signal number for a process ended by a signal."""
         return self._process.returncode
 
     @property
     def ended_at(self) -> float | None:
-        """When the process was seen to have ended (`time.monotonic`), which `wait` tells only later; None before."""
+        """When the end of the process was noticed (`time.monotonic`), before `wait` returns; None until then."""
         return self._ended_at
 
     async def wait(self) -> int:
-        """The return code, once the process, all it started and all it wrote have been dealt with."""
+        """Wait until the process and its descendants have ended and all output is handled; return the exit code."""
         return await asyncio.shield(self._ended)
 
     async def stop(self, *, grace_s: float) -> int:
-        """End the process: SIGTERM, and SIGKILL after `grace_s` seconds. Safe to call again and after its end."""
+        """End the process: SIGTERM, then SIGKILL after `grace_s` seconds.
+
+        Safe to call twice, and after its end.
+        """
         self._process.terminate()
         done, _ = await asyncio.wait({self._ended}, timeout=grace_s)
         if not done:
@@ -59,7 +62,7 @@ class Child:
         self._ended_at = time.monotonic()
         os.close(pidfd)
         code = self._process.wait()
-        # A container ends with its first process; what that process left behind ends here.
+        # A container ends with its first process; end what that process left running.
         await asyncio.to_thread(family.end, self._mark, grace_s=0.0)
         if self._output is not None:
             await self._output.drain()

@@ -1,9 +1,8 @@
 """Which running processes belong to one stack, read from /proc.
 
-Every child gets one environment variable, and what a child starts inherits it,
-also after `setsid`, a double fork or a change of process group.
-A process that was started with an emptied environment is still found while the
-parent that started it lives, because descendants of a marked process count too.
+Every child gets one environment variable, which its descendants inherit, even after `setsid`, a double fork
+or a change of process group. A process started with an empty environment is still found while its parent
+lives, because descendants of a marked process count too.
 """
 
 import contextlib
@@ -17,16 +16,16 @@ MARK = "TRAINMASTER_STACK"
 """The variable's name; its value is `<stack token>:<number of the child>`."""
 
 CLEAN = b"clean"
-"""What a stack tells its watcher before it closes the pipe on purpose: no child can be half started."""
+"""Sent by a stack to its watcher before it closes the pipe deliberately: no child is being started."""
 
 IGNORED = (signal.SIGINT, signal.SIGHUP, signal.SIGTERM)
-"""Ctrl-C, a closed terminal and a polite stop are meant for the stack; its watcher outlives them all."""
+"""Ctrl-C, a closed terminal and SIGTERM are meant for the stack; its watcher ignores them."""
 
 _PROC = Path("/proc")
 
 
 def members(token: str) -> frozenset[int]:
-    """The pids of living processes marked with `token`, and their descendants.
+    """The pids of running processes marked with `token`, and of their descendants.
 
     Args:
         token: the whole value of the variable, or its part before the colon.
@@ -50,9 +49,9 @@ def members(token: str) -> frozenset[int]:
 def end(token: str, *, grace_s: float, empty_scans: int = 1) -> None:
     """Return when no process marked with `token` is left.
 
-    SIGTERM first, SIGKILL to whoever is still there after `grace_s` seconds, and again until none is found.
-    A process between fork and exec still shows the environment of its parent,
-    so after a crash of the parent more than one empty scan is needed.
+    Sends SIGTERM, then SIGKILL to those still running after `grace_s` seconds, repeated until none is found.
+    A process between fork and exec still shows the environment of its parent, so after a crash of the parent
+    more than one empty scan is needed.
     """
     deadline = time.monotonic() + grace_s
     warned: set[int] = set()
@@ -99,13 +98,13 @@ def _is_zombie(pid: int) -> bool:
 
 
 def fields_of(pid: int) -> list[bytes]:
-    """What /proc says of a process behind its name: state, parent, process group, …; nothing when it is gone."""
-    # The second field is the program's name in parentheses, and may itself hold spaces and parentheses.
+    """The fields of /proc/PID/stat after the name: state, parent, process group, …; none if the process is gone."""
+    # The second field is the program's name in parentheses, and may have spaces and parentheses.
     return _read(pid, "stat").rpartition(b")")[2].split()
 
 
 def _read(pid: int, name: str) -> bytes:
-    """The file's bytes, or nothing for a process that ended meanwhile or is not ours to read."""
+    """The file's bytes; empty if the process has ended or may not be read."""
     try:
         return (_PROC / str(pid) / name).read_bytes()
     except OSError:

@@ -1,8 +1,8 @@
-"""The watcher that ends a stack's processes when the stack is gone.
+"""The watcher: ends a stack's processes when the stack is gone.
 
-Started by `ProcessGuard` as `python -m trainmaster.local.process.guard TOKEN GRACE_S`
-with the read end of a pipe as standard input.
-The stack holds the only write end, so the kernel reports its end however it ended: SIGKILL too.
+Started by `ProcessGuard` as `python -m trainmaster.local.process.guard TOKEN GRACE_S` with the read end of a
+pipe as standard input. The stack holds the only write end, so the kernel reports its end in every case, even
+SIGKILL.
 """
 
 import os
@@ -15,7 +15,7 @@ _SCANS_AFTER_CRASH = 3
 
 
 def main() -> None:
-    """Wait for the end of standard input, end every process that carries the token, then exit."""
+    """Wait for end of file on standard input, end every process that carries the token, then exit."""
     token, grace_s = sys.argv[1], float(sys.argv[2])
     for number in family.IGNORED:
         signal.signal(number, signal.SIG_IGN)

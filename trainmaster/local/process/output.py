@@ -1,4 +1,4 @@
-"""What a process writes: its lines handed to a listener, to the last one."""
+"""A process's output: passes every line to a listener, to the last one."""
 
 import asyncio
 import os
@@ -25,7 +25,7 @@ _CHUNK_BYTES = 256 * 1024
 
 @dataclass(kw_only=True)
 class LineCutter:
-    """Cuts a stream of bytes at newlines, and lines longer than `limit_bytes` into pieces."""
+    """Splits a stream of bytes at newlines, and lines longer than `limit_bytes` into pieces."""
 
     limit_bytes: int
     _rest: bytearray = field(default_factory=bytearray)
@@ -42,7 +42,7 @@ class LineCutter:
         return lines + over
 
     def close(self) -> list[bytes]:
-        """What the stream ended with, if it did not end with a newline."""
+        """The rest of the stream after its last newline."""
         rest, self._rest = bytes(self._rest), bytearray()
         return self._pieces(rest) if rest else []
 
@@ -53,7 +53,7 @@ class LineCutter:
 
 
 class Output:
-    """The pipes of one process, read from now on. Made inside a running event loop."""
+    """Reads the pipes of one process. Create it in a running event loop."""
 
     def __init__(
         self,
@@ -63,13 +63,13 @@ class Output:
         silence_s: float = 2.0,
         longest_s: float = 60.0,
     ) -> None:
-        """Begin to read.
+        """Start reading.
 
         Args:
-            pipes: the read ends; each is closed when its reading ends.
+            pipes: the read ends; each is closed when it has been read to its end.
             on_lines: as in `ProcessGuard.start`.
             silence_s: how long `drain` waits for the end of a pipe that is empty.
-            longest_s: how long `drain` takes at most, however much comes and however slowly it is handed over.
+            longest_s: the longest time `drain` takes, however much output there is and however slow the listener.
         """
         self._on_lines = on_lines
         self._silence_s, self._longest_s = silence_s, longest_s
@@ -79,9 +79,9 @@ class Output:
         }
 
     async def drain(self) -> None:
-        """Return when everything is handed over. To be called when the process has ended.
+        """Return when the listener has received everything. Call it after the process has ended.
 
-        Somebody else may hold a pipe and keep it open; who does so is left after a while.
+        Another process may keep a pipe open; reading it is abandoned after a while.
 
         Raises:
             Exception: what the listener raised.
@@ -91,8 +91,8 @@ class Output:
         unread = set(self._readers)
         while unread and more and (left_s := deadline - time.monotonic()) > 0:
             _, unread = await asyncio.wait(unread, timeout=min(self._silence_s, left_s))
-            # The clock alone does not tell: the listener may be slow, or the event loop have stood still.
-            # What the process wrote is in the pipe since before its end, so an empty pipe holds nothing back.
+            # Elapsed time alone proves nothing: the listener may be slow or the event loop stalled. All that
+            # the process wrote was in the pipe before it ended, so an empty pipe has no more to come.
             more = self._being_handed_over > 0 or _hold_something(self._readers[reader] for reader in unread)
         for reader in unread:
             reader.cancel()

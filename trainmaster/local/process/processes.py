@@ -1,4 +1,4 @@
-"""Starting children, with a watcher beside them that outlives a crash of this process."""
+"""Starts child processes, with a watcher that survives a crash of this process."""
 
 import asyncio
 import itertools
@@ -18,31 +18,32 @@ from trainmaster.local.process.output import OnLines
 from trainmaster.resources import IMPORTED_FROM
 
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-"""Where a child that is to see nothing of this shell's PATH finds programs."""
+"""The PATH of a child that must not inherit this shell's."""
 
 _WATCHER = "trainmaster.local.process.guard"
 _WATCHER_END_S = 30.0
 
 
 class ProcessGuard:
-    """Children that end with this process, whatever ends it: return, Ctrl-C, SIGTERM, SIGKILL, a crash.
+    """Child processes that end with this process, however it ends: return, Ctrl-C, SIGTERM, SIGKILL, a crash.
 
-    Grandchildren too, also those that changed their session.
-    Not covered: a program that erases its environment *and* whose parent has already gone.
-    Linux only, because the processes are found through /proc.
+    Covers their descendants, even in another session. Not covered: a program that clears its environment
+    *and* whose parent is already gone. Linux only, because the processes are found through /proc.
     """
 
     def __init__(self, *, grace_s: float = 2.0) -> None:
         """Start the watcher.
 
         Args:
-            grace_s: how long a leftover may take after SIGTERM before it gets SIGKILL.
+            grace_s: seconds between SIGTERM and SIGKILL for leftover processes.
 
         Raises:
             RuntimeError: on a system other than Linux.
         """
         if not sys.platform.startswith("linux"):
-            raise RuntimeError(f"processes are guarded through /proc: Linux only, found {sys.platform!r}")
+            raise RuntimeError(
+                f"the local stack needs Linux, because it supervises processes through /proc; found {sys.platform!r}"
+            )
         self._token = secrets.token_hex(12)
         self._numbers = itertools.count(1)
         self._children: list[Child] = []
@@ -61,17 +62,16 @@ class ProcessGuard:
         cwd: Path | None = None,
         on_lines: OnLines | None = None,
     ) -> Child:
-        """A running child in a session of its own, inside the running event loop, with exactly `env` and the guard's mark as environment.
+        """Start a child in a new session, in the running event loop, with only `env` and the guard's mark as environment.
 
         Args:
-            argv: the program, found on this process's PATH if it holds no slash, and its arguments.
-            env: the whole environment; nothing of ours is added but the mark.
-            cwd: its working directory; this process's when None.
-            on_lines: called with each batch of output lines, in order for each stream; when it returns an
-                awaitable, reading waits for it. None leaves the output on our own standard streams.
+            argv: the program, looked up on this process's PATH if it has no slash, and its arguments.
+            env: the whole environment; only the mark is added.
+            cwd: its working directory; None for this process's.
+            on_lines: called with each batch of output lines, in order for each stream; if it returns an awaitable, reading waits for it. None lets the child inherit this process's standard streams.
 
         Raises:
-            OSError: the program or the directory is not there, or may not be used.
+            OSError: the program or the directory does not exist, or access is denied.
         """
         mark = f"{self._token}:{next(self._numbers)}"
         pipe = subprocess.PIPE if on_lines is not None else None
@@ -90,18 +90,18 @@ class ProcessGuard:
         return child
 
     async def stop(self, *, grace_s: float) -> None:
-        """End every child, all at once, then the watcher. Safe to call twice."""
+        """End all children at once, then the watcher. Safe to call twice."""
         await asyncio.gather(*(child.stop(grace_s=grace_s) for child in self._children))
         await asyncio.to_thread(self.close)
 
     def close(self) -> None:
-        """End whatever is left and the watcher. For use outside an event loop; safe to call twice."""
+        """End remaining children and the watcher. For use outside an event loop; safe to call twice."""
         pipe = self._watcher.stdin
         if pipe is not None and not pipe.closed:
             try:
                 pipe.write(CLEAN)
                 pipe.close()
-            except BrokenPipeError:  # someone killed the watcher; there is nobody left to tell
+            except BrokenPipeError:  # the watcher was killed; there is nothing to notify
                 pass
         self._watcher.wait(_WATCHER_END_S)
 
@@ -115,8 +115,8 @@ class ProcessGuard:
 
 
 def _start_watcher(token: str, grace_s: float) -> "subprocess.Popen[bytes]":
-    # Signals that are blocked here stay blocked in the watcher from its first instruction on:
-    # one that comes while its interpreter starts must not end it either.
+    # Signals blocked here stay blocked in the watcher from its first instruction on, so that one sent while
+    # its interpreter starts does not end it.
     before = signal.pthread_sigmask(signal.SIG_BLOCK, IGNORED)
     try:
         return subprocess.Popen(

@@ -1,21 +1,18 @@
-"""What a call may be refused with.
+"""The refusals of calls.
 
-PubSubError
-├── Unauthenticated     the call shows a token that is none
-├── InvalidArgument     the request can never succeed
-├── NotFound            the resource does not exist
-├── AlreadyExists       the name is taken
-├── ResourceExhausted   a subscription owes as many messages as it can hold
-└── Unimplemented       the service can do this, this emulator does not
+PubSubError ├── Unauthenticated     the call's token is invalid ├── InvalidArgument     the request can never
+succeed ├── NotFound            the resource does not exist ├── AlreadyExists       the name is taken ├──
+ResourceExhausted   a subscription's backlog is full └── Unimplemented       the service supports this, this
+emulator does not
 
-`NotFound` and `ResourceExhausted` can turn out otherwise when the same call is made again later.
+A later retry of the same call may succeed after `NotFound` and `ResourceExhausted`.
 """
 
 import grpc
 
 
 class PubSubError(Exception):
-    """A refusal with its gRPC status; the message is what the caller reads."""
+    """A refusal with its gRPC status; the caller sees the message."""
 
     code = grpc.StatusCode.UNKNOWN
 

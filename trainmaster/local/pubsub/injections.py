@@ -1,4 +1,4 @@
-"""Where injections strike Pub/Sub: calls as `pubsub.publish`, and every message on its way out at `pubsub.deliver`."""
+"""Where injections strike Pub/Sub: calls as `pubsub.publish`, and each delivery of a message at `pubsub.deliver`."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from typing import NoReturn
@@ -16,7 +16,7 @@ _LEAST_ABSENCE_S = 0.01
 
 
 class InjectedError(PubSubError):
-    """An injection refused the call, or would not say that it was done."""
+    """An injection refused the call, or reported an error after it was done."""
 
     def __init__(self, injection: Injection, code: grpc.StatusCode) -> None:
         super().__init__(f"The injection {injection.name!r} struck here ({injection.kind.value}).")
@@ -29,11 +29,10 @@ async def struck_call(
     request: wire.Message,
     do: Callable[[], Awaitable[wire.Message]],
 ) -> wire.Message:
-    """The answer of `do`, or what an injection makes of it.
+    """The response of `do`, or what an injection turns it into.
 
     Raises:
-        InjectedError: an error before or after. A dropped call breaks off as UNAVAILABLE: many calls share one
-            connection, so it is not cut.
+        InjectedError: an error before or after. A dropped call fails as UNAVAILABLE: many calls share one connection, so it is not cut.
     """
 
     async def lose(injection: Injection) -> wire.Message:
@@ -44,7 +43,7 @@ async def struck_call(
 
 
 async def opening(injections: Injections) -> None:
-    """Before a stream is served. Raises `InjectedError` when an injection refuses it."""
+    """Apply injections before a stream is served. Raises `InjectedError` if one refuses it."""
 
     async def nothing() -> None:
         pass
@@ -66,10 +65,10 @@ def through_injections(
     lose: Callable[[wire.Message], None],
     hold_back: Callable[[wire.Message, float], None],
 ) -> list[wire.Message]:
-    """What goes out to a subscriber of what was taken for it.
+    """The messages to send to a subscriber, of those leased for it.
 
-    A dropped message is lost for this subscription. One that is held back comes again after so many seconds,
-    as after a delivery that got lost on its way: it counts an attempt.
+    A dropped message is lost for this subscription. A delayed one is redelivered after that many seconds, as
+    after a lost delivery: it counts an attempt.
     """
     kept: list[wire.Message] = []
     overtaken: list[wire.Message] = []
@@ -85,13 +84,13 @@ def through_injections(
         elif injection.kind is Kind.REORDER and index + 1 < len(taken):
             overtaken.append(one)
         else:
-            # Never no time at all, so that a certain injection lets others have their turn.
+            # Never zero, so that an injection that always strikes lets other messages through.
             hold_back(one, max(injection.seconds, _LEAST_ABSENCE_S))
     return kept + overtaken
 
 
 def _copied(delivery: wire.Message) -> wire.Message:
-    """The same delivery under another id of the same lease: clients tell apart by the text, and we read numbers."""
+    """The same delivery with another ack id for the same lease: clients compare ids as text, this server reads the numbers in it."""
     head, dash, serial = delivery.ack_id.rpartition("-")
     copy = wire.ReceivedMessage()
     copy.CopyFrom(delivery)
@@ -104,7 +103,7 @@ def place_of(method_name: str) -> str:
 
 
 def _subjects(request: wire.Message) -> tuple[str, ...]:
-    """The topic, subscription or resource that the request names, and what published notifications are about."""
+    """The topic, subscription or resource that the request names, and the objects of published notifications."""
     fields = request.DESCRIPTOR.fields_by_name
     named = [
         value

@@ -1,6 +1,6 @@
-"""Topics and subscriptions created, changed, listed and deleted; each change is on disk before it returns.
+"""Creates, changes, lists and deletes topics and subscriptions; each change is on disk before the call returns.
 
-Every public method answers the request of the gRPC method of that name.
+Every public method handles the request of the gRPC method with its name.
 """
 
 from collections.abc import Container, Iterable
@@ -41,7 +41,7 @@ class Topics:
         return topic
 
     def delete(self, request: wire.Message) -> wire.Message:
-        """Its subscriptions keep what they are owed, and say `_deleted-topic_` from now on."""
+        """Its subscriptions keep their backlogs; their topic becomes `_deleted-topic_`."""
         name, service = request.topic, self._service
         service.topic(name)
         with service.store.transaction():
@@ -115,7 +115,7 @@ def _merged(current: wire.Message, update: wire.Message, mask: FieldMask) -> wir
         )
     if unknown := sorted(set(paths) - known):
         raise InvalidArgument(
-            f"Invalid update_mask: {', '.join(unknown)} is no field of {current.DESCRIPTOR.name}."
+            f"Invalid update_mask: {', '.join(unknown)} not found in {current.DESCRIPTOR.name}."
         )
     if fixed := sorted(set(paths) & _IMMUTABLE):
         raise InvalidArgument(f"Invalid update_mask: {', '.join(fixed)} cannot be changed after creation.")
@@ -128,9 +128,9 @@ def _merged(current: wire.Message, update: wire.Message, mask: FieldMask) -> wir
 def _page(
     found: Iterable[str], request: wire.Message, *, project: str | None = None
 ) -> tuple[list[str], str]:
-    """A page of the names, of one project where one is given, and the token of the next page.
+    """A page of the names, of one project if given, and the token of the next page.
 
-    Tokens are names, so pages survive changes.
+    Tokens are names, so they stay valid when resources change.
     """
     if project is not None:
         names.check_project(project)

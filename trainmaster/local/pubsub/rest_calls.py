@@ -1,4 +1,4 @@
-"""Pub/Sub's calls over REST, as google/pubsub/v1/pubsub.proto gives their HTTP rules: those that gcloud makes."""
+"""Pub/Sub's REST calls that gcloud makes, with the HTTP rules from google/pubsub/v1/pubsub.proto."""
 
 from google.protobuf import empty_pb2
 from google.pubsub_v1 import types
@@ -52,7 +52,7 @@ def services() -> Services:
 
 
 def _method(name: str, request: type, response: type | None, rule: str) -> Method:
-    """All that is not in the path is in the body, where there is one."""
+    """Fields that are not in the path are in the body, if there is one."""
     verb, _, path = rule.partition(" ")
     return Method(
         name=name,

@@ -1,4 +1,4 @@
-"""The emulator as a whole: a port, a state folder, and the tasks behind them."""
+"""The complete emulator: a port, a state folder, and background tasks."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -16,7 +16,7 @@ from trainmaster.local.pubsub.service import Service
 from trainmaster.local.pubsub.store import Store
 from trainmaster.local.tasks import cancel_all
 
-# Above the 10 MB of a publish request, so that the emulator itself says what is too large.
+# Above the 10 MB of a publish request, so that the emulator itself refuses what is too large.
 _MAX_REQUEST_BYTES = 16 * 1024 * 1024
 _RETENTION_SWEEP_S = 60.0
 
@@ -24,8 +24,8 @@ _RETENTION_SWEEP_S = 60.0
 class PubSub:
     """Pub/Sub for the official clients, on loopback, with its state in one folder.
 
-    Killed at any moment and started again on the same folder, it still has every topic, subscription and
-    unacknowledged message whose call had returned; messages that were out are ready again at once.
+    After a kill at any time and a restart on the same folder, it still has every topic, subscription and
+    unacknowledged message whose call had returned; leased messages are ready again at once.
     """
 
     def __init__(
@@ -35,9 +35,9 @@ class PubSub:
         injections: Injections | None = None,
         tokens: Tokens | None = None,
     ) -> None:
-        """`injections` are shared with other emulators; there are none when None, and nobody can ask for any.
+        """`injections` are shared with other emulators; None disables them.
 
-        `tokens` name the principals of calls; without, every call is the local user's.
+        `tokens` identify the principals of calls; without them, every call is the local user's.
         """
         self._folder = Path(dir)
         self._injections = injections or Injections()
@@ -47,10 +47,10 @@ class PubSub:
         self._sweeping: asyncio.Task[None] | None = None
 
     async def start(self, port: int = 0) -> int:
-        """Open the state and listen; the port, picked free when 0.
+        """Open the state and listen; return the port. 0 picks a free one.
 
         Raises:
-            StateInUseError: another emulator runs on this folder.
+            StateInUseError: another emulator uses this folder.
             OSError: the port is taken.
         """
         self._service = Service(Store(self._folder), self._injections)
@@ -81,7 +81,7 @@ class PubSub:
         """Close every stream and the state. Safe to call twice."""
         server, self._server = self._server, None
         if server is not None:
-            await server.stop(None)  # streams never end by themselves, and every other call is short
+            await server.stop(None)  # streams never end by themselves; every other call is short
         sweeping, self._sweeping = self._sweeping, None
         if sweeping is not None:
             await cancel_all([sweeping])
@@ -97,7 +97,7 @@ async def _sweep(service: Service) -> None:
 
 @asynccontextmanager
 async def served(dir: Path | str, port: int = 0, injections: Injections | None = None) -> AsyncIterator[str]:  # noqa: A002  # as above
-    """`host:port` of an emulator in this event loop, until the block ends."""
+    """Run an emulator in this event loop until the block ends; yields its `host:port`."""
     emulator = PubSub(dir=dir, injections=injections)
     try:
         yield f"127.0.0.1:{await emulator.start(port)}"
@@ -111,5 +111,5 @@ def serve(
     port: int = 0,
     injections: Injections | None = None,
 ) -> AbstractContextManager[str]:
-    """As `served`, in a thread of its own."""
+    """As `served`, in a separate thread."""
     return in_thread(lambda: served(dir, port, injections))

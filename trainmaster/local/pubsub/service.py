@@ -1,6 +1,6 @@
-"""Messages from publishers to subscriptions and back: the one place where backlogs, store and time meet.
+"""Moves messages from publishers to subscriptions: combines backlogs, store and clock.
 
-Everything here runs in one event loop without awaiting, so that no two calls ever interleave.
+Everything here runs in one event loop without awaiting, so calls never interleave.
 """
 
 import asyncio
@@ -22,15 +22,15 @@ from trainmaster.local.pubsub.store import Store
 
 _LOG = logging.getLogger(__name__)
 OWED_MAX = 1_000_000
-"""Messages that one subscription may owe: about 160 MB of memory. The service itself has no such limit."""
+"""Maximum backlog of one subscription: about 160 MB of memory. The real service has no such limit."""
 _ACK_ID = re.compile(r"([0-9]{1,18})-([0-9]{1,18})-([0-9]{1,18})")
 
 
 class Service:
-    """Topics and subscriptions by name, and what is published to them."""
+    """Topics and subscriptions by name, and the messages published to them."""
 
     def __init__(self, store: Store, injections: Injections | None = None) -> None:
-        """Everything the store holds; what was unacknowledged is ready again. No injections when None."""
+        """Load everything in the store; unacknowledged messages are ready again. None for no injections."""
         self.store = store
         self.injections = injections or Injections()
         self.topics: dict[str, wire.Message] = {
@@ -74,16 +74,16 @@ class Service:
         self.store.put_subscription(subscription.id, subscription.config.SerializeToString())
 
     def refresh_policies(self) -> None:
-        """Have every backlog follow its configuration, after a change of it or of the topics."""
+        """Apply every subscription's configuration to its backlog, after a change of it or of the topics."""
         for subscription in self.subscriptions.values():
             subscription.follow_config(dead_letters=subscription.dead_letter_topic in self.topics)
 
     def publish(self, topic: str, messages: Sequence[wire.Message]) -> list[str]:
-        """The ids of the messages, kept for every subscription whose filter they pass before this returns.
+        """Store the messages for every subscription whose filter matches, and return their ids.
 
         Raises:
             NotFound: no such topic.
-            ResourceExhausted: a subscription owes too many messages; nothing is published.
+            ResourceExhausted: a subscription's backlog is full; nothing is published.
         """
         self.topic(topic)
         receivers = [one for one in self.subscriptions.values() if one.topic == topic]
@@ -112,7 +112,7 @@ class Service:
         return [message.message_id for message in messages]
 
     def take(self, subscription: Subscription, holder: Holder, *, count: int) -> list[wire.Message]:
-        """What is ready as `ReceivedMessage`s, leased to the holder; empty when nothing is."""
+        """Lease ready messages to the holder, as `ReceivedMessage`s; empty if none is ready."""
         while True:
             taken = self._take(subscription, holder, count)
             if not taken or not self.injections.concerns(DELIVER):
@@ -143,7 +143,7 @@ class Service:
         ]
 
     def acknowledge(self, subscription: Subscription, ack_ids: Iterable[str]) -> None:
-        """Take acknowledgements; idempotent.
+        """Process acknowledgements; idempotent.
 
         Raises:
             InvalidArgument: an id that this subscription never gave out.
@@ -155,7 +155,7 @@ class Service:
         subscription.notify()
 
     def modify_deadline(self, subscription: Subscription, deadlines: Iterable[tuple[str, float]]) -> None:
-        """Move ends of leases to so many seconds from now; 0 gives the message back at once.
+        """Set lease deadlines to that many seconds from now; 0 releases the message at once.
 
         Raises:
             InvalidArgument: an id that this subscription never gave out.
@@ -181,7 +181,7 @@ class Service:
         subscription.notify()
 
     def _forward(self, subscription: Subscription, entry: Entry) -> None:
-        """Publish a message that is given up to the dead-letter topic, with what it says there of its past.
+        """Publish a message to the dead-letter topic, with attributes about its origin.
 
         Source: https://cloud.google.com/pubsub/docs/handling-failures#how_dead_letter_topics_work
         """
@@ -199,12 +199,15 @@ class Service:
             {f"CloudPubSubDeadLetterSource{key}": value for key, value in source.items()}
         )
         _LOG.info(
-            "%s gives up message %d after %d attempts", subscription.name, entry.message_id, entry.failures
+            "%s: message %d goes to the dead-letter topic after %d attempts",
+            subscription.name,
+            entry.message_id,
+            entry.failures,
         )
         self.publish(subscription.dead_letter_topic, [message])
 
     def schedule(self, subscription: Subscription) -> None:
-        """Arrange to wake at the backlog's next deadline or end of back-off."""
+        """Schedule a wake-up at the backlog's next deadline or end of back-off."""
         due = subscription.backlog.wake_at()
         if due >= subscription.timer_at or subscription.deleted:
             return
@@ -220,7 +223,7 @@ class Service:
         self.schedule(subscription)
 
     def drop_outlived(self) -> None:
-        """Forget every message older than its subscription's retention."""
+        """Delete every message older than its subscription's retention."""
         for subscription in self.subscriptions.values():
             retention_us = subscription.config.message_retention_duration.ToMicroseconds()
             oldest_us = time.time_ns() // 1000 - retention_us

@@ -1,4 +1,4 @@
-"""Topics, subscriptions and messages on disk: one SQLite file that survives a kill at any moment."""
+"""Topics, subscriptions and messages on disk: one SQLite file that survives a kill at any time."""
 
 import time
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ CREATE INDEX IF NOT EXISTS deliveries_message ON deliveries (message);
 """
 
 _FOREVER_US = 2**63 - 1
-# A message that nobody is owed any more is dropped with the delivery that was its last.
+# A message is deleted with its last pending delivery.
 _DROP_UNOWED = (
     "DELETE FROM messages WHERE id = ? AND NOT EXISTS (SELECT 1 FROM deliveries WHERE message = id)"
 )
@@ -33,15 +33,16 @@ class Store(Database):
         """Open or create.
 
         Raises:
-            StateInUseError: another emulator runs on this folder.
+            StateInUseError: another emulator uses this folder.
         """
         super().__init__(folder / "pubsub.sqlite3", _SCHEMA)
         self._start_ids_at_the_clock()
 
     def _start_ids_at_the_clock(self) -> None:
-        """Begin a new file's message ids at the time in microseconds.
+        """Start a new file's message ids at the current time in microseconds.
 
-        So no id comes twice on one machine, even after the state folder was deleted; as long as the service's own.
+        So no id is reused on one machine, even after the state folder was deleted. They are as long as the
+        service's ids.
         """
         first = time.time_ns() // 1000
         with self.transaction():
@@ -61,7 +62,7 @@ class Store(Database):
         return self.rows("SELECT id, body FROM subscriptions ORDER BY id")
 
     def add_subscription(self, name: str, body: bytes) -> int:
-        """The new subscription's id, which no other ever had."""
+        """The new subscription's id, which is never reused."""
         cursor = self.execute("INSERT INTO subscriptions (name, body) VALUES (?, ?)", (name, body))
         return int(cursor.lastrowid or 0)
 
@@ -69,20 +70,20 @@ class Store(Database):
         self.execute("UPDATE subscriptions SET body = ? WHERE id = ?", (body, subscription_id))
 
     def delete_subscription(self, subscription_id: int) -> None:
-        """With everything it was owed."""
+        """Delete the subscription with its pending deliveries."""
         with self.transaction():
             self.drop_deliveries(subscription_id, before_us=_FOREVER_US)
             self.execute("DELETE FROM subscriptions WHERE id = ?", (subscription_id,))
 
     def next_message_id(self) -> int:
-        """The id that the next message gets."""
+        """The id of the next message."""
         row = self.row("SELECT seq FROM sqlite_sequence WHERE name = 'messages'")
         return int(row[0]) + 1
 
     def add_message(
         self, entry: Entry, published_us: int, body: bytes, subscription_ids: Sequence[int]
     ) -> None:
-        """Keep a message for its subscriptions. One without any only uses up its id."""
+        """Store a message for its subscriptions. Without any, only its id is used up."""
         if not subscription_ids:
             self.execute("UPDATE sqlite_sequence SET seq = ? WHERE name = 'messages'", (entry.message_id,))
             return
@@ -93,7 +94,7 @@ class Store(Database):
         )
 
     def bodies(self, message_ids: Sequence[int]) -> dict[int, bytes]:
-        """The messages as published; an id that is gone is left out."""
+        """The messages as published; missing ids are left out."""
         found: dict[int, bytes] = {}
         for start in range(0, len(message_ids), 500):
             part = message_ids[start : start + 500]
@@ -102,7 +103,7 @@ class Store(Database):
         return found
 
     def owed(self, subscription_id: int) -> list[Entry]:
-        """The unacknowledged messages, in the order of their ids."""
+        """The unacknowledged messages, in order of their ids."""
         rows = self.rows(
             "SELECT message, size, failures FROM deliveries WHERE subscription = ? ORDER BY message",
             (subscription_id,),
@@ -116,7 +117,7 @@ class Store(Database):
         )
 
     def acknowledge(self, subscription_id: int, message_ids: Sequence[int]) -> None:
-        """Owe these no longer."""
+        """Delete these pending deliveries."""
         with self.transaction():
             self.executemany(
                 "DELETE FROM deliveries WHERE subscription = ? AND message = ?",
@@ -125,7 +126,7 @@ class Store(Database):
             self.executemany(_DROP_UNOWED, [(message_id,) for message_id in message_ids])
 
     def drop_deliveries(self, subscription_id: int, *, before_us: int) -> list[int]:
-        """Forget what a subscription is owed that was published before a time; the ids of those messages."""
+        """Delete a subscription's pending messages published before a time; return their ids."""
         gone = self.rows(
             "SELECT message FROM deliveries JOIN messages ON messages.id = message"
             " WHERE subscription = ? AND published_us < ?",

@@ -1,8 +1,8 @@
-"""The protobuf classes of the Pub/Sub API, as they travel.
+"""The plain protobuf classes of the Pub/Sub API.
 
-The official client library wraps them for convenience at five to eight times the time per message; a server
-that moves thousands of messages a second reads the plain classes underneath.
-Their fields exist at run time only and no stubs are published, so each class, and every message made by one, is Any.
+The official client library wraps them for convenience, at five to eight times the cost per message. A server
+that handles thousands of messages a second uses the plain classes. Their fields exist at run time only and no
+stubs are published, so each class, and every message made by one, is Any.
 """
 
 from typing import Any, TypeAlias

@@ -1,4 +1,4 @@
-"""Artifact Registry's part in a project, on one machine: images are pushed, and the topic `gcr` hears of them."""
+"""Artifact Registry on one machine: accepts pushed images, and notifies the topic `gcr`."""
 
 from trainmaster.local.registry.server import Registry, RegistryFailedError
 

@@ -1,4 +1,4 @@
-"""Docker's own registry, from the machine's packages, and the ear that it posts its notifications to."""
+"""Runs Docker's registry, from a Debian package, and receives its notifications."""
 
 import asyncio
 import json
@@ -32,19 +32,19 @@ class RegistryFailedError(Exception):
 
 
 class Registry:
-    """A registry on loopback that keeps its images in a folder, and publishes what is pushed to it.
+    """A registry on loopback that keeps its images in a folder and publishes a message for each push.
 
-    Whoever pushes needs no password; what is pushed to `127.0.0.1:PORT/PATH` is told of as `host/PATH`.
+    A push needs no password. A push to `127.0.0.1:PORT/PATH` is published as `host/PATH`.
     """
 
     def __init__(self, *, dir: Path, host: str, publish: Publish, guard: ProcessGuard) -> None:  # noqa: A002  as every part of the stack calls its folder
-        """Nothing runs yet.
+        """Configure the registry, without starting it.
 
         Args:
-            dir: where images are kept; a later registry on it has them again.
-            host: the registry's name in the cloud, `us-central1-docker.pkg.dev`.
-            publish: takes the data of one message; called in a thread, waits until it is published.
-            guard: who watches over the process.
+                    dir: folder of the images; a later registry on it still has them.
+                    host: the registry's name in the cloud, `us-central1-docker.pkg.dev`.
+                    publish: publishes the data of one message; called in a thread, returns once it is published.
+                    guard: supervises the process.
         """
         self._dir = dir
         self._host = host
@@ -60,11 +60,11 @@ class Registry:
 
     @property
     def address(self) -> str:
-        """`127.0.0.1:PORT`. After `start`."""
+        """`127.0.0.1:PORT`. Valid after `start`."""
         return f"127.0.0.1:{self._port}"
 
     async def start(self, port: int = 0) -> int:
-        """The port, once the registry answers there: this one where it is free, else another.
+        """Start, and return the port once the registry answers: `port` if it is free, else another.
 
         Raises:
             RegistryFailedError: the program is not installed, or does not answer within 20 s.
@@ -77,7 +77,7 @@ class Registry:
         await self._ear.start()
         self._port = free_port(port)
         config = self._dir / "config.yml"
-        config.touch(mode=0o600)  # before the token is in it
+        config.touch(mode=0o600)  # before the token is written to it
         config.write_text(json.dumps(self._config()))  # YAML reads JSON
         self._child = self._guard.start(
             [program, "serve", str(config)], env={"PATH": SYSTEM_PATH}, cwd=self._dir, on_lines=self._keep
@@ -88,12 +88,14 @@ class Registry:
             if ended or asyncio.get_running_loop().time() > deadline:
                 await self.stop()
                 said = b"\n".join(self._said).decode(errors="replace")
-                raise RegistryFailedError(f"{PROGRAM} does not answer on port {self._port}:\n{said}")
+                raise RegistryFailedError(
+                    f"{PROGRAM} does not answer on port {self._port}. Its output:\n{said}"
+                )
             await asyncio.sleep(0.05)
         return self._port
 
     async def stop(self) -> None:
-        """End the registry; its images stay. Safe to call twice."""
+        """Stop the registry; its images stay. Safe to call twice."""
         child, self._child = self._child, None
         if child is not None:
             await child.stop(grace_s=_GRACE_S)
@@ -125,14 +127,14 @@ class Registry:
         if not secrets.compare_digest(
             request.headers.get("authorization", "").encode(), f"Bearer {self._token}".encode()
         ):
-            return google_error(403, "only the registry itself tells of pushes", status="PERMISSION_DENIED")
+            return google_error(403, "only the registry itself may report pushes", status="PERMISSION_DENIED")
         body = await request.body()
         try:
             for message in messages_of(body, host=self._host):
                 await asyncio.to_thread(self._publish, message)
         except BadEnvelopeError as fault:
             return google_error(400, str(fault), status="INVALID_ARGUMENT")
-        except GoogleAPICallError as fault:  # the registry posts it again
+        except GoogleAPICallError as fault:  # the registry retries
             return google_error(503, str(fault), status="UNAVAILABLE")
         return Response(status_code=204)
 

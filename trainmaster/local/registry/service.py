@@ -1,6 +1,6 @@
-"""What Artifact Registry publishes about a push or a deletion, made of what Docker's registry posts about it.
+"""Turns the notifications of Docker's registry into the messages that Artifact Registry publishes about pushes and deletions.
 
-Sources: https://distribution.github.io/distribution/about/notifications/ (the envelope that is posted) and
+Sources: https://distribution.github.io/distribution/about/notifications/ (the posted envelope) and
 https://cloud.google.com/artifact-registry/docs/configure-notifications (the message), read 2026-11.
 """
 
@@ -9,7 +9,8 @@ from collections.abc import Iterator
 
 from trainmaster.local.http import json_value
 
-# A push of an image posts an event for each layer too; an image is a manifest, or an index of manifests.
+# A push of an image also posts an event for each layer; the image itself is a manifest or an index of
+# manifests.
 _IMAGES = frozenset(
     {
         "application/vnd.docker.distribution.manifest.v2+json",
@@ -21,21 +22,21 @@ _IMAGES = frozenset(
 
 
 class BadEnvelopeError(Exception):
-    """What was posted is no envelope of events; the message says what is wrong."""
+    """The body is not an envelope of events; the message says why."""
 
 
 def messages_of(body: bytes, *, host: str) -> list[bytes]:
     """The messages that Artifact Registry at `host` publishes for these events, in their order.
 
-    An event comes again until it is answered with 2xx, so a message may be made twice.
+    An event is posted again until it is answered with 2xx, so a message may be duplicated.
 
     Raises:
-        BadEnvelopeError: the body is not what a registry posts.
+        BadEnvelopeError: the body is not an envelope of events.
     """
     try:
         envelope = json_value(body)
     except ValueError as fault:
-        raise BadEnvelopeError(f"the body is no JSON: {fault}") from fault
+        raise BadEnvelopeError(f"the body is not valid JSON: {fault}") from fault
     events = envelope.get("events") if isinstance(envelope, dict) else None
     if not isinstance(events, list) or not all(isinstance(event, dict) for event in events):
         raise BadEnvelopeError("the body has no list `events` of objects")

@@ -1,4 +1,4 @@
-"""What a deployment grants, from the table that it is granted from: trainmaster/deploy/permissions.yaml."""
+"""A deployment's grants, from the table that Terraform uses too: trainmaster/deploy/permissions.yaml."""
 
 import itertools
 from collections.abc import Iterator, Mapping
@@ -13,15 +13,15 @@ from trainmaster.local.project import project_number
 from trainmaster.local.stack.topology import Topology
 
 ACCOUNT_PREFIX = "tm-"
-"""As trainmaster/deploy/terraform/plan/grants.tf has it; a test of the parity of both compares."""
+"""The same as in trainmaster/deploy/terraform/plan/grants.tf; a parity test compares both."""
 
 
 def grants_of(topology: Topology, table_path: Path) -> Grants:
-    """The grants of a project whose deployment has just been made; those on topics that it lacks are left out.
+    """The grants of a freshly deployed project; those on topics that it lacks are left out.
 
     Raises:
         OSError, yaml.YAMLError: the table cannot be read.
-        ValueError: it grants on a kind of thing that is not known.
+        ValueError: it has a grant on an unknown kind of resource.
     """
     table: Mapping[str, Any] = yaml.safe_load(table_path.read_text())
     roles = {
@@ -82,4 +82,4 @@ def _resource(kind: str, thing: str, topology: Topology) -> str:
         case "project":
             return f"projects/{project}"
         case _:
-            raise ValueError(f"a grant on a {kind} {thing!r}: no such kind of thing is known")
+            raise ValueError(f"a grant on the {kind} {thing!r}: unknown kind of resource {kind!r}")

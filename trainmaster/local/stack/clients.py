@@ -1,4 +1,4 @@
-"""What leads the functions and the local user's own tools to the services: identities, and variables for both."""
+"""Identities and environment variables with which the functions and the local user's tools reach the services."""
 
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
@@ -17,7 +17,7 @@ TOKEN = "access-token"  # noqa: S105  # a file's name
 async def function_variables(
     services: Services, topology: Topology, running: AsyncExitStack
 ) -> dict[str, Mapping[str, str]]:
-    """For each function the environment of its own identity, which ends with `running`."""
+    """The variables of each function's identity; identities are revoked with `running`."""
     found: dict[str, Mapping[str, str]] = {}
     for function in topology.functions:
         email = f"{ACCOUNT_PREFIX}{function.name}@{topology.project}.iam.gserviceaccount.com"
@@ -29,9 +29,9 @@ async def function_variables(
 async def user_variables(
     services: Services, topology: Topology, running: AsyncExitStack, *, folder: Path
 ) -> tuple[dict[str, str], dict[str, str]]:
-    """Variables for the local user's gcloud, and others for programs that name no endpoint at all.
+    """Variables for the local user's gcloud, and others for programs that use Google's default endpoints.
 
-    `folder`, which only the user reads, gets the file with the access token, and gcloud's own configuration.
+    `folder`, which only the user can read, gets a file with the access token, and gcloud's configuration.
     """
     identity = await _issued(LOCAL_USER, services, topology, running)
     token_file = folder / TOKEN
@@ -45,8 +45,8 @@ def gcloud_variables(
 ) -> dict[str, str]:
     """Gcloud's properties as variables: https://cloud.google.com/sdk/docs/properties
 
-    A configuration of its own keeps the user's account out of the stack, and the stack out of the user's configuration.
-    An endpoint must end in a slash.
+    A separate configuration keeps the user's account out of the stack, and the stack out of the user's
+    configuration. An endpoint must end in a slash.
     """
     endpoints = {
         "AIPLATFORM": f"{services.vertex_url}/",

@@ -36,7 +36,10 @@ _JOB_NAME = re.compile(r"projects/[^/]+/locations/[^/]+/customJobs/[0-9]+")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; its exit status: 0 done, 1 failed, 2 invalid usage; the reason on standard error."""
+    """Run one command; return its exit status: 0 done, 1 failed, 2 invalid usage.
+
+    The reason goes to standard error.
+    """
     arguments = _parser().parse_args(argv)
     try:
         match arguments.command:
@@ -52,7 +55,7 @@ def main(argv: Sequence[str] | None = None) -> int:
                 said = _provide(arguments.state, dict(arguments.images))
             case _:
                 _preempt(arguments.state, arguments.job, arguments.replica)
-                said = f"The replica {arguments.replica} of job {arguments.job} is preempted.\n"
+                said = f"Preempting replica {arguments.replica} of job {arguments.job}: SIGTERM was sent.\n"
         sys.stdout.write(said)
     except StackRefusedError as refusal:
         sys.stderr.write(f"{refusal}\n")
@@ -61,10 +64,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _up(arguments: argparse.Namespace) -> int:
-    # Else grpc's core tells the terminal of every connection that a stop closes; it reads this when it is imported.
+    # Otherwise grpc's core logs every connection that a stop closes to the terminal; it reads this at import.
     os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
     from trainmaster.local.stack.stack import (
-        run_until_stopped,  # here, so that `down` and `status` start at once
+        run_until_stopped,  # imported here, so that `down` and `status` start fast
     )
 
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
@@ -77,7 +80,7 @@ def _up(arguments: argparse.Namespace) -> int:
 def _down(state: Path) -> int:
     owner = owner_of(state)
     if owner is None:
-        sys.stdout.write(f"No stack runs on {str(state)!r}.\n")
+        sys.stdout.write(f"No stack is running on {str(state)!r}.\n")
         return 0
     with contextlib.suppress(ProcessLookupError):
         os.kill(owner, signal.SIGTERM)
@@ -93,7 +96,7 @@ def _down(state: Path) -> int:
 def _status(state: Path) -> int:
     owner = owner_of(state)
     if owner is None:
-        sys.stdout.write(f"No stack runs on {str(state)!r}. Start one with `trainmaster up`.\n")
+        sys.stdout.write(f"No stack is running on {str(state)!r}. Start one with `trainmaster up`.\n")
         return 1
     env_path = state / "stack.env"
     if env_path.exists():
@@ -104,7 +107,7 @@ def _status(state: Path) -> int:
 
 
 def _client_environment(state: Path, *, through_gateway: bool) -> str:
-    """Lines for a shell's `eval`.
+    """`export` lines for a shell's `eval`.
 
     Raises:
         StateError: no stack is ready there.
@@ -116,7 +119,7 @@ def _client_environment(state: Path, *, through_gateway: bool) -> str:
         (state / "stack.env").read_text(),
         *(client_variables_path(state, kind).read_text() for kind in kinds),
     ]
-    # It would come before the metadata server's account.
+    # It would take precedence over the metadata server's account.
     return "".join([*texts, *(["unset GOOGLE_APPLICATION_CREDENTIALS\n"] if through_gateway else [])])
 
 
@@ -132,12 +135,13 @@ def _provide(state: Path, images: Mapping[str, Path]) -> str:
         raise BadOptionsError("\n".join(faults))
     provide(state, images)
     return "".join(
-        f"{tree.resolve()} provides the image {uri} from the next job on.\n" for uri, tree in images.items()
+        f"{tree.resolve()} provides the image {uri}, starting with the next job.\n"
+        for uri, tree in images.items()
     )
 
 
 def _preempt(state: Path, job: str, replica: str = CHIEF) -> None:
-    """Preempt one replica of a custom job that runs on the stack. Returns when its SIGTERM is sent.
+    """Preempt one replica of a running custom job. Returns when its SIGTERM is sent.
 
     Args:
         state: the stack's state folder.
@@ -146,7 +150,7 @@ def _preempt(state: Path, job: str, replica: str = CHIEF) -> None:
 
     Raises:
         StateError: no stack is ready there.
-        StackRefusedError: the JobService refuses: it says why.
+        StackRefusedError: the JobService refuses; the message says why.
     """
     variables = _variables(state)
     project, region = variables["GOOGLE_CLOUD_PROJECT"], variables["TRAINMASTER_REGION"]
@@ -192,24 +196,26 @@ def _parser() -> argparse.ArgumentParser:
         dest="command", required=True, metavar="up|down|status|env|provide|preempt"
     )
     up = commands.add_parser("up", help="run a stack in the foreground until Ctrl-C", allow_abbrev=False)
-    down = commands.add_parser("down", help="stop the stack that runs on a state folder")
-    status = commands.add_parser("status", help="show the stack that runs on a state folder")
+    down = commands.add_parser("down", help="stop the stack running on a state folder")
+    status = commands.add_parser("status", help="show the stack running on a state folder")
     environment = commands.add_parser(
         "env", help="print the variables that make gcloud use the stack, for eval"
     )
     environment.add_argument("--gateway", action="store_true",
-        help="and those that lead programs which name no endpoint there, as in a local job")  # fmt: skip
-    providing = commands.add_parser("provide", help="provide images by source trees, also while a stack runs")
+        help="print instead the variables for programs that use Google's default endpoints, as in a local job")  # fmt: skip
+    providing = commands.add_parser(
+        "provide", help="provide images from source trees, even while a stack is running"
+    )
     providing.add_argument("images", type=_image, nargs="+", metavar="URI=DIR",
         help="the image, and a source tree with a Dockerfile")  # fmt: skip
-    taking = commands.add_parser("preempt", help="take the machine of a running job's replica away")
+    taking = commands.add_parser("preempt", help="preempt the machine of a running job's replica")
     taking.add_argument("job", metavar="JOB", help="a custom job's id, or its full name")
     taking.add_argument("replica", metavar="REPLICA", nargs="?", default=CHIEF,
-        help=f"the replica, as the job's log names it; default {CHIEF}")  # fmt: skip
+        help=f"the replica, by its name in the job's log (default: {CHIEF})")  # fmt: skip
     for command in (up, down, status, environment, providing, taking):
         command.add_argument(
             "--state", type=Path, default=DEFAULT_STATE, metavar="DIR",
-            help=f"folder of the stack's whole state; default {DEFAULT_STATE}",
+            help=f"folder of the stack's state (default: {DEFAULT_STATE})",
         )  # fmt: skip
     _add_up_arguments(up)
     return parser
@@ -218,36 +224,41 @@ def _parser() -> argparse.ArgumentParser:
 def _add_up_arguments(up: argparse.ArgumentParser) -> None:
     add = up.add_argument
     add("--image", type=_image, action="append", default=[], metavar="URI=DIR",
-        help="an image, provided by a source tree with a Dockerfile, now and at later starts; repeatable")  # fmt: skip
+        help="an image and the source tree with a Dockerfile that provides it, now and at later starts; repeatable")  # fmt: skip
     add("--functions", type=Path, metavar="DIR",
-        help="the staged functions; default: the repository's own, staged at each start")  # fmt: skip
+        help="the staged functions (default: the repository's, staged at each start)")  # fmt: skip
     add("--topology", type=Path, default=DEFAULT_TOPOLOGY, metavar="FILE",
-        help="what exists in the project; default trainmaster/deploy/topology.yaml")  # fmt: skip
-    add("--project", default=DEFAULT_PROJECT, metavar="ID", help=f"project id; default {DEFAULT_PROJECT}")
-    add("--region", default=DEFAULT_REGION, help=f"region; default {DEFAULT_REGION}")
+        help="the project's resources (default: trainmaster/deploy/topology.yaml)")  # fmt: skip
+    add("--project", default=DEFAULT_PROJECT, metavar="ID", help=f"project id (default: {DEFAULT_PROJECT})")
+    add("--region", default=DEFAULT_REGION, help=f"region (default: {DEFAULT_REGION})")
     add("--port-base", type=int, metavar="PORT",
-        help="the first of four ports; default: the last stack's where they are free")  # fmt: skip
+        help="the first of four ports (default: the last stack's ports if they are free)")  # fmt: skip
     add("--mounts", choices=["auto", "private", "environment"], default="auto",
-        help="how a replica sees the buckets: under /gcs, or under $TRAINMASTER_GCS_ROOT")  # fmt: skip
+        help="where a replica finds the buckets: under /gcs, or under $TRAINMASTER_GCS_ROOT")  # fmt: skip
     add("--runtime", choices=["process", "container"], default="process",
-        help="whether a replica is a process, or a container of its built image, by podman; default process")  # fmt: skip
+        help="run replicas as processes, or as podman containers of their built images (default: process)")  # fmt: skip
     add(
         "--registry",
         action="store_true",
-        help="run a registry of images too, which tells the topic gcr of every push",
+        help="also run an image registry, which notifies the topic gcr of every push",
     )
-    add("--capacity", type=int, metavar="N", help="replicas that may run at once; default four per processor")
+    add(
+        "--capacity",
+        type=int,
+        metavar="N",
+        help="maximum number of replicas that run at once (default: four per CPU)",
+    )
     add("--grace-s", type=float, default=5.0, metavar="S",
-        help="seconds from SIGTERM to SIGKILL for a replica; default 5 (the cloud: 30)")  # fmt: skip
+        help="seconds from SIGTERM to SIGKILL for a replica (default: 5; on Google Cloud: 30)")  # fmt: skip
     add("--retry-min-s", type=float, default=Backoff.min_s, metavar="S",
-        help="shortest pause before an event is delivered again; default 1 (the cloud: 10)")  # fmt: skip
+        help="shortest pause before an event is redelivered (default: 1; on Google Cloud: 10)")  # fmt: skip
     add("--retry-max-s", type=float, default=Backoff.max_s, metavar="S",
-        help="longest such pause; default 60 (the cloud: 600)")  # fmt: skip
+        help="longest pause before an event is redelivered (default: 60; on Google Cloud: 600)")  # fmt: skip
     add("--injections", type=Path, metavar="FILE",
-        help="injections to strike the services with, JSON or YAML; docs/reference/local-stack.md says how")  # fmt: skip
+        help="fault injections for the services, JSON or YAML; see docs/reference/local-stack.md")  # fmt: skip
     add("--quota", type=Path, metavar="FILE",
-        help="what each region has for jobs, JSON or YAML; default: no limits")  # fmt: skip
-    add("--tick-s", type=float, metavar="S", help="tick every S seconds instead of as the schedules say")
+        help="each region's quotas and stockouts for jobs, JSON or YAML (default: no limits)")  # fmt: skip
+    add("--tick-s", type=float, metavar="S", help="tick every S seconds instead of by the schedules")
 
 
 def _image(text: str) -> tuple[str, Path]:

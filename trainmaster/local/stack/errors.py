@@ -1,22 +1,22 @@
-"""Why a stack does not start, or does not do as it is told. All of them are for the person at the terminal; none is helped by trying again.
+"""Why a stack does not start, or refuses a command.
 
-StackRefusedError
-├── BadOptionsError      the command line asks for what cannot be
-├── BadTopologyError     the topology file cannot be read, or says something impossible
-└── StateError           the state folder cannot be used
+The messages are for the user at the terminal; a retry does not help.
+
+StackRefusedError ├── BadOptionsError      the command line is invalid ├── BadTopologyError     the topology
+file cannot be read, or is invalid └── StateError           the state folder cannot be used
 """
 
 
 class StackRefusedError(Exception):
-    """The message says what was wrong, where, and what to do; several faults stand on a line each."""
+    """The message says what is wrong, where, and what to do; each fault has its own line."""
 
 
 class BadOptionsError(StackRefusedError):
-    """The command line asks for what cannot be."""
+    """The command line is invalid."""
 
 
 class BadTopologyError(StackRefusedError):
-    """The topology file cannot be read, or says something impossible."""
+    """The topology file cannot be read, or is invalid."""
 
 
 class StateError(StackRefusedError):

@@ -1,4 +1,4 @@
-"""The source trees that provide images, kept in the state folder: for the running stack and for the next one."""
+"""The source trees that provide images, kept in the state folder for the running stack and later ones."""
 
 import fcntl
 import json
@@ -15,7 +15,7 @@ _FILE = "images.json"
 
 
 class ProvidedImages(Mapping[str, Path]):
-    """Source trees by image URI as they are provided now, over the project's own."""
+    """The current source trees by image URI; they override the project's own."""
 
     def __init__(self, state: Path, own: Mapping[str, Path]) -> None:
         self._state, self._own = state, own
@@ -34,10 +34,10 @@ class ProvidedImages(Mapping[str, Path]):
 
 
 def remembered(state: Path) -> dict[str, Path]:
-    """Source trees by image URI, as `provide` has kept them in a state folder.
+    """Source trees by image URI, as `provide` stored them in a state folder.
 
     Raises:
-        StateError: the file was damaged.
+        StateError: the file is damaged.
     """
     path = state / _FILE
     try:
@@ -52,10 +52,12 @@ def remembered(state: Path) -> dict[str, Path]:
 
 
 def provide(state: Path, images: Mapping[str, Path]) -> None:
-    """Provide images by these source trees, from the next job on. Safe to call from several processes at once.
+    """Provide images from these source trees, starting with the next job.
+
+    Safe to call from several processes at once.
 
     Raises:
-        StateError: the state folder cannot be written, or has more than MAX_IMAGES then.
+        StateError: the state folder is not writable, or would have more than MAX_IMAGES.
     """
     if not images:
         return
@@ -63,7 +65,7 @@ def provide(state: Path, images: Mapping[str, Path]) -> None:
         state.mkdir(parents=True, exist_ok=True)
         lock = os.open(state / f"{_FILE}.lock", os.O_RDWR | os.O_CREAT, 0o600)
     except OSError as error:
-        raise StateError(f"The state folder {str(state)!r} cannot be written: {error.strerror}.") from error
+        raise StateError(f"Cannot write to the state folder {str(state)!r}: {error.strerror}.") from error
     try:
         fcntl.flock(lock, fcntl.LOCK_EX)
         found = remembered(state) | {uri: tree.resolve() for uri, tree in images.items()}

@@ -1,4 +1,4 @@
-"""What the command line asks of a stack, checked whole before anything starts."""
+"""The options of a stack, all validated before anything starts."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -28,15 +28,13 @@ _Parsed = TypeVar("_Parsed")
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """A stack as it is asked for.
+    """The options of a stack.
 
-    `functions` is the staged source directory; None stages the repository's own.
-    `images` are the source trees of images by URI, beside the repository's own trainer.
-    `port_base` is the first of four ports that must be free; None keeps the last stack's where they are.
-    `registry`: whether a registry of images runs beside the services.
-    `tick_s` replaces the schedules' cron by an interval in seconds.
-    `injections` strike from the moment on when everything has started.
-    `quota` is what each region has for jobs; None has no limits.
+    `functions` is the staged source directory; None stages the repository's own. `images` are the source
+    trees of images by URI, in addition to the repository's trainer. `port_base` is the first of four ports
+    that must be free; None keeps the last stack's ports if they are free. `registry`: whether to run an image
+    registry too. `tick_s` replaces the schedules' cron by an interval in seconds. `injections` take effect
+    once everything has started. `quota` has each region's limits for jobs; None for no limits.
     """
 
     state: Path = DEFAULT_STATE
@@ -78,7 +76,7 @@ def injections_of(path: Path) -> Plan:
 
 
 def quota_of(path: Path) -> "Quota":
-    """What a file says that the regions have, JSON or YAML. Raises `BadOptionsError`."""
+    """The quotas and stockouts in a file, JSON or YAML. Raises `BadOptionsError`."""
     from trainmaster.local.jobs.capacity.quota import (
         BadQuotaError,
         quota_from,
@@ -95,13 +93,13 @@ def _read_file(
     try:
         return parse(yaml.safe_load(path.read_text(encoding="utf-8")))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise BadOptionsError(f"{flag} {str(path)!r}: it cannot be read: {error}.") from error
+        raise BadOptionsError(f"{flag} {str(path)!r}: cannot read the file: {error}.") from error
     except refusal as error:
         raise BadOptionsError(f"{flag} {str(path)!r}:\n{error}") from error
 
 
 def image_faults(images: Mapping[str, Path]) -> list[str]:
-    """Source trees by URI that cannot provide an image, and why."""
+    """The faults of source trees that cannot provide an image."""
     from trainmaster.local.jobs.images.dockerfile import (  # so that `down` and `status` start at once
         ImageError,
         read_image,
@@ -110,12 +108,12 @@ def image_faults(images: Mapping[str, Path]) -> list[str]:
     faults: list[str] = []
     for uri, tree in images.items():
         if not tree.is_dir():
-            faults.append(f"The image {uri}: there is no directory {str(tree)!r}.")
+            faults.append(f"Image {uri}: the directory {str(tree)!r} does not exist.")
             continue
         try:
             read_image(tree)
         except ImageError as error:
-            faults.append(f"The image {uri}: {error}.")
+            faults.append(f"Image {uri}: {error}.")
     return faults
 
 
@@ -123,7 +121,7 @@ def _functions_faults(directory: Path | None) -> list[str]:
     if directory is None or (directory / "main.py").is_file():
         return []
     return [
-        f"--functions {str(directory)!r}: there is no main.py in it; `make stage` writes such a directory to build/functions."
+        f"--functions {str(directory)!r}: the directory has no main.py; `make stage` creates such a directory in build/functions."
     ]
 
 
@@ -131,7 +129,7 @@ def _number_faults(options: Options) -> list[str]:
     faults: list[str] = []
     if options.port_base is not None and options.port_base not in _PORTS:
         faults.append(
-            f"--port-base {options.port_base}: expected a port from {_PORTS[0]} to {_PORTS[-1]}; four are used."
+            f"--port-base {options.port_base}: expected a port from {_PORTS[0]} to {_PORTS[-1]}; the stack uses four ports from there on."
         )
     if options.tick_s is not None and options.tick_s <= 0:
         faults.append(f"--tick-s {options.tick_s}: expected a number of seconds above 0.")
@@ -140,6 +138,6 @@ def _number_faults(options: Options) -> list[str]:
     if not 0 <= options.backoff.min_s <= options.backoff.max_s <= 600:  # noqa: PLR2004  # Pub/Sub's longest pause
         faults.append(
             f"--retry-min-s {options.backoff.min_s}, --retry-max-s {options.backoff.max_s}: "
-            "expected seconds from 0 to 600, the first no longer than the second."
+            "expected seconds from 0 to 600, the minimum not above the maximum."
         )
     return faults

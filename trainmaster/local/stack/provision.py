@@ -1,4 +1,4 @@
-"""Making a project's resources exist, as the deployment does; what exists stays as it is."""
+"""Creates a project's resources, as the deployment does; existing ones stay as they are."""
 
 from urllib.parse import quote
 
@@ -25,14 +25,16 @@ _CONFLICT = 409
 def provision(
     topology: Topology, *, storage_url: str, logging_url: str, clients: Clients, backoff: Backoff
 ) -> dict[str, Transport]:
-    """The transport of each function's events, by function name, once everything in the topology exists. Blocks.
+    """Create everything in the topology; return the transport of each function's events, by function name.
+
+    Blocks.
 
     Raises:
-        CallRefusedError: a service refused for another reason than that the resource exists.
+        CallRefusedError: a service refused for another reason than an existing resource.
     """
     for role in topology.topics:
         ensure_topic(clients.publisher, topology.topic_name(role))
-    for kept in topology.subscriptions:  # before any function: what is given up must find it
+    for kept in topology.subscriptions:  # before any function: dead letters must find it
         ensure_subscription(clients.subscriber, kept_subscription(kept))
     for bucket in topology.buckets.values():
         _ensure_bucket(storage_url, bucket, topology.project, topology.region)
@@ -45,7 +47,7 @@ def provision(
         ensure_topic(clients.publisher, transport.topic_name)
         ensure_subscription(clients.subscriber, subscription_of(function, transport, backoff))
         if isinstance(function.trigger, BucketTrigger):
-            # Last: a notification published before there is a subscription would reach nobody.
+            # Last: a notification published before there is a subscription would be lost.
             ensure_notification(storage_url, function.trigger.bucket, transport.topic_name)
     for sink in topology.sinks:
         _ensure_sink(logging_url, sink, topology.project)
@@ -53,7 +55,7 @@ def provision(
 
 
 def kept_subscription(kept: KeptTopic) -> Subscription:
-    """As it is created; nothing expires it, and a message that was not acknowledged is there again at once."""
+    """The subscription to create; it never expires, and redelivers unacknowledged messages at once."""
     return Subscription(
         name=kept.subscription_name,
         topic=kept.topic_name,
@@ -73,7 +75,7 @@ def _ensure_bucket(storage_url: str, bucket: str, project: str, region: str) -> 
 
 
 def _ensure_sink(logging_url: str, sink: Sink, project: str) -> None:
-    """Create the sink, or give the one that exists this filter and destination."""
+    """Create the sink, or update an existing one's filter and destination."""
     sinks = f"/v2/projects/{quote(project)}/sinks"
     wanted = {
         "name": sink.name,

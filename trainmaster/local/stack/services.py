@@ -1,4 +1,4 @@
-"""The emulators of a stack, running in this process's event loop."""
+"""The emulators of a stack, in this process's event loop."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -31,15 +31,12 @@ from trainmaster.local.transcoding.method import Services as Calls
 from trainmaster.local.vertex import Jobs
 
 SERVICES = ("storage", "pubsub", "vertex", "logging")
-"""In the order of their ports from --port-base on."""
+"""In order of their ports, starting at --port-base."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Services:
-    """The services, all answering; `injections` strike them.
-
-    `registry` is `host:port`, empty where none was asked for.
-    """
+    """The running services and their `injections`. `registry` is `host:port`, empty if there is none."""
 
     storage_url: str
     pubsub_host: str
@@ -65,7 +62,9 @@ async def running_services(
     images_topic: str,
     grants: Grants,
 ) -> AsyncIterator[Services]:
-    """The services of a stack while the block runs. `images_topic` is the full name of the one that hears of pushes.
+    """Run the services of a stack while the block runs.
+
+    `images_topic` is the full name of the topic notified of pushes.
 
     Raises:
         StackRefusedError: a port is taken, or the registry or Vertex AI cannot run here.
@@ -134,9 +133,10 @@ async def running_services(
 
 @dataclass(kw_only=True, eq=False)
 class _Starting:
-    """Starts services one after the other; what was started ends with `running`.
+    """Starts services one after the other; they are stopped with `running`.
 
-    A service gets its port from --port-base on when that is given, else the last stack's where it is free, else any.
+    With --port-base, a service gets its port from there on; otherwise it gets the last stack's port if that
+    is free, else any.
     """
 
     options: Options
@@ -158,7 +158,7 @@ class _Starting:
         raise self._port_taken("pubsub")
 
     async def gateway(self) -> WorkloadIdentities:
-        """Bind the gateway's port, which replicas' environments name; `open_gateway` adds the services behind it."""
+        """Bind the gateway's port, which replicas' environments need; `open_gateway` adds the services behind it."""
         authority = await asyncio.to_thread(Authority, self.state.folder("gateway"))
         self.gate = Gateway(authority=authority, tokens=self.tokens)
         self.running.push_async_callback(self.gate.stop)
@@ -172,7 +172,7 @@ class _Starting:
         )
 
     async def open_gateway(self, urls: Mapping[str, str], pubsub_host: str) -> str:
-        """Let the gateway's clients through to the services at these URLs, gRPC where they speak it.
+        """Let the gateway's clients reach the services at these URLs, with gRPC if they support it.
 
         Returns the URL of Pub/Sub over REST.
         """
@@ -223,7 +223,7 @@ class _Starting:
         raise self._port_taken(service)
 
     def _candidates(self, service: str) -> Sequence[int]:
-        # What only a stack's own commands ask has no place behind --port-base.
+        # Services that only a stack's own commands use have no port after --port-base.
         if self.options.port_base is not None and service in SERVICES:
             return [self.options.port_base + SERVICES.index(service)]
         last = self.state.ports().get(service)
@@ -231,13 +231,13 @@ class _Starting:
 
     def _port_taken(self, service: str) -> StackRefusedError:
         return StackRefusedError(
-            f"Port {self._candidates(service)[0]}, which --port-base gives to {service}, is taken by another program. "
-            "Choose another base, or leave it out to have free ports picked."
+            f"Port {self._candidates(service)[0]}, which --port-base assigns to {service}, is in use by another program. "
+            "Choose another base, or omit --port-base to pick free ports."
         )
 
 
 def _vertex_calls() -> Calls:
-    from trainmaster.local.vertex.grpc_calls import services  # as the next, when its first client comes
+    from trainmaster.local.vertex.grpc_calls import services  # imported with the first client, like the next
 
     return services()
 

@@ -37,17 +37,14 @@ from trainmaster.resources import DEPLOY, IMPORTED_FROM, ROOT
 
 _GUARD_GRACE_S = 2.0
 STOP_DEADLINE_S = 9.0
-"""A stop that takes longer is cut short; the guard ends what is left."""
+"""A longer stop is cut short; the guard ends what is left."""
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Stack:
-    """A stack in which everything answers.
-
-    `gcloud` and `clients` are variables for the local user's own tools, see `user_variables`.
-    """
+    """A running stack. `gcloud` and `clients` are variables for the local user's tools; see `user_variables`."""
 
     topology: Topology
     services: Services
@@ -56,7 +53,7 @@ class Stack:
     clients: Mapping[str, str]
 
     def variables(self) -> dict[str, str]:
-        """What `stack.env` exports: where the services are, and what the functions were told."""
+        """The variables that `stack.env` exports: the services' addresses, and the functions' settings."""
         return {
             "GOOGLE_CLOUD_PROJECT": self.topology.project,
             **{
@@ -82,11 +79,10 @@ def addresses(services: Services) -> dict[str, str]:
 
 @asynccontextmanager
 async def running_stack(options: Options, topology: Topology, state: StateFolder) -> AsyncIterator[Stack]:
-    """A stack on a claimed state folder while the block runs; afterwards none of its processes is left.
+    """Run a stack on a claimed state folder while the block runs; no process of it remains afterwards.
 
     Raises:
-        StackRefusedError: a service cannot run, or refuses a resource.
-        StackRefusedError: the functions cannot be staged, or one does not start.
+        StackRefusedError: a service cannot run or refuses a resource; or the functions cannot be staged, or one does not start.
     """
     async with AsyncExitStack() as running:
         guard = ProcessGuard(grace_s=_GUARD_GRACE_S)
@@ -109,7 +105,7 @@ async def running_stack(options: Options, topology: Topology, state: StateFolder
         )
         deployment = Deployment(
             source=await staging,
-            # The topology has the last word: it may point a function at another server, a proxy for example.
+            # The topology takes precedence: it may point a function at another server, for example a proxy.
             environment={
                 "GOOGLE_CLOUD_PROJECT": topology.project,
                 **addresses(services),
@@ -129,7 +125,7 @@ async def running_stack(options: Options, topology: Topology, state: StateFolder
         except StartFailedError as error:
             raise StackRefusedError(str(error)) from error
         await _deliver_events(options, topology, services, host, running)
-        # From here on: what a stack needs in order to start is not what an injection is for.
+        # Only from here on: injections must not affect the start of a stack.
         services.injections.put(options.injections)
         gcloud, clients = await user_variables(
             services, topology, running, folder=state.private_folder(USER_FOLDER)
@@ -155,7 +151,7 @@ async def _deliver_events(
             backoff=options.backoff,
         )
     except (CallRefusedError, GoogleAPICallError) as error:
-        raise StackRefusedError(f"Something in the topology cannot be made: {error}") from error
+        raise StackRefusedError(f"cannot create a resource of the topology: {error}") from error
     deliveries = [
         Delivery(
             function=function,
@@ -192,22 +188,24 @@ def _images_topic(options: Options, topology: Topology) -> str:
     if "images" in topology.topics:
         return topology.topic_name("images")
     if options.registry:
-        raise StackRefusedError("--registry: the topology has no topic `images`, which hears of every push.")
+        raise StackRefusedError(
+            "--registry: the topology has no topic `images`, which is notified of every push."
+        )
     return ""
 
 
 def _images(options: Options, topology: Topology, state: StateFolder) -> ProvidedImages:
-    """The images by URI: the repository provides its own trainer, unless the user provides it."""
+    """The images by URI, including the repository's trainer unless the user provides it."""
     own = {topology.images["trainer"]: ROOT} if (ROOT / "Dockerfile").is_file() else {}
     provide(state.path, options.images)
-    remembered(state.path)  # refuses a damaged file now, and not at the first job
+    remembered(state.path)  # refuses a damaged file now, not at the first job
     return ProvidedImages(state.path, own)
 
 
 async def _source_directory(given: Path | None, *, destination: Path, guard: ProcessGuard) -> Path:
-    """Where `main.py` is.
+    """The directory of `main.py`.
 
-    Without `given`, the repository's functions are staged to `destination` first, anew at every start.
+    Without `given`, the repository's functions are staged to `destination` first, at every start.
 
     Raises:
         StackRefusedError: staging ended with an error.
@@ -227,7 +225,9 @@ async def _source_directory(given: Path | None, *, destination: Path, guard: Pro
     )
     if code := await staging.wait():
         said = b"\n".join(output).decode(errors="replace")
-        raise StackRefusedError(f"trainmaster/staging ended with status {code}:\n{said}")
+        raise StackRefusedError(
+            f"Staging the functions failed: trainmaster/staging ended with status {code}:\n{said}"
+        )
     return destination
 
 
@@ -259,7 +259,7 @@ async def _until_stopped(options: Options, topology: Topology, state: StateFolde
         state.withdraw()
         for number in _SIGNALS:
             loop.add_signal_handler(number, at_once)
-        deadline = threading.Timer(STOP_DEADLINE_S, at_once)  # the loop may be over before its threads are
+        deadline = threading.Timer(STOP_DEADLINE_S, at_once)  # the loop may end before its threads
         deadline.daemon = True
         deadline.start()
         if running is not None:
@@ -269,7 +269,7 @@ async def _until_stopped(options: Options, topology: Topology, state: StateFolde
         loop.add_signal_handler(number, stop)
     with contextlib.suppress(asyncio.CancelledError):
         async with running_stack(options, topology, state) as stack:
-            # So that a file can be copied there at once; the folders themselves are no objects.
+            # So that files can be copied there at once; the folders themselves are not objects.
             inbox = stack.services.buckets_dir / topology.buckets["inbox"]
             for folder in ("requests", "rules"):
                 (inbox / folder).mkdir(parents=True, exist_ok=True)

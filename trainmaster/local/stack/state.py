@@ -1,4 +1,4 @@
-"""The folder that a stack's state lives in: claimed by one stack at a time, and found again by the next."""
+"""A stack's state folder: claimed by one stack at a time, and reused by the next."""
 
 import contextlib
 import fcntl
@@ -13,7 +13,7 @@ from trainmaster.local.stack.errors import StateError
 
 LEFTOVERS_DEADLINE_S = 20.0
 USER_FOLDER = "user"
-"""The folder of what only the local user reads: an access token, and the variables that name it."""
+"""The folder that only the local user can read: an access token, and the variables that refer to it."""
 _WATCHER_MODULE = b"trainmaster.local.process.guard"
 _POLL_S = 0.05
 
@@ -22,10 +22,10 @@ class StateFolder:
     """One stack's state, claimed from construction to `close`."""
 
     def __init__(self, path: Path) -> None:
-        """Make the folder if need be and claim it. What a killed stack left running has ended on return.
+        """Create the folder if needed and claim it. On return, processes left by a killed stack have ended.
 
         Raises:
-            StateError: it cannot be written, or a running stack has claimed it.
+            StateError: it is not writable, or a running stack has claimed it.
         """
         self.path = path.absolute()
         self._lock_path = self.path / "lock"
@@ -34,7 +34,7 @@ class StateFolder:
             self._lock = os.open(self._lock_path, os.O_RDWR | os.O_CREAT, 0o600)
         except OSError as error:
             raise StateError(
-                f"The state folder {str(path)!r} cannot be written: {error.strerror}. "
+                f"Cannot write to the state folder {str(path)!r}: {error.strerror}. "
                 "Choose another with --state DIR."
             ) from error
         try:
@@ -46,44 +46,44 @@ class StateFolder:
 
     @property
     def env_path(self) -> Path:
-        """`stack.env`, which exists exactly while a stack is ready."""
+        """`stack.env`, which exists only while a stack is ready."""
         return self.path / "stack.env"
 
     def folder(self, name: str) -> Path:
-        """A folder inside, made if need be."""
+        """A subfolder, created if needed."""
         path = self.path / name
         path.mkdir(parents=True, exist_ok=True)
         return path
 
     def private_folder(self, name: str) -> Path:
-        """As `folder`, and readable to its owner alone."""
+        """As `folder`, but only its owner can read it."""
         path = self.folder(name)
         path.chmod(0o700)
         return path
 
     def own(self, *, watcher_pid: int) -> None:
-        """Say who has claimed the folder: this process, and the watcher that outlives it for a moment."""
+        """Record the owners of the folder: this process, and the watcher, which ends shortly after it."""
         text = json.dumps({"pid": os.getpid(), "watcher_pid": watcher_pid}).encode()
         os.ftruncate(self._lock, 0)
         os.pwrite(self._lock, text, 0)
 
     def ports(self) -> dict[str, int]:
-        """The ports of the last stack, by service; empty when there was none."""
+        """The ports of the last stack, by service; empty if there was none."""
         with contextlib.suppress(OSError, ValueError):
             found = json.loads((self.path / "ports.json").read_text())
             return {name: port for name, port in found.items() if isinstance(port, int)}
         return {}
 
     def keep_ports(self, ports: Mapping[str, int]) -> None:
-        """Have the next stack take the same ports."""
+        """Record the ports for the next stack."""
         write_whole(self.path / "ports.json", json.dumps(dict(ports)))
 
     def announce(self, variables: Mapping[str, str]) -> None:
-        """Write `stack.env`: it appears whole, so whoever sees it can use the stack."""
+        """Write `stack.env` atomically: a process that sees it can use the stack."""
         write_whole(self.env_path, _exports(variables))
 
     def keep_client_variables(self, kind: str, variables: Mapping[str, str]) -> None:
-        """Keep what `trainmaster env` prints; in a folder that only its owner reads, for it may hold a token."""
+        """Store what `trainmaster env` prints, in a folder that only its owner can read, because it may have a token."""
         write_whole(client_variables_path(self.path, kind), _exports(variables))
 
     def withdraw(self) -> None:
@@ -91,7 +91,7 @@ class StateFolder:
         self.env_path.unlink(missing_ok=True)
 
     def close(self) -> None:
-        """Give the folder free. Safe to call twice."""
+        """Release the folder. Safe to call twice."""
         self.withdraw()
         if self._lock >= 0:
             os.close(self._lock)
@@ -112,13 +112,13 @@ class StateFolder:
         while _is_watcher(_noted(self.path).get("watcher_pid", 0)):
             if time.monotonic() > deadline:
                 raise StateError(
-                    f"Processes of the stack that was killed on {str(self.path)!r} are still ending; try again."
+                    f"Processes of a killed stack on {str(self.path)!r} are still ending; try again."
                 )
             time.sleep(_POLL_S)
 
 
 def owner_of(path: Path) -> int | None:
-    """The process id of the stack that runs on a state folder; None when none does."""
+    """The process id of the stack running on a state folder; None if there is none."""
     try:
         lock = os.open(path / "lock", os.O_RDONLY)
     except OSError:
@@ -134,12 +134,12 @@ def owner_of(path: Path) -> int | None:
 
 
 def client_variables_path(path: Path, kind: str) -> Path:
-    """Where a state folder has the variables of the user's own clients, `gcloud` or `gateway`."""
+    """The file in a state folder with the variables of the user's clients, `gcloud` or `gateway`."""
     return path / USER_FOLDER / f"{kind}.env"
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Replace a file so that readers see the old text or the new one."""
+    """Replace a file atomically: readers see the old text or the new one."""
     staged = path.with_name(f".{path.name}.{os.getpid()}")
     staged.write_text(text)
     staged.replace(path)

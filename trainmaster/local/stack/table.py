@@ -1,4 +1,4 @@
-"""What a person reads when the stack is ready: one boxed table."""
+"""The table that `up` prints when the stack is ready."""
 
 import shlex
 from collections.abc import Iterable
@@ -19,10 +19,7 @@ _WIDEST = 1000
 def endpoints(
     services: Services, topology: Topology, functions: Iterable[tuple[Function, str]], *, env_path: Path
 ) -> Table:
-    """The table of everything that answers, and of where to find the rest.
-
-    `functions` are the deployed ones with their addresses.
-    """
+    """A table of all endpoints and folders. `functions` are the deployed ones with their URLs."""
     table = Table(
         title=f"Trainmaster's local stack: project {topology.project}, region {topology.region}",
         box=ROUNDED,
@@ -48,7 +45,7 @@ def endpoints(
 
 
 def show(table: Table) -> None:
-    """Print the table whole, also where the terminal is narrower or there is none: addresses are copied from it."""
+    """Print the table unwrapped, even if the terminal is narrower or there is none: users copy addresses from it."""
     console = Console()
     unlimited = console.options.update(width=_WIDEST)
     Console(width=Measurement.get(console, unlimited, table).maximum).print(table)

@@ -1,4 +1,4 @@
-"""`trainmaster/deploy/topology.yaml` read whole: what exists in a project."""
+"""Reads `trainmaster/deploy/topology.yaml`: the resources of a project."""
 
 import string
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from trainmaster.local.reading import Reading, is_count
 from trainmaster.local.stack.errors import BadTopologyError
 
 MAX_ATTEMPTS = range(5, 101)
-"""How often Pub/Sub may try before it gives a message up: the DeadLetterPolicy reference page."""
+"""Allowed delivery attempts before dead-lettering; source: the DeadLetterPolicy reference page."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,7 +28,7 @@ class Sink:
 
 @dataclass(frozen=True, kw_only=True)
 class KeptTopic:
-    """A subscription that no function has: it keeps the topic's messages for whoever pulls them."""
+    """A subscription without a function: it keeps the topic's messages for pull clients."""
 
     subscription_name: str
     topic_name: str
@@ -38,7 +38,7 @@ class KeptTopic:
 
 @dataclass(frozen=True, kw_only=True)
 class Topology:
-    """What a project holds. `buckets` and `topics` map the roles used in the file to names and ids."""
+    """A project's resources. `buckets` and `topics` map the roles used in the file to names and ids."""
 
     project: str
     region: str
@@ -57,7 +57,7 @@ class Topology:
 
 
 def read_topology(path: Path, *, project: str, region: str) -> Topology:
-    """The topology of a project, its substitutions made.
+    """The topology of a project, with substitutions applied.
 
     Raises:
         BadTopologyError: with every fault found.
@@ -66,10 +66,10 @@ def read_topology(path: Path, *, project: str, region: str) -> Topology:
         loaded = yaml.safe_load(string.Template(path.read_text()).substitute(project=project, region=region))
     except KeyError as error:
         raise BadTopologyError(
-            f"{path}: ${{{error.args[0]}}} is no substitution; ${{project}} and ${{region}} are."
+            f"{path}: unknown substitution ${{{error.args[0]}}}; expected ${{project}} or ${{region}}."
         ) from error
     except (OSError, UnicodeDecodeError, ValueError, yaml.YAMLError) as error:
-        raise BadTopologyError(f"{path} cannot be read: {error}") from error
+        raise BadTopologyError(f"cannot read {path}: {error}") from error
     reader = _Reader(loaded, project=project, region=region, folder=path.parent)
     topology = reader.topology()
     if reader.faults:
@@ -78,7 +78,7 @@ def read_topology(path: Path, *, project: str, region: str) -> Topology:
 
 
 class _Reader:
-    """Reads each part, and puts what is wrong with it in `faults`."""
+    """Reads each part and collects its faults in `faults`."""
 
     def __init__(self, loaded: object, *, project: str, region: str, folder: Path) -> None:
         self._reading = Reading()
@@ -144,7 +144,7 @@ class _Reader:
         )
 
     def _dead_letter(self, where: str, said: Mapping[str, Any]) -> DeadLetter | None:
-        """None where none is said. Without `retry` nothing fails twice, so nothing could ever be given up."""
+        """None if not configured. Without `retry`, a message fails only once, so none could be dead-lettered."""
         match said.get("dead_letter"):
             case None:
                 return None
@@ -155,7 +155,7 @@ class _Reader:
             case found:
                 self.faults.append(
                     f"{where}.dead_letter: expected {{topic: one of {sorted(self._topics)}, "
-                    f"max_attempts: {MAX_ATTEMPTS[0]} to {MAX_ATTEMPTS[-1]}}} beside retry: true, found {found!r}"
+                    f"max_attempts: {MAX_ATTEMPTS[0]} to {MAX_ATTEMPTS[-1]}}} with retry: true, found {found!r}"
                 )
                 return None
 
@@ -201,7 +201,9 @@ class _Reader:
         found = said.get(key, default)
         good = is_count(found) and found > 0
         return (
-            found if self._reading.expect(good, f"{where}.{key}", "a whole number from 1", found) else default
+            found
+            if self._reading.expect(good, f"{where}.{key}", "an integer of at least 1", found)
+            else default
         )
 
     def _flag(self, where: str, said: Mapping[str, Any], key: str) -> bool:

@@ -1,4 +1,4 @@
-"""Cloud Storage on this machine: the JSON API for unmodified clients, objects as plain files, true preconditions."""
+"""Cloud Storage on this machine: the JSON API for unmodified clients, objects as plain files, working preconditions."""
 
 from trainmaster.local.storage.server import Storage, serve
 

@@ -1,6 +1,8 @@
-"""python -m trainmaster.local.storage --dir DIR [--port PORT]: the emulator alone. Its first line is its URL.
+"""python -m trainmaster.local.storage --dir DIR [--port PORT]: run only the emulator.
 
-With PUBSUB_EMULATOR_HOST set, notifications are published there; without, they are kept.
+The first line of output is its URL.
+
+If PUBSUB_EMULATOR_HOST is set, notifications are published there; otherwise they are kept.
 """
 
 import os

@@ -15,18 +15,18 @@ from trainmaster.local.storage.api.routes import route_for
 from trainmaster.local.storage.objects.errors import RefusedError
 
 _HEAD_BYTES = 64 * 1024
-# The metadata of a multipart upload comes before its bytes.
+# In a multipart upload, the metadata precedes the bytes.
 _NAME = re.compile(rb'"name"\s*:\s*("(?:[^"\\]|\\.)*")')
 
 
 def named(scope: Scope) -> str | None:
-    """The method's name; None for a path of the emulator's own and for what is no call."""
+    """The method's name; None for a path that only the emulator has, or that is not a call."""
     name, _ = _route(scope)
     return name if name and not name.startswith("_") else None
 
 
 def subjects(scope: Scope, body: bytes) -> tuple[str, ...]:
-    """`BUCKET/NAME` of the object, and of the one that is written to where there are two; else the bucket's name."""
+    """`BUCKET/NAME` of the object, and of the destination if there is one; else the bucket's name."""
     _, path = _route(scope)
     bucket = path.get("bucket", "")
     name = path.get("object", "") or _inserted(scope, body)

@@ -1,4 +1,4 @@
-"""Notification configurations, and what they make of a change: written with it, published by the outbox."""
+"""Notification configurations, and the messages for a change: written with it, published by the outbox."""
 
 import json
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ _NO_BASE = ""
 
 
 class Notifications:
-    """The configurations of every bucket, and what they are owed, by topic."""
+    """The configurations of every bucket, and the pending notifications by topic."""
 
     def __init__(self, catalog: Catalog) -> None:
         self._catalog = catalog
@@ -22,7 +22,7 @@ class Notifications:
         self.outbox = Outbox(catalog)
 
     def configs(self, bucket: str) -> list[NotificationConfig]:
-        """In the order of their ids."""
+        """The bucket's configurations, in order of their ids."""
         if bucket not in self._configs:
             rows = self._catalog.rows(
                 "SELECT id, body FROM notification_configs WHERE bucket = ? ORDER BY id", (bucket,)
@@ -46,20 +46,21 @@ class Notifications:
         self.forget(config.bucket)
 
     def forget(self, bucket: str) -> None:
-        """Read this bucket's configurations again when they are next needed."""
+        """Drop this bucket's cached configurations."""
         self._configs.pop(bucket, None)
 
     def owe(self, stored: StoredObject, *, now_us: int, overwrote: int) -> None:
-        """Owe the new object to every configuration that asks for it; `overwrote` is the generation before it, or 0."""
+        """Add a notification of the new object for every matching configuration; `overwrote` is the previous generation, or 0."""
         for config in self.configs(stored.bucket):
             if config.asks_for(stored.name):
-                # Links get the address of the emulator that publishes: another one than now, after a restart.
+                # The publishing emulator adds its address to links: after a restart, it may differ from
+                # today's.
                 data = json.dumps(object_json(stored, _NO_BASE)).encode()
                 self.outbox.owe(config.topic, data, _attributes(config, stored, now_us, overwrote))
 
 
 def with_links(publish: Publish, base_url: str) -> Publish:
-    """`publish` with the links of each payload below `base_url`."""
+    """`publish`, with the links of each payload below `base_url`."""
 
     def linked(message: Message) -> Message:
         data, attributes = message

@@ -1,7 +1,8 @@
-"""Public data that a project does not have itself: data sets and weights that libraries download.
+"""Forwards reads of public data: data sets and weights that libraries download.
 
-`https://storage.googleapis.com/tensorflow/…` is one address among those of the project's own buckets, so it leads
-into the stack. On Vertex AI the download works because the bucket is public; here it is handed on to the service.
+`https://storage.googleapis.com/tensorflow/…` has the same host name as the project's buckets, so it leads
+into the stack. On Vertex AI the download works because the bucket is public; here the request is forwarded to
+the real service.
 """
 
 import ssl
@@ -23,13 +24,14 @@ SERVICE = "https://storage.googleapis.com"
 _READS = frozenset({"buckets.get", "objects.get", "objects.list"})
 _ASKED = frozenset({b"accept", b"accept-encoding", b"range", b"user-agent", b"if-match", b"if-none-match"})
 _HOP_BY_HOP = frozenset({b"connection", b"keep-alive", b"transfer-encoding", b"upgrade", b"trailer"})
-_WITHIN_S, _CONNECT_WITHIN_S = 60.0, 5.0  # programs that can do without the data should not wait long
+_WITHIN_S, _CONNECT_WITHIN_S = 60.0, 5.0  # programs that can work without the data should not wait long
 
 
 class PublicData:
-    """An ASGI application: `app`, but for anonymous reads through the gateway of buckets that `has_bucket` denies.
+    """An ASGI application: `app`, except for anonymous reads through the gateway of buckets that do not exist here, according to `has_bucket`.
 
-    No other request leaves the machine: one with a token is about the project's own data, whatever it finds.
+    No other request leaves the machine: one with a token is about the project's own data, even if the bucket
+    does not exist.
     """
 
     def __init__(self, app: ASGIApp, *, has_bucket: Callable[[str], bool], url: str = SERVICE) -> None:
@@ -51,7 +53,7 @@ class PublicData:
             await client.aclose()
 
     async def _hand_on(self, bucket: str, scope: Scope, receive: Receive, send: Send) -> None:
-        import httpx  # most stacks never need it, and it makes every start slower
+        import httpx  # most stacks never need it, and its import would slow every start
 
         if self._client is None:
             timeout = httpx.Timeout(_WITHIN_S, connect=_CONNECT_WITHIN_S)
@@ -66,7 +68,7 @@ class PublicData:
         try:
             answer = await self._client.send(request, stream=True)
         except httpx.TransportError as fault:
-            message = f"There is no bucket {bucket!r} in this stack, and {self._url} cannot be asked for it: {fault}"
+            message = f"The bucket {bucket!r} does not exist in this stack, and {self._url} cannot be reached for it: {fault}"
             await google_error(502, message, reason="badGateway")(scope, receive, send)
             return
         try:
@@ -87,7 +89,7 @@ def _is_anonymous(scope: Scope) -> bool:
 
 
 def _bucket_read(scope: Scope) -> str:
-    """The bucket whose data a request reads; empty for every other request."""
+    """The bucket whose data a request reads; empty if it is not a read."""
     try:
         route, path = route_for({**scope, "method": "GET"} if scope["method"] == "HEAD" else scope)
     except RefusedError:

@@ -1,4 +1,4 @@
-"""The emulator as a whole: an ASGI application, the buckets' folder, and the work behind them."""
+"""The complete emulator: an ASGI application, the buckets' folder, and background tasks."""
 
 import asyncio
 import logging
@@ -32,13 +32,13 @@ from trainmaster.local.tasks import cancel_all
 
 _LOOK_AGAIN_S = 0.1
 _REFRESH_S = 5.0
-_REFRESH_SHARE = 50  # the rescan takes at most a fiftieth of the time
+_REFRESH_SHARE = 50  # the rescan takes at most 1/50 of the time
 
 _log = logging.getLogger(__name__)
 
 
 class Storage:
-    """Cloud Storage over the buckets in one directory: an ASGI application, live between `start` and `stop`."""
+    """Cloud Storage over the buckets in one directory: an ASGI application, active between `start` and `stop`."""
 
     def __init__(
         self,
@@ -50,13 +50,13 @@ class Storage:
         tokens: Tokens | None = None,
         public_data: str = SERVICE,
     ) -> None:
-        """Open the directory, and make it if need be.
+        """Open the directory, creating it if needed.
 
-        Without `publish`, notifications are kept until a later start has one.
-        `injections` are shared with other emulators; its own when None. `grants` are what questions about permissions
-        are answered from; without, everyone may do everything. `tokens` name the principals of requests; without,
-        every request is the local user's. Anonymous reads through the gateway of buckets that are not here are handed on
-        to `public_data`.
+        Without `publish`, notifications are kept until a later start has one. `injections` are shared with
+        other emulators; None creates new ones. `grants` decide permissions; without them, every caller has
+        all permissions. `tokens` identify the principals of requests; without them, every request is the
+        local user's. Anonymous reads through the gateway of buckets that do not exist here are forwarded to
+        `public_data`.
 
         Raises:
             StateInUseError: another process has this directory open.
@@ -91,7 +91,7 @@ class Storage:
             await self._guarded(scope, receive, send)
 
     async def start(self, url: str = "http://127.0.0.1") -> None:
-        """Watch the folders, take in what changed while nobody did, and deliver notifications, whose links lead to `url`."""
+        """Watch the folders, record changes since the last run, and deliver notifications, with links to `url`."""
         self._watch = Watch(self.store.buckets_path)
         self.scanner.before_listing = self._watch.add
         self._watch.start(self.scanner)
@@ -103,9 +103,9 @@ class Storage:
         self._tasks = [asyncio.create_task(each) for each in work]
 
     async def stop(self) -> None:
-        """End the background work and close the files; stop the server that uses this application first.
+        """Stop the background tasks and close the files; stop the server that uses this application first.
 
-        What is still owed is delivered after the next start, of a new `Storage`.
+        Pending notifications are delivered after the next start, by a new `Storage`.
         """
         tasks, self._tasks = self._tasks, []
         await cancel_all(tasks)
@@ -123,7 +123,7 @@ class Storage:
                 await asyncio.to_thread(self.scanner.look_again)
 
     async def _refresh(self) -> None:
-        """What the watch missed is found by looking at every folder now and then."""
+        """Rescan every folder now and then, to find what the watch missed."""
         pause_s = _REFRESH_S
         while True:
             await asyncio.sleep(pause_s)
@@ -133,7 +133,7 @@ class Storage:
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         response = await self._respond(Request({**scope, "app": self._answer}, receive))
-        # TensorFlow's client finds `Location` and `Range` as the service spells them, and no other way.
+        # TensorFlow's client finds `Location` and `Range` only in the service's capitalization.
         response.raw_headers = [(name.title(), value) for name, value in response.raw_headers]
         await response(scope, receive, send)
 
@@ -147,9 +147,11 @@ class Storage:
             return _refusal(refused)
         except ClientDisconnect:
             raise
-        except Exception:  # the client gets an answer it may retry, the log gets the reason
+        except Exception:  # the client gets a retryable error, the log gets the reason
             _log.exception("%s %s failed", request.method, request.url.path)
-            return google_error(500, "The emulator failed; its log says why.", reason="backendError")
+            return google_error(
+                500, "Internal error of the emulator; its log has the reason.", reason="backendError"
+            )
 
 
 def _refusal(refused: RefusedError) -> Response:
@@ -159,11 +161,11 @@ def _refusal(refused: RefusedError) -> Response:
 
 
 async def _drain(request: Request) -> None:
-    """Read what is left of the body: clients that are still sending would take an early answer for a broken connection."""
+    """Read the rest of the body: a client that is still sending would take an early response for a broken connection."""
     try:
         async for _ in request.stream():
             pass
-    except RuntimeError:  # it was read to its end already
+    except RuntimeError:  # already read to its end
         return
 
 
@@ -176,12 +178,12 @@ def served(
     tokens: Tokens | None = None,
     public_data: str = SERVICE,
 ) -> AbstractAsyncContextManager[str]:
-    """The URL of an emulator over `dir`, served while the block runs. `port` 0 picks a free one."""
+    """Run an emulator over `dir` while the block runs; yields its URL. `port` 0 picks a free one."""
     return serving(
         Storage(dir=dir, publish=publish, grants=grants, tokens=tokens, public_data=public_data), port=port
     )
 
 
 def serve(dir: Path | str, *, publish: Publish | None = None, port: int = 0) -> AbstractContextManager[str]:  # noqa: A002  # as above
-    """As `served`, in a thread of its own."""
+    """As `served`, in a separate thread."""
     return in_thread(lambda: served(dir, publish=publish, port=port))

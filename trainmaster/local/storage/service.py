@@ -1,4 +1,4 @@
-"""What the methods of the API work on, and how they see an object whose file something else may change."""
+"""The state behind the API's methods, and access to objects whose files other processes may change."""
 
 import asyncio
 from collections import Counter
@@ -17,14 +17,14 @@ _Result_co = TypeVar("_Result_co", covariant=True)
 
 
 class StoreOperation(Protocol[_Result_co]):
-    """Something that looks at an object; see `Store` for what `strict` means."""
+    """An operation on an object; see `Store` for `strict`."""
 
     def __call__(self, *, strict: bool) -> _Result_co: ...
 
 
 @dataclass(kw_only=True)
 class Service:
-    """What the methods work on."""
+    """The state that all methods use."""
 
     store: Store
     scanner: DropScanner
@@ -33,7 +33,7 @@ class Service:
     counts: Counter[str] = field(default_factory=Counter)
 
     async def settled(self, operation: StoreOperation[_Result_co]) -> _Result_co:
-        """The operation's result, after taking in what something else did to the files it looks at."""
+        """The operation's result, after recording other processes' changes to the files it uses."""
         for _ in range(_ATTEMPTS):
             try:
                 return operation(strict=True)

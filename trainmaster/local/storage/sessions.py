@@ -1,4 +1,4 @@
-"""Resumable uploads under way. They end with the emulator: a client that comes back begins anew."""
+"""Resumable uploads in progress. They end with the emulator: a returning client must start over."""
 
 import asyncio
 from collections import OrderedDict
@@ -15,10 +15,10 @@ _MAX_KEPT = 500  # each has an open file
 
 @dataclass(kw_only=True)
 class Upload:
-    """One session: what it was begun for, the bytes so far, and the object that it ended in.
+    """One session: its insertion, the bytes so far, and the resulting object.
 
-    Under the lock its pieces are taken one after the other: a client that lost patience may send a piece again while
-    the first is still being read.
+    The lock serializes its chunks: after a timeout, a client may resend a chunk while the first is still
+    being read.
     """
 
     insertion: Insertion
@@ -28,14 +28,14 @@ class Upload:
 
 
 class Uploads:
-    """The sessions of one store, by the token of their staged file; the oldest is forgotten for the 501st."""
+    """The sessions of one store, by the token of their staged file; the 501st replaces the oldest."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._uploads: OrderedDict[str, Upload] = OrderedDict()
 
     def begin(self, insertion: Insertion) -> str:
-        """The id of a new session."""
+        """Create a session and return its id."""
         staged = Staged(self._folder)
         self._uploads[staged.token] = Upload(insertion=insertion, staged=staged)
         if len(self._uploads) > _MAX_KEPT:
@@ -43,14 +43,14 @@ class Uploads:
         return staged.token
 
     def find(self, upload_id: str, *, bucket: str) -> Upload:
-        """Raises `RefusedError` (404) when there is no such session in this bucket."""
+        """Raises `RefusedError` (404) if there is no such session in this bucket."""
         upload = self._uploads.get(upload_id)
         if upload is None or upload.insertion.bucket != bucket:
-            raise RefusedError(404, "notFound", f"No such upload session: {upload_id!r}; begin a new one.")
+            raise RefusedError(404, "notFound", f"No such upload session: {upload_id!r}; start a new one.")
         return upload
 
     def cancel(self, upload_id: str) -> None:
-        """End the session and forget its bytes."""
+        """End the session and delete its bytes."""
         self._uploads.pop(upload_id).staged.discard()
 
     def close(self) -> None:

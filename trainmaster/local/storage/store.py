@@ -1,4 +1,4 @@
-"""Objects and their files, changed together: every change is atomic, survives a kill, and honours its preconditions."""
+"""Objects and their files, changed together: every change is atomic, survives a kill, and respects its preconditions."""
 
 import contextlib
 import dataclasses
@@ -24,14 +24,13 @@ from trainmaster.local.storage.objects.staging import Staged
 
 
 class Store:
-    """One directory of buckets. Safe to call from several threads; one process at a time may have it open.
+    """One directory of buckets. Thread-safe; only one process at a time may have it open.
 
-    A write commits the record first, naming the staged file, and then moves that file into place;
-    a start after a kill finishes the moves that were left. So a record never lacks its bytes.
-
-    Methods that look at one object raise `UnsettledError` when its file is not the one on record:
-    something else wrote, replaced or removed it, and `DropScanner.look` must take that in first.
-    With `strict=False` they go by the record instead, for files that are still being written.
+    A write commits the record first, naming the staged file, and then moves that file into place; a start
+    after a kill finishes pending moves. So a record always has its bytes. Methods on one object raise
+    `UnsettledError` if its file does not match its record: another process wrote, replaced or removed it, and
+    `DropScanner.look` must record that first. With `strict=False`, they use the record instead, for files
+    that are still being written.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -59,13 +58,13 @@ class Store:
 
     @contextlib.contextmanager
     def changing(self) -> Iterator[int]:
-        """A transaction, which nobody else's may interrupt; gives the time of the change in microseconds."""
+        """An exclusive transaction; yields the time of the change in microseconds."""
         with self.catalog.transaction():
             yield self.now_us()
         self.notifications.outbox.wake()
 
     def folder(self, bucket: str) -> Folder:
-        """The plain files of a bucket. Raises `RefusedError` (404) when there is no such bucket."""
+        """The plain files of a bucket. Raises `RefusedError` (404) if there is no such bucket."""
         found = self._folders.get(bucket)
         if found is None:
             self.bucket(bucket)
@@ -83,7 +82,10 @@ class Store:
         return found
 
     def find(self, bucket: str, name: str, *, strict: bool = True) -> StoredObject | None:
-        """The live object; None when there is none. Raises `RefusedError` (404) for a missing bucket, `UnsettledError`."""
+        """The live object; None if there is none.
+
+        Raises `RefusedError` (404) for a missing bucket, `UnsettledError`.
+        """
         with self.catalog.lock:
             folder = self.folder(bucket)
             live = self.catalog.find(bucket, name)
@@ -92,7 +94,10 @@ class Store:
             return live
 
     def get(self, target: Target, *, strict: bool = True) -> StoredObject:
-        """The live object. Raises `RefusedError` (404) when it, or its generation, is not live, `UnsettledError`."""
+        """The live object.
+
+        Raises `RefusedError` (404) if it, or the requested generation, is not live; `UnsettledError`.
+        """
         live = self.find(target.bucket, target.name, strict=strict)
         if live is None or target.generation not in {None, live.generation}:
             raise no_such_object(target.bucket, target.name)
@@ -102,7 +107,7 @@ class Store:
         """A descriptor of the object's bytes, for the caller to close.
 
         Raises:
-            RefusedError: 503, the file is just being rewritten.
+            RefusedError: 503 if the file is being rewritten.
         """
         if stored.aside:
             return os.open(self._aside / stored.aside, os.O_RDONLY)
@@ -117,10 +122,10 @@ class Store:
     def put(
         self, staged: Staged, insertion: Insertion, *, composite: bool = False, strict: bool = True
     ) -> StoredObject:
-        """The new live generation, made of the staged bytes. A composite keeps no MD5.
+        """Create a new live generation from the staged bytes. A composite has no MD5.
 
         Raises:
-            RefusedError: 400 for a name no object can have, 404 for a missing bucket, 412 for a condition that does not hold.
+            RefusedError: 400 for an invalid object name, 404 for a missing bucket, 412 for a condition that does not hold.
         """
         bucket, name = insertion.bucket, insertion.name
         if fault := object_fault(name):
@@ -145,21 +150,21 @@ class Store:
                     aside="" if plain else staged.token,
                 )
                 self.record(stored, replaced, now_us=now_us)
-            # Still under the lock, so nobody sees the record without its file.
+            # Still under the lock, so no caller sees the record without its file.
             stored = self._place(stored, staged.path)
             self.forget_bytes(replaced, stored)
         staged.close()
         return stored
 
     def record(self, stored: StoredObject, replaced: StoredObject | None, *, now_us: int) -> None:
-        """Put a new generation on record and owe its notifications. Call inside `changing`."""
+        """Record a new generation and its notifications. Call inside `changing`."""
         self.catalog.put(stored)
         self.notifications.owe(stored, now_us=now_us, overwrote=replaced.generation if replaced else 0)
 
     def patch(
         self, target: Target, change: Callable[[StoredObject], StoredObject], *, strict: bool = True
     ) -> StoredObject:
-        """The object after a change of its metadata alone. Raises `RefusedError` (404, 412), `UnsettledError`."""
+        """Change only an object's metadata. Raises `RefusedError` (404, 412), `UnsettledError`."""
         with self.changing() as now_us:
             live = self.get(target, strict=strict)
             target.conditions.check_write(live)
@@ -175,7 +180,8 @@ class Store:
             live = self.get(target, strict=strict)
             target.conditions.check_write(live)
             if not live.aside:
-                # Before the commit: a kill in between leaves a missing file, which the next start takes for a deletion.
+                # Before the commit: a kill in between leaves the file missing, which the next start treats as
+                # a deletion.
                 self.folder(live.bucket).remove(live.name)
             self.catalog.remove(live.bucket, live.name)
         self.forget_bytes(live, None)
@@ -186,14 +192,14 @@ class Store:
             return stored
         try:
             self.folder(stored.bucket).place(staged, stored.name)
-        except OSError:  # a directory took the place a moment ago; the object is kept aside
+        except OSError:  # a directory has just taken its place; keep the object aside
             stored = dataclasses.replace(stored, aside=stored.token)
             self.catalog.put(stored)
             staged.rename(self._aside / stored.aside)
         return stored
 
     def forget_bytes(self, replaced: StoredObject | None, by: StoredObject | None) -> None:
-        """Remove the bytes that a replaced object kept aside."""
+        """Remove the bytes of a replaced object that was kept aside."""
         if replaced and replaced.aside and (by is None or by.aside != replaced.aside):
             with contextlib.suppress(FileNotFoundError):
                 (self._aside / replaced.aside).unlink()
@@ -212,5 +218,5 @@ class Store:
 
 
 def _agrees(live: StoredObject | None, seen: Fingerprint | None) -> bool:
-    """Whether the file seen is the one on record: for an object kept aside, or none at all, there must be no file."""
+    """Whether the file matches its record: an object kept aside, or a missing object, must have no file."""
     return seen == (live.fingerprint if live and not live.aside else None)

@@ -18,12 +18,13 @@ _PASSED_ON = ("authorization", "user-agent")
 
 
 class GrpcServer:
-    """A gRPC server on a loopback port that answers each call by asking a REST service."""
+    """A gRPC server on a loopback port that forwards each call to a REST service."""
 
     def __init__(self, *, base_url: str, services: Services) -> None:
-        """Bind a free port. `base_url` is the REST service's, without a slash at its end.
+        """Bind a free port.
 
-        Its calls are the gateway's to that service, which asks each for a token.
+        `base_url` is the REST service's, without a trailing slash. The service treats its calls as the
+        gateway's, and requires a token for each.
         """
         self._http = httpx.AsyncClient(
             base_url=base_url,
@@ -42,7 +43,7 @@ class GrpcServer:
         return self.port
 
     async def stop(self) -> None:
-        """Refuse new calls, and cut those under way."""
+        """Refuse new calls, and abort those in progress."""
         await self._server.stop(grace=None)
         await self._http.aclose()
 

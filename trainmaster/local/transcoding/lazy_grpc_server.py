@@ -1,4 +1,4 @@
-"""gRPC in front of a service, from its first client on."""
+"""gRPC in front of a service, started for its first client."""
 
 import asyncio
 from collections.abc import Callable
@@ -11,13 +11,13 @@ if TYPE_CHECKING:
 
 
 class LazyGrpcServer:
-    """A `GrpcServer` that is made when it is first asked for.
+    """A `GrpcServer` that is created on first use.
 
-    Most stacks never need one, and the packages that it imports would make every start slower by a tenth.
+    Most stacks never need one, and its imports would slow every start by a tenth.
     """
 
     def __init__(self, *, base_url: str, services: Callable[[], Services]) -> None:
-        """`services` may import what it needs; the rest is as for `GrpcServer`."""
+        """`services` may import modules; otherwise as `GrpcServer`."""
         self._base_url = base_url
         self._services = services
         self._server: GrpcServer | None = None
@@ -25,18 +25,18 @@ class LazyGrpcServer:
         self._lock = asyncio.Lock()
 
     async def port(self) -> int:
-        """The port of the running server, which the first call starts; 0 after `stop`."""
+        """The server's port; the first call starts it. 0 after `stop`."""
         async with self._lock:
             if self._server is None and not self._stopped:
                 services = await asyncio.to_thread(self._imported)
-                from trainmaster.local.transcoding.grpc_server import GrpcServer  # imported by now
+                from trainmaster.local.transcoding.grpc_server import GrpcServer  # already imported
 
                 self._server = GrpcServer(base_url=self._base_url, services=services)
                 await self._server.start()
             return self._server.port if self._server else 0
 
     async def stop(self) -> None:
-        """As `GrpcServer.stop`; safe to call where none was started."""
+        """As `GrpcServer.stop`; safe to call if none was started."""
         async with self._lock:
             self._stopped = True
             server, self._server = self._server, None

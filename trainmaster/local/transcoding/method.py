@@ -20,9 +20,8 @@ class Method:
         name: the method's name in the service.
         request, response: the protobuf classes.
         verb: the HTTP method.
-        path: where it goes; `{topic=projects/*/topics/*}` stands for the request's field `topic`, a text of that
-            form, in which `*` is anything but a slash.
-        body: the field that is the body, `*` for every field that the path does not take; empty for no body.
+        path: its path; `{topic=projects/*/topics/*}` stands for the request's field `topic`, a string of that form, in which `*` is anything but a slash.
+        body: the field that is the body, `*` for every field that is not in the path; empty for no body.
     """
 
     name: str
@@ -34,11 +33,11 @@ class Method:
 
     @property
     def path_fields(self) -> list[str]:
-        """The fields that the path takes."""
+        """The fields in the path."""
         return [name for name, _ in _FIELD.findall(self.path)]
 
     def path_of(self, fields: Mapping[str, str]) -> str:
-        """The path with the fields in it, as they are."""
+        """The path with the fields filled in, unescaped."""
         return _FIELD.sub(lambda found: fields.get(found[1], ""), self.path)
 
     @property

@@ -18,10 +18,13 @@ from trainmaster.local.transcoding.method import DEADLINE_S, MAX_MESSAGE_BYTES, 
 
 
 class RestApplication:
-    """An ASGI application that answers each request by a call of a gRPC service on this machine."""
+    """An ASGI application that forwards each request to a gRPC service on this machine."""
 
     def __init__(self, *, target: str, services: Services, tokens: Tokens | None = None) -> None:
-        """`target` is `host:port`, `tokens` are those it knows too. Make it in the event loop that serves it."""
+        """`target` is `host:port`; `tokens` are the same as the service's.
+
+        Create it in the event loop that serves it.
+        """
         self._channel = grpc.aio.insecure_channel(target)
         self._methods = [
             (method, method.pattern, self._channel.unary_unary(
@@ -60,7 +63,9 @@ class RestApplication:
                 except grpc.aio.AioRpcError as refused:
                     code = from_grpc_error(refused).code or 500
                     return google_error(int(code), refused.details() or "", status=refused.code().name)
-        return google_error(404, f"{request.method} {path} is not imitated here.", status="NOT_FOUND")
+        return google_error(
+            404, f"{request.method} {path} is not supported by this emulator.", status="NOT_FOUND"
+        )
 
 
 def _credentials(request: Request) -> tuple[tuple[str, str], ...]:
@@ -70,17 +75,17 @@ def _credentials(request: Request) -> tuple[tuple[str, str], ...]:
 def _message(method: Method, fields: dict[str, Any]) -> Message:
     fields_of = method.request.DESCRIPTOR
     known = {*fields_of.fields_by_camelcase_name, *fields_of.fields_by_name}
-    # Query parameters of the surface itself, such as `alt` and `prettyPrint`, are no fields.
+    # System parameters, such as `alt` and `prettyPrint`, are not fields.
     return ParseDict({name: value for name, value in fields.items() if name in known}, method.request())
 
 
 async def _body(method: Method, request: Request) -> dict[str, Any]:
-    """Raises `ValueError` for a body that is no object, or too large."""
+    """Raises `ValueError` for a body that is not an object, or too large."""
     raw = bytearray()
     async for chunk in request.stream():
         raw += chunk
         if len(raw) > MAX_MESSAGE_BYTES:
-            raise ValueError(f"the body has more than {MAX_MESSAGE_BYTES} bytes")
+            raise ValueError(f"the body exceeds {MAX_MESSAGE_BYTES} bytes")
     body = json_value(bytes(raw)) if raw else {}
     if not isinstance(body, dict):
         raise ValueError(f"the body must be an object, found {type(body).__name__}")  # noqa: TRY004  # bad input

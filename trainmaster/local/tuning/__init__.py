@@ -1,1 +1,1 @@
-"""Hyperparameter tuning: what to try next, when to stop a trial, and the jobs that try it."""
+"""Hyperparameter tuning: suggestions, early stopping, and the jobs of trials."""

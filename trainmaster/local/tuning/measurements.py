@@ -1,7 +1,7 @@
-"""The measurements of one trial, from the file in which its chief reports, a trial that begins again included.
+"""The measurements of one trial, from the file in which its chief reports, even if the trial restarts.
 
-Source of the format: hypertune/hypertune.py of cloudml-hypertune 0.1.0.dev6, whose file is rewritten whole
-with at most the last 100 reports, one JSON object a line; metric and step are text.
+Source of the format: hypertune/hypertune.py of cloudml-hypertune 0.1.0.dev6, which rewrites the whole file
+with at most the last 100 reports, one JSON object a line; metric and step are strings.
 """
 
 import json
@@ -15,14 +15,14 @@ from trainmaster.local.jobs.resource.validation import Message
 MAX_REPORTS = 100
 MAX_STEP = 2**63
 MAX_TIME = 253402300800.0
-"""The year 10000, in seconds since 1970: no time of the API lies behind it."""
+"""The year 10000, in seconds since 1970: the upper limit of times in the API."""
 
 _NAMES = frozenset({"timestamp", "trial", "global_step", "checkpoint_path"})
 
 
 @dataclass(frozen=True, kw_only=True, order=True)
 class Measured:
-    """One value of one metric; in the order that the service keeps measurements in."""
+    """One value of one metric; sorts in the service's order of measurements."""
 
     step: int
     elapsed: timedelta
@@ -33,8 +33,8 @@ class Measured:
 def read_reports(text: str, *, started: datetime) -> list[Measured]:
     """The reports in a metric file, oldest first, as measurements of a trial that began at `started`.
 
-    A line that is no report, half-written ones too, is passed over.
-    So is a value that is no finite number, and a step or a time below zero.
+    A line that is not a report, such as a half-written one, is skipped. So is a value that is not a finite
+    number, and a negative step or time.
     """
     return [one for line in text.splitlines()[-MAX_REPORTS:] for one in _reported(line, started)]
 
@@ -59,10 +59,9 @@ def _reported(line: str, started: datetime) -> list[Measured]:
 def merged(known: Sequence[Measured], reported: Sequence[Measured]) -> list[Measured]:
     """`known` with what is new in `reported`, strictly rising by step and elapsed time for each metric.
 
-    The file forgets its oldest reports, a trial's measurements do not.
-    A program that was started again reports steps a second time:
-    the later report of a step replaces the earlier one and all of that metric behind it.
-    Step 0 is what a program reports that counts no steps; such reports stand beside each other.
+    The file drops its oldest reports, a trial's measurements do not. A restarted program reports steps a
+    second time: the later report of a step replaces the earlier one and all later ones of that metric. A
+    program that counts no steps reports step 0; all such reports are kept.
     """
     found: dict[str, list[Measured]] = {}
     for one in known:
@@ -70,7 +69,7 @@ def merged(known: Sequence[Measured], reported: Sequence[Measured]) -> list[Meas
     for report in reported:
         ours = found.setdefault(report.metric_id, [])
         if ours and (report.elapsed, report.step) <= (ours[-1].elapsed, ours[-1].step):
-            continue  # said before, or replaced since
+            continue  # known already, or replaced since
         while ours and (report.step < ours[-1].step or report.step == ours[-1].step > 0):
             ours.pop()
         ours.append(report)
@@ -78,7 +77,7 @@ def merged(known: Sequence[Measured], reported: Sequence[Measured]) -> list[Meas
 
 
 def read(messages: Iterable[Message]) -> list[Measured]:
-    """What the API's measurements say."""
+    """Parse the API's measurements."""
     return [
         Measured(
             step=message.step_count,
@@ -92,7 +91,7 @@ def read(messages: Iterable[Message]) -> list[Measured]:
 
 
 def write(trial: Message, found: Iterable[Measured]) -> None:
-    """Make `found`, which is in order, the measurements of `trial`: one for each step and time."""
+    """Set the measurements of `trial` to `found`, which must be in order: one for each step and time."""
     trial.ClearField("measurements")
     last: Measured | None = None
     for one in found:

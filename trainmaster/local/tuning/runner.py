@@ -1,4 +1,4 @@
-"""One tuning job's life: trials begin as there is room, are read while they run, and are judged at their end."""
+"""The lifecycle of one tuning job: starts trials as capacity allows, reads their metrics, and evaluates them at their end."""
 
 import asyncio
 import contextlib
@@ -26,24 +26,24 @@ if TYPE_CHECKING:
     from trainmaster.local.tuning.suggest import Suggestions
 
 PERIOD_S = 0.1
-"""How often trials and their metric files are looked at."""
+"""The interval of checks of trials and their metric files."""
 
 
 class TrialJobs(Protocol):
-    """Who runs the trials' jobs: the JobService, as far as a tuning job needs it."""
+    """Runs the trials' jobs: the part of the JobService that a tuning job needs."""
 
     def begin_trial(self, job: Job) -> None:
-        """Start the job of a trial; one that is known already is left alone."""
+        """Start the job of a trial, unless it is known already."""
 
     def find(self, job_id: str) -> Job | None:
-        """The job with that id, as it stands."""
+        """The job with that id, in its current state."""
 
     def stop_trial(self, job_id: str) -> None:
-        """Begin to end the job of a trial; nothing happens to one that has ended."""
+        """Start ending the job of a trial; does nothing if it has ended."""
 
 
 class TuningJobRunner(JobRunner[TuningJob]):
-    """Runs a tuning job. When it is abandoned, its trials' jobs are left to the JobService."""
+    """Runs a tuning job. If it is abandoned, its trials' jobs are left to the JobService."""
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class TuningJobRunner(JobRunner[TuningJob]):
         metrics: Path,
         seed: int | None = None,
     ) -> None:
-        """`save_trial` keeps the one trial of the job that has changed; `seed` makes the search repeatable."""
+        """`save_trial` stores a changed trial; `seed` makes the search reproducible."""
         super().__init__(job, save=save, log=log)
         self._jobs, self._save_trial, self._metrics, self._seed = jobs, save_trial, metrics, seed
         self._failed = False
@@ -84,7 +84,7 @@ class TuningJobRunner(JobRunner[TuningJob]):
             await asyncio.sleep(PERIOD_S)
 
     def _search(self) -> "Suggestions":
-        """The search as it stands after all trials of earlier stacks."""
+        """The search after all trials of earlier stacks."""
         # Optuna and numpy take a quarter of a stack's start, and most stacks run no study.
         from trainmaster.local.tuning.space import space_of
         from trainmaster.local.tuning.suggest import Algorithm, SuggestedTrial, Suggestions
@@ -108,7 +108,7 @@ class TuningJobRunner(JobRunner[TuningJob]):
         )
 
     def _take_up(self) -> None:
-        """Start the jobs of trials that a kill came before."""
+        """Start the jobs of trials that were saved just before a kill."""
         if self.job.state is not JobState.CANCELLING:
             for trial in self.job.running:
                 self._begin(trial)
@@ -118,9 +118,9 @@ class TuningJobRunner(JobRunner[TuningJob]):
         return self._failed
 
     async def _begin_trials(self, suggestions: "Suggestions") -> None:
-        """Begin as many trials as may run together, but no more than one that waits for room.
+        """Start as many trials as may run together, but at most one that must wait for capacity.
 
-        So a study that is larger than the machine has one place in the line, and others get their turn.
+        So a study larger than the machine has only one place in the queue, and other jobs get their turn.
         """
         while len(self.job.running) < self.job.message.parallel_trial_count and not self._is_in_line():
             values = None
@@ -129,10 +129,10 @@ class TuningJobRunner(JobRunner[TuningJob]):
             if values is None:
                 self._exhausted = True
                 return
-            if self.job.state is JobState.CANCELLING:  # meanwhile
+            if self.job.state is JobState.CANCELLING:  # in the meantime
                 return
             trial = next_trial(self.job, values, custom_job_id=new_job_id())
-            self._keep_trial(trial)  # before its job: a trial is never run twice
+            self._keep_trial(trial)  # before its job, so that a trial never runs twice
             self._begin(trial)
 
     def _is_in_line(self) -> bool:
@@ -145,8 +145,8 @@ class TuningJobRunner(JobRunner[TuningJob]):
 
     async def _look_at(self, trial: Trial, suggestions: "Suggestions") -> None:
         job = self._jobs.find(trial.job_id)
-        if job is None:  # cancelled by a stack that ended before the trial had a job
-            self._end(trial, "The job was cancelled before the trial began.", suggestions)
+        if job is None:  # cancelled in a stack that stopped before the trial had a job
+            self._end(trial, "The job was cancelled before the trial started.", suggestions)
             return
         now = trial
         if trial.state is TrialState.REQUESTED and job.message.HasField("start_time"):

@@ -1,4 +1,4 @@
-"""Tuning jobs: what their calls do beyond those of every job."""
+"""Tuning jobs: what their calls do beyond those of all jobs."""
 
 import asyncio
 import shutil
@@ -15,7 +15,7 @@ from trainmaster.local.tuning.tuning_job import TuningJob
 
 
 class TuningService(Collection[TuningJob]):
-    """Tuning jobs, whose trials are jobs of the JobService: resume after it, stop before it."""
+    """Tuning jobs, whose trials are jobs of the JobService: resume this service after it, stop it before."""
 
     def __init__(
         self, store: TuningStore, shared: ServiceContext, *, jobs: JobService, metrics: Path
@@ -26,7 +26,7 @@ class TuningService(Collection[TuningJob]):
         self._custom_jobs, self._metrics = jobs, metrics
 
     def refuse_without_room(self, job: Job) -> None:
-        """As a custom job that holds what all trials hold that run at once."""
+        """As for a custom job with the replicas of all parallel trials."""
         self._custom_jobs.refuse_without_room(job)
 
     def _runner_of(self, job: TuningJob, log: JobLog) -> TuningJobRunner:

@@ -13,7 +13,7 @@ from trainmaster.local.jobs.resource.validation import Message
 from trainmaster.local.tuning.trial import Value
 
 _LOG, _REVERSE_LOG = 2, 3
-"""The API's numbers of the scales that are not linear."""
+"""The API's numbers of the nonlinear scales."""
 
 Distribution = FloatDistribution | IntDistribution | CategoricalDistribution
 
@@ -23,12 +23,12 @@ class Parameter:
     """One parameter.
 
     Attributes:
-        parameter_id: may be repeated among siblings' children.
+        parameter_id: may occur again among siblings' children.
         path: unique in the study.
-        distribution: what is searched: the values themselves, or the places of `listed`.
-        listed: the values of CATEGORICAL and DISCRETE, in their order.
-        mirrored: on the reverse logarithmic scale, which is the logarithmic one from the other end.
-        children: each with the values of this parameter that it is there for.
+        distribution: the searched values, or indexes into `listed`.
+        listed: the values of CATEGORICAL and DISCRETE, in order.
+        mirrored: on the reverse logarithmic scale, which is the logarithmic one mirrored.
+        children: each with the values of this parameter for which it is active.
     """
 
     parameter_id: str
@@ -43,11 +43,11 @@ class Parameter:
         return tuple(child for values, child in self.children if value in values)
 
     def value_of(self, drawn: float) -> Value:
-        """The value that a draw of the distribution stands for."""
+        """The value for a draw of the distribution."""
         return self.listed[int(drawn)] if self.listed else self._mirrored(drawn)
 
     def draw_of(self, value: Value) -> float:
-        """The draw that stands for `value`."""
+        """The draw for `value`."""
         return self.listed.index(value) if self.listed else self._mirrored(value)
 
     def every_value(self) -> Sequence[Value]:
@@ -66,12 +66,12 @@ class Parameter:
 
 
 def space_of(study: Message) -> tuple[Parameter, ...]:
-    """The parameters of a checked StudySpec, in its order."""
+    """The parameters of a validated StudySpec, in its order."""
     return tuple(_parameter(spec, str(at)) for at, spec in enumerate(study.parameters))
 
 
 def grid(parameters: Sequence[Parameter]) -> Iterator[dict[str, Value]]:
-    """Every point of a space without DOUBLE, the last parameter changing fastest."""
+    """Every point of a space without DOUBLE parameters; the last parameter changes fastest."""
     if not parameters:
         yield {}
         return
@@ -116,7 +116,7 @@ def _distribution(spec: Message) -> Distribution:
         case "categorical_value_spec":
             return CategoricalDistribution(range(len(_listed(spec))))
         case "discrete_value_spec":
-            # Listed values are already spaced as the user wants them: their order is what is searched.
+            # The user has already spaced listed values, so the search is over their indexes.
             return IntDistribution(0, len(_listed(spec)) - 1)
         case other:
             raise ValueError(f"a parameter of kind {other!r} should have been refused")

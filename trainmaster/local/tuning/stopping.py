@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from statistics import fmean, median
 
 MIN_COMPLETED = 3
-"""Fewer completed trials stop nothing. Our choice."""
+"""With fewer completed trials, no trial is stopped. The project's choice."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""The tuning jobs of one stack on disk, each trial a row of its own, so that a long study costs no more per change."""
+"""Persists the tuning jobs of one stack. Each trial is a row, so that a change in a long study costs no more."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -17,13 +17,13 @@ CREATE TABLE IF NOT EXISTS trials (
 
 
 class TuningStore(Store[TuningJob]):
-    """Tuning jobs, kept without their trials, and the trials of each."""
+    """Tuning jobs, stored without their trials, and the trials of each."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path, TuningJob, schema=_SCHEMA)
 
     def put_trial(self, job: TuningJob, trial: Trial) -> None:
-        """Keep one trial of `job` as it now is."""
+        """Save one trial of `job`."""
         self._database.execute(
             "INSERT OR REPLACE INTO trials VALUES (?, ?, ?)",
             (job.job_id, int(trial.id), trial.message.SerializeToString()),

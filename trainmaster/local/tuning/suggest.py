@@ -1,6 +1,6 @@
-"""What to try next: Bayesian by default, at random, or the whole grid in order.
+"""Suggests parameters: Bayesian by default, random, or the whole grid in order.
 
-One `Suggestions` belongs to one study and is made again from its trials after a restart.
+One `Suggestions` belongs to one study; after a restart, it is rebuilt from the study's trials.
 """
 
 import warnings
@@ -18,12 +18,12 @@ from trainmaster.local.tuning.trial import Value
 
 _SEEDS = 2**32
 
-# Optuna calls `group` experimental, once for each study; its version is locked here.
+# Optuna warns once per study that `group` is experimental; its version is pinned here.
 warnings.filterwarnings("ignore", message="Argument ``group`` is an experimental feature")
 
 
 class Algorithm(Enum):
-    """How suggestions are made, with the API's numbers."""
+    """The search algorithms, with the API's numbers."""
 
     BAYESIAN = 0
     GRID = 2
@@ -41,10 +41,7 @@ class SuggestedTrial:
 
 
 class Suggestions:
-    """Asks for values and tells results. A trial is known by the id that the study gives it.
-
-    Not for two threads at once.
-    """
+    """Suggests values and records results. A trial is identified by its id in the study. Not thread-safe."""
 
     def __init__(
         self,
@@ -55,10 +52,10 @@ class Suggestions:
         seed: int | None = None,
         past: Sequence[SuggestedTrial] = (),
     ) -> None:
-        """Start from `past`, in the order in which it was suggested.
+        """Start from `past`, in order of suggestion.
 
-        `maximize` says for each objective whether more is better.
-        `seed` repeats a search; after a restart it goes on with other draws than those that were made before.
+        `maximize` says for each objective whether higher is better. `seed` makes a search reproducible; after
+        a restart, it continues with draws that differ from the earlier ones.
         """
         self._space = tuple(space)
         self._points: Iterator[dict[str, Value]] | None = None
@@ -79,7 +76,7 @@ class Suggestions:
                 self._numbers[trial.trial_id] = number
 
     def next(self, trial_id: str) -> dict[str, Value] | None:
-        """Values of a new trial, for its active parameters alone; None when the grid is exhausted."""
+        """Values of a new trial, only for its active parameters; None if the grid is exhausted."""
         if self._points is not None:
             return next(self._points, None)
         trial = self._study.ask()
@@ -89,7 +86,7 @@ class Suggestions:
         return values
 
     def tell(self, trial_id: str, results: Sequence[float] | None) -> None:
-        """How a trial ended: one result for each objective, or None when it was infeasible."""
+        """Record the end of a trial: one result for each objective, or None if it was infeasible."""
         if self._points is not None:
             return
         number = self._numbers.pop(trial_id)
@@ -101,8 +98,8 @@ class Suggestions:
 
 def _sampler(algorithm: Algorithm, seed: int | None) -> BaseSampler:
     if algorithm is Algorithm.BAYESIAN:
-        # Running trials count as bad ones, so that parallel suggestions differ;
-        # parameters that are active together are drawn together.
+        # Running trials count as bad ones, so that parallel suggestions differ. Parameters that are active
+        # together are drawn together.
         return TPESampler(seed=seed, constant_liar=True, multivariate=True, group=True)
     return RandomSampler(seed=seed)
 

@@ -40,7 +40,7 @@ _ENDED = frozenset({TrialState.SUCCEEDED, TrialState.INFEASIBLE})
 
 @dataclass(frozen=True)
 class Trial:
-    """One trial at one moment. `message` is never changed in place."""
+    """A snapshot of one trial. `message` is never changed in place."""
 
     message: Message
 
@@ -63,12 +63,12 @@ class Trial:
 
     @cached_property
     def as_names(self) -> dict[str, object]:
-        """The trial as JSON with the names of enums; made once, since an ended trial is shown again and again."""
+        """The trial as JSON with enum names; cached, because ended trials are shown repeatedly."""
         return MessageToDict(self.message)  # type: ignore[no-any-return]
 
     @cached_property
     def as_integers(self) -> dict[str, object]:
-        """The trial as JSON with the numbers of enums."""
+        """The trial as JSON with enum numbers."""
         return MessageToDict(self.message, use_integers_for_enums=True)  # type: ignore[no-any-return]
 
     def of_metric(self, metric_id: str) -> list[Measured]:
@@ -89,7 +89,7 @@ class Trial:
         return self._changed(TrialState.STOPPING)
 
     def measured(self, text: str) -> Self:
-        """The trial with what is new in `text`, its metric file; the same value when nothing is."""
+        """The trial with new reports from `text`, its metric file; the same object if there are none."""
         known = measurements.read(self.message.measurements)
         started = self.message.start_time.ToDatetime(tzinfo=UTC)
         found = measurements.merged(known, measurements.read_reports(text, started=started))
@@ -102,7 +102,7 @@ class Trial:
     def ended(self, study: Message, *, at: datetime, failure: str) -> Self:
         """The trial at its end: SUCCEEDED with its final measurement, or INFEASIBLE with the reason.
 
-        `failure` is why the trial's job did not succeed, empty when it did, or when it was stopped early.
+        `failure` is why the trial's job failed; empty if it succeeded or was stopped early.
         """
         found = {metric.metric_id: self.of_metric(metric.metric_id) for metric in study.metrics}
         missing = [metric_id for metric_id, values in found.items() if not values]

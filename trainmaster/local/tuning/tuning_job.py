@@ -1,4 +1,4 @@
-"""A tuning job with its trials as the API shows them: every change is a new value, nothing is done here."""
+"""A tuning job with its trials as the API shows them. Pure: every change is a new value."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -14,14 +14,16 @@ from trainmaster.local.tuning.trial import Trial, TrialState, Value
 from trainmaster.local.tuning.validation import faults_of
 
 MIN_FAILED, MAX_FAILED_SHARE = 5, 0.5
-"""With maxFailedTrialCount 0: so many failures, and more than this share of ended trials, end the job. Our choice."""
+"""With maxFailedTrialCount 0, at least this number of failures, and more than this share of ended trials, end
+the job. The project's choice.
+"""
 
 _MINIMIZE = 2
 
 
 @dataclass(frozen=True, kw_only=True)
 class TuningJob(Job):
-    """One tuning job at one moment.
+    """A snapshot of one tuning job.
 
     Attributes:
         message: the HyperparameterTuningJob without its trials.
@@ -46,12 +48,12 @@ class TuningJob(Job):
 
     @property
     def objectives(self) -> list[Message]:
-        """The metrics to optimise: all but those of safe search."""
+        """The metrics to optimize: all but those of safe search."""
         return [metric for metric in self.message.study_spec.metrics if not metric.HasField("safety_config")]
 
     @property
     def maximize(self) -> tuple[bool, ...]:
-        """For each objective whether more is better; an unset goal maximises."""
+        """For each objective, whether higher is better; an unset goal means to maximize."""
         return tuple(metric.goal != _MINIMIZE for metric in self.objectives)
 
     @property
@@ -59,11 +61,11 @@ class TuningJob(Job):
         return [trial for trial in self.trials.values() if not trial.has_ended]
 
     def with_trial(self, trial: Trial) -> Self:
-        """The job with a new trial, or with this trial as it is now."""
+        """The job with a new or updated trial."""
         return replace(self, trials={**self.trials, trial.id: trial})
 
     def results_of(self, trial: Trial) -> list[float] | None:
-        """The final value of each objective of an ended trial; None when it is infeasible."""
+        """The final value of each objective of an ended trial; None if it is infeasible."""
         if trial.state is not TrialState.SUCCEEDED:
             return None
         found = {metric.metric_id: metric.value for metric in trial.message.final_measurement.metrics}
@@ -80,7 +82,7 @@ class TuningJob(Job):
 
 
 def next_trial(job: TuningJob, values: Mapping[str, Value], *, custom_job_id: str) -> Trial:
-    """The REQUESTED trial after all that the job has. Whole numbers become floats: a protobuf Value knows no others."""
+    """The job's next trial, REQUESTED. Integers become floats: a protobuf Value has no others."""
     trial = HyperparameterTuningJob.pb(HyperparameterTuningJob()).trials.add()
     trial.id = str(len(job.trials) + 1)
     trial.name = f"{job.parent}/studies/{job.job_id}/trials/{trial.id}"
@@ -97,7 +99,7 @@ def next_trial(job: TuningJob, values: Mapping[str, Value], *, custom_job_id: st
 
 
 def values_of(job: TuningJob, trial: Trial) -> dict[str, Value]:
-    """The parameters of a trial as its flags say them: a whole number has no fraction, but for DOUBLE."""
+    """The parameters of a trial as in its flags: integers have no fraction, except for DOUBLE."""
     doubles = set(_doubles(job.message.study_spec.parameters))
     found: dict[str, Value] = {}
     for parameter in trial.message.parameters:
@@ -115,7 +117,7 @@ def _doubles(specs: Sequence[Message]) -> Iterator[str]:
 
 
 def custom_job_of(job: TuningJob, trial: Trial, *, metrics_dir: str, at: datetime) -> Job:
-    """The job that runs a trial: every pool gets the parameters as flags after its own arguments."""
+    """The job that runs a trial: every pool gets the parameters as flags after its arguments."""
     message = CustomJob.pb(CustomJob())
     message.name, message.display_name = trial.message.custom_job, job.message.display_name
     message.job_spec.CopyFrom(job.message.trial_job_spec)
@@ -139,7 +141,7 @@ def custom_job_of(job: TuningJob, trial: Trial, *, metrics_dir: str, at: datetim
 
 
 def too_many_failed(job: TuningJob) -> bool:
-    """Whether the job is to fail because of its infeasible trials."""
+    """Whether the job must fail because of its infeasible trials."""
     over = [trial for trial in job.trials.values() if trial.has_ended]
     failed = [trial for trial in over if trial.state is TrialState.INFEASIBLE]
     if limit := job.message.max_failed_trial_count:

@@ -1,8 +1,8 @@
-"""What the service refuses in a HyperparameterTuningJob before it accepts it, and what of it has no effect here.
+"""The faults for which the service refuses a HyperparameterTuningJob, and the fields without effect here.
 
 Source: comments of google.cloud.aiplatform.v1.HyperparameterTuningJob and StudySpec,
-https://cloud.google.com/vertex-ai/docs/training/using-hyperparameter-tuning, read 2026-11.
-The sentences are ours: the service's are not published.
+https://cloud.google.com/vertex-ai/docs/training/using-hyperparameter-tuning, read 2026-11. The sentences are
+the project's: the service's are not published.
 """
 
 import math
@@ -19,20 +19,20 @@ _GRID, _ALGORITHMS = 2, (0, 2, 3)
 
 
 def faults_of(job: Message) -> list[str]:
-    """One sentence for each thing that is wrong, each with its path; none for an acceptable job."""
+    """One sentence for each fault, with its path; none for an acceptable job."""
     return [*common_faults(job, "trial_job_spec"), *_count_faults(job), *_study_faults(job.study_spec)]
 
 
 def _count_faults(job: Message) -> Iterator[str]:
     most, together, failed = job.max_trial_count, job.parallel_trial_count, job.max_failed_trial_count
     if not 1 <= most <= MAX_TRIALS:
-        yield f"max_trial_count: 1 to {MAX_TRIALS}, found {most}."
+        yield f"max_trial_count: expected 1 to {MAX_TRIALS}, found {most}."
     if together < 1:
         yield f"parallel_trial_count: at least 1, found {together}."
     elif together > most:
         yield f"parallel_trial_count: at most max_trial_count ({most}), found {together}."
     if not 0 <= failed <= max(most, 0):
-        yield f"max_failed_trial_count: 0 to max_trial_count ({most}), found {failed}; 0 leaves it to the service."
+        yield f"max_failed_trial_count: expected 0 to max_trial_count ({most}), found {failed}; 0 lets the service decide."
 
 
 def _study_faults(study: Message) -> Iterator[str]:
@@ -40,15 +40,15 @@ def _study_faults(study: Message) -> Iterator[str]:
     yield from _metric_faults(study, at)
     for field, known in (("observation_noise", (0, 1, 2)), ("measurement_selection_type", (0, 1, 2))):
         if getattr(study, field) not in known:
-            yield f"{at}.{field}: unknown number {getattr(study, field)}."
+            yield f"{at}.{field}: unknown enum value {getattr(study, field)}."
     if study.algorithm not in _ALGORITHMS:
-        yield f"{at}.algorithm: unknown number {study.algorithm}; unspecified, GRID_SEARCH or RANDOM_SEARCH."
+        yield f"{at}.algorithm: unknown enum value {study.algorithm}; expected unspecified, GRID_SEARCH or RANDOM_SEARCH."
     if not study.parameters:
         yield f"{at}.parameters: at least one parameter is required."
     yield from _siblings_faults(list(study.parameters), f"{at}.parameters", algorithm=study.algorithm)
     homes = Counter(parameter_id for _home, parameter_id in set(_homes(list(study.parameters), "")))
     for parameter_id in (name for name, count in homes.items() if count > 1 and name):
-        yield f"{at}.parameters: {parameter_id!r} is there under different parents; give each its own name."
+        yield f"{at}.parameters: {parameter_id!r} has several parents; give each occurrence a different name."
 
 
 def _metric_faults(study: Message, at: str) -> Iterator[str]:
@@ -58,16 +58,16 @@ def _metric_faults(study: Message, at: str) -> Iterator[str]:
         if not metric.metric_id:
             yield f"{at}.metrics[{number}].metric_id: required; the tag under which the trainer reports."
         if any(character.isspace() for character in metric.metric_id):
-            yield f"{at}.metrics[{number}].metric_id: no white space, found {metric.metric_id!r}."
+            yield f"{at}.metrics[{number}].metric_id: must not have white space, found {metric.metric_id!r}."
         fraction = metric.safety_config.desired_min_safe_trials_fraction
         if not 0 <= fraction <= 1:
-            yield f"{at}.metrics[{number}].safety_config.desired_min_safe_trials_fraction: 0 to 1, found {fraction!r}."
+            yield f"{at}.metrics[{number}].safety_config.desired_min_safe_trials_fraction: expected 0 to 1, found {fraction!r}."
         if metric.goal not in {0, 1, 2}:
-            yield f"{at}.metrics[{number}].goal: unknown number {metric.goal}; MAXIMIZE or MINIMIZE."
+            yield f"{at}.metrics[{number}].goal: unknown enum value {metric.goal}; expected MAXIMIZE or MINIMIZE."
     for metric_id in _repeated([metric.metric_id for metric in study.metrics]):
-        yield f"{at}.metrics: {metric_id!r} is there more than once."
+        yield f"{at}.metrics: duplicate metric {metric_id!r}."
     if study.metrics and all(metric.HasField("safety_config") for metric in study.metrics):
-        yield f"{at}.metrics: one without safety_config is required, the one to optimise."
+        yield f"{at}.metrics: a metric without safety_config is required, to optimize for."
 
 
 def _homes(specs: Sequence[Message], home: str) -> Iterator[tuple[str, str]]:
@@ -79,7 +79,7 @@ def _homes(specs: Sequence[Message], home: str) -> Iterator[tuple[str, str]]:
 
 def _siblings_faults(specs: Sequence[Message], path: str, *, algorithm: int) -> Iterator[str]:
     for parameter_id in _repeated([spec.parameter_id for spec in specs]):
-        yield f"{path}: {parameter_id!r} is there more than once; a parameter has one specification."
+        yield f"{path}: duplicate parameter {parameter_id!r}; specify each parameter once."
     for at, spec in enumerate(specs):
         yield from _parameter_faults(spec, f"{path}[{at}]", algorithm=algorithm)
 
@@ -100,18 +100,18 @@ def _parameter_faults(spec: Message, path: str, *, algorithm: int) -> Iterator[s
     if kind == "categorical_value_spec" and spec.scale_type:
         yield f"{path}.scale_type: a categorical parameter has no scale; leave it out."
     if kind == "double_value_spec" and algorithm == _GRID:
-        yield f"{path}: GRID_SEARCH takes no double parameter; list its values as a discrete one."
+        yield f"{path}: GRID_SEARCH does not support a double parameter; list its values as a discrete one."
     if spec.scale_type not in _KNOWN_SCALES:
-        yield f"{path}.scale_type: unknown number {spec.scale_type}."
+        yield f"{path}.scale_type: unknown enum value {spec.scale_type}."
     yield from _children_faults(spec, kind, path, algorithm=algorithm)
 
 
 def _range_faults(bounds: Message, path: str, *, scale: int) -> Iterator[str]:
     low, high = bounds.min_value, bounds.max_value
     if not (math.isfinite(low) and math.isfinite(high)):
-        yield f"{path}: finite bounds are required, found {low!r} and {high!r}."
+        yield f"{path}: expected finite bounds, found {low!r} and {high!r}."
     if low > high:
-        yield f"{path}: min_value {low!r} is above max_value {high!r}; exchange them."
+        yield f"{path}: min_value {low!r} is above max_value {high!r}; swap them."
     if scale in _LOG_SCALES and low <= 0:
         yield f"{path}.min_value: a logarithmic scale needs values above zero, found {low!r}."
 
@@ -120,17 +120,17 @@ def _values_faults(values: Sequence[object], path: str) -> Iterator[str]:
     if not values:
         yield f"{path}: at least one value is required."
     for value in _repeated(values):
-        yield f"{path}: {value!r} is there more than once."
+        yield f"{path}: duplicate value {value!r}."
 
 
 def _discrete_faults(values: Sequence[float], path: str, *, scale: int) -> Iterator[str]:
     at = f"{path}.discrete_value_spec.values"
     if len(values) > MAX_DISCRETE:
-        yield f"{at}: at most {MAX_DISCRETE}, found {len(values)}."
+        yield f"{at}: at most {MAX_DISCRETE} values are allowed, found {len(values)}."
     if not all(math.isfinite(value) for value in values):
-        yield f"{at}: finite numbers are required, found {values!r:.80}."
+        yield f"{at}: expected finite numbers, found {values!r:.80}."
     if any(later - earlier < MIN_GAP for earlier, later in pairwise(values) if later != earlier):
-        yield f"{at}: rising values at least {MIN_GAP} apart are required, found {values!r:.80}."
+        yield f"{at}: expected increasing values at least {MIN_GAP} apart, found {values!r:.80}."
     if scale in _LOG_SCALES and any(value <= 0 for value in values):
         yield f"{at}: a logarithmic scale needs values above zero, found {min(values)!r}."
 
@@ -158,7 +158,7 @@ def _children_faults(spec: Message, kind: str | None, path: str, *, algorithm: i
         yield from _parameter_faults(child.parameter_spec, f"{at}.parameter_spec", algorithm=algorithm)
     for (parameter_id, value), count in taken.items():
         if count > 1:
-            yield f"{path}.conditional_parameter_specs: {parameter_id!r} is there {count} times for the parent's {value!r}."
+            yield f"{path}.conditional_parameter_specs: duplicate {parameter_id!r} for the parent's {value!r}, found {count} times."
 
 
 def _unknown_values(spec: Message, kind: str, values: Sequence[Any], path: str) -> Iterator[str]:
@@ -169,7 +169,7 @@ def _unknown_values(spec: Message, kind: str, values: Sequence[Any], path: str) 
         else:
             known = value in parent.values
         if not known:
-            yield f"{path}: {value!r} is no value of the parent {spec.parameter_id!r}."
+            yield f"{path}: {value!r} is not a value of the parent {spec.parameter_id!r}."
 
 
 def _repeated(values: Sequence[Any]) -> list[Any]:
@@ -177,13 +177,13 @@ def _repeated(values: Sequence[Any]) -> list[Any]:
 
 
 def warnings_of(study: Message) -> Iterator[str]:
-    """One sentence for each thing that the study says and that has no effect here, though it has in the service."""
+    """One sentence for each field of the study that has an effect in the service but not here."""
     for field in ("decay_curve_stopping_spec", "convex_automated_stopping_spec", "study_stopping_config"):
         if study.HasField(field):
             yield f"study_spec.{field} has no effect in the local JobService."
     for at, metric in enumerate(study.metrics):
         if metric.HasField("safety_config"):
             yield (
-                f"study_spec.metrics[{at}].safety_config: the local JobService does not search safely; "
-                f"{metric.metric_id!r} is recorded and not optimised."
+                f"study_spec.metrics[{at}].safety_config: the local JobService does not support safe search; "
+                f"{metric.metric_id!r} is recorded but not optimized."
             )

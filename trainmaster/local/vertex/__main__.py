@@ -1,6 +1,6 @@
 """JobService alone, for tests and benchmarks: `python -m trainmaster.local.vertex --dir DIR --buckets DIR --image URI=DIR`.
 
-Prints its URL. The jobs' log entries are written nowhere.
+Prints its URL. The jobs' log entries are discarded.
 """
 
 import argparse
@@ -33,7 +33,7 @@ def main() -> None:
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m trainmaster.local.vertex")
-    parser.add_argument("--dir", type=Path, required=True, help="where jobs are kept")
+    parser.add_argument("--dir", type=Path, required=True, help="directory in which jobs are stored")
     parser.add_argument("--buckets", type=Path, required=True, help="directory whose folders are the buckets")
     parser.add_argument("--image", action="append", default=[], metavar="URI=DIR", help="repeatable")
     parser.add_argument("--project", default="local-project")

@@ -1,7 +1,7 @@
-"""JobService over REST: routes as the official clients call them.
+"""JobService over REST, with the routes that the official clients call.
 
-`/v1` and `/v1beta1` are the API's versions (gcloud's beta commands use the latter).
-`/emulator` is the local stack's own: what happens to jobs in the cloud by itself and here only on request.
+`/v1` and `/v1beta1` are the API's versions (gcloud's beta commands use the latter). `/emulator` is the local
+stack's own: events that happen to jobs by themselves in the cloud, and here only on request.
 """
 
 import asyncio
@@ -40,7 +40,7 @@ MAX_BODY_BYTES = 4 * 1024 * 1024
 
 
 class Calls(Generic[AnyJob]):
-    """One handler for each call on the jobs of one kind; each reads the request, asks for it and shows the answer."""
+    """One handler for each call on the jobs of one kind: parses the request, performs it and renders the response."""
 
     def __init__(self, jobs: Collection[AnyJob]) -> None:
         self._jobs = jobs
@@ -64,7 +64,10 @@ class Calls(Generic[AnyJob]):
     async def list(self, request: Request) -> Response:
         query = request.query_params
         if query.get("readMask"):
-            raise ApiError(Status.UNIMPLEMENTED, "readMask: this JobService answers with whole jobs.")
+            raise ApiError(
+                Status.UNIMPLEMENTED,
+                "readMask: this JobService does not support it; leave it out to get whole jobs.",
+            )
         jobs, token = self._jobs.page(
             _parent(request),
             filter_=query.get("filter", ""),
@@ -86,7 +89,7 @@ class Calls(Generic[AnyJob]):
 
 
 class StackCalls:
-    """What no client of the service can ask for: the local stack's own calls."""
+    """The local stack's own calls, which the real service does not have."""
 
     def __init__(self, jobs: JobService, supply: Supply) -> None:
         self._jobs, self._supply = jobs, supply
@@ -97,7 +100,7 @@ class StackCalls:
         if not isinstance(replica, str) or set(body if isinstance(body, dict) else ()) - {"replica"}:
             raise ApiError(
                 Status.INVALID_ARGUMENT,
-                f'Expected {{"replica": "{CHIEF.name}"}} or nothing, found {body!r:.80}.',
+                f'Expected {{"replica": "{CHIEF.name}"}} or an empty body, found {body!r:.80}.',
             )
         await self._jobs.preempt(_parent(request), request.path_params["job"], replica)
         return JSONResponse({})
@@ -115,7 +118,7 @@ def application(
     injections: Injections,
     tokens: Tokens | None = None,
 ) -> ASGIApp:
-    """The ASGI application of one JobService, with the injections at every call of it, for principals with `tokens`."""
+    """The ASGI application of one JobService, with injections at every call, for principals with `tokens`."""
     own = StackCalls(jobs, supply)
     table = [
         *Calls(jobs).rows(),
@@ -134,7 +137,7 @@ def application(
 
 
 def _place(request: Request) -> tuple[str, str]:
-    """The number of the project, which may be asked for by id or number, and the location."""
+    """The project's number, for an id or number in the path, and the location."""
     return project_number(request.path_params["project"]), request.path_params["location"]
 
 
@@ -143,14 +146,14 @@ def _parent(request: Request) -> str:
 
 
 async def _job(request: Request, job: Job) -> Response:
-    # In a thread: a study of a thousand trials takes a while to write down, and others are waiting.
+    # In a thread: serializing a study of a thousand trials takes a while, and other requests wait.
     return await asyncio.to_thread(
         lambda: JSONResponse(job.to_json(enums_as_integers=_wants_integers(request)))
     )
 
 
 def _wants_integers(request: Request) -> bool:
-    # The Python client asks with `$alt=json;enum-encoding=int`.
+    # The Python client requests this with `$alt=json;enum-encoding=int`.
     return "enum-encoding=int" in request.query_params.get("$alt", "")
 
 

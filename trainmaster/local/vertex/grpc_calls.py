@@ -1,4 +1,4 @@
-"""JobService's calls over gRPC, as google/cloud/aiplatform/v1/job_service.proto gives their HTTP rules."""
+"""JobService's gRPC calls, with the HTTP rules from google/cloud/aiplatform/v1/job_service.proto."""
 
 from collections.abc import Iterator
 
@@ -23,7 +23,7 @@ _KINDS = (
 
 
 def services() -> Services:
-    """The methods by service; operations are asked for at the same address."""
+    """The methods by service; operations are requested at the same address."""
     return {
         "google.cloud.aiplatform.v1.JobService": list(_jobs()),
         "google.longrunning.Operations": [

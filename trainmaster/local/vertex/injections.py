@@ -1,4 +1,4 @@
-"""How injections see JobService: `customJobs.create` and so on, jobs by name, new ones by display name and labels."""
+"""What injections match in JobService: methods such as `customJobs.create`, jobs by name, new ones by display name and labels."""
 
 import json
 import re
@@ -18,7 +18,7 @@ _METHODS = {
 
 
 def named(scope: Scope) -> str | None:
-    """The method, as in the discovery document behind `projects.locations.`; None for a path of the stack's own."""
+    """The method, as in the discovery document after `projects.locations.`; None for a path that only the stack has."""
     found = _PATH.fullmatch(scope["path"])
     if not found:
         return None
@@ -27,7 +27,7 @@ def named(scope: Scope) -> str | None:
 
 
 def subjects(scope: Scope, body: bytes) -> tuple[str, ...]:
-    """The resource's full name; with a new job also its display name and its labels as `KEY=VALUE`."""
+    """The resource's full name; for a new job, also its display name and its labels as `KEY=VALUE`."""
     found = _PATH.fullmatch(scope["path"])
     names = [found["name"]] if found else []
     try:

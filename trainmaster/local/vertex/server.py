@@ -1,4 +1,4 @@
-"""The JobService as a part of the local stack: made, started, served, stopped."""
+"""The JobService as a part of the local stack: created, started, served, stopped."""
 
 import asyncio
 import os
@@ -54,20 +54,20 @@ class Jobs:
     """An ASGI application that answers as JobService does. `start` before the first request, `stop` after the last.
 
     Attributes:
-        dir: where jobs are kept; a new `Jobs` on the same directory takes up unfinished ones.
-        buckets_dir: the directory whose folders are the buckets; `/gcs` to a replica.
-        images: source tree by image URI, looked at for each job. Tag and digest are not compared.
-        write_log: takes batches of log entries, in order.
-        project: the project's id; its number is made from it.
-        mounts: whether replicas get a root of their own; `auto` where this machine allows it.
-        runtime: whether a replica is a process on this machine or a container of its built image.
-        registry: `host:port` on loopback that has the images of every registry; empty for podman's store alone.
-        capacity: how many replicas may run at once; four for each processor when None.
-        grace_s: from SIGTERM to SIGKILL for a replica.
-        guard: who watches over the replicas' processes; a guard of its own when None.
+        dir: where jobs are stored; a new `Jobs` on the same directory resumes unfinished ones.
+        buckets_dir: the directory whose folders are the buckets; `/gcs` in a replica.
+        images: source trees by image URI, looked up for each job. Tags and digests are not compared.
+        write_log: writes batches of log entries, in order.
+        project: the project's id; its number is derived from it.
+        mounts: whether replicas get a private root; `auto` if this machine allows it.
+        runtime: whether a replica is a process of this machine or a container of its built image.
+        registry: `host:port` on loopback that replaces every registry; empty to use only podman's store.
+        capacity: the maximum number of replicas at once; None for four per CPU.
+        grace_s: seconds from SIGTERM to SIGKILL for a replica.
+        guard: supervises the replicas' processes; None for a new guard.
         injections: shared with other emulators.
-        quota: what the regions have; no limits when None.
-        tokens: name the principals of requests; every request is the local user's when None.
+        quota: the regions' quotas and stockouts; None for no limits.
+        tokens: identify the principals of requests; None makes every request the local user's.
         identities: lets replicas' clients reach the stack as Google Cloud.
     """
 
@@ -89,10 +89,10 @@ class Jobs:
     _running: _Running | None = field(default=None, init=False)
 
     async def start(self, _url: str = "") -> None:
-        """Open the store, find out what the machine allows, and take up unfinished jobs.
+        """Open the store, detect what the machine allows, and resume unfinished jobs.
 
         Raises:
-            RuntimeError: private mounts or containers are asked for and this machine does not allow them.
+            RuntimeError: private mounts or containers are required and this machine does not allow them.
         """
         machine = await asyncio.to_thread(self._machine)
         shared = ServiceContext(project=self.project, write_log=self.write_log, supply=Supply(self.quota))
@@ -112,7 +112,7 @@ class Jobs:
         tuning.resume()
 
     async def stop(self) -> None:
-        """End every replica and keep unfinished jobs for the next start. Safe to call twice."""
+        """Stop all replicas and keep unfinished jobs for the next start. Safe to call twice."""
         running, self._running = self._running, None
         if running is None:
             return
@@ -131,7 +131,7 @@ class Jobs:
         return self._running
 
     def _machine(self) -> Machine:
-        """What replicas run on; the buckets' directory is made."""
+        """The machine that replicas run on; creates the buckets' directory."""
         state, buckets = self.dir.resolve(), self.buckets_dir.resolve()
         containers = None
         if self.runtime == "container":
@@ -155,7 +155,7 @@ class Jobs:
 
 
 def serve(jobs: Jobs, *, port: int = 0) -> AbstractContextManager[str]:
-    """The URL of a JobService that runs in a thread of its own until the block ends."""
+    """Run a JobService in a separate thread until the block ends; yields its URL."""
     return in_thread(lambda: serving(jobs, port=port))
 
 
@@ -163,7 +163,7 @@ def _has_private_mounts(choice: MountChoice) -> bool:
     possible = choice != "environment" and can_mount()
     if choice == "private" and not possible:
         raise RuntimeError(
-            "mounts=private, but this machine refuses a mount namespace to this user; "
-            "use mounts=environment (buckets then lie under $TRAINMASTER_GCS_ROOT) or run as root"
+            "mounts=private, but this user may not create a mount namespace on this machine; "
+            "use mounts=environment (buckets are then under $TRAINMASTER_GCS_ROOT) or run as root"
         )
     return possible

@@ -1,1 +1,1 @@
-"""Room for jobs: places on this machine, and what each region's quota leaves."""
+"""Capacity for jobs: replica slots on this machine, and each region's quota."""

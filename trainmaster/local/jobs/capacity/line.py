@@ -1,4 +1,4 @@
-"""Room for replicas on this machine, given out in the order it was asked for."""
+"""Replica slots on this machine, granted first come, first served."""
 
 import asyncio
 from collections import deque
@@ -7,16 +7,16 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, eq=False)
 class Turn:
-    """A stand in the line for `count` places, and the places themselves once it `came`."""
+    """A place in the queue for `count` slots, and the slots themselves once it `came`."""
 
     count: int
     came: asyncio.Event = field(default_factory=asyncio.Event)
 
 
 class Capacity:
-    """At most `replicas` at once; a job takes all its replicas' places together, first come, first served.
+    """At most `replicas` slots; a job takes all its replicas' slots together, first come, first served.
 
-    A large job at the head of the line is not overtaken by smaller ones behind it: it would never start.
+    Smaller jobs do not overtake a large job at the head of the queue: it might never start.
     """
 
     def __init__(self, replicas: int) -> None:
@@ -25,18 +25,18 @@ class Capacity:
         self._taken: set[Turn] = set()
 
     def has_room_for(self, count: int) -> bool:
-        """Whether the turn of a `line_up(count)` would come at once."""
+        """Whether `line_up(count)` would get its slots at once."""
         return not self._line and count <= self._free
 
     def line_up(self, count: int) -> Turn:
-        """The last turn of the line, for `count` places, at most `replicas`; to be released, come or not."""
+        """Queue for `count` slots, at most `replicas`. The turn must be released, whether it came or not."""
         turn = Turn(count)
         self._line.append(turn)
         self._admit()
         return turn
 
     def release(self, turn: Turn) -> None:
-        """Give the places back, or leave the line. Safe to call twice."""
+        """Free the slots, or leave the queue. Safe to call twice."""
         if turn in self._line:
             self._line.remove(turn)
         self._taken.discard(turn)

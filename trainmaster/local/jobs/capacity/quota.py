@@ -1,11 +1,11 @@
-"""What a region has for jobs: quotas and stockouts, read from JSON or YAML values, and what they leave of it.
+"""A region's quotas and stockouts for jobs: parsed from JSON or YAML values, then applied.
 
 quotas:
   us-central1: {NVIDIA_TESLA_T4: 2, n1-*: 8, replicas: 10, spot: {NVIDIA_TESLA_T4: 0}}
 stockouts:
   - {region: us-central1, resource: NVIDIA_L4, spot: true, times: 2}
 
-A resource is an accelerator type, a glob of machine types, or `replicas`. What is not named is unlimited.
+A resource is an accelerator type, a glob of machine types, or `replicas`. Any other resource is unlimited.
 """
 
 from collections import defaultdict
@@ -28,7 +28,7 @@ _METRIC = "aiplatform.googleapis.com/custom_model_training_"
 
 
 class BadQuotaError(ApiError):
-    """A document that says no quotas; the message has a line for each thing wrong with it."""
+    """The document is not a valid set of quotas; the message has a line for each fault."""
 
     def __init__(self, wrong: Sequence[str]) -> None:
         super().__init__(Status.INVALID_ARGUMENT, "\n".join(wrong))
@@ -36,7 +36,7 @@ class BadQuotaError(ApiError):
 
 @dataclass(frozen=True, kw_only=True)
 class Limit:
-    """How much of a resource the jobs of a region that have not ended may hold at once."""
+    """How much of a resource a region's unfinished jobs may hold together."""
 
     region: str
     resource: str
@@ -46,9 +46,9 @@ class Limit:
 
 @dataclass(frozen=True, kw_only=True)
 class Stockout:
-    """Jobs that are accepted and find no machines: `times` of them, or every one when None.
+    """Jobs that are accepted but find no machines: `times` of them, or all of them for None.
 
-    `spot` says which are meant; None means both. `region` and `resource` are globs.
+    `spot` selects spot or standard jobs; None selects both. `region` and `resource` are globs.
     """
 
     region: str = "*"
@@ -59,14 +59,14 @@ class Stockout:
 
 @dataclass(frozen=True, kw_only=True)
 class Quota:
-    """Everything that a document says."""
+    """A parsed document."""
 
     limits: tuple[Limit, ...] = ()
     stockouts: tuple[Stockout, ...] = ()
 
 
 def is_spot(spec: Message) -> bool:
-    """Whether a job asks for spot machines, which have quotas of their own."""
+    """Whether a job requests spot machines, which have separate quotas."""
     return bool(spec.scheduling.strategy == Scheduling.Strategy.SPOT)
 
 
@@ -83,7 +83,7 @@ def held(spec: Message, resource: str) -> int:
 
 
 def uses(spec: Message, resource: str) -> bool:
-    """Whether any replica asks for the resource; here a glob may also stand for accelerator types."""
+    """Whether any replica requests the resource; here a glob may also match accelerator types."""
     return any(
         fnmatchcase(AcceleratorType(pool.machine_spec.accelerator_type).name, resource)
         or fnmatchcase(pool.machine_spec.machine_type, resource)
@@ -93,9 +93,10 @@ def uses(spec: Message, resource: str) -> bool:
 
 
 def metric_of(limit: Limit) -> str:
-    """The quota's metric as the service names it: `…_nvidia_t4_gpus`, `…_tpu_v2`, and CPUs for whatever is no accelerator.
+    """The quota's metric as the service names it: `…_nvidia_t4_gpus`, `…_tpu_v2`, and CPUs for anything that is not an accelerator.
 
-    Source: refusals quoted in public issues, 2022 to 2024. That spot quotas are called preemptible is not confirmed.
+    Source: refusals quoted in public issues, 2022 to 2024. The name `preemptible` for spot quotas is
+    unconfirmed.
     """
     kind = "preemptible_" if limit.spot else ""
     name = limit.resource.lower()
@@ -107,10 +108,9 @@ def metric_of(limit: Limit) -> str:
 
 
 def quota_from(document: object) -> Quota:
-    """What a document says.
+    """Parse a document.
 
-    Raises:
-        BadQuotaError: with everything that is wrong, each thing with its path.
+    Raises: BadQuotaError: with every fault, each with its path.
     """
     reading = Reading()
     whole = reading.mapping(document, "$", known=("quotas", "stockouts"))
@@ -149,11 +149,11 @@ def _stockout(reading: Reading, value: object, path: str) -> Stockout:
     reading.expect(spot is None or isinstance(spot, bool), f"{path}.spot", "true or false", spot)
     if times is not None:
         reading.count(times, f"{path}.times")
-    # What no job can ask for would never strike.
+    # A stockout of what no job can request would never strike.
     if resource == REPLICAS:
         reading.wrong.append(
-            f"{path}.resource: stockouts are of accelerators or machine types, found {resource!r}; "
-            "left out, it means every job."
+            f"{path}.resource: expected an accelerator or a machine type, found {resource!r}; "
+            "leave it out to match every job."
         )
     if resource.isupper() and not any(fnmatchcase(each, resource) for each in AcceleratorType.__members__):
         reading.wrong.append(_no_accelerator(resource, f"{path}.resource", "NVIDIA_* or n1-*"))
@@ -161,26 +161,26 @@ def _stockout(reading: Reading, value: object, path: str) -> Stockout:
 
 
 def _no_accelerator(name: object, path: str, or_like: str) -> str:
-    return f"{path}: no accelerator of Vertex AI has the name {name!r}; like NVIDIA_TESLA_T4, {or_like}."
+    return f"{path}: Vertex AI has no accelerator named {name!r}; expected a name like NVIDIA_TESLA_T4, {or_like}."
 
 
 class Supply:
-    """What one stack's regions have. How often a stockout struck is forgotten when the stack ends."""
+    """The supply of one stack's regions. Counts of stockouts do not survive the stack."""
 
     def __init__(self, quota: Quota | None = None) -> None:
         self.quota = quota or Quota()
         self._struck: dict[int, int] = defaultdict(int)
 
     def put(self, quota: Quota) -> None:
-        """Have this instead from now on. Jobs that were accepted stay; every stockout is counted anew."""
+        """Replace the quotas and stockouts. Accepted jobs stay; every stockout's count restarts."""
         self.quota = quota
         self._struck.clear()
 
     def refuse_over_quota(self, job: Job, *, going: Iterable[Job]) -> None:
-        """Refuse a job for which those that have not ended, `going`, leave too little.
+        """Refuse a job for which the unfinished ones, `going`, leave too little.
 
         Raises:
-            ApiError: RESOURCE_EXHAUSTED, with every metric that would be exceeded.
+            ApiError: RESOURCE_EXHAUSTED, with every exceeded metric.
         """
         region, spot = job.location, is_spot(job.spec)
         here = [other for other in going if other.location == region and is_spot(other.spec) == spot]
@@ -196,7 +196,7 @@ class Supply:
             )
 
     def is_out_of_stock(self, job: Job) -> bool:
-        """Whether this job finds no machines; asked once for each job, for it is counted."""
+        """Whether this job finds no machines. Call it once for each job, because it counts."""
         for number, stockout in enumerate(self.quota.stockouts):
             left = stockout.times is None or self._struck[number] < stockout.times
             if left and _concerns(stockout, job):

@@ -1,1 +1,1 @@
-"""Which jobs a list call answers with: by label, by filter, page by page."""
+"""Selects the jobs for a list call: by label, by filter, page by page."""

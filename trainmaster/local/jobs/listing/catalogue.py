@@ -1,4 +1,4 @@
-"""The jobs of one kind in memory, so that neither a look-up by id nor one by label reads them all."""
+"""An in-memory index of the jobs of one kind, so that no look-up by id or label scans them all."""
 
 import hashlib
 from collections.abc import Iterable, Iterator, Reversible
@@ -15,7 +15,7 @@ Label = tuple[str, str]
 
 
 class Catalogue(Generic[AnyJob]):
-    """Jobs by id, in the order of their arrival. A job's labels never change: the service has no call for that."""
+    """Jobs by id, in order of creation. A job's labels never change: the service has no call for that."""
 
     def __init__(self, jobs: Iterable[AnyJob]) -> None:
         self._jobs: dict[str, AnyJob] = {}
@@ -45,7 +45,7 @@ class Catalogue(Generic[AnyJob]):
         return job
 
     def having(self, label: Label | None) -> Reversible[AnyJob]:
-        """The jobs with that label, oldest first; every job for None."""
+        """The jobs with that label, oldest first; all jobs for None."""
         if label is None:
             return self._jobs.values()
         return [self._jobs[job_id] for job_id in self._labelled.get(label, ())]
@@ -56,11 +56,11 @@ class Catalogue(Generic[AnyJob]):
         The token is empty after the last page; it is tied to the filter.
 
         Raises:
-            ApiError: INVALID_ARGUMENT for a filter, size or token that cannot be.
+            ApiError: INVALID_ARGUMENT for an invalid filter, size or token.
         """
         wanted = parse_filter(filter_)
         if size < 0:
-            raise ApiError(Status.INVALID_ARGUMENT, f"page_size: not negative, found {size}.")
+            raise ApiError(Status.INVALID_ARGUMENT, f"page_size: must not be negative, found {size}.")
         size = min(size or DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE)
         digest = hashlib.sha256(filter_.encode()).hexdigest()[:12]
         after = token.removesuffix(f"-{digest}")
@@ -74,6 +74,6 @@ class Catalogue(Generic[AnyJob]):
                 found.append(job)
         if after:
             raise ApiError(
-                Status.INVALID_ARGUMENT, f"page_token {token!r} belongs to no page of this list and filter."
+                Status.INVALID_ARGUMENT, f"page_token {token!r} does not belong to this list and filter."
             )
         return found, ""

@@ -31,7 +31,7 @@ _ORDER: dict[str, Callable[[datetime, datetime], bool]] = {
 
 
 class FilterError(ApiError):
-    """A filter that the service would refuse, or one that is not imitated."""
+    """A filter that the service would refuse, or that is not supported here."""
 
     def __init__(self, message: str) -> None:
         super().__init__(Status.INVALID_ARGUMENT, message)
@@ -41,14 +41,14 @@ class FilterError(ApiError):
 class Filter:
     matches: Matches
     label: tuple[str, str] | None = None
-    """A label, key and value, that no job is without that matches; None where the filter asks for none."""
+    """A label (key and value) that every matching job has; None if the filter requires none."""
 
 
 def parse_filter(text: str) -> Filter:
     """The filter. An empty one matches every job.
 
     Raises:
-        FilterError: with what was found and what may stand there.
+        FilterError: with what was found and what is allowed.
     """
     parts = list(_restrictions(text))
     return Filter(
@@ -63,8 +63,8 @@ def _restrictions(text: str) -> Iterator[Filter]:
         found = _RESTRICTION.match(rest)
         if found is None or found["path"] in {"OR", "NOT"} or (found["joined"] and rest == whole):
             raise FilterError(
-                f"Invalid filter {text!r}: cannot be read from {rest!r} on; restrictions may be joined by AND, "
-                "and OR, NOT and parentheses are not imitated."
+                f"Invalid filter {text!r}: cannot be parsed from {rest!r} on; join restrictions by AND. "
+                "OR, NOT and parentheses are not supported."
             )
         rest = rest[found.end() :].lstrip()
         if found["sign"] is None:
@@ -75,7 +75,7 @@ def _restrictions(text: str) -> Iterator[Filter]:
 
 
 def _expected(text: str, what: str, rest: str) -> FilterError:
-    found = f"{rest!r}, which cannot be read" if rest else "its end"
+    found = f"{rest!r}, which cannot be parsed" if rest else "its end"
     return FilterError(f"Invalid filter {text!r}: expected {what}, found {found}.")
 
 
@@ -88,7 +88,7 @@ def _restriction(path: str, sign: str, value: str) -> Filter:
     field = _ALIASES.get(field, field)
     if field not in _SIGNS or bool(key) is not (field == "labels"):
         raise FilterError(
-            f"Invalid filter field {path!r}; jobs are filtered by display_name, state, create_time and labels.KEY."
+            f"Invalid filter field {path!r}; expected display_name, state, create_time or labels.KEY."
         )
     if sign not in _SIGNS[field].split():
         raise FilterError(f"Invalid filter operator {sign!r} for {path}.")
@@ -102,7 +102,7 @@ def _restriction(path: str, sign: str, value: str) -> Filter:
         case "state":
             if value not in JobState.__members__:
                 known = ", ".join(sorted(JobState.__members__))
-                raise FilterError(f"Invalid filter value {value!r} for state; one of {known}.")
+                raise FilterError(f"Invalid filter value {value!r} for state; expected one of {known}.")
             return Filter(matches=lambda job: _holds(job.state.api_name, sign, value))
     return Filter(matches=lambda job: _holds(job.message.display_name, sign, value))
 
@@ -120,6 +120,6 @@ def _instant(value: str) -> datetime:
         moment = datetime.fromisoformat(value)
     except ValueError as error:
         raise FilterError(
-            f"Invalid filter value {value!r} for create_time; RFC 3339, for example 2026-05-18T00:00:00Z."
+            f"Invalid filter value {value!r} for create_time; expected an RFC 3339 timestamp, for example 2026-05-18T00:00:00Z."
         ) from error
     return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)

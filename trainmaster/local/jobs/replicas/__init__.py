@@ -1,1 +1,1 @@
-"""The machines of a job: what each one sees, its environment, its process, its end."""
+"""The replicas of a job: their files, environment, process and exit."""

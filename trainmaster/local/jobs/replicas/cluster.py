@@ -1,4 +1,4 @@
-"""The environment that a replica finds: who it is, who the others are, where results go.
+"""A replica's environment variables: its role, its peers, and where results go.
 
 Source: https://cloud.google.com/vertex-ai/docs/training/code-requirements,
 https://cloud.google.com/vertex-ai/docs/training/distributed-training, and for the older service
@@ -18,7 +18,9 @@ from trainmaster.local.jobs.resource.replica import Replica
 
 EVALUATOR = "evaluator"
 ROLES = ("chief", "worker", "ps", EVALUATOR)
-"""TensorFlow's name for the replicas of worker pools 0 to 3. The evaluator is in no TF_CONFIG cluster."""
+"""TensorFlow's names for the replicas of worker pools 0 to 3. The evaluator is not part of a TF_CONFIG
+cluster.
+"""
 LEGACY_ROLES = ("master", *ROLES[1:])
 """The same on AI Platform Training, where CLUSTER_SPEC has these names too."""
 POOLS = tuple(f"workerpool{pool}" for pool in range(len(ROLES)))
@@ -30,7 +32,7 @@ def environment(
     replica: Replica,
     kind: ReplicaEnvironment = ReplicaEnvironment.VERTEX,
 ) -> dict[str, str]:
-    """The variables that the service sets on one replica of a job; `addresses` are the `host:port` of each."""
+    """The variables that the service sets on one replica of a job; `addresses` has the `host:port` of each."""
     found = {
         "CLOUD_ML_JOB_ID": job.job_id,
         "CLOUD_ML_PROJECT_ID": job.project,
@@ -48,7 +50,7 @@ def environment(
 def _descriptions(
     job: Job, addresses: Mapping[Replica, str], replica: Replica, kind: ReplicaEnvironment
 ) -> dict[str, object]:
-    """CLUSTER_SPEC and TF_CONFIG. Evaluators are in CLUSTER_SPEC alone.
+    """CLUSTER_SPEC and TF_CONFIG. Only CLUSTER_SPEC has evaluators.
 
     Vertex AI names pools in CLUSTER_SPEC and sets TF_CONFIG for more than one replica;
     AI Platform Training named TensorFlow's roles in both, with `master` for the chief, and always set both.

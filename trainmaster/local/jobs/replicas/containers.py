@@ -1,9 +1,9 @@
-"""Replicas as real containers, run by podman from images that were really built.
+"""Replicas as real containers, run by podman from built images.
 
-The container shares this machine's network, so that `127.0.0.1:PORT` reaches every replica, and sees the buckets
-under /gcs. It is the replica's process that `ProcessGuard` watches over: podman stands in the foreground, hands
-signals on and ends with the container's exit status; the guard's mark is in the container's environment, so
-whatever ends the stack ends the container too.
+The container shares this machine's network, so that `127.0.0.1:PORT` reaches every replica, and sees the
+buckets under /gcs. `ProcessGuard` supervises podman's process, which stays in the foreground, forwards
+signals and ends with the container's exit status. The guard's mark is in the container's environment, so the
+container ends with the stack.
 
 Source of the flags: podman-run(1), version 4.3.
 """
@@ -24,7 +24,7 @@ from trainmaster.local.process import SYSTEM_PATH
 from trainmaster.local.process.family import MARK
 
 LABEL = "trainmaster.stack"
-# What podman itself needs of this machine; the job's own variables must not steer it.
+# The variables of this machine that podman needs; a job's variables must not affect podman.
 _PODMANS_OWN = ("HOME", "XDG_RUNTIME_DIR", "CONTAINERS_CONF", "CONTAINERS_STORAGE_CONF", "TMPDIR")
 _ROOT = ("", "0", "root")
 _PID_MAX = Path("/proc/sys/kernel/pid_max")
@@ -38,10 +38,10 @@ class Containers:
 
     Attributes:
         podman: its path.
-        oci_runtime: the path of the program that makes containers for it; empty for podman's own choice.
-        buckets: the directory whose folders are the buckets; `/gcs` to a replica.
-        stack: what the stack's containers are labelled with, so that the next stack finds what one left.
-        registry: `host:port` on loopback that stands for every registry in an image's name; empty where none does.
+        oci_runtime: path of podman's OCI runtime; empty for podman's default.
+        buckets: the directory whose folders are the buckets; mounted at `/gcs` in a replica.
+        stack: the label of the stack's containers, by which the next stack finds leftovers.
+        registry: `host:port` on loopback that replaces every registry in image names; empty if none does.
     """
 
     podman: str
@@ -51,9 +51,9 @@ class Containers:
     registry: str = ""
 
     def find(self, uri: str) -> Container | None:
-        """The image by a name that podman's store knows; None where it is neither there nor in the registry.
+        """The image by its name in podman's store; None if it is neither there nor in the registry.
 
-        With a registry, it has the last word: a tag is looked up there each time, because it may have moved.
+        A registry takes precedence: a tag is looked up there each time, because it may have moved.
         """
         name = (self._pulled(uri) if self.registry else None) or uri
         inspected = self._call("image", "inspect", "--format", "{{.Config.User}}", name)
@@ -63,14 +63,15 @@ class Containers:
         return Container(image=name, is_root=user in _ROOT)
 
     def start_of(self, placement: Placement) -> Start:
-        """The command that becomes the container, in podman's own environment.
+        """The podman command of the container, with podman's environment.
 
-        The container's variables stand in a file readable to this user alone, and not on the command line, which
-        everyone on the machine can read; only a value of several lines must, for the file has one variable a line.
+        The container's variables are in a file that only this user can read, not on the command line, which
+        every user of the machine can read. Multi-line values must go on the command line, because the file
+        has one variable a line.
         """
         container = placement.program.container
         if container is None:
-            raise ValueError(f"{placement.name} is no container")
+            raise ValueError(f"{placement.name} is not a container")
         env = placement.variables()
         one_line = {key: value for key, value in env.items() if "\n" not in value}
         env_file = placement.scratch / "variables"
@@ -78,15 +79,16 @@ class Containers:
         words = [self.podman, *(["--runtime", self.oci_runtime] if self.oci_runtime else []), "run", "--rm"]
         words += ["--name", placement.name, "--label", f"{LABEL}={self.stack}"]
         words += ["--network", "host", "--pull", "never", "--log-driver", "none", "--env-file", str(env_file)]
-        words += ["--env", MARK]  # the value is podman's own, which the guard gives it
+        words += ["--env", MARK]  # the value is inherited from podman, to which the guard passes it
         words += [f"--env={key}={value}" for key, value in env.items() if key not in one_line]
-        # Cloud Storage FUSE lets whoever the image's user is write; here the buckets belong to this user.
+        # With Cloud Storage FUSE, the image's user can write to buckets; here the buckets belong to this
+        # user.
         words += ["--cap-add", "DAC_OVERRIDE"]
         words += [f"--ulimit={limit}" for limit in limits()]
         words.append(f"--volume={self.buckets}:/gcs")
         if metric_file := placement.service.get("CLOUD_ML_HP_METRIC_FILE"):
             folder = Path(metric_file).parent
-            # /var/hypertune can be written by root alone in the service:
+            # In the service, only root can write to /var/hypertune:
             # https://github.com/GoogleCloudPlatform/cloudml-hypertune/issues/6
             words.append(f"--volume={folder}:{folder}{'' if container.is_root else ':ro'}")
         if placement.trust:
@@ -96,12 +98,12 @@ class Containers:
         return Start(argv=[*words, container.image, *container.args], env=_podmans_environment())
 
     def remove(self, names: Sequence[str]) -> None:
-        """Remove these containers, running or not. Those that are gone are no error."""
+        """Remove these containers, running or not. Containers that are gone already are ignored."""
         if names:
             self._call("rm", "--force", "--ignore", "--time", "0", *names)
 
     def remove_leftovers(self) -> None:
-        """Remove what an earlier stack on the same state left behind when it was killed."""
+        """Remove containers left behind by an earlier stack with the same state that was killed."""
         listed = self._call("ps", "--all", "--quiet", "--filter", f"label={LABEL}={self.stack}")
         self.remove(listed.stdout.split())
 
@@ -138,8 +140,7 @@ def containers_here(*, buckets: Path, stack: str, registry: str = "") -> Contain
     """The podman of this machine.
 
     Raises:
-        RuntimeError: there is none, or this user is not root: a container's own user could then
-            not write to the buckets, which belong to this one.
+        RuntimeError: podman is missing, or this user is not root: the user of a container could not write to the buckets, which belong to this user.
     """
     podman = shutil.which("podman", path=SYSTEM_PATH)
     if podman is None:
@@ -148,10 +149,10 @@ def containers_here(*, buckets: Path, stack: str, registry: str = "") -> Contain
         )
     if os.geteuid() != 0:
         raise RuntimeError(
-            "runtime=container, but replicas run as containers for root alone: under another user's podman the files they write "
-            "would belong to users of its own. Run as root, or use --runtime process."
+            "runtime=container, but only root can run replicas as containers: under another user's podman, the files they write "
+            "would belong to that podman's subordinate users. Run as root, or use --runtime process."
         )
-    # runc first: crun, which podman would take, refuses machines where both versions of control groups are mounted.
+    # runc first: crun, podman's default, refuses machines where both versions of control groups are mounted.
     return Containers(
         podman=podman,
         oci_runtime=shutil.which("runc", path=SYSTEM_PATH) or "",
@@ -162,20 +163,20 @@ def containers_here(*, buckets: Path, stack: str, registry: str = "") -> Contain
 
 
 def mirrored_name(uri: str, registry: str) -> str:
-    """The image of the same path, tag and digest in `registry`, whatever registry `uri` names."""
+    """The image with the same path, tag and digest in `registry`, whatever registry `uri` names."""
     first, slash, path = uri.partition("/")
-    # As docker has it: only a first part with a dot, a colon or the word localhost is a registry.
+    # Docker's rule: the first part is a registry only if it has a dot or a colon, or is localhost.
     is_host = slash and (any(sign in first for sign in ".:") or first == "localhost")
     named = path if is_host else uri
-    if "@" in named:  # the digest alone says which; podman refuses both
+    if "@" in named:  # the digest identifies it; podman refuses a tag with a digest
         return f"{registry}/{repository_of(named)}@{named.partition('@')[2]}"
     return f"{registry}/{named}"
 
 
 def limits() -> list[str]:
-    """This process's own limits, as podman takes them: its defaults are higher, and raising them needs a capability.
+    """This process's limits as podman options: podman's defaults are higher, and raising limits needs a capability.
 
-    podman lowers its own number of processes to the kernel's number of pids.
+    podman lowers the limit of processes to the kernel's number of pids.
     """
     pids = int(_PID_MAX.read_text())
     found = []

@@ -1,4 +1,4 @@
-"""How a replica ended, and what kind of end that is."""
+"""How a replica ended, and the kind of failure."""
 
 import signal
 from dataclasses import dataclass
@@ -9,9 +9,9 @@ from trainmaster.local.jobs.resource.replica import Replica
 
 
 class Failure(Enum):
-    PERMANENT = "the user's code failed; trying again would fail again"
-    CRASH = "the runtime crashed (SIGABRT, SIGSEGV); the job may be tried again"
-    LOST = "something outside ended the replica; it may be started again"
+    PERMANENT = "the user's code failed; a retry would fail again"
+    CRASH = "the runtime crashed (SIGABRT, SIGSEGV); the job may be retried"
+    LOST = "the replica was ended from outside; it may be restarted"
 
 
 _CRASH_STATUSES = frozenset({6, 11, 128 + signal.SIGABRT, 128 + signal.SIGSEGV})
@@ -31,8 +31,8 @@ class Exit:
 
     Attributes:
         status: 0 to 255.
-        preempted: its machine was taken away on request; what it ended with says nothing then.
-        out_of_memory: whether the kernel ended it for want of memory; None where that cannot be known.
+        preempted: its machine was preempted on request; `status` has no meaning then.
+        out_of_memory: whether the kernel's OOM killer ended it; None if that is unknown.
     """
 
     replica: Replica
@@ -42,15 +42,16 @@ class Exit:
 
     @property
     def is_success(self) -> bool:
-        """Whether this is the job's success: the chief is done."""
+        """Whether the chief finished, which is the job's success."""
         return self.replica.is_chief and self.status == 0 and not self.preempted
 
     @property
     def failure(self) -> Failure | None:
-        """What went wrong; None for a replica that is done.
+        """The kind of failure; None for a replica that finished.
 
-        The service names the crashes and calls ordinary user-code errors permanent, without listing the rest;
-        statuses above 128 (ended by a signal from outside: a lost or preempted machine) are taken for the rest.
+        The service's documentation names the crashes and calls ordinary user-code errors permanent. It does
+        not list the rest; here these are statuses above 128 (a signal from outside: a lost or preempted
+        machine).
         """
         if self.preempted:
             return Failure.LOST
@@ -62,12 +63,12 @@ class Exit:
 
 
 def oom_kills() -> int | None:
-    """How often the kernel ended a process for want of memory: in our own control group, else on this machine.
+    """The count of OOM kills in this process's control group, else on this machine.
 
-    None where neither can be read.
+    None if neither can be read.
 
-    A count that has not risen since a replica was started rules out that the kernel ended it.
-    One that has risen makes it likely: another process may have been the one.
+    A count that has not risen since a replica's start rules out an OOM kill. A risen count makes one likely,
+    though another process may have been killed.
 
     Source: https://docs.kernel.org/admin-guide/cgroup-v2.html (memory.events), and `oom_kill` in /proc/vmstat,
     which counts the whole machine's.
@@ -83,7 +84,7 @@ def _own_events() -> list[Path]:
         groups = _OWN.read_text(encoding="ascii").splitlines()
     except OSError:
         return []
-    # `0::/path` is the one hierarchy of version 2; lines of version 1 name controllers.
+    # `0::/path` is the single hierarchy of version 2; lines of version 1 name controllers.
     return [_CGROUPS / line[4:].lstrip("/") / "memory.events" for line in groups if line.startswith("0::/")]
 
 

@@ -10,7 +10,10 @@ from trainmaster.local.jobs.resource.replica import Replica
 
 
 class ReplicaIdentities:
-    """One identity for each replica, kept when the replica is restarted. Without `identities`, replicas get no variables."""
+    """One identity for each replica, kept across its restarts.
+
+    Without `identities`, replicas get no variables.
+    """
 
     def __init__(self, identities: WorkloadIdentities | None, job: Job) -> None:
         self._identities = identities
@@ -21,11 +24,11 @@ class ReplicaIdentities:
 
     @property
     def trust(self) -> Path | None:
-        """The folder that the variables name, for replicas that see only what they are given."""
+        """The folder that the variables name, to be mounted for isolated replicas."""
         return self._identities.trust if self._identities else None
 
     async def variables(self, replica: Replica) -> Mapping[str, str]:
-        """What the replica's environment says. Raises `OSError` when no port is free."""
+        """The replica's environment variables. Raises `OSError` if no port is free."""
         if self._identities is None:
             return {}
         if replica not in self._issued:
@@ -34,7 +37,7 @@ class ReplicaIdentities:
         return self._issued[replica].variables
 
     async def revoke(self) -> None:
-        """Revoke every identity; the tokens are good for nothing afterwards."""
+        """Revoke every identity and its token."""
         issued, self._issued = list(self._issued.values()), {}
         for identity in issued:
             if self._identities:

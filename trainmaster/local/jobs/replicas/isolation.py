@@ -1,4 +1,4 @@
-"""Where replicas run, and how each is kept apart from this machine: what starts it, and what is left of it."""
+"""How replicas are isolated from this machine: how each is started, and what it leaves behind."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,9 +21,9 @@ class Placement:
     Attributes:
         program: what it runs.
         service: the variables that the service sets.
-        scratch: a new directory of its own.
+        scratch: a new directory for this start alone.
         name: unique on this machine.
-        trust: the folder of certificate authorities that its variables name; None where they name none.
+        trust: the folder of certificate authorities that its variables name; None if they name none.
     """
 
     program: Program
@@ -33,7 +33,7 @@ class Placement:
     trust: Path | None = None
 
     def variables(self, **more: str) -> dict[str, str]:
-        """The pool's own variables, their references resolved, and over them the service's and `more`."""
+        """The pool's variables with their references resolved, overridden by the service's and `more`."""
         service = {**self.service, **more}
         return {**expanded(self.program.env, known=service), **service}
 
@@ -50,24 +50,24 @@ class Isolation(Protocol):
     """One way to run replicas."""
 
     def start_of(self, placement: Placement) -> Start:
-        """How to start a replica; what it needs in its scratch directory is made."""
+        """How to start a replica; creates what it needs in its scratch directory."""
 
     def remove(self, names: Sequence[str]) -> None:
-        """Remove what replicas of these names left outside their scratch directories."""
+        """Remove what the replicas of these names left outside their scratch directories."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Machine:
-    """What every job of one stack shares.
+    """Settings that all jobs of one stack share.
 
     Attributes:
-        provided: what images jobs may name.
+        provided: the images that jobs may name.
         environments: the Python environments of those images.
-        scratch: a directory of short path that is the stack's own to fill and to empty.
-        grace_s: from SIGTERM to SIGKILL.
-        processes: runs what has no container.
-        containers: runs images that were built; None where every replica is a process.
-        identities: lets replicas' clients reach the stack as Google Cloud; None where they have to be told addresses.
+        scratch: a directory with a short path, owned by the stack.
+        grace_s: seconds from SIGTERM to SIGKILL.
+        processes: runs programs that have no container.
+        containers: runs built images; None if every replica is a process.
+        identities: lets replicas' clients reach the stack as Google Cloud; None if they must be configured with addresses.
     """
 
     guard: ProcessGuard
@@ -84,7 +84,7 @@ class Machine:
 
 
 def expanded(variables: Iterable[tuple[str, str]], *, known: Mapping[str, str]) -> dict[str, str]:
-    """The variables with their references resolved, against `known` ones and those before them in the list.
+    """The variables with their references resolved from `known` and from those before them in the list.
 
     Source: the comments of google.cloud.aiplatform.v1.EnvVar: `$(NAME)` expands a variable defined earlier,
     an unresolvable reference stays as it is, and `$$` stands for one dollar sign.

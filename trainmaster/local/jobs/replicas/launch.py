@@ -1,9 +1,8 @@
-"""Becomes a replica's program, after arranging what that program sees.
+"""Sets up a replica's files, then becomes its program.
 
-Run as `python -I -S launch.py PLAN`, where PLAN is a JSON file:
-`{"private": bool, "root": scratch directory, "steps": […], "workdir": path, "argv": […]}`.
-It imports next to nothing, because it runs before every replica.
-Exit statuses 125, 126 and 127 are those of `docker run`: not set up, not executable, not found.
+Run as `python -I -S launch.py PLAN`, where PLAN is a JSON file: `{"private": bool, "root": scratch directory,
+"steps": […], "workdir": path, "argv": […]}`. It imports almost nothing, because it runs before every replica.
+Exit statuses 125, 126 and 127 mean what they do in `docker run`: not set up, not executable, not found.
 """
 
 import ctypes
@@ -11,7 +10,7 @@ import json
 import os
 import sys
 
-TYPE_CHECKING = False  # importing typing would cost as much
+TYPE_CHECKING = False  # avoids the cost of importing typing
 if TYPE_CHECKING:
     from typing import Any
 
@@ -26,7 +25,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def main(arguments: list[str]) -> int:
-    """Never returns when all goes well: the process is the program then."""
+    """Does not return on success: the process becomes the program."""
     try:
         if arguments == ["--probe"]:
             _enter_namespace()
@@ -82,7 +81,7 @@ def _enter_namespace() -> None:
         _write("/proc/self/setgroups", "deny")
         _write("/proc/self/uid_map", f"{user} {user} 1")
         _write("/proc/self/gid_map", f"{group} {group} 1")
-    # Nothing mounted from here on may be seen outside.
+    # Later mounts must not be visible outside.
     _mount("none", "/", None, _MS_REC | _MS_PRIVATE)
 
 
@@ -101,7 +100,7 @@ def _bind_if_there(source: str, target: str) -> None:
     try:
         _bind(source, target, read_only=False)
     except FileNotFoundError:
-        # Gone since the plan was made; what was put there to mount it on goes too.
+        # Gone since the plan was made; remove its mount point too.
         if os.path.isdir(target):
             os.rmdir(target)
         else:

@@ -1,4 +1,4 @@
-"""Replicas as processes of this machine, which see the image's files and the buckets by private mounts or by links."""
+"""Replicas as processes of this machine, with the image's files and the buckets at their paths by mounts or links."""
 
 import json
 import os
@@ -18,13 +18,13 @@ GCS_ROOT = "TRAINMASTER_GCS_ROOT"
 
 @dataclass(frozen=True, kw_only=True)
 class Processes:
-    """Processes of this machine, with a root of their own where `private`; the folders of `buckets` are the buckets."""
+    """Processes of this machine, each with a private root if `private`; the folders of `buckets` are the buckets."""
 
     buckets: Path
     private: bool
 
     def start_of(self, placement: Placement) -> Start:
-        """`launch.py` with a plan: it arranges what the program sees, and becomes it."""
+        """`launch.py` with a plan: it sets up the program's files, then becomes the program."""
         for name in ("home", "tmp", "root"):
             (placement.scratch / name).mkdir(parents=True)
         if placement.program.is_package:
@@ -37,12 +37,12 @@ class Processes:
         )
 
     def _write_indexes(self, path: Path) -> None:
-        """In a file for this user alone: the URLs may hold passwords."""
+        """Written to a file that only this user can read: the URLs may have passwords."""
         path.touch(mode=0o600)
         path.write_text(json.dumps(settings_of_uv(os.environ, home=Path.home()).indexes), encoding="utf-8")
 
     def remove(self, names: Sequence[str]) -> None:
-        """Nothing: all that is left of a process is in its scratch directory."""
+        """Does nothing: a process leaves files only in its scratch directory."""
 
     def _plan(self, placement: Placement) -> dict[str, object]:
         image = placement.program.image
@@ -57,7 +57,7 @@ class Processes:
         }
 
     def _environment(self, placement: Placement) -> dict[str, str]:
-        """The whole environment. Nothing of this process's own environment is in it."""
+        """The whole environment. It inherits nothing from this process."""
         image = placement.program.image
         ours = {} if self.private else {GCS_ROOT: str(self.buckets)}
         return {

@@ -1,11 +1,12 @@
-"""What a replica sees at which path: the image's files, the buckets under /gcs, the host for the rest.
+"""A replica's file tree: the image's files, the buckets under /gcs, and the host's files for the rest.
 
-Two ways to show it, chosen once:
-- private mounts: a namespace with a root of its own. Image files lie read-only at their image paths in
-  directories that are the replica's own, so nothing it writes there reaches the source tree.
-- no namespace: the same layout made of symbolic links under a scratch directory.
+There are two ways to set it up, chosen once:
+- private mounts: a namespace with a private root. Image files are read-only at their image paths, in
+  directories of the replica alone, so nothing it writes there reaches the source tree.
+- no namespace: the same layout as symbolic links under a scratch directory.
 
-The steps are worked out here; `trainmaster/local/jobs/replicas/launch.py` only carries them out, inside the replica's process.
+This module plans the steps; `trainmaster/local/jobs/replicas/launch.py` performs them inside the replica's
+process.
 """
 
 import os
@@ -23,12 +24,12 @@ LAUNCHER = Path(__file__).with_name("launch.py")
 Step = tuple[Literal["dir"], str] | tuple[Literal["link", "bind", "bind-ro", "bind-if-there"], str, str]
 """`dir path`, or `link|bind|bind-ro|bind-if-there host-path path`; paths are relative to the new root.
 
-`bind-if-there` is for the host's own entries: a shared directory such as /tmp may lose some at any moment.
+`bind-if-there` is for the host's entries: a shared directory such as /tmp may lose some at any time.
 """
 
 
 def can_mount() -> bool:
-    """Whether this machine lets this user make a mount namespace. Takes some 30 ms."""
+    """Whether this user may create a mount namespace on this machine. Takes about 30 ms."""
     done = subprocess.run(
         [sys.executable, "-I", "-S", str(LAUNCHER), "--probe"],
         stdin=subprocess.DEVNULL,
@@ -39,14 +40,14 @@ def can_mount() -> bool:
 
 
 def private_steps(image: Image, buckets: Path) -> list[Step]:
-    """What builds the private root: the image's files, `/gcs`, and the host's own entries around them."""
+    """Steps that build the private root: the image's files, `/gcs`, and the host's entries around them."""
     root = layout(image)
     root["gcs"] = buckets
     return list(_mounted(root, Path("/"), ""))
 
 
 def linked_steps(image: Image) -> list[Step]:
-    """What builds the scratch copy of the layout out of symbolic links."""
+    """Steps that build the layout from symbolic links in the scratch directory."""
     return list(_linked(layout(image), ""))
 
 

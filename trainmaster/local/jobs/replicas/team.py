@@ -1,4 +1,4 @@
-"""The processes of one attempt of a job, one for each replica: started, started again, preempted, ended."""
+"""The processes of one attempt of a job, one for each replica: started, restarted, preempted, ended."""
 
 import asyncio
 import shutil
@@ -19,12 +19,12 @@ from trainmaster.local.ports import free_ports, give_back
 from trainmaster.local.process import Child, Stream
 
 OnReplicaLines = Callable[[str, Stream, list[bytes]], Awaitable[None]]
-"""Takes the lines that a replica of this name printed."""
+"""Receives the output lines of the replica with this name."""
 
 
 @dataclass(kw_only=True, eq=False)
 class _Member:
-    """One replica's process. `taken_at` is when its machine began to be taken away (`time.monotonic`)."""
+    """One replica's process. `taken_at` is when its preemption began (`time.monotonic`)."""
 
     replica: Replica
     child: Child
@@ -34,7 +34,7 @@ class _Member:
 
     @property
     def is_ending(self) -> bool:
-        """Whether its end has begun and is not told yet: its last lines are being read, or its grace runs."""
+        """Whether it is ending but not yet reported: its last lines are being read, or it is in its grace period."""
         return self.exit is None and (self.taken_at is not None or self.child.ended_at is not None)
 
     @property
@@ -46,13 +46,13 @@ class _Member:
 class Team:
     """The replicas of one job, and their exits.
 
-    Addresses are chosen once, so a replica that is started again has the address it had.
+    Addresses are chosen once, so a restarted replica keeps its address.
     """
 
     def __init__(
         self, job: Job, *, machine: Machine, on_lines: OnReplicaLines, programs: Mapping[int, Program]
     ) -> None:
-        """Nothing runs yet, but each replica has its port. `programs` has one for each pool with replicas."""
+        """Reserve a port for each replica; nothing runs yet. `programs` has one for each pool with replicas."""
         self._job = job
         self._machine = machine
         self._on_lines = on_lines
@@ -73,7 +73,7 @@ class Team:
             await self.start(replica)
 
     async def start(self, replica: Replica) -> None:
-        """Start one replica that does not run, with fresh scratch directories."""
+        """Start one replica that is not running, with fresh scratch directories."""
         program = self._programs[replica.pool]
         self._starts += 1
         scratch = self._scratch / str(self._starts)
@@ -103,7 +103,7 @@ class Team:
         self._keep(self._watch(member))
 
     def preempt(self, replica: Replica) -> bool:
-        """Begin to take the replica's machine away: SIGTERM, the grace, SIGKILL. False when it does not run now."""
+        """Start preempting the replica: SIGTERM, the grace period, SIGKILL. False if it is not running."""
         member = self._members.get(replica)
         if member is None or member.exit is not None or member.is_ending:
             return False
@@ -112,10 +112,10 @@ class Team:
         return True
 
     async def next_exits(self) -> tuple[Exit, ...]:
-        """The replicas that ended by themselves, at least one, the first to end first.
+        """Wait for replicas to end by themselves; at least one, in the order they ended.
 
-        Those whose end has begun are waited for, so that a loss and what it brings about are told together;
-        unless the chief is done, which ends the job whatever the others do.
+        Also waits for replicas that are ending, so that a loss is reported together with the ends it causes,
+        unless the chief is done: that ends the job whatever the others do.
         """
         while True:
             told = sorted(
@@ -132,18 +132,18 @@ class Team:
             await self._told.wait()
 
     async def stop(self) -> None:
-        """End every replica at once, each with its grace, and remove what they wrote to scratch."""
+        """End all replicas at once, each with its grace period, and remove their scratch directories."""
         members, self._members = list(self._members.values()), {}
         await asyncio.gather(*(member.child.stop(grace_s=self._machine.grace_s) for member in members))
         await asyncio.gather(*self._watchers)
-        for isolation in set(self._isolated.values()):  # one that was killed may have left something behind
+        for isolation in set(self._isolated.values()):  # a killed replica may have left something behind
             names = [name for name, started in self._isolated.items() if started is isolation]
             await asyncio.to_thread(isolation.remove, names)
         self._isolated.clear()
         await asyncio.to_thread(shutil.rmtree, self._scratch, ignore_errors=True)
 
     async def close(self) -> None:
-        """Give the addresses back, and revoke the identities. After `stop`."""
+        """Release the addresses and revoke the identities. Call it after `stop`."""
         await self._identities.revoke()
         give_back(int(address.rpartition(":")[2]) for address in self._addresses.values())
 
@@ -169,7 +169,7 @@ def _out_of_memory(*, before: int | None) -> bool | None:
 
 
 def team_of(job: Job, *, machine: Machine, on_lines: OnReplicaLines, programs: Mapping[int, Program]) -> Team:
-    """The team that a job asks for, with the ports it needs; `Team.close` gives them back. Makes a folder for a trial."""
+    """The team that a job needs, with its ports; `Team.close` releases them. Creates the folder of a trial."""
     if job.trial:
         Path(job.trial.metrics_dir).mkdir(parents=True, exist_ok=True)
     return Team(job, machine=machine, on_lines=on_lines, programs=programs)

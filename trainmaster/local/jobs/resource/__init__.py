@@ -1,1 +1,1 @@
-"""A custom job as the API knows it: read, checked, moved from state to state."""
+"""A custom job as the API defines it: parsed, validated, moved from state to state."""

@@ -1,4 +1,4 @@
-"""A refused call, as every Google API words it."""
+"""A refused call, with the error codes that all Google APIs share."""
 
 from enum import Enum
 
@@ -18,7 +18,7 @@ class Status(Enum):
 
 
 class ApiError(Exception):
-    """A call that is refused, with its canonical code and a message for the caller."""
+    """A refused call, with its canonical code and a message for the caller."""
 
     def __init__(self, status: Status, message: str) -> None:
         super().__init__(message)

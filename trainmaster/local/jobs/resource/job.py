@@ -1,4 +1,4 @@
-"""A custom job as the API knows it: read from JSON, checked, moved from state to state, shown as JSON."""
+"""A custom job as the API defines it: parsed from JSON, validated, moved from state to state, shown as JSON."""
 
 import re
 import secrets
@@ -20,7 +20,7 @@ CANCELLED_CODE, USER_CODE, EXHAUSTED_CODE, INTERNAL_CODE = 1, 3, 8, 13
 
 DEFAULT_TIMEOUT = timedelta(days=7)
 DEFAULT_MAX_WAIT = timedelta(days=1)
-"""Of FLEX_START. Source: the comments of google.cloud.aiplatform.v1.Scheduling."""
+"""For FLEX_START. Source: the comments of google.cloud.aiplatform.v1.Scheduling."""
 _UNKNOWN_NAME = re.compile(r'has no field named "(?P<name>.*)" at "(?P<path>[^"]*)"')
 _OUTPUT_ONLY = frozenset({
     "name", "trials", "state", "create_time", "start_time", "end_time", "update_time", "error",
@@ -29,7 +29,7 @@ _OUTPUT_ONLY = frozenset({
 
 
 class InvalidJobError(ApiError):
-    """A body that is no acceptable job; `faults` has one sentence for each thing wrong."""
+    """A body that is not an acceptable job; `faults` has one sentence for each fault."""
 
     def __init__(self, faults: Sequence[str]) -> None:
         super().__init__(Status.INVALID_ARGUMENT, "\n".join(faults))
@@ -38,11 +38,11 @@ class InvalidJobError(ApiError):
 
 @dataclass(frozen=True, kw_only=True)
 class TrialAssignment:
-    """Where a job stands in a tuning job: which trial it runs, and where its replicas report.
+    """The trial of a tuning job that a job runs, and where its replicas report.
 
     Attributes:
-        metrics_dir: a directory that outlives the stack; each replica of the trial has one file in it.
-        metric_tag: what CLOUD_ML_HP_METRIC_TAG says.
+        metrics_dir: a directory that survives the stack; each replica of the trial has one file in it.
+        metric_tag: the value of CLOUD_ML_HP_METRIC_TAG.
     """
 
     tuning_job_id: str
@@ -53,12 +53,12 @@ class TrialAssignment:
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """One custom job at one moment; a tuning job is one with a message of its own.
+    """A snapshot of one custom job; a tuning job is one with another message type.
 
     Attributes:
-        project: the number, as in the service's own answers, whichever way the caller addressed it.
+        project: the number, as in the service's responses, whether the caller used the number or the id.
         message: the CustomJob; never changed in place.
-        attempts: how many times its replicas were started by a stack, for the limit on internal errors.
+        attempts: how many times a stack started its replicas, for the limit on internal errors.
         announced: whether its terminal line is in the log.
         trial: set for the job of a tuning trial.
     """
@@ -87,7 +87,9 @@ class Job:
         at: datetime,
         state: JobState = JobState.PENDING,
     ) -> Self:
-        """The new job that `body` asks for, the resource as JSON. Output-only fields are dropped, as the service does.
+        """The new job that `body`, the resource as JSON, describes.
+
+        Output-only fields are dropped, as by the service.
 
         Raises:
             InvalidJobError: with every fault found.
@@ -133,13 +135,13 @@ class Job:
 
     @property
     def timeout(self) -> timedelta:
-        """The longest it may be RUNNING."""
+        """The longest time it may be RUNNING."""
         asked: timedelta = self.spec.scheduling.timeout.ToTimedelta()
         return asked or DEFAULT_TIMEOUT
 
     @property
     def max_wait(self) -> timedelta | None:
-        """The longest it may wait for room; None for ever. Only FLEX_START has such a limit."""
+        """The longest time it may wait for capacity; None for no limit. Only FLEX_START has one."""
         scheduling = self.spec.scheduling
         if scheduling.strategy != Scheduling.Strategy.FLEX_START:
             return None
@@ -155,7 +157,7 @@ class Job:
             ValueError: the service never moves a job that way.
         """
         if not may_follow(self.state, state):
-            raise ValueError(f"job {self.job_id} cannot go from {self.state.name} to {state.name}")
+            raise ValueError(f"job {self.job_id} cannot move from {self.state.name} to {state.name}")
         message = copied(self.message)
         message.state = state.value
         message.update_time.FromDatetime(at)
@@ -182,7 +184,7 @@ class Job:
 
 
 def new_job_id() -> str:
-    """19 digits, as the service's ids have."""
+    """19 digits, like the service's ids."""
     return str(10**18 + secrets.randbelow(8 * 10**18))
 
 

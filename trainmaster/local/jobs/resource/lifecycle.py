@@ -1,12 +1,12 @@
-"""What a job's states are, and which may follow which.
+"""The states of a job, and which may follow which.
 
     QUEUED ──► PENDING ──► RUNNING ──► SUCCEEDED | FAILED
       │           │           │
       └───────────┴───────────┴──► CANCELLING ──► CANCELLED | SUCCEEDED | FAILED
 
-QUEUED waits for room, PENDING has it, RUNNING has every replica up.
-QUEUED and PENDING may also go straight to FAILED.
-Cancelling is best effort: a job may end by itself while it is being cancelled.
+A QUEUED job waits for capacity, a PENDING one has it, a RUNNING one has all replicas up. QUEUED and PENDING
+may also move straight to FAILED. Cancelling is best effort: a job may end by itself while it is being
+cancelled.
 
 Source: https://cloud.google.com/vertex-ai/docs/training/understanding-training-service, read 2026-11.
 """
@@ -15,7 +15,7 @@ from enum import Enum
 
 
 class JobState(Enum):
-    """The states that a custom job passes through, with the API's numbers."""
+    """The states of a custom job, with the API's numbers."""
 
     QUEUED = 1
     PENDING = 2

@@ -1,4 +1,4 @@
-"""Which machine of a job is meant."""
+"""Identifies one machine of a job."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ class Replica:
 
     @property
     def name(self) -> str:
-        """As the service's logs and messages name it: `workerpool0-0`."""
+        """The name in the service's logs and messages: `workerpool0-0`."""
         return f"workerpool{self.pool}-{self.index}"
 
     @property

@@ -1,8 +1,9 @@
-"""What the service refuses in a CustomJob before it accepts it.
+"""The faults for which the service refuses a CustomJob.
 
 Sources: https://cloud.google.com/vertex-ai/docs/training/create-custom-job, …/training/distributed-training,
 https://cloud.google.com/resource-manager/docs/creating-managing-labels and the comments of the
-google.cloud.aiplatform.v1 messages, read 2026-11. The sentences are ours: the service's are not published.
+google.cloud.aiplatform.v1 messages, read 2026-11. The sentences are the project's: the service's are not
+published.
 """
 
 import re
@@ -19,17 +20,17 @@ MAX_TIMEOUT_S = 7 * 24 * 3600
 
 _OBJECT = re.compile(r"gs://[^/]+/.+")
 
-# protobuf's generated messages have no types of their own: google-cloud-aiplatform ships none for them.
+# protobuf's generated messages are untyped: google-cloud-aiplatform ships no types for them.
 Message = Any
 
 
 def faults_of(job: Message) -> list[str]:
-    """One sentence for each thing that is wrong, each with its path; none for an acceptable CustomJob."""
+    """One sentence for each fault, with its path; none for an acceptable CustomJob."""
     return common_faults(job, "job_spec")
 
 
 def common_faults(job: Message, spec: str) -> list[str]:
-    """What is wrong with the name, the labels and the CustomJobSpec, which is the field `spec`, of any job."""
+    """The faults in the name, the labels and the CustomJobSpec (the field `spec`) of any job."""
     return [
         *_name_faults(job.display_name),
         *_label_faults(job.labels),
@@ -58,7 +59,7 @@ def _label_faults(labels: Message) -> Iterator[str]:
 
 
 def _is_letter(character: str) -> bool:
-    # Letters without case, as in Arabic or Chinese, are allowed; upper case and title case are not.
+    # Letters without case, as in Arabic or Chinese, are allowed; uppercase and title case are not.
     return unicodedata.category(character) in {"Ll", "Lo", "Lm"}
 
 
@@ -111,9 +112,9 @@ def _machine_faults(machine: Message, path: str) -> Iterator[str]:
     if not machine.machine_type:
         yield f"{path}.machine_type: required, for example 'n1-standard-4'."
     if machine.accelerator_type not in set(AcceleratorType):
-        yield f"{path}.accelerator_type: unknown number {machine.accelerator_type}."
+        yield f"{path}.accelerator_type: unknown enum value {machine.accelerator_type}."
     if machine.accelerator_count < 0:
-        yield f"{path}.accelerator_count: not negative, found {machine.accelerator_count}."
+        yield f"{path}.accelerator_count: must not be negative, found {machine.accelerator_count}."
     if machine.accelerator_count and not machine.accelerator_type:
         yield f"{path}.accelerator_type: required with accelerator_count {machine.accelerator_count}."
 
@@ -140,10 +141,10 @@ def _env_faults(env: Message, path: str) -> Iterator[str]:
 
 def _scheduling_faults(scheduling: Message, path: str) -> Iterator[str]:
     if scheduling.strategy not in set(Scheduling.Strategy):
-        yield f"{path}.strategy: unknown number {scheduling.strategy}."
+        yield f"{path}.strategy: unknown enum value {scheduling.strategy}."
     for field in ("timeout", "max_wait_duration"):
         if getattr(scheduling, field).ToTimedelta().total_seconds() < 0:
-            yield f"{path}.{field}: not negative."
+            yield f"{path}.{field}: must not be negative."
     if (
         scheduling.strategy == Scheduling.Strategy.FLEX_START
         and scheduling.timeout.ToTimedelta().total_seconds() > MAX_TIMEOUT_S

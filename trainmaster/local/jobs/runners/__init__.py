@@ -1,1 +1,1 @@
-"""What takes a job from waiting for room to its last log line."""
+"""Runs a job, from waiting for capacity to its terminal log line."""

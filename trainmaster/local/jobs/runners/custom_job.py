@@ -1,7 +1,7 @@
-"""One job's life: waits for room, runs its replicas, ends in a terminal state with its last line written.
+"""The lifecycle of one job: waits for capacity, runs its replicas, ends in a terminal state and writes the terminal log line.
 
-The order that readers of the log rely on: every line of a replica, then the terminal state in the API,
-then the service's terminal line.
+Readers of the log rely on this order: every line of a replica, then the terminal state in the API, then the
+service's terminal line.
 """
 
 import asyncio
@@ -30,11 +30,11 @@ _Result = TypeVar("_Result")
 
 
 class _CancelledError(Exception):
-    """The job is to end as CANCELLED; the reason is the error's message on the job."""
+    """The job must end as CANCELLED, with the reason as its error message."""
 
 
 class _FailedError(Exception):
-    """The job has failed, and its log says why."""
+    """The job has failed; its log has the reason."""
 
     def __init__(self, code: int, message: str) -> None:
         super().__init__(message)
@@ -70,7 +70,7 @@ class CustomJobRunner(JobRunner[Job]):
             self._capacity.release(self._turn)
 
     async def preempt(self, replica: Replica) -> bool:
-        """Take the machine of a replica away as a spot machine is; False when it does not run at this moment."""
+        """Preempt a replica's machine, as a spot machine is preempted; False if it is not running."""
         if self._running is None or not self._running.preempt(replica):
             return False
         await self._log.service(messages.preempts(replica, self._machine.grace_s), "WARNING")
@@ -89,7 +89,7 @@ class CustomJobRunner(JobRunner[Job]):
             self._move(JobState.SUCCEEDED)
 
     async def _train_when_there_is_room(self) -> None:
-        if self.job.state is JobState.CANCELLING:  # the stack ended while it was being cancelled
+        if self.job.state is JobState.CANCELLING:  # the stack stopped while the job was being cancelled
             raise _CancelledError("CANCELED")
         if self.job.state is JobState.RUNNING:
             await self._recover()
@@ -109,7 +109,7 @@ class CustomJobRunner(JobRunner[Job]):
             await self._turn.came.wait()
 
     async def _recover(self) -> None:
-        """A stack that ended under a running job is what an internal error is to the service."""
+        """Handle the stop of a stack during a run as the service handles an internal error."""
         disabled = self.job.spec.scheduling.disable_retries
         if disabled or self.job.attempts >= MAX_INTERNAL_ATTEMPTS:
             await self._fail(INTERNAL_CODE, messages.internal_error(self.job))
@@ -158,7 +158,7 @@ class CustomJobRunner(JobRunner[Job]):
             await team.stop()
             await team.close()
             task = asyncio.current_task()
-            if task is None or not task.cancelling():  # an abandoned job is not over
+            if task is None or not task.cancelling():  # an abandoned job has not ended
                 await self._log.service(lines.TORN_DOWN)
 
     async def _until_decided(self, team: Team) -> None:
@@ -189,7 +189,7 @@ class CustomJobRunner(JobRunner[Job]):
                     await self._fail(USER_CODE, messages.non_zero_exit(self.job, decision.causes[0]))
 
     def _wait_left(self) -> timedelta | None:
-        """How long the job may still wait for room; None for ever, and for one that has run already."""
+        """The time that the job may still wait for capacity; None for no limit, and for a job that has run before."""
         if self.job.max_wait is None or self.job.state is not JobState.QUEUED:
             return None
         return self.job.create_time + self.job.max_wait - datetime.now(UTC)
@@ -215,7 +215,7 @@ class CustomJobRunner(JobRunner[Job]):
                 timeout=None if within is None else max(0.0, within.total_seconds()),
                 return_when=asyncio.FIRST_COMPLETED,
             )
-            if working in done:  # even when it was cancelled at the same moment: exits are told only once
+            if working in done:  # even if cancelled at the same time: exits are reported only once
                 return working.result()
             if cancelled in done:
                 raise _CancelledError("CANCELED")

@@ -1,4 +1,4 @@
-"""The log entries of a job: the service's own lines word for word, and what its replicas print.
+"""The log entries of a job: the service's lines verbatim, and its replicas' output.
 
 Source of the service's lines: logs of training jobs published in public repositories, 2026.
 """
@@ -17,7 +17,7 @@ from trainmaster.local.process import Stream
 Entry = dict[str, object]
 
 WriteLog = Callable[[list[Entry]], Awaitable[object] | None]
-"""Takes log entries as `entries:write` does; called from the event loop, in order."""
+"""Writes log entries, as `entries:write` does; called from the event loop, in order."""
 
 WAITING = "Waiting for job to be provisioned."
 PROVISIONING = (
@@ -45,9 +45,9 @@ _log = logging.getLogger(__name__)
 
 
 class JobLog:
-    """Writes the entries of one job, in order, in batches; `flush` returns when all said so far is written.
+    """Writes the entries of one job, in order, in batches; `flush` returns when everything logged so far is written.
 
-    Timestamps rise from entry to entry, so that sorting by time keeps the order.
+    Each entry has a later timestamp than the one before, so sorting by time keeps the order.
     """
 
     def __init__(self, write: WriteLog, *, project_id: str, job_id: str, trial_id: str = "") -> None:
@@ -64,12 +64,12 @@ class JobLog:
         self._timer: asyncio.Task[None] | None = None
 
     async def service(self, text: str, severity: str = "INFO") -> None:
-        """Write one line of the service, after everything before it."""
+        """Write one line of the service, after everything logged before it."""
         self._add("service", f"ml.googleapis.com/{self._job_id}", {"textPayload": text, "severity": severity})
         await self.flush()
 
     async def worker(self, task_name: str, stream: Stream, lines: Sequence[bytes]) -> None:
-        """Take lines that a replica printed; they are written within 100 ms."""
+        """Log lines that a replica printed; they are written within 100 ms."""
         for line in lines:
             payload = entry_from_line(line.decode("utf-8", "replace"), stream.value, tag=task_name)
             self._add(task_name, task_name, payload)
@@ -79,7 +79,7 @@ class JobLog:
             self._timer = asyncio.create_task(self._flush_soon())
 
     async def flush(self) -> None:
-        """Write what is pending. A refusal by the log is reported and does not stop the job."""
+        """Write pending entries. If Cloud Logging refuses them, that is reported and the job continues."""
         async with self._writing:
             batch, self._pending = self._pending, []
             if not batch:
@@ -90,7 +90,7 @@ class JobLog:
                     await waiting
             except Exception:
                 _log.exception(
-                    "job %s: %d log entries are lost: the log refused them", self._job_id, len(batch)
+                    "job %s: lost %d log entries that Cloud Logging refused", self._job_id, len(batch)
                 )
 
     async def close(self) -> None:

@@ -1,4 +1,4 @@
-"""Error messages as the service words them.
+"""Error messages in the service's wording.
 
 Source: error messages of failed jobs quoted in public issues, 2021 to 2026.
 """
@@ -13,8 +13,8 @@ from trainmaster.local.jobs.resource.replica import Replica
 def non_zero_exit(job: Job, last: Exit) -> str:
     """The job's error after a replica ended with a status other than zero.
 
-    To the service a SIGKILL is the kernel's, for want of memory. Here anybody may have sent it: it is told as
-    such unless the kernel's own count rules that out.
+    The service attributes every SIGKILL to the OOM killer. Here any process may have sent it, so the message
+    says so too unless the kernel's count of OOM kills rules it out.
     """
     what = f"exited with a non-zero status of {last.status}"
     if last.status == KILLED and not last.preempted:
@@ -25,38 +25,41 @@ def non_zero_exit(job: Job, last: Exit) -> str:
 
 
 def waited_too_long(job: Job) -> str:
-    """The job's error after its `maxWaitDuration` was over before there was room. The second sentence is ours."""
+    """The error of a job whose `maxWaitDuration` passed before there was capacity.
+
+    The second sentence is the project's.
+    """
     waited_s = job.max_wait.total_seconds() if job.max_wait else 0.0
     return (
         f"Resources are insufficient in region: {job.location}. "
-        f"The job waited for them for its maxWaitDuration of {waited_s:g}s."
+        f"None became available within the job's maxWaitDuration of {waited_s:g}s."
     )
 
 
 def out_of_stock(job: Job) -> str:
-    """The error of a job for which the region had no machines, in the service's words."""
+    """The error of a job for which the region had no machines, in the service's wording."""
     return f"Resources are insufficient in region: {job.location}. Please try a different region."
 
 
 def ran_too_long(job: Job) -> str:
-    """The error of a job that was ended by its own `timeout`. Its words after the code's name are ours."""
+    """The error of a job that exceeded its `timeout`. The words after the code's name are the project's."""
     return f"CANCELED: the job ran longer than its timeout of {job.timeout}."
 
 
 def restarts(cause: Exit, *, everyone: bool) -> str:
-    """A line of the job's log, ours: why this replica, or every one, starts again."""
+    """The project's own log line: why this replica, or every one, is restarted."""
     how = "was preempted and exited" if cause.preempted else "exited"
-    what = "; every replica of the job is restarted" if everyone else " and is restarted"
-    return f"The replica {cause.replica.name} {how} with a status of {cause.status}{what}."
+    what = "; all replicas of the job are restarted" if everyone else " and is restarted"
+    return f"The replica {cause.replica.name} {how} with status {cause.status}{what}."
 
 
 def preempts(replica: Replica, grace_s: float) -> str:
-    """A line of the job's log, ours: what a replica's SIGTERM means."""
-    return f"The machine of the replica {replica.name} is preempted; its program has {grace_s:g} s to end."
+    """The project's own log line: why a replica receives SIGTERM."""
+    return f"The machine of replica {replica.name} is being preempted; its program has {grace_s:g} s to exit."
 
 
 def internal_error(job: Job) -> str:
-    """The job's error after the stack ended under it more often than the service tries."""
+    """The error of a job that the stack interrupted more often than the service retries."""
     return f"Internal error occurred. {_find_out_more(job, None)}"
 
 

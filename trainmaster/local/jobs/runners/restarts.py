@@ -1,7 +1,7 @@
-"""What follows when replicas end: nothing, the job's end, or another start of some replicas or of all.
+"""Decides what follows when replicas end: nothing, the end of the job, or a restart of some or all replicas.
 
-One loss takes others with it: the peers of a machine that is gone end too, a moment later, each in its own way.
-So exits are judged together, all that are known at one moment, and one loss is counted once.
+One loss causes others: soon after a machine is lost, its peers end too, each with a different status. So all
+exits known at one time are judged together, and one loss is counted once.
 
 Source: https://cloud.google.com/vertex-ai/docs/training/understanding-training-service, read 2026-11.
 """
@@ -20,18 +20,18 @@ MAX_INTERNAL_ATTEMPTS = 3
 
 
 class Action(Enum):
-    """What follows from exits."""
+    """What to do after exits."""
 
-    SUCCEED = "the chief is done, and so is the job"
+    SUCCEED = "the chief finished, so the job succeeds"
     CARRY_ON = "nothing"
-    RESTART_REPLICAS = "these replicas start again, under the same addresses; the others are left alone"
-    RESTART_JOB = "every replica ends and starts again, under the same addresses"
+    RESTART_REPLICAS = "these replicas restart with the same addresses; the others keep running"
+    RESTART_JOB = "every replica is stopped and restarted with the same addresses"
     FAIL = "the job has failed"
 
 
 @dataclass(frozen=True)
 class Decision:
-    """What follows, and because of which exits."""
+    """What to do, and the exits that caused it."""
 
     action: Action
     causes: tuple[Exit, ...] = ()
@@ -39,13 +39,12 @@ class Decision:
 
 @dataclass(kw_only=True)
 class Restarts:
-    """Counts restarts of one job and decides what its replicas' exits lead to.
+    """Counts restarts of one job and decides what its replicas' exits cause.
 
     Attributes:
         with_the_job: `restartJobOnWorkerRestart`; `retries_disabled` overrides it.
         retries_disabled: `disableRetries`.
-        of_the_job: how often all replicas were started again because of a crash, or of a replica that is
-            lost again and again.
+        of_the_job: how often all replicas were restarted because of a crash or a replica that was lost repeatedly.
         of_replicas: how often each was lost since then.
     """
 
@@ -55,11 +54,11 @@ class Restarts:
     of_replicas: Counter[Replica] = field(default_factory=Counter)
 
     def decide(self, exits: Sequence[Exit]) -> Decision:
-        """What follows from `exits`, which are known at one moment, the first to end first; counts a restart once.
+        """Decide on `exits`, all known at one time, in the order they ended; counts a restart once.
 
-        Where the whole job restarts with a lost replica, every other exit is taken for that loss's consequence,
-        also one that came first: a machine is not lost because its peer's program failed.
-        Otherwise the first failure is the cause, and an ordinary exit code ends the job, as it would alone.
+        If the whole job restarts with a lost replica, every other exit counts as a consequence of that loss,
+        even an earlier one: a failing program does not cause the loss of another machine. Otherwise the first
+        failure is the cause, and an ordinary exit code ends the job, as it would alone.
         """
         failed = [one for one in exits if one.failure is not None]
         if any(one.is_success for one in exits) and not _fails_before_success(exits):
@@ -92,7 +91,7 @@ class Restarts:
 
 
 def _fails_before_success(exits: Sequence[Exit]) -> bool:
-    """Whether a program failed for good before the chief was done."""
+    """Whether a program failed permanently before the chief finished."""
     for one in exits:
         if one.is_success:
             return False

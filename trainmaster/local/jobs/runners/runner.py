@@ -1,4 +1,4 @@
-"""What every runner of a job does: save each change, and announce the end in the log last."""
+"""The base of all runners: saves each change of a job, and logs its end last."""
 
 import asyncio
 import contextlib
@@ -20,7 +20,7 @@ _log = logging.getLogger(__name__)
 
 
 class JobRunner(ABC, Generic[AnyJob]):
-    """Takes one job from where it stands to its end. Start it once; `job` is where it stands now."""
+    """Runs one job from its current state to its end. Start it once; `job` has the current state."""
 
     def __init__(self, job: AnyJob, *, save: Callable[[AnyJob], None], log: JobLog) -> None:
         self.job = job
@@ -34,48 +34,48 @@ class JobRunner(ABC, Generic[AnyJob]):
 
     @abstractmethod
     def _end_early(self) -> None:
-        """Begin to end what runs: the job was cancelled, or something here broke."""
+        """Start ending what runs: the job was cancelled, or an internal error occurred."""
 
     def _release(self) -> None:
-        """Give up what the job holds: it has ended, though its last line is not written."""
+        """Release what the job holds: it has ended, though its terminal line is not written yet."""
 
     def start(self, *, on_end: Callable[[], object]) -> None:
-        """Begin, in the running event loop; `on_end` is called when nothing of the run is left."""
+        """Start, in the running event loop; `on_end` is called when the run is completely over."""
 
         def over(_task: asyncio.Task[None]) -> None:
-            self._release()  # here too, for a task that was cancelled before its first step
+            self._release()  # here too, for a task cancelled before its first step
             on_end()
 
         self._task = asyncio.create_task(self._live(), name=f"{self.job.kind} {self.job.job_id}")
         self._task.add_done_callback(over)
 
     def cancel(self) -> None:
-        """Ask the job to end; it is CANCELLING at once. Nothing happens to one that is ending already."""
+        """Cancel the job; it is CANCELLING at once. Does nothing to a job that is already ending."""
         if self.job.state is not JobState.CANCELLING and not self.job.state.is_terminal:
             self._move(JobState.CANCELLING)
             self._end_early()
 
     async def wait(self) -> None:
-        """Return when the job has ended and its last line is written."""
+        """Return when the job has ended and its terminal line is written."""
         if self._task is not None:
             await asyncio.wait({self._task})
 
     async def abandon(self) -> None:
-        """Stop the work and leave the job as it stands, for the next stack to take up."""
+        """Stop running and leave the job in its current state, for the next stack to resume."""
         if self._task is not None:
-            if not self.job.state.is_terminal:  # else only its last line is missing
+            if not self.job.state.is_terminal:  # else only its terminal line is missing
                 self._task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await self._task
 
     async def _live(self) -> None:
         try:
-            # One that has ended lacks its last line: the last stack was killed between the two.
+            # A job that has ended lacks only its terminal line: the last stack was killed between the two.
             if not self.job.state.is_terminal:
                 await self._to_its_end()
             await self._announce()
-        except Exception:  # whatever broke here, the job must not stay RUNNING for ever
-            _log.exception("job %s: the local JobService failed", self.job.job_id)
+        except Exception:  # whatever broke, the job must not stay RUNNING indefinitely
+            _log.exception("job %s: internal error of the local job service", self.job.job_id)
             self._end_early()
             if not self.job.state.is_terminal:
                 self._move(JobState.FAILED, code=INTERNAL_CODE, reason=messages.internal_error(self.job))
@@ -84,8 +84,8 @@ class JobRunner(ABC, Generic[AnyJob]):
             await self._log.close()
 
     async def _announce(self) -> None:
-        """Write the terminal line. At least once: after a kill just here, the next stack writes it again."""
-        self._release()  # the last line may take its time
+        """Write the terminal line, at least once: after a kill at this point, the next stack writes it again."""
+        self._release()  # writing the terminal line may take long
         await self._log.service(lines.LAST[self.job.state])
         self._keep(replace(self.job, announced=True))
 

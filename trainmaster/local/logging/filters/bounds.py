@@ -1,6 +1,6 @@
-"""What a filter says for certain about indexed columns, so that a list need not read every entry.
+"""Bounds on indexed columns that follow from a filter, so that a list need not read every entry.
 
-Only what every passing entry must satisfy counts; the whole filter is evaluated afterwards all the same.
+Every matching entry must satisfy them; the whole filter is still evaluated afterwards.
 """
 
 from collections.abc import Iterator
@@ -13,11 +13,11 @@ from trainmaster.local.logging.filters.severity import RANKS, severity_name
 from trainmaster.local.logging.filters.terms import Operator, Value
 
 Bound: TypeAlias = tuple[str, int | str]
-"""A condition of SQL with one placeholder, and the value for it."""
+"""An SQL condition with one placeholder, and its value."""
 
 
 def bounds_of(path: tuple[str, ...], operator: Operator, wanted: Value) -> Iterator[Bound]:
-    """Of a comparison that compiles."""
+    """The bounds of a valid comparison."""
     resolved, _ = resolve(path)
     value = wanted.text
     match resolved, operator:

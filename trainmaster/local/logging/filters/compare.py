@@ -1,4 +1,4 @@
-"""One field of an entry against one value of a filter: everything that can be worked out once is."""
+"""Compares one field of an entry with one value of a filter; does as much as possible once, at compile time."""
 
 import operator as op
 import re
@@ -11,7 +11,7 @@ from trainmaster.local.logging.filters.severity import RANKS, severity_name
 from trainmaster.local.logging.filters.terms import FilterError, Operator, Value
 
 Predicate: TypeAlias = Callable[[Mapping[str, object]], bool]
-"""Whether an entry, in its JSON form, passes."""
+"""Whether an entry, in its JSON form, matches."""
 
 Test: TypeAlias = Callable[[object], bool]
 
@@ -26,7 +26,7 @@ _ORDER: Mapping[Operator, Callable[[float | str, float | str], bool]] = {
 
 
 def fold(text: str) -> str:
-    """Text as the language compares it: without regard to case."""
+    """Text folded for comparison: the language ignores case."""
     return text.lower()
 
 
@@ -34,15 +34,15 @@ def comparison(path: tuple[str, ...], operator: Operator, value: Value) -> Predi
     """Whether an entry's field at the path satisfies the comparison.
 
     Raises:
-        FilterError: no entry has the field, or it cannot be compared with that value.
+        FilterError: log entries have no such field, or it cannot be compared with that value.
     """
     resolved, kind = resolve(path)
     get = getter(resolved)
     if operator is Operator.HAS and value.text == "*" and not value.quoted:
         return lambda entry: bool(get(entry))
     test = _test_for(operator, value, kind)
-    # A field of every entry counts as its default where it is absent; a payload key or label is simply missing,
-    # and then every comparison fails, != too.
+    # An absent field of LogEntry has its default; an absent payload key or label is missing, and then every
+    # comparison fails, != too.
     default = DEFAULTS.get(kind)
     absent = default is not None and test(default)
 
@@ -71,12 +71,12 @@ def _pattern(value: Value, *, wanted: bool) -> Test:
     try:
         pattern = re.compile(value.text)
     except re.error as fault:
-        raise FilterError(f"{value.text!r} is no regular expression: {fault}") from fault
+        raise FilterError(f"{value.text!r} is not a regular expression: {fault}") from fault
     return lambda found: (pattern.search(as_text(found)) is not None) is wanted
 
 
 def _ranked(operator: Operator, value: Value, rank: Callable[[str], int]) -> Test:
-    """Compares what `rank` makes of both sides; `:` is equality."""
+    """Compares the ranks of both sides; `:` is equality."""
     try:
         bound = rank(value.text)
     except ValueError as fault:
@@ -130,7 +130,7 @@ def _number(text: str) -> float | None:
 
 
 def as_text(found: object) -> str:
-    """A scalar of an entry as JSON writes it."""
+    """A scalar of an entry, formatted as in JSON."""
     match found:
         case True:
             return "true"

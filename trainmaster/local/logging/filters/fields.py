@@ -1,4 +1,4 @@
-"""Which fields a log entry has, and how to reach one in an entry's JSON form.
+"""The fields of a log entry, and how to read one from an entry's JSON form.
 
 Source: https://cloud.google.com/logging/docs/reference/v2/rest/v2/LogEntry and, for absent fields,
 https://cloud.google.com/logging/docs/view/logging-query-language ("Missing fields", "Defaulted fields").
@@ -11,7 +11,7 @@ from typing import TypeAlias
 from trainmaster.local.logging.filters.terms import FilterError
 
 Getter: TypeAlias = Callable[[Mapping[str, object]], tuple[object, ...]]
-"""The values at a path: none when missing, several where the path crosses a list."""
+"""The values at a path: none if it is missing, several if the path crosses a list."""
 
 
 class Kind(Enum):
@@ -23,7 +23,7 @@ class Kind(Enum):
     INSTANT = "instant"
     SEVERITY = "severity"
     FREE = "free"
-    """A payload or a map: any shape, and missing rather than defaulted."""
+    """A payload or a map: any shape; missing if absent, without a default."""
 
 
 _HTTP = {
@@ -62,12 +62,12 @@ DEFAULTS: Mapping[Kind, object] = {
 
 
 def resolve(path: tuple[str, ...]) -> tuple[tuple[str, ...], Kind]:
-    """The path as an entry spells it, and the kind of the field there.
+    """The path in an entry's spelling, and the kind of its field.
 
-    Field names are matched without regard to case or underscores (`json_payload`), payload keys as they are.
+    Field names match regardless of case and underscores (`json_payload`), payload keys exactly.
 
     Raises:
-        FilterError: a log entry has no such field.
+        FilterError: log entries have no such field.
     """
     name, found = _lookup(FIELDS, path[0], path)
     if isinstance(found, Kind):
@@ -86,7 +86,9 @@ def _lookup(
         if name.lower() == folded:
             return name, found
     allowed = ", ".join(fields)
-    raise FilterError(f"a log entry has no field {'.'.join(path)!r}; at {asked!r} the names are {allowed}")
+    raise FilterError(
+        f"a log entry has no field {'.'.join(path)!r}; expected instead of {asked!r} one of {allowed}"
+    )
 
 
 def _ended(
@@ -96,12 +98,14 @@ def _ended(
     if found is Kind.FREE:
         return resolved + rest, Kind.FREE
     if rest or not isinstance(found, Kind):
-        raise FilterError(f"a log entry has no field {'.'.join(path)!r}: {'.'.join(resolved)} has no parts")
+        raise FilterError(
+            f"a log entry has no field {'.'.join(path)!r}: {'.'.join(resolved)} has no subfields"
+        )
     return resolved, found
 
 
 def getter(path: tuple[str, ...]) -> Getter:
-    """Reads the path in an entry; a key is matched exactly, else without regard to case."""
+    """Reads the path in an entry; a key matches exactly or, failing that, regardless of case."""
     first, rest = path[0], path[1:]
 
     def get(entry: Mapping[str, object]) -> tuple[object, ...]:

@@ -1,4 +1,4 @@
-"""Text to filter."""
+"""Parses a filter."""
 
 from dataclasses import dataclass
 from functools import lru_cache
@@ -13,7 +13,7 @@ from trainmaster.local.logging.filters.terms import FilterError, Operator, Value
 MAX_FILTER_CHARACTERS = 20_000
 MAX_DEPTH = 100
 
-# NOT binds tightest, then OR, then AND, which may also be left out: https://google.aip.dev/160.
+# NOT binds tightest, then OR, then AND, which may also be implicit: https://google.aip.dev/160.
 _GRAMMAR = r"""
     ?start: conjunction
     conjunction: disjunction (_AND? disjunction)*
@@ -44,7 +44,7 @@ _GRAMMAR = r"""
 
 @dataclass(frozen=True, kw_only=True)
 class Filter:
-    """Whether an entry passes, and what that says for certain about indexed columns."""
+    """A predicate on entries, and the bounds on indexed columns that follow from it."""
 
     passes: Predicate
     bounds: tuple[Bound, ...] = ()
@@ -55,14 +55,13 @@ EVERYTHING = Filter(passes=lambda _entry: True)
 
 @lru_cache(maxsize=256)
 def parse_filter(text: str) -> Filter:
-    """The filter; text without anything but spaces and comments is `EVERYTHING`.
+    """The filter; text with only whitespace and comments gives `EVERYTHING`.
 
     Raises:
-        FilterError: too long, too deep, or no filter of this language, with the place; an unknown field; a value that
-            the field cannot be compared with.
+        FilterError: too long, nested too deeply, or invalid, with the position; an unknown field; a value that the field cannot be compared with.
     """
     if len(text) > MAX_FILTER_CHARACTERS:
-        raise FilterError(f"it has {len(text)} characters, at most {MAX_FILTER_CHARACTERS} are allowed")
+        raise FilterError(f"it has {len(text)} characters; at most {MAX_FILTER_CHARACTERS} are allowed")
     _check_depth(text)
     try:
         tokens = _PARSER.lex(text)
@@ -84,29 +83,31 @@ def _check_depth(text: str) -> None:
         depth += (character == "(") - (character == ")")
         deepest = max(deepest, depth)
     if deepest > MAX_DEPTH:
-        raise FilterError(f"its parentheses are {deepest} deep, at most {MAX_DEPTH} are allowed")
+        raise FilterError(
+            f"its parentheses are nested {deepest} deep; at most {MAX_DEPTH} levels are allowed"
+        )
 
 
 def _described(fault: UnexpectedInput, text: str) -> FilterError:
     match fault:
         case UnexpectedToken(token=Token(type="$END")):
             lines = text.split("\n")
-            return FilterError("it ends too early", line=len(lines), column=len(lines[-1]) + 1)
+            return FilterError("it is incomplete", line=len(lines), column=len(lines[-1]) + 1)
         case UnexpectedToken(token=token):
-            return FilterError(f"{str(token)!r} is not expected here", line=fault.line, column=fault.column)
+            return FilterError(f"unexpected {str(token)!r}", line=fault.line, column=fault.column)
         case UnexpectedCharacters(char=character):
             reason = (
-                f"{character!r} begins nothing known; put values with special characters in double quotes"
+                f"unexpected character {character!r}; put values with special characters in double quotes"
             )
             return FilterError(reason, line=fault.line, column=fault.column)
         case _:
             return FilterError(
-                "it makes no sense", line=getattr(fault, "line", 0), column=getattr(fault, "column", 0)
+                "it cannot be parsed", line=getattr(fault, "line", 0), column=getattr(fault, "column", 0)
             )
 
 
 def _unquoted(text: str) -> str:
-    """Without quotes and escapes; an unknown escape stands for its character, so that regular expressions survive."""
+    """Without quotes and escapes; an unknown escape is kept as its character, so that regular expressions survive."""
     out: list[str] = []
     characters = iter(text[1:-1])
     for character in characters:
@@ -122,7 +123,7 @@ _ESCAPES = {"n": "\n", "t": "\t", "r": "\r"}
 
 
 def _segments(token: Token) -> tuple[str, ...]:
-    """The parts of a path; a quoted part may hold dots."""
+    """The parts of a path; a quoted part may have dots."""
     if token.type == "TEXT":
         return (str(token),)
     parts: list[str] = []
@@ -152,7 +153,9 @@ class _Builder(Transformer[Token, Filter]):
             return Value(text=_unquoted(token), quoted=True)
         if '"' in token:
             raise FilterError(
-                f"the value {str(token)!r} is half quoted", line=token.line or 0, column=token.column or 0
+                f"only a part of the value {str(token)!r} is quoted",
+                line=token.line or 0,
+                column=token.column or 0,
             )
         return Value(text=str(token), quoted=False)
 
@@ -178,7 +181,9 @@ class _Builder(Transformer[Token, Filter]):
 
     def call(self, name: Token, *_arguments: Value) -> Filter:
         raise FilterError(
-            f"the function {str(name)!r} is not imitated", line=name.line or 0, column=name.column or 0
+            f"this emulator does not support the function {str(name)!r}",
+            line=name.line or 0,
+            column=name.column or 0,
         )
 
     def comparison(self, path: Token, operator: Token, *values: Value) -> Filter:

@@ -18,14 +18,14 @@ NAMES = {rank: name for name, rank in RANKS.items()}
 
 
 def severity_name(value: object) -> str:
-    """The name, out of a name in any case or a number (as a number or as text).
+    """The severity's name, from a name in any case or a number (as a number or as text).
 
     Raises:
-        ValueError: no severity.
+        ValueError: unknown severity.
     """
     if isinstance(value, str) and value.upper() in RANKS:
         return value.upper()
     number = int(value) if isinstance(value, str) and value.isdecimal() else value
     if isinstance(number, int) and not isinstance(number, bool) and number in NAMES:
         return NAMES[number]
-    raise ValueError(f"{value!r} is no severity; allowed are {', '.join(RANKS)} and their numbers")
+    raise ValueError(f"{value!r} is not a severity; expected one of {', '.join(RANKS)} or its number")

@@ -1,14 +1,14 @@
-"""The words of a filter, and what is wrong with a text that is none."""
+"""The terms of a filter, and the error of an invalid one."""
 
 from dataclasses import dataclass
 from enum import Enum
 
 
 class FilterError(ValueError):
-    """Not a filter of this language, or one that asks of a field what it cannot answer."""
+    """The filter is invalid, or compares a field in a way it does not support."""
 
     def __init__(self, reason: str, *, line: int = 0, column: int = 0) -> None:
-        """`line` and `column` count from 1; 0 when the fault has no single place."""
+        """`line` and `column` count from 1; 0 if the fault has no single position."""
         where = f" at line {line}, column {column}" if line else ""
         super().__init__(f"Unparseable filter: {reason}{where}")
 
@@ -27,7 +27,7 @@ class Operator(Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class Value:
-    """The right side of a comparison: `quoted` tells `"*"` from `*`, and a string from a number."""
+    """The right side of a comparison: `quoted` distinguishes `"*"` from `*`, and a string from a number."""
 
     text: str
     quoted: bool

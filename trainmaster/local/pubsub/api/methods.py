@@ -1,4 +1,4 @@
-"""Which method of the three services does what: its name, its request and the function that answers."""
+"""The methods of the three services: name, request class and handler."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -12,23 +12,23 @@ from trainmaster.local.pubsub.errors import InvalidArgument
 from trainmaster.local.pubsub.resources import EMPTY, Subscriptions, Topics
 from trainmaster.local.pubsub.service import Service
 
-# A pull that finds nothing answers empty shortly before the caller's own deadline would end it in an error.
+# An empty pull responds shortly before the caller's deadline would turn it into an error.
 MAX_PULL_WAIT_S = 60.0
 PULL_MARGIN_S = 0.5
 MAX_PULL_BYTES = 10_000_000
 
 Method: TypeAlias = Callable[..., wire.Message]
-"""Answers a request; one that is a coroutine function is given the seconds that its caller still waits, too."""
+"""Handles a request; a coroutine function also receives the seconds left until the caller's deadline."""
 
 REQUESTS: Mapping[str, wire.MessageClass] = {
     "CreateTopic": wire.Topic,
     "CreateSubscription": wire.Subscription,
 }
-"""The requests that are not called after their method."""
+"""Request classes that are not named after their method."""
 
 
 def methods_of(service: Service) -> Mapping[str, Mapping[str, Method]]:
-    """Every imitated method but StreamingPull, by service and name."""
+    """Every supported method except StreamingPull, by service and name."""
     topics, subscriptions, messages = Topics(service), Subscriptions(service), Messages(service)
     return {
         "google.pubsub.v1.Publisher": {
@@ -53,7 +53,7 @@ def methods_of(service: Service) -> Mapping[str, Mapping[str, Method]]:
 
 
 class Messages:
-    """Messages published, pulled and settled."""
+    """Publishing, pulling and acknowledging messages."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
@@ -77,7 +77,7 @@ class Messages:
         return wire.PullResponse(received_messages=deliveries)
 
     async def _pull(self, name: str, count: int, *, until: float, gone: float) -> list[wire.Message]:
-        """What there is by `until`; nothing is given to a caller who is `gone`, for it would be hidden a while."""
+        """The messages available by `until`; none after `gone`, when the caller has left and would hold their leases."""
         while True:
             if time.monotonic() >= gone:
                 return []

@@ -1,4 +1,4 @@
-"""gRPC's side: how requests come to methods, and how a refusal travels."""
+"""The gRPC layer: dispatches requests to methods, and turns refusals into statuses."""
 
 import functools
 import inspect
@@ -17,7 +17,7 @@ from trainmaster.local.pubsub.errors import PubSubError, Unauthenticated
 from trainmaster.local.pubsub.injections import opening, struck_call
 from trainmaster.local.pubsub.service import Service
 
-# grpcio ships no types; a call's context and a handler are Any.
+# grpcio ships no types, so a call's context and a handler are Any.
 Context: TypeAlias = Any
 Handler: TypeAlias = Any
 
@@ -25,9 +25,9 @@ _DEFAULT_REMAINING_S = 60.0
 
 
 def handlers_of(service: Service, tokens: Tokens | None = None) -> list[Handler]:
-    """The generic handlers of every service, and last the one that refuses what is not imitated.
+    """The generic handlers of every service; the last one refuses unsupported methods.
 
-    `tokens` name the principals of calls; without, every call is the local user's.
+    `tokens` identify the principals of calls; without them, every call is the local user's.
     """
     stream = grpc.stream_stream_rpc_method_handler(
         _stream(service, tokens),
@@ -52,13 +52,13 @@ def handlers_of(service: Service, tokens: Tokens | None = None) -> list[Handler]
 
 
 class _NotImitated(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpcio ships no types
-    """Answers every other method of the API in words: gRPC itself would say no more than that it is not found."""
+    """Refuses every other method of the API with an explanation: gRPC itself would only report it as not found."""
 
     def service(self, call: Any) -> Handler:
         async def refuse(_request: bytes, context: Context) -> None:
             await context.abort(
                 grpc.StatusCode.UNIMPLEMENTED,
-                f"This emulator does not imitate {call.method}; docs/reference/fidelity.md says what it does.",
+                f"This emulator does not support {call.method}; docs/reference/fidelity.md lists what it supports.",
             )
 
         return grpc.unary_unary_rpc_method_handler(refuse)
@@ -118,4 +118,4 @@ def _principal(tokens: Tokens | None, context: Context) -> Principal:
 async def _refuse(context: Context, refusal: PubSubError) -> NoReturn:
     """End the call with the refusal's status."""
     await context.abort(refusal.code, str(refusal))
-    raise AssertionError("to abort a call raises")
+    raise AssertionError("abort() always raises")

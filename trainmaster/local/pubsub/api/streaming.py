@@ -1,4 +1,4 @@
-"""StreamingPull: requests come in, messages go out, each side at its own pace."""
+"""StreamingPull: requests in, messages out, independent of each other."""
 
 import asyncio
 import contextlib
@@ -11,7 +11,7 @@ from trainmaster.local.pubsub.delivery.backlog import Holder
 from trainmaster.local.pubsub.errors import InvalidArgument, NotFound
 from trainmaster.local.pubsub.service import Service
 
-# One response stays small, so that several streams of one subscription share its messages evenly.
+# Responses stay small, so that several streams of one subscription share its messages evenly.
 BATCH_MESSAGES = 200
 BATCH_BYTES = 1_000_000
 
@@ -39,7 +39,7 @@ class Stream:
         self._settle(first)
 
     async def listen(self, requests: AsyncIterator[wire.Message]) -> None:
-        """Take in the client's acknowledgements and deadlines until it closes its side."""
+        """Process the client's acknowledgements and deadline changes until it closes its side."""
         try:
             async for request in requests:
                 if request.stream_ack_deadline_seconds:
@@ -56,9 +56,9 @@ class Stream:
         if len(ids) != len(seconds):
             raise InvalidArgument(
                 f"The request has {len(ids)} modify_deadline_ack_ids and {len(seconds)} modify_deadline_seconds; "
-                "there must be as many of the one as of the other."
+                "both must have the same length."
             )
-        # A stream has nowhere to say that an id is none: what can be settled is.
+        # A stream cannot report an invalid id: ignore it and process the others.
         with contextlib.suppress(InvalidArgument):
             self._service.acknowledge(self._subscription, request.ack_ids)
         with contextlib.suppress(InvalidArgument):
@@ -68,7 +68,7 @@ class Stream:
         """Messages as they become ready, until the client closes.
 
         Raises:
-            NotFound: the subscription was deleted meanwhile.
+            NotFound: the subscription was deleted in the meantime.
             InvalidArgument: a later request was malformed.
         """
         while not self._finished:
@@ -95,14 +95,16 @@ def _deadline(seconds: int) -> float:
 async def serve_stream(
     service: Service, requests: AsyncIterator[wire.Message]
 ) -> AsyncIterator[wire.Message]:
-    """All of one StreamingPull call.
+    """Serve one StreamingPull call.
 
     Raises:
         InvalidArgument: the client closed before its first request; otherwise what `Stream` raises.
     """
     first = await anext(requests, None)
     if first is None:
-        raise InvalidArgument("The stream was closed before it named a subscription.")
+        raise InvalidArgument(
+            "The stream was closed before its first request, which must name a subscription."
+        )
     stream = Stream(service, first)
     listening = asyncio.create_task(stream.listen(requests))
     try:

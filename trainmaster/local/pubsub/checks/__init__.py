@@ -1,1 +1,1 @@
-"""What a request may ask for."""
+"""Validation of requests."""

@@ -14,7 +14,7 @@ MAX_FILTER_BYTES = 256
 
 Predicate: TypeAlias = Callable[[Mapping[str, str]], bool]
 
-# AND and OR may meet only across parentheses: the reference asks for them "to create complete expressions".
+# Mixing AND and OR needs parentheses: the reference requires them "to create complete expressions".
 _GRAMMAR = r"""
     ?start: conjunction | disjunction | term
     conjunction: term ("AND" term)+
@@ -34,22 +34,22 @@ _GRAMMAR = r"""
 
 
 def parse_filter(text: str) -> Predicate:
-    """Whether a message passes, by its attributes; an empty text passes everything.
+    """A predicate on a message's attributes; an empty filter matches every message.
 
     Raises:
-        InvalidArgument: longer than 256 bytes, or no filter of this language; the message says where.
+        InvalidArgument: longer than 256 bytes or invalid; the message has the position.
     """
     if not text:
         return lambda _attributes: True
     size = len(text.encode())
     if size > MAX_FILTER_BYTES:
-        raise InvalidArgument(f"Invalid filter: it has {size} bytes, at most {MAX_FILTER_BYTES} are allowed.")
+        raise InvalidArgument(f"Invalid filter: it has {size} bytes; at most {MAX_FILTER_BYTES} are allowed.")
     try:
         tree = _PARSER.parse(text)
     except UnexpectedInput as fault:
         column = getattr(fault, "column", 0)
         raise InvalidArgument(
-            f"Invalid filter {text!r}: it stops making sense at column {column}. Allowed are attributes:KEY, "
+            f"Invalid filter {text!r}: it cannot be parsed from column {column} on. Expected attributes:KEY, "
             'attributes.KEY = "VALUE", attributes.KEY != "VALUE", hasPrefix(attributes.KEY, "PREFIX"), '
             "NOT, AND, OR and parentheses; AND and OR need parentheses between them."
         ) from fault
@@ -60,7 +60,7 @@ def parse_filter(text: str) -> Predicate:
 def _unquoted(token: Token) -> str:
     if not token.startswith('"'):
         return str(token)
-    # The grammar lets only escapes through that mean the same in a Python string.
+    # The grammar accepts only escapes that mean the same in a Python string.
     return token[1:-1].encode("latin-1", "backslashreplace").decode("unicode_escape")
 
 

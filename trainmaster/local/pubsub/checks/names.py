@@ -1,4 +1,4 @@
-"""Resource names: who may be called what, and the parts of a name.
+"""Resource names: which are allowed, and their parts.
 
 Source: https://cloud.google.com/pubsub/docs/create-topic (resource name guidelines).
 """
@@ -9,14 +9,14 @@ from typing import Literal
 from trainmaster.local.pubsub.errors import InvalidArgument
 
 DELETED_TOPIC = "_deleted-topic_"
-"""What a subscription says its topic is once that topic is gone."""
+"""The topic of a subscription whose topic was deleted."""
 
 _ID = re.compile(r"(?!goog)[A-Za-z][A-Za-z0-9\-._~+%]{2,254}")
 _PROJECT = re.compile(r"projects/[^/\s]+")
 
 
 def check_name(name: str, *, kind: Literal["topics", "subscriptions"]) -> None:
-    """Refuse what is no name of a topic or subscription.
+    """Refuse an invalid name of a topic or subscription.
 
     Raises:
         InvalidArgument: the name has another form or a forbidden id.
@@ -25,13 +25,13 @@ def check_name(name: str, *, kind: Literal["topics", "subscriptions"]) -> None:
     if not _PROJECT.fullmatch(project) or found_kind != kind or not _ID.fullmatch(resource_id):
         raise InvalidArgument(
             f"Invalid [{kind}] name: (name={name!r}). It must be projects/PROJECT/{kind}/ID, where ID has "
-            "3 to 255 characters, begins with a letter, holds letters, digits and - . _ ~ + % only, "
+            "3 to 255 characters, begins with a letter, has only letters, digits and - . _ ~ + %, "
             "and does not begin with 'goog'."
         )
 
 
 def check_project(name: str) -> None:
-    """Refuse what is no `projects/PROJECT`.
+    """Refuse anything but `projects/PROJECT`.
 
     Raises:
         InvalidArgument: the name has another form.

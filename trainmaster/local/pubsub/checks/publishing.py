@@ -1,4 +1,4 @@
-"""What a publish request may hold.
+"""Limits of a publish request.
 
 Sources: https://cloud.google.com/pubsub/quotas#resource_limits and
 https://cloud.google.com/pubsub/docs/reference/rest/v1/PubsubMessage
@@ -18,7 +18,7 @@ MAX_ORDERING_KEY_BYTES = 1024
 
 
 def check_publish(messages: Sequence[wire.Message], *, request_bytes: int) -> None:
-    """Refuse what the service would refuse, naming every message at fault.
+    """Refuse what the service would refuse, naming every faulty message.
 
     Raises:
         InvalidArgument: too many, too large or empty messages, or attributes outside their limits.
@@ -46,7 +46,7 @@ def _faults(message: wire.Message) -> list[str]:
     if not message.data and not message.attributes:
         faults.append("it is empty; a message must contain either non-empty data, or at least one attribute.")
     if len(message.attributes) > MAX_ATTRIBUTES:
-        faults.append(f"it has {len(message.attributes)} attributes, at most {MAX_ATTRIBUTES} are allowed.")
+        faults.append(f"it has {len(message.attributes)} attributes; at most {MAX_ATTRIBUTES} are allowed.")
     for key, value in message.attributes.items():
         if not key or len(key.encode()) > MAX_ATTRIBUTE_KEY_BYTES:
             faults.append(f"attribute key {key[:40]!r} must have 1 to {MAX_ATTRIBUTE_KEY_BYTES} bytes.")

@@ -1,4 +1,4 @@
-"""What a topic or subscription may be configured as: faults found whole, defaults filled in.
+"""Validation of topics and subscriptions: reports all faults, fills in defaults.
 
 Source: https://cloud.google.com/pubsub/docs/reference/rest/v1/projects.subscriptions
 """
@@ -34,21 +34,21 @@ _ACTIVE = 1  # Topic.State.ACTIVE and Subscription.State.ACTIVE
 
 
 def complete_topic(topic: wire.Message) -> None:
-    """Check a topic and fill in what the service fills in.
+    """Validate a topic and fill in the service's defaults.
 
     Raises:
-        Unimplemented: it asks for what is not imitated.
+        Unimplemented: it uses an unsupported setting.
     """
     _refuse_not_imitated(topic)
     topic.state = _ACTIVE
 
 
 def complete_subscription(subscription: wire.Message) -> None:
-    """Check a subscription and fill in the defaults; idempotent.
+    """Validate a subscription and fill in the defaults; idempotent.
 
     Raises:
         InvalidArgument: every value outside its range, in one message.
-        Unimplemented: it asks for what is not imitated.
+        Unimplemented: it uses an unsupported setting.
     """
     _refuse_not_imitated(subscription)
     parse_filter(subscription.filter)
@@ -59,7 +59,7 @@ def complete_subscription(subscription: wire.Message) -> None:
 
 def _refuse_not_imitated(resource: wire.Message) -> None:
     if asked := [field.name for field, _ in resource.ListFields() if field.name in _NOT_IMITATED]:
-        raise Unimplemented(f"This emulator does not imitate {', '.join(asked)}; leave it out.")
+        raise Unimplemented(f"This emulator does not support {', '.join(asked)}; leave it out.")
 
 
 def _fill(subscription: wire.Message) -> None:
@@ -92,7 +92,7 @@ def _delivery_faults(subscription: wire.Message) -> list[str]:
         low, high = _duration(retry.minimum_backoff), _duration(retry.maximum_backoff)
         if not timedelta(0) <= low <= high <= timedelta(seconds=MAX_BACKOFF_S):
             faults.append(
-                f"Invalid retry policy: minimum back-off {low}, maximum {high}; they must rise from 0 to 600 s."
+                f"Invalid retry policy: minimum back-off {low}, maximum {high}; both must be from 0 to 600 s, the minimum not above the maximum."
             )
     dead = subscription.dead_letter_policy
     if dead.dead_letter_topic:
@@ -116,7 +116,7 @@ def _time_faults(subscription: wire.Message) -> list[str]:
 
 
 def _duration(given: wire.Message) -> timedelta:
-    """Protobuf takes any numbers for a duration, the service does not. Raises `InvalidArgument`."""
+    """Protobuf accepts any numbers in a duration; the service does not. Raises `InvalidArgument`."""
     try:
         found: timedelta = given.ToTimedelta()
     except (ValueError, OverflowError) as fault:

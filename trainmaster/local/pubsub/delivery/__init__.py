@@ -1,1 +1,1 @@
-"""How one subscription delivers: what waits, who holds it until when, and when it is given up."""
+"""Delivery of one subscription: waiting messages, leases, and dead-lettering."""

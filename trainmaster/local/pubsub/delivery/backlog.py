@@ -1,4 +1,4 @@
-"""What one subscription still has to deliver, and who holds what until when.
+"""The undelivered messages of one subscription, and their leases.
 
 Pure: no clock, no storage. Times are seconds of any one clock; the caller passes `now`.
 
@@ -18,20 +18,21 @@ from trainmaster.local.pubsub.checks.settings import DEFAULT_ACK_DEADLINE_S
 
 @dataclass(slots=True, kw_only=True)
 class Entry:
-    """One message that a subscription owes somebody; `size` is its bytes on the wire."""
+    """One unacknowledged message of a subscription; `size` is its bytes on the wire."""
 
     message_id: int
     size: int
     failures: int = 0
     settled: bool = False
-    """Acknowledged or given up: whoever still meets it in a queue drops it."""
+    """Acknowledged or dead-lettered: an entry still in a queue is skipped."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Holder:
-    """A stream or a pull call that takes messages; with the room and the patience it has.
+    """A stream or pull call that takes messages, with its flow-control limits and lease time.
 
-    It gets at most `batch_bytes` at once and the message that crosses them, and each is its own for `deadline_s`.
+    It receives at most `batch_bytes` at once, plus the message that crosses that limit, and leases each
+    message for `deadline_s`.
     """
 
     max_messages: float = math.inf
@@ -43,13 +44,13 @@ class Holder:
 
     @property
     def room(self) -> float:
-        """How many more messages it takes; 0 also when its bytes are full."""
+        """How many more messages it takes; 0 also if its byte limit is reached."""
         return self.max_messages - self.messages if self.bytes < self.max_bytes else 0
 
 
 @dataclass(slots=True, kw_only=True)
 class Lease:
-    """One delivery of one message: `serial` tells it from every other, `deadline` ends it."""
+    """One delivery of one message, with a unique `serial`; it ends at `deadline`."""
 
     entry: Entry
     serial: int
@@ -59,10 +60,10 @@ class Lease:
 
 @dataclass(frozen=True, kw_only=True)
 class DeliveryPolicy:
-    """What the backlog must know of a subscription's configuration.
+    """The part of a subscription's configuration that the backlog needs.
 
-    A back-off of 0 s means that a failed message is ready again at once;
-    `max_attempts` None means that no message is ever given up.
+    With a back-off of 0 s, a failed message is ready again at once. With `max_attempts` None, no message is
+    dead-lettered.
     """
 
     min_backoff_s: float = 0.0
@@ -83,10 +84,10 @@ class DeliveryPolicy:
 
 
 class Backlog:
-    """The queue of one subscription; every message stands alone."""
+    """The queue of one subscription; messages are independent of each other."""
 
     def __init__(self, owed: Iterable[Entry] = (), *, first_serial: int = 1) -> None:
-        """Begin with these messages, and without patience until `policy` is set."""
+        """Start with these messages, and without back-off until `policy` is set."""
         self.policy = DeliveryPolicy()
         self._serial = first_serial
         self._ready = deque(owed)
@@ -97,7 +98,7 @@ class Backlog:
         self._deadlines: list[tuple[float, int]] = []
 
     def __len__(self) -> int:
-        """How many messages are neither acknowledged nor given up."""
+        """The number of messages neither acknowledged nor dead-lettered."""
         return len(self._entries)
 
     def add(self, entry: Entry) -> None:
@@ -106,9 +107,9 @@ class Backlog:
         self._ready.append(entry)
 
     def take(self, now: float, holder: Holder, *, count: int) -> list[Lease]:
-        """Lease up to `count` messages to the holder, as far as its room and `batch_bytes` go.
+        """Lease up to `count` messages to the holder, within its room and `batch_bytes`.
 
-        The message that crosses the byte limit is still handed out, so that a large one is never stuck.
+        The message that crosses the byte limit is still delivered, so that a large one is never stuck.
         """
         while self._delayed and self._delayed[0][0] <= now:
             self._ready.append(heapq.heappop(self._delayed)[2])
@@ -131,14 +132,14 @@ class Backlog:
         return lease
 
     def ack(self, message_id: int) -> None:
-        """Be done with a message, whichever delivery of it is acknowledged: one that is late counts too."""
+        """Remove a message, whichever delivery of it is acknowledged, even a late one."""
         if (lease := self._leased.get(message_id)) is not None:
             self._drop_lease(lease)
         if (entry := self._entries.pop(message_id, None)) is not None:
             entry.settled = True
 
     def extend(self, now: float, *, serial: int, deadline_s: float) -> bool:
-        """Move a lease's end to `deadline_s` seconds from now; False when there is no such lease."""
+        """Move a lease's end to `deadline_s` seconds from now; False if there is no such lease."""
         lease = self._leases.get(serial)
         if lease is None:
             return False
@@ -147,15 +148,15 @@ class Backlog:
         return True
 
     def fail(self, now: float, serial: int) -> list[Entry]:
-        """Take a lease back before its end: a negative acknowledgement. Unknown leases change nothing.
+        """End a lease early: a negative acknowledgement.
 
-        Gives the messages that failed; those that are settled now are given up.
+        Unknown leases are ignored. Returns the messages that failed; those now settled must be dead-lettered.
         """
         lease = self._leases.get(serial)
         return [self._fail(now, lease)] if lease is not None else []
 
     def expire(self, now: float) -> list[Entry]:
-        """Take back every lease whose deadline has come; gives what `fail` gives."""
+        """End every lease whose deadline has passed; returns what `fail` returns."""
         failed: list[Entry] = []
         while self._next_deadline() <= now:
             _, serial = heapq.heappop(self._deadlines)
@@ -177,11 +178,11 @@ class Backlog:
         return entry
 
     def wake_at(self) -> float:
-        """When something happens by itself next: a deadline or the end of a back-off; infinity when nothing will."""
+        """When the next deadline or back-off ends; infinity if there is none."""
         return min(self._next_deadline(), self._delayed[0][0] if self._delayed else math.inf)
 
     def _next_deadline(self) -> float:
-        """When the next lease ends; infinity when there is none. Drops deadlines that were moved or settled."""
+        """When the next lease ends; infinity if there is none. Drops deadlines that were moved or settled."""
         while self._deadlines:
             deadline, serial = self._deadlines[0]
             lease = self._leases.get(serial)

@@ -1,4 +1,4 @@
-"""One subscription at run time: its configuration, its backlog, and whoever waits for it."""
+"""One subscription at run time: its configuration, its backlog, and the calls that wait for messages."""
 
 import asyncio
 import math
@@ -11,7 +11,7 @@ from trainmaster.local.pubsub.delivery.backlog import Backlog, DeliveryPolicy, E
 
 
 class Subscription:
-    """State in memory; `config` is the resource as the API shows it, `id` its number in the store."""
+    """In-memory state; `config` is the resource as the API shows it, `id` its number in the store."""
 
     def __init__(self, subscription_id: int, config: wire.Message, owed: Iterable[Entry] = ()) -> None:
         self.id = subscription_id
@@ -38,13 +38,13 @@ class Subscription:
         return str(self.config.dead_letter_policy.dead_letter_topic)
 
     def stop_timer(self) -> None:
-        """Do not wake by itself any more."""
+        """Cancel the timer."""
         if self.timer is not None:
             self.timer.cancel()
         self.timer, self.timer_at = None, math.inf
 
     async def changed(self, timeout_s: float | None = None) -> None:
-        """Return when there may be something new to deliver or to notice, or when the time is up."""
+        """Return when there may be something new to deliver or to notice, or at the timeout."""
         waiting = asyncio.get_running_loop().create_future()
         self._waiting.add(waiting)
         try:
@@ -53,17 +53,20 @@ class Subscription:
             self._waiting.discard(waiting)
 
     def notify(self) -> None:
-        """Wake everyone in `changed`."""
+        """Wake every caller of `changed`."""
         for waiting in self._waiting:
             if not waiting.done():
                 waiting.set_result(None)
 
     def follow_config(self, *, dead_letters: bool) -> None:
-        """Deliver as the configuration says.
+        """Apply the configuration.
 
-        `dead_letters` says whether the dead-letter topic exists: without it nothing is given up, as in the service.
+        `dead_letters` says whether the dead-letter topic exists: without it, no message is dead-lettered, as
+        in the service.
         """
-        retry = self.config.retry_policy  # complete where there is one, as every stored configuration is
+        retry = (
+            self.config.retry_policy
+        )  # complete if set: stored configurations have their defaults filled in
         self.backlog.policy = DeliveryPolicy(
             min_backoff_s=retry.minimum_backoff.ToNanoseconds() / 1e9,
             max_backoff_s=retry.maximum_backoff.ToNanoseconds() / 1e9,

@@ -1,4 +1,4 @@
-"""Buckets: insert, get, list, delete; and the little of IAM that clients ask for."""
+"""Buckets: insert, get, list, delete, and the IAM methods that clients use."""
 
 import asyncio
 import shutil
@@ -65,7 +65,7 @@ async def list_all(call: Call) -> Response:
 
 
 async def delete(call: Call) -> Response:
-    """Only an empty bucket goes: one without objects and without any other file in its folder."""
+    """Deletes only an empty bucket: one without objects and without any other file in its folder."""
     name = call.path["bucket"]
     await asyncio.to_thread(call.service.scanner.refresh, name)
     store = call.store
@@ -97,7 +97,7 @@ async def storage_layout(call: Call) -> Response:
 
 
 async def managed_folders(call: Call) -> Response:
-    """None: `gcloud storage rm --recursive` asks before it removes a bucket."""
+    """Always empty: `gcloud storage rm --recursive` lists them before it removes a bucket."""
     call.store.bucket(call.path["bucket"])
     return json_answer({"kind": "storage#managedFolders"})
 
@@ -111,7 +111,7 @@ async def get_iam_policy(call: Call) -> Response:
 
 
 async def test_iam_permissions(call: Call) -> Response:
-    """Everyone may do everything here, except by the grants of a stack, which are told and never enforced."""
+    """All permissions, unless a stack has grants, which are reported and never enforced."""
     resource = _iam_name(call)
     asked = call.request.query_params.getlist("permissions")
     if call.service.grants:
@@ -130,6 +130,6 @@ def _fields(body: Json) -> Json:
         raise RefusedError(
             501,
             "notImplemented",
-            "This emulator keeps no noncurrent generations; leave versioning.enabled false.",
+            "This emulator does not support noncurrent generations; leave versioning.enabled false.",
         )
     return fields

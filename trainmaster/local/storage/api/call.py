@@ -1,4 +1,4 @@
-"""One request as a method of the API sees it, and what all methods share."""
+"""One request to a method of the API, with helpers that all methods share."""
 
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ _MAX_JSON_BYTES = 4 << 20
 
 @dataclass(frozen=True, kw_only=True)
 class Call:
-    """A request to a method; `path` holds the decoded variables of its path."""
+    """A request to a method; `path` has the decoded variables of its path."""
 
     request: Request
     path: Mapping[str, str]
@@ -43,18 +43,18 @@ class Call:
 
     @property
     def base_url(self) -> str:
-        """The address the client used: links of an answer lead back to it."""
+        """The base URL that the client used; links in responses lead back to it."""
         return address_of(self.request.headers.get("host", "127.0.0.1"))
 
     def conditions(self) -> Preconditions:
-        """Raises `RefusedError`: 400 for a condition that is no number, 501 for one on an ETag."""
+        """Raises `RefusedError`: 400 for a condition that is not a number, 501 for one on an ETag."""
         if {"if-match", "if-none-match"} & set(self.request.headers):
-            message = "This emulator imitates no conditions on ETags; use ifGenerationMatch."
+            message = "This emulator does not support conditions on ETags; use ifGenerationMatch."
             raise RefusedError(501, "notImplemented", message)
         return preconditions_from(self.query)
 
     def target(self) -> Target:
-        """The object that the path names, as the query wants it."""
+        """The object that the path names, with the query's preconditions."""
         return Target(
             bucket=self.path["bucket"],
             name=self.path["object"],
@@ -63,14 +63,14 @@ class Call:
         )
 
     async def stored(self, target: Target) -> StoredObject:
-        """The target's object, once its file has settled. Raises `RefusedError` (404) where there is none."""
+        """The target's object, once its file has settled. Raises `RefusedError` (404) if there is none."""
         return await self.service.settled(lambda *, strict: self.store.get(target, strict=strict))
 
     def flag(self, key: str) -> bool:
         return self.query.get(key, "").lower() == "true"
 
     async def json(self) -> Json:
-        """The body, an empty one as an empty object. Raises `RefusedError` (400) when it is anything but an object."""
+        """The body; an empty one gives an empty object. Raises `RefusedError` (400) if it is not an object."""
         body = bytearray()
         async for chunk in self.chunks():
             body += chunk
@@ -84,7 +84,7 @@ class Call:
 
 
 def json_object(body: bytes) -> Json:
-    """Raises `RefusedError` (400) when the text is no JSON object; an empty text stands for an empty object."""
+    """Parse a JSON object; empty text gives an empty object. Raises `RefusedError` (400) for anything else."""
     if not body.strip():
         return {}
     try:
@@ -92,9 +92,7 @@ def json_object(body: bytes) -> Json:
     except ValueError as fault:
         raise invalid(f"Parse Error: the request body is not JSON ({fault}).") from None
     if not isinstance(value, dict):
-        raise invalid(
-            f"Parse Error: the request body is a JSON {type(value).__name__}; an object is expected."
-        )
+        raise invalid(f"Parse Error: the request body is a JSON {type(value).__name__}; expected an object.")
     return value
 
 
@@ -104,7 +102,7 @@ def text_field(body: Mapping[str, object], key: str) -> str:
     if value is None:
         return ""
     if not isinstance(value, str):
-        raise invalid(f"Invalid value for {key}: {value!r}; a string is allowed.")
+        raise invalid(f"Invalid value for {key}: {value!r}; expected a string.")
     return value
 
 
@@ -123,16 +121,16 @@ def object_fields(body: Mapping[str, object]) -> Json:
 
 
 def custom_metadata(value: object) -> dict[str, str]:
-    """Custom metadata with its null values left out. Raises `RefusedError` (400) for other than strings."""
+    """Custom metadata, without null values. Raises `RefusedError` (400) for values that are not strings."""
     if not isinstance(value, dict) or not all(
         each is None or isinstance(each, str) for each in value.values()
     ):
-        raise invalid(f"Invalid value for metadata: {value!r}; an object of strings is allowed.")
+        raise invalid(f"Invalid value for metadata: {value!r}; expected an object of strings.")
     return {str(key): each for key, each in value.items() if each is not None}
 
 
 def merged(before: object, change: object) -> Json:
-    """One JSON object with another's entries; null removes one."""
+    """`before` updated with the entries of `change`; null removes an entry."""
     both = {**(before if isinstance(before, dict) else {}), **(change if isinstance(change, dict) else {})}
     return {key: value for key, value in both.items() if value is not None}
 

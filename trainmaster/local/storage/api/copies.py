@@ -1,4 +1,4 @@
-"""Objects made of objects: copyTo, rewriteTo, compose."""
+"""Objects created from other objects: copyTo, rewriteTo, compose."""
 
 import asyncio
 import os
@@ -38,7 +38,7 @@ async def copy(call: Call) -> Response:
 
 
 async def rewrite(call: Call) -> Response:
-    """As `copy`, always done in one call."""
+    """As `copy`; always completes in one call."""
     stored = await _copied(call)
     return json_answer(
         {
@@ -52,12 +52,12 @@ async def rewrite(call: Call) -> Response:
 
 
 async def compose(call: Call) -> Response:
-    """The concatenation of up to 32 objects of the bucket. It has a CRC32C, and no MD5."""
+    """The concatenation of up to 32 objects of the bucket. It has a CRC32C but no MD5."""
     body = await call.json()
     sources = _sources(body, call.path["bucket"])
     destination = body.get("destination") or {}
     if not isinstance(destination, dict):
-        raise invalid(f"Invalid value for destination: {destination!r}; an object resource is allowed.")
+        raise invalid(f"Invalid value for destination: {destination!r}; expected an object resource.")
     found = [await _find(call, source) for source in sources]
     components = sum(int(str(each.fields.get("componentCount", 1))) for each in found)
     with Staged(call.store.uploads_path) as staged:
@@ -124,13 +124,13 @@ def _append(call: Call, source: StoredObject, staged: Staged) -> None:
 def _sources(body: Json, bucket: str) -> list[Target]:
     listed = body.get("sourceObjects")
     if not isinstance(listed, list) or not 0 < len(listed) <= _MAX_SOURCES:
-        raise invalid(f"Invalid sourceObjects: a list of 1 to {_MAX_SOURCES} source objects is allowed.")
+        raise invalid(f"Invalid sourceObjects: expected a list of 1 to {_MAX_SOURCES} source objects.")
     return [_source(each, bucket) for each in listed]
 
 
 def _source(listed: object, bucket: str) -> Target:
     if not isinstance(listed, dict) or not text_field(listed, "name"):
-        raise invalid(f"Invalid source object: {listed!r}; an object with a name is expected.")
+        raise invalid(f"Invalid source object: {listed!r}; expected an object with a name.")
     conditions = listed.get("objectPreconditions")
     numbers: Mapping[str, str] = {
         key: str(value) for key, value in (conditions if isinstance(conditions, dict) else {}).items()

@@ -1,4 +1,4 @@
-"""From an upload's request and bytes to the object: the step that all ways of uploading end in."""
+"""Creates the object from an upload's request and bytes: the last step of every kind of upload."""
 
 from trainmaster.local.storage.api.call import Call, Json, object_fields, text_field
 from trainmaster.local.storage.drops.scanner import DEFAULT_CONTENT_TYPE
@@ -9,7 +9,7 @@ from trainmaster.local.storage.objects.staging import Staged
 
 
 def insertion_of(call: Call, metadata: Json, media_type: str) -> Insertion:
-    """What the query, the metadata and the media's own type ask for. Raises `RefusedError` (400)."""
+    """The insertion that the query, the metadata and the media type describe. Raises `RefusedError` (400)."""
     name = text_field(metadata, "name") or call.query.get("name", "")
     if not name:
         raise invalid("Required parameter: name; give it in the metadata or the query.")
@@ -25,10 +25,10 @@ def insertion_of(call: Call, metadata: Json, media_type: str) -> Insertion:
 
 
 async def put(call: Call, staged: Staged, insertion: Insertion, *, composite: bool = False) -> StoredObject:
-    """Make the staged bytes an object, if they are what the client says it sent. A composite keeps no MD5.
+    """Create an object from the staged bytes, if they match the client's hashes. A composite has no MD5.
 
     Raises:
-        RefusedError: 400 for a hash that differs, or as `Store.put` does.
+        RefusedError: 400 for a hash that differs; also as in `Store.put`.
     """
     sent = {"md5Hash": insertion.md5, "crc32c": insertion.crc32c, **_header_hashes(call)}
     for key, found in (("md5Hash", staged.digest.md5), ("crc32c", staged.digest.crc32c)):
@@ -40,7 +40,7 @@ async def put(call: Call, staged: Staged, insertion: Insertion, *, composite: bo
 
 
 def _header_hashes(call: Call) -> dict[str, str]:
-    """`X-Goog-Hash: crc32c=…,md5=…` under the API's own keys."""
+    """`X-Goog-Hash: crc32c=…,md5=…` by the API's keys."""
     found = {}
     for each in call.request.headers.get("x-goog-hash", "").split(","):
         name, _, value = each.strip().partition("=")

@@ -1,4 +1,4 @@
-"""An object's bytes: whole or a range, never held in memory."""
+"""Serves an object's bytes, whole or a range, without holding them in memory."""
 
 import os
 import re
@@ -47,7 +47,7 @@ class FileResponse(Response):
 
 
 def media(call: Call, stored: StoredObject) -> Response:
-    """The bytes that the request asks for, as they are stored: `content-encoding` says what they are.
+    """The requested bytes as stored; `content-encoding` describes them.
 
     Raises:
         RefusedError: 416 for a range outside the object, 503 while its file is being rewritten.
@@ -88,7 +88,7 @@ def media(call: Call, stored: StoredObject) -> Response:
 
 
 def _range(header: str, size: int) -> tuple[int, int] | None:
-    """Offset and length; None for the whole object, also where the header cannot be read (RFC 9110, 14.2)."""
+    """Offset and length; None for the whole object, also if the header is invalid (RFC 9110, 14.2)."""
     found = _RANGE.fullmatch(header.replace(" ", ""))
     if not found or found.groups() == ("", ""):
         return None

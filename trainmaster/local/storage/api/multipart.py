@@ -1,7 +1,7 @@
-"""`multipart/related` uploads, parsed as they arrive: first the metadata, then the media, which is never held whole.
+"""`multipart/related` uploads, parsed as they arrive: first the metadata, then the media, which is never in memory as a whole.
 
-Python's client separates lines with CRLF, gcloud with LF alone and puts the boundary in single quotes.
-Source: https://cloud.google.com/storage/docs/uploading-objects#rest-upload-objects (multipart) and RFC 2387
+Python's client separates lines with CRLF; gcloud uses only LF and puts the boundary in single quotes. Source:
+https://cloud.google.com/storage/docs/uploading-objects#rest-upload-objects (multipart) and RFC 2387
 """
 
 import re
@@ -14,19 +14,17 @@ _BOUNDARY = re.compile(r"""boundary=(?:"([^"]+)"|'([^']+)'|([^;\s]+))""", re.IGN
 
 
 def boundary_of(content_type: str) -> bytes:
-    """The boundary named in a Content-Type. Raises `RefusedError` (400) when there is none."""
+    """The boundary named in a Content-Type. Raises `RefusedError` (400) if there is none."""
     found = _BOUNDARY.search(content_type)
     if not content_type.lower().startswith("multipart/") or not found:
-        raise invalid(
-            f"Invalid Content-Type: {content_type!r}; multipart/related with a boundary is expected."
-        )
+        raise invalid(f"Invalid Content-Type: {content_type!r}; expected multipart/related with a boundary.")
     return next(part for part in found.groups() if part).encode()
 
 
 class RelatedParser:
-    """Feed it the body; it gives the media's bytes.
+    """Parses the body incrementally and yields the media's bytes.
 
-    `metadata` and `media_type` are known once the first media byte is given, at the latest when `done`.
+    `metadata` and `media_type` are set when the first media byte is yielded, at the latest when `done`.
     """
 
     def __init__(self, boundary: bytes) -> None:
@@ -39,7 +37,7 @@ class RelatedParser:
         self._in_media = False
 
     def feed(self, chunk: bytes) -> Iterator[bytes]:
-        """The media bytes that are certain by now. Raises `RefusedError` (400) for a body of another form."""
+        """The media bytes known so far. Raises `RefusedError` (400) for a malformed body."""
         self._waiting += chunk
         if not self._in_media and not self._read_head():
             if len(self._waiting) > _MAX_METADATA_BYTES:
@@ -57,12 +55,12 @@ class RelatedParser:
             yield media
 
     def finish(self) -> None:
-        """Raises `RefusedError` (400) when the body ended before its closing boundary."""
+        """Raises `RefusedError` (400) if the body ended before its closing boundary."""
         if not self.done:
             raise invalid("Invalid multipart body: it ends before the closing boundary.")
 
     def _read_head(self) -> bool:
-        """Parse both parts' headers and the metadata, once all of that is there."""
+        """Parse both parts' headers and the metadata, once they have arrived."""
         text = self._waiting
         if len(text) > len(self._opening) and not text.startswith(self._opening):
             raise invalid(

@@ -18,7 +18,10 @@ _PAYLOAD = "JSON_API_V1"
 
 
 async def insert(call: Call) -> Response:
-    """A new configuration. The topic is not looked up: it may come later, and is told everything then."""
+    """Create a configuration.
+
+    The topic is not checked: it may be created later, and then receives all pending notifications.
+    """
     asked = await call.json()
     store, bucket = call.store, call.path["bucket"]
     body = {
@@ -72,13 +75,13 @@ def _topic(text: str) -> str:
     match text.removeprefix(PUBSUB_PREFIX).split("/"):
         case ["projects", project, "topics", name] if project and name:
             return PUBSUB_PREFIX + text.removeprefix(PUBSUB_PREFIX)
-    raise invalid(f"Invalid topic: {text!r}; '{PUBSUB_PREFIX}projects/PROJECT/topics/TOPIC' is expected.")
+    raise invalid(f"Invalid topic: {text!r}; expected '{PUBSUB_PREFIX}projects/PROJECT/topics/TOPIC'.")
 
 
 def _only(imitated: object, key: str, value: object) -> object:
-    """Raises `RefusedError` (501) for a value that is not imitated: more than this would be told, or less."""
+    """Raises `RefusedError` (501) for an unsupported value, which would change the notifications."""
     if value != imitated:
         raise RefusedError(
-            501, "notImplemented", f"This emulator imitates {key} {imitated!r} alone, found {value!r:.200}."
+            501, "notImplemented", f"This emulator supports only {key} {imitated!r}, found {value!r:.200}."
         )
     return value

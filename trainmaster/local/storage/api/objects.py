@@ -43,7 +43,7 @@ async def get(call: Call) -> Response:
 
 
 async def download(call: Call) -> Response:
-    """The bytes; what a `mediaLink` leads to."""
+    """The bytes, at the address of `mediaLink`."""
     return media(call, await _read(call))
 
 
@@ -61,7 +61,7 @@ async def list_all(call: Call) -> Response:
 
 
 async def patch(call: Call) -> Response:
-    """Merge: null removes a property, and an entry of the custom metadata."""
+    """Merge: null removes a property or an entry of the custom metadata."""
     body = await call.json()
 
     def merge(live: StoredObject) -> StoredObject:
@@ -94,7 +94,7 @@ async def _read(call: Call) -> StoredObject:
 
 
 async def _fresh_page(call: Call, bucket: str, query: ListQuery) -> Page:
-    """The page, after taking in the files that came, went or changed without us."""
+    """The page, after scanning for files that other processes added, removed or changed."""
     store, scanner = call.store, call.service.scanner
     await asyncio.to_thread(scanner.refresh, bucket, query.prefix)
 
@@ -109,7 +109,7 @@ async def _fresh_page(call: Call, bucket: str, query: ListQuery) -> Page:
             for each in page.items
             if not each.aside and is_plain(each.name) and folder.fingerprint(each.name) != each.fingerprint
         ]
-        # Files that are being written just now stay as they are on record.
+        # Files that are being written keep their recorded state.
         if not any([await asyncio.to_thread(scanner.look, bucket, name) for name in rewritten]):
             return page
     return page
@@ -119,7 +119,7 @@ def _list_query(call: Call) -> ListQuery:
     query = call.query
     limit = whole_number(query, "maxResults")
     if limit == 0:
-        raise invalid("Invalid value for maxResults: '0'; a number from 1 is allowed.")
+        raise invalid("Invalid value for maxResults: '0'; expected a number of at least 1.")
     return ListQuery(
         prefix=query.get("prefix", ""),
         delimiter=query.get("delimiter", ""),

@@ -1,4 +1,4 @@
-"""Resumable uploads: begin, send in pieces, ask how far it got, cancel.
+"""Resumable uploads: begin, send in chunks, query the progress, cancel.
 
 Source: https://cloud.google.com/storage/docs/performing-resumable-uploads
 """
@@ -23,9 +23,9 @@ _CONTENT_RANGE = re.compile(r"bytes (?:(\d+)-(\d+)|\*)/(?:(\d+)|\*)")
 
 @dataclass(frozen=True, kw_only=True)
 class ContentRange:
-    """Where a piece begins (None: it carries no bytes), and the size of the whole (None: not known yet).
+    """The offset of a chunk (None: it has no bytes) and the total size (None: not known yet).
 
-    `rest` says that the piece is all that is missing, whatever its size.
+    `rest` means that the chunk completes the upload, whatever its size.
     """
 
     first: int | None
@@ -34,7 +34,7 @@ class ContentRange:
 
 
 async def begin(call: Call, metadata: Json) -> Response:
-    """A new session; its address is in `Location`. Conditions are checked now, and again at the end."""
+    """Create a session; its URL is in `Location`. Preconditions are checked now, and again at the end."""
     insertion = insertion_of(call, metadata, call.request.headers.get("x-upload-content-type", ""))
     live = await call.service.settled(
         lambda *, strict: call.store.find(insertion.bucket, insertion.name, strict=strict)
@@ -49,9 +49,9 @@ async def begin(call: Call, metadata: Json) -> Response:
 
 
 async def send(call: Call) -> Response:
-    """Take a piece, or say how far the upload got; with the last byte comes the object.
+    """Accept a chunk, or report the progress; the last byte creates the object.
 
-    Bytes that are there already are skipped; a piece that leaves a gap is not taken.
+    Bytes already received are skipped; a chunk that would leave a gap is ignored.
     """
     upload_id, upload = _upload(call)
     async with upload.lock:
@@ -67,13 +67,13 @@ async def send(call: Call) -> Response:
             return _incomplete(upload.staged)
         if size > total:
             call.service.uploads.cancel(upload_id)
-            raise invalid(f"Invalid upload: {size} bytes were sent, Content-Range says {total}.")
+            raise invalid(f"Invalid upload: {size} bytes were sent, but Content-Range says {total}.")
         upload.result = await put(call, upload.staged, upload.insertion)
         return json_answer(object_json(upload.result, call.base_url))
 
 
 async def cancel(call: Call) -> Response:
-    """Forget the session."""
+    """Delete the session."""
     upload_id, upload = _upload(call)
     async with upload.lock:
         call.service.uploads.cancel(upload_id)
@@ -89,7 +89,7 @@ async def _append(call: Call, staged: Staged, asked: ContentRange) -> None:
     skip = 0 if asked.first is None else staged.size - asked.first
     async for chunk in call.chunks():
         if skip < 0 or asked.first is None:
-            continue  # a gap, or a question that carries bytes it should not
+            continue  # a gap, or a progress query that has bytes it should not
         staged.write(chunk[skip:])
         skip = max(0, skip - len(chunk))
 
@@ -100,13 +100,13 @@ def _incomplete(staged: Staged) -> Response:
 
 
 def _content_range(header: str) -> ContentRange:
-    """Without the header the body is the whole object."""
+    """Parse the header; without it, the body is the whole object."""
     if not header:
         return ContentRange(first=0, total=None, rest=True)
     found = _CONTENT_RANGE.fullmatch(header.strip())
     if not found:
         raise invalid(
-            f"Invalid Content-Range: {header!r}; 'bytes FIRST-LAST/TOTAL' is expected, with '*' for what is unknown."
+            f"Invalid Content-Range: {header!r}; expected 'bytes FIRST-LAST/TOTAL', with '*' for what is unknown."
         )
     first, _, total = found.groups()
     return ContentRange(

@@ -1,4 +1,4 @@
-"""Which method a request means. Paths are matched before they are decoded: an object's name may contain any slash."""
+"""Routes requests to methods. Paths are matched before decoding, because an object's name may have slashes."""
 
 import re
 from collections.abc import Awaitable, Callable, Mapping
@@ -17,7 +17,7 @@ Method = Callable[[Call], Awaitable[Response]]
 
 @dataclass(frozen=True, kw_only=True)
 class Route:
-    """`name` is the method's name in Google's discovery document, by which calls are counted."""
+    """`name` is the method's name in Google's discovery document, under which calls are counted."""
 
     verb: str
     pattern: re.Pattern[str]
@@ -26,7 +26,7 @@ class Route:
 
 
 async def _stats(call: Call) -> Response:
-    """How often each method was called since the start; this one is not counted."""
+    """The number of calls of each method since the start, not counting this one."""
     counts = {name: count for name, count in sorted(call.service.counts.items()) if name != "_stats"}
     return json_answer({"counts": counts})
 
@@ -39,7 +39,7 @@ _UPLOAD = f"(?:/resumable)?/upload{_BUCKET}/o"
 _NOTIFICATION = f"{_BUCKET}/notificationConfigs/(?P<notification>[^/]+)"
 
 _OWN = "(?:storage|upload|download|resumable|batch|emulator)/"
-"""What paths of the JSON API, and of the stack's own, begin with: no buckets of the XML API's."""
+"""Prefixes of the JSON API's paths and the stack's own: they are not buckets of the XML API."""
 
 ROUTES = tuple(
     Route(verb=verb, pattern=re.compile(pattern), name=name, method=method)
@@ -69,7 +69,7 @@ ROUTES = tuple(
         ("GET", _NOTIFICATION, "notifications.get", notifications.get),
         ("DELETE", _NOTIFICATION, "notifications.delete", notifications.delete),
         ("GET", "/_stats", "_stats", _stats),
-        # The XML API's read, which TensorFlow's client uses beside the JSON API.
+        # Reads through the XML API, which TensorFlow's client uses besides the JSON API.
         (
             "GET",
             rf"/(?!{_OWN})(?P<bucket>[a-z0-9][a-z0-9._-]+)/(?P<object>.+)",
@@ -84,8 +84,7 @@ def route_for(scope: Scope) -> tuple[Route, Mapping[str, str]]:
     """The route of a request and the decoded variables of its path.
 
     Raises:
-        RefusedError: 404 for a path that is not imitated, 405 for a verb that the path does not take,
-            400 for a path that is not UTF-8 when decoded.
+        RefusedError: 404 for an unsupported path, 405 for a verb that the path does not support, 400 for a path that is not UTF-8 when decoded.
     """
     verb = scope["method"]
     raw_path = (scope.get("raw_path") or scope["path"].encode()).decode("ascii", errors="replace")
@@ -99,5 +98,5 @@ def route_for(scope: Scope) -> tuple[Route, Mapping[str, str]]:
             except UnicodeDecodeError:
                 raise invalid(f"Invalid path: {raw_path!r} is not UTF-8 when decoded.") from None
     if matches:
-        raise RefusedError(405, "methodNotAllowed", f"{verb} is not imitated here: {raw_path}")
+        raise RefusedError(405, "methodNotAllowed", f"{verb} is not supported here: {raw_path}")
     raise RefusedError(404, "notFound", f"No such method in this emulator: {verb} {raw_path}")

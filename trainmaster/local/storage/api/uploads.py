@@ -1,4 +1,4 @@
-"""Object insertion in one request: `uploadType=media` and `uploadType=multipart`; resumable ones begin here too."""
+"""Object insertion in one request: `uploadType=media` and `uploadType=multipart`; also starts resumable uploads."""
 
 from collections.abc import AsyncIterator
 
@@ -14,7 +14,7 @@ from trainmaster.local.storage.objects.staging import Staged
 
 
 async def insert(call: Call) -> Response:
-    """Upload an object in the way that `uploadType` names."""
+    """Upload an object as `uploadType` specifies."""
     match call.query.get("uploadType"):
         case "multipart":
             return await _multipart(call)
@@ -24,7 +24,7 @@ async def insert(call: Call) -> Response:
             return await _media(call)
         case other:
             raise invalid(
-                f"Invalid value for uploadType: {other!r}; 'media', 'multipart' or 'resumable' is allowed."
+                f"Invalid value for uploadType: {other!r}; expected 'media', 'multipart' or 'resumable'."
             )
 
 

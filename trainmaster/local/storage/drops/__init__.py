@@ -1,1 +1,1 @@
-"""Files that something else drops into a bucket's folder, changes there or removes."""
+"""Detects files that other processes add to a bucket's folder, change or remove."""

@@ -1,6 +1,6 @@
-"""The kernel's inotify(7), just as much of it as a watch on folders needs.
+"""A minimal binding of the kernel's inotify(7), for watching folders.
 
-A binding of three calls, because the libraries hide what matters here: see docs/decisions/200-inotify.md.
+It binds three calls itself because the libraries hide what matters here: see docs/decisions/200-inotify.md.
 """
 
 import ctypes
@@ -31,7 +31,7 @@ class Mask(IntFlag):
     IS_DIRECTORY = 0x4000_0000
 
 
-# Not the modifications: a job that writes its logs makes thousands of them, and none counts before the close.
+# No modification events: a job that writes logs causes thousands of them, and only the close counts.
 _WANTED = (
     Mask.CLOSE_WRITE
     | Mask.MOVED_FROM
@@ -45,7 +45,7 @@ _WANTED = (
 
 @dataclass(frozen=True, kw_only=True)
 class Event:
-    """`name` is the entry of the watched directory that it happened to; `watch` is -1 on overflow."""
+    """`name` is the affected entry of the watched directory; `watch` is -1 on overflow."""
 
     watch: int
     mask: Mask
@@ -53,15 +53,15 @@ class Event:
 
 
 class Inotify:
-    """One inotify instance. Only where `AVAILABLE`."""
+    """One inotify instance. Use it only if `AVAILABLE`."""
 
     def __init__(self) -> None:
-        """Raises `OSError` when the user has too many instances."""
+        """Raises `OSError` if the user has too many instances."""
         self._libc = ctypes.CDLL(None, use_errno=True)
         self.descriptor: int = self._checked(self._libc.inotify_init1(os.O_CLOEXEC | os.O_NONBLOCK))
 
     def add(self, path: str) -> int:
-        """The watch of this directory, the same one if it has one already, under whatever path.
+        """Watch this directory; returns the existing watch if it already has one, under whatever path.
 
         Raises:
             OSError: the directory is gone, or the user has too many watches (ENOSPC).
@@ -69,7 +69,7 @@ class Inotify:
         return self._checked(self._libc.inotify_add_watch(self.descriptor, os.fsencode(path), int(_WANTED)))
 
     def read(self) -> Iterator[Event]:
-        """What happened since the last read."""
+        """The events since the last read."""
         try:
             data = os.read(self.descriptor, _READ_BYTES)
         except BlockingIOError:

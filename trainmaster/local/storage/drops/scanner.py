@@ -1,4 +1,4 @@
-"""Files that something else wrote into a bucket's folder, or removed from it, become changes of its objects."""
+"""Turns files that other processes write into a bucket's folder, or remove from it, into changes of objects."""
 
 import dataclasses
 import mimetypes
@@ -16,37 +16,42 @@ from trainmaster.local.storage.objects.staging import Digest, digest_of
 from trainmaster.local.storage.store import Store
 
 DEFAULT_CONTENT_TYPE = "application/octet-stream"
-_YOUNG_NS = 20_000_000  # file times advance in ticks of up to 10 ms: what is younger may change again unseen
+_YOUNG_NS = (
+    20_000_000  # file times advance in ticks of up to 10 ms: a younger file may change again unnoticed
+)
 _MAX_REMEMBERED = 50_000
 
 
 class _Sight(Enum):
     SETTLED = auto()
-    YOUNG = auto()  # taken in, but so recently written that it could change once more without looking changed
+    YOUNG = auto()  # recorded, but written so recently that another change might go unnoticed
     OPEN = auto()  # still being written
 
 
 class DropScanner:
     """Compares files with records. Safe to call from several threads; blocks while it hashes.
 
-    `before_listing` is told of each bucket's folder before its content is read.
-    A file counts when nobody has it open for writing any more. Files seen open or very young wait for `look_again`.
-    What Linux cannot tell apart is missed: a file rewritten in place, in the same clock tick
-    and to the same size, after it was hashed; files so young are hashed twice for that reason.
+    `before_listing` is called with each bucket's folder before its content is read. A file is recorded when
+    no process has it open for writing any more. Files found open or very young wait for `look_again`. A
+    change that Linux does not expose is missed: a file rewritten in place, in the same clock tick and to the
+    same size, after it was hashed. That is why very young files are hashed twice.
     """
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self.before_listing: Callable[[str, str], None] = lambda _bucket, _folder: None
-        # Guards the two collections below, held for no longer than a set operation.
+        # Guards the two collections below; held only for single set operations.
         self._lock = threading.Lock()
         self._waiting: set[tuple[str, str]] = set()
         self._unchanged: dict[tuple[str, str], Listing] = {}
 
     def look(self, bucket: str, name: str, *, reread: bool = False) -> bool:
-        """Take in the file's present state. True when record and file agree then, False while it is being written.
+        """Record the file's current state.
 
-        `reread` hashes the file even if it looks as it did. An unknown bucket, or a name that no object has, is ignored.
+        True if record and file then agree, False while it is being written.
+
+        `reread` hashes the file even if it looks unchanged. An unknown bucket, or an invalid object name, is
+        ignored.
         """
         sight = _Sight.SETTLED
         if not object_fault(name) and is_plain(name):
@@ -63,24 +68,24 @@ class DropScanner:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether `look_again` has anything to look at."""
+        """Whether `look_again` has files to check."""
         return bool(self._waiting)
 
     def look_again(self) -> None:
-        """Look at every file that was open, or very young, the last time."""
+        """Check again every file that was open or very young the last time."""
         with self._lock:
             waiting = list(self._waiting)
         for bucket, name in waiting:
             self.look(bucket, name, reread=True)
 
     def refresh(self, bucket: str, prefix: str = "") -> None:
-        """Take in whatever changed among the files whose object names begin with `prefix`.
+        """Record all changes among the files whose object names begin with `prefix`.
 
-        Costs one system call per folder that did not change, and one per file in those that did.
-        A file rewritten in place does not change its folder: `look` at the files that matter.
+        Costs one system call per unchanged folder, and one per file in changed ones. A file rewritten in
+        place does not change its folder: call `look` for the files that matter.
 
         Raises:
-            RefusedError: 404, there is no such bucket.
+            RefusedError: 404 for a missing bucket.
         """
         folder = self._store.folder(bucket)
         start = folder_of(prefix)
@@ -98,12 +103,12 @@ class DropScanner:
                 self._compare(bucket, gone, None)
 
     def refresh_all(self) -> None:
-        """Take in every change in every bucket."""
+        """Record every change in every bucket."""
         for bucket in self._store.catalog.buckets():
             try:
                 self.refresh(bucket.name)
             except RefusedError:
-                continue  # deleted a moment ago
+                continue  # just deleted
 
     def _subfolders(self, folder: Folder, bucket: str, current: str) -> tuple[str, ...]:
         key = (bucket, current)
@@ -127,9 +132,9 @@ class DropScanner:
         return subfolders
 
     def _compare(self, bucket: str, current: str, listing: Listing | None) -> bool:
-        """Look at every file of one folder that differs from its record. True when all is settled."""
+        """Check every file of one folder that differs from its record. True if all are settled."""
         if listing is None:
-            # A folder renamed away and back looks as it did, but its objects were taken off the record.
+            # A folder renamed away and back looks unchanged, but its objects were removed from the records.
             with self._lock:
                 self._unchanged.pop((bucket, current), None)
         known = self._store.catalog.plain_in_folder(bucket, current)

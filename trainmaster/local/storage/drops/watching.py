@@ -1,4 +1,4 @@
-"""A watch on the buckets' folders: hints, from the kernel, where to look."""
+"""A watch on the buckets' folders: hints from the kernel where files changed."""
 
 import contextlib
 import logging
@@ -15,7 +15,7 @@ _log = logging.getLogger(__name__)
 
 
 class Rescanner(Protocol):
-    """Who looks where the watch points: `DropScanner`."""
+    """Checks the paths that the watch reports: `DropScanner`."""
 
     def look(self, bucket: str, name: str) -> bool: ...
     def refresh(self, bucket: str, prefix: str = "") -> None: ...
@@ -23,14 +23,14 @@ class Rescanner(Protocol):
 
 
 class Watch:
-    """Watches the folders it is told of, and tells of changes in them, in a thread of its own.
+    """Watches the added folders and reports changes in them, in a separate thread.
 
-    Only hints: when the kernel's queue overflows everything is looked at; where the machine runs out of watches
-    the changes in the folders left over are not hinted at.
+    Reports are only hints: if the kernel's queue overflows, everything is rescanned; if the machine runs out
+    of watches, changes in the remaining folders are not reported.
     """
 
     def __init__(self, buckets: Path) -> None:
-        """Raises `OSError` when the user has too many inotify instances."""
+        """Raises `OSError` if the user has too many inotify instances."""
         self._buckets = buckets
         self._inotify = Inotify()
         self._wake = os.eventfd(0)
@@ -40,18 +40,22 @@ class Watch:
         self._thread: threading.Thread | None = None
 
     def add(self, bucket: str, folder: str) -> None:
-        """Watch this folder. To miss nothing, call this before listing it; repeating it is cheap.
+        """Watch this folder.
 
-        A folder that was renamed keeps its watch, and this tells where it is now.
+        To miss nothing, call this before listing it; repeated calls are cheap. A renamed folder keeps its
+        watch; this call records its new path.
         """
         try:
             watch = self._inotify.add(f"{self._buckets}/{bucket}/{folder}")
-        except (FileNotFoundError, NotADirectoryError):  # it is gone, or a file has its name by now
+        except (FileNotFoundError, NotADirectoryError):  # it is gone, or replaced by a file
             return
         except OSError as fault:
             if not self._exhausted:
                 _log.warning(
-                    "cannot watch %s/%s (%s): changes there are noticed later", bucket, folder, fault
+                    "cannot watch %s/%s (%s): changes there are noticed later, by a rescan",
+                    bucket,
+                    folder,
+                    fault,
                 )
             self._exhausted = True
             return
@@ -63,7 +67,7 @@ class Watch:
         self._thread.start()
 
     def stop(self) -> None:
-        """Wait for the thread to end, and let go of every watch."""
+        """Wait for the thread to end, and remove every watch."""
         os.eventfd_write(self._wake, 1)
         if self._thread:
             self._thread.join()
@@ -75,15 +79,15 @@ class Watch:
             ready, _, _ = select.select([self._inotify.descriptor, self._wake], [], [])
             if self._wake in ready:
                 return
-            # The same file is often named several times in a row: looking once, after the last, is enough.
+            # The same file often appears several times in a row: one check, after the last, is enough.
             for bucket, name in dict.fromkeys(self._place(event) for event in self._inotify.read()):
                 try:
                     _point(looks, bucket, name)
                 except OSError:
-                    _log.exception("cannot look at %s/%s", bucket, name)
+                    _log.exception("cannot check %s/%s", bucket, name)
 
     def _place(self, event: Event) -> tuple[str, str]:
-        """Bucket and object name; a folder's name ends in a slash; two empty strings stand for everything."""
+        """Bucket and object name; a folder's name ends in a slash; two empty strings mean everything."""
         if event.mask & Mask.OVERFLOW:
             return "", ""
         with self._lock:

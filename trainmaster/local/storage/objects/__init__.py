@@ -1,1 +1,1 @@
-"""What an object is, which bytes it has, and where both are kept."""
+"""Objects, their bytes, and where both are stored."""

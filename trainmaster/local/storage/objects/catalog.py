@@ -26,7 +26,7 @@ _SELECT_OBJECT = "SELECT seen, body FROM objects"
 
 
 class Catalog(Database):
-    """Rows in, records out."""
+    """Maps rows to records."""
 
     def __init__(self, path: Path) -> None:
         """Open or create.
@@ -37,7 +37,7 @@ class Catalog(Database):
         super().__init__(path, _SCHEMA)
 
     def next_generation(self, now_us: int) -> int:
-        """Microseconds since the epoch, and larger than any number given before, whatever the clock says."""
+        """Microseconds since the epoch, but always larger than every earlier number, even if the clock goes back."""
         row = self.row("SELECT last FROM generations")
         generation = max(now_us, row[0] + 1) if row else now_us
         self.execute("DELETE FROM generations")
@@ -49,7 +49,7 @@ class Catalog(Database):
         return Bucket(**json.loads(row[0])) if row else None
 
     def buckets(self) -> list[Bucket]:
-        """In order of name."""
+        """All buckets, in order of name."""
         rows = self.rows("SELECT body FROM buckets ORDER BY name")
         return [Bucket(**json.loads(body)) for (body,) in rows]
 
@@ -94,7 +94,10 @@ class Catalog(Database):
         return {name: Fingerprint(**json.loads(seen)) for name, seen in rows}
 
     def folders(self, bucket: str, prefix: str) -> set[str]:
-        """Every folder below `prefix` that has plain files on record. Costs one index step per folder, not per file."""
+        """Every folder below `prefix` with recorded plain files.
+
+        Costs one index look-up per folder, not per file.
+        """
         end = after(prefix) if prefix else "\U0010ffff"
         step = "SELECT min(folder) FROM objects WHERE bucket = :b AND aside = '' AND folder < :end AND folder"
         rows = self.rows(
@@ -109,7 +112,7 @@ class Catalog(Database):
         return {aside for (aside,) in self.rows("SELECT aside FROM objects WHERE aside != ''")}
 
     def with_token(self, token: str) -> StoredObject | None:
-        """The object whose bytes were staged under this token. Scans the table; for recovery alone."""
+        """The object whose bytes were staged under this token. Scans the table; only for recovery."""
         row = self.row(f"{_SELECT_OBJECT} WHERE token = ?", (token,))
         return _object(row) if row else None
 

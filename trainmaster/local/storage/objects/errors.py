@@ -1,13 +1,13 @@
-"""What the service refuses, each with the code and reason that its clients act upon.
+"""Refusals, each with the code and reason that clients act on.
 
 Source: https://cloud.google.com/storage/docs/json_api/v1/status-codes
 """
 
 
 class RefusedError(Exception):
-    """A request that gets an error answer.
+    """A request that gets an error response.
 
-    `code` is the HTTP status and `reason` the JSON API's word for it. A client may retry 429 and 5xx alone.
+    `code` is the HTTP status and `reason` the JSON API's reason. A client may retry only 429 and 5xx.
     """
 
     def __init__(self, code: int, reason: str, message: str) -> None:
@@ -18,7 +18,7 @@ class RefusedError(Exception):
 
 
 class UnsettledError(Exception):
-    """A file changed under the record of its object; look at the file, then ask again. Never reaches a client."""
+    """An object's file no longer matches its record: check the file, then retry. Never reaches a client."""
 
     def __init__(self, bucket: str, name: str) -> None:
         super().__init__(f"{bucket}/{name}")
@@ -48,5 +48,5 @@ def being_written(bucket: str, name: str) -> RefusedError:
     return RefusedError(
         503,
         "backendError",
-        f"The file of {bucket}/{name} is being written at this moment; its bytes can be read when it is closed. Try again.",
+        f"The file of {bucket}/{name} is being written; its bytes can be read once it is closed. Try again.",
     )

@@ -1,4 +1,4 @@
-"""The plain files of one bucket: reached component by component, never through a symbolic link."""
+"""The plain files of one bucket, opened component by component, never through a symbolic link."""
 
 import contextlib
 import fcntl
@@ -14,12 +14,12 @@ from trainmaster.local.storage.objects.records import Fingerprint
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
-_QUIET_S = 1.0  # without leases, a file untouched for so long is taken for closed
+_QUIET_S = 1.0  # without leases, a file unmodified for this long counts as closed
 
 
 @dataclass(frozen=True, kw_only=True)
 class Listing:
-    """One directory: what it is and when an entry was last added or removed, its files and subdirectories by bare name."""
+    """One directory: its inode, when an entry was last added or removed, and its files and subdirectories by bare name."""
 
     identity: tuple[int, int]
     files: dict[str, Fingerprint]
@@ -27,16 +27,19 @@ class Listing:
 
 
 class Folder:
-    """One bucket's directory. Object names given here are plain (see `names.is_plain`); folders end in a slash or are empty."""
+    """One bucket's directory.
+
+    Object names must be plain (see `names.is_plain`); folders end in a slash or are empty.
+    """
 
     def __init__(self, root: Path) -> None:
         self.root = root
         self._prefix = f"{root}/"
 
     def fingerprint(self, name: str) -> Fingerprint | None:
-        """What the file looks like now; None where there is no regular file.
+        """The file's current fingerprint; None if it is not a regular file.
 
-        One system call. It may look through a linked folder, therefore it is only good for comparing.
+        One system call. It may follow a linked folder, so use it only for comparisons.
         """
         try:
             found = os.lstat(self._prefix + name)
@@ -45,7 +48,7 @@ class Folder:
         return fingerprint_of(found) if stat.S_ISREG(found.st_mode) else None
 
     def open(self, name: str) -> int | None:
-        """A descriptor for reading; None where there is no regular file inside this folder."""
+        """A descriptor for reading; None if there is no regular file inside this folder."""
         try:
             with self._parent(name, create=False) as (parent, leaf):
                 if not stat.S_ISREG(os.lstat(leaf, dir_fd=parent).st_mode):
@@ -55,7 +58,7 @@ class Folder:
             return None
 
     def has_room_for(self, name: str) -> bool:
-        """Whether a file can stand at this name, where no folder is; makes the folders above it."""
+        """Whether a file can have this name, because it is not a folder's; creates the parent folders."""
         with contextlib.suppress(OSError), self._parent(name, create=True) as (parent, leaf):
             with contextlib.suppress(FileNotFoundError):
                 return not stat.S_ISDIR(os.lstat(leaf, dir_fd=parent).st_mode)
@@ -63,12 +66,12 @@ class Folder:
         return False
 
     def place(self, staged: Path, name: str) -> None:
-        """Move a staged file to its name, replacing what is there, in one step. Raises `OSError`."""
+        """Move a staged file to its name atomically, replacing an existing one. Raises `OSError`."""
         with self._parent(name, create=True) as (parent, leaf):
             os.rename(staged, leaf, dst_dir_fd=parent)
 
     def remove(self, name: str) -> None:
-        """Remove the file; a missing one is as good as removed."""
+        """Remove the file, if it exists."""
         with (
             contextlib.suppress(FileNotFoundError, NotADirectoryError),
             self._parent(name, create=False) as (parent, leaf),
@@ -76,7 +79,7 @@ class Folder:
             os.unlink(leaf, dir_fd=parent)
 
     def identity(self, folder: str) -> tuple[int, int]:
-        """The directory's modification time (ns) and inode; zeros where there is none. One system call."""
+        """The directory's modification time (ns) and inode; zeros if there is none. One system call."""
         try:
             found = os.lstat(self._prefix + folder.rstrip("/"))
         except (OSError, ValueError):
@@ -84,7 +87,7 @@ class Folder:
         return (found.st_mtime_ns, found.st_ino)
 
     def list(self, folder: str) -> Listing | None:
-        """The directory's content; None where there is no directory inside this folder."""
+        """The directory's content; None if there is no such directory inside this folder."""
         try:
             with self._parent(folder + ".", create=False) as (descriptor, _):
                 found = os.fstat(descriptor)
@@ -125,14 +128,15 @@ def fingerprint_of(found: os.stat_result) -> Fingerprint:
 
 
 def is_closed(descriptor: int) -> bool:
-    """Whether no process has this file, open here for reading, open for writing.
+    """Whether no process has this file, which is open here for reading, open for writing.
 
-    Linux grants a read lease on just such files, which answers for every process of the machine, through any mount
-    (fcntl(2), F_SETLEASE). Where leases are refused (foreign owner, network file systems, other kernels)
-    a file that was not modified for a second counts as closed.
+    Linux grants a read lease only on such files, across all processes of the machine and all mounts
+    (fcntl(2), F_SETLEASE). If leases are refused (foreign owner, network file systems, other kernels), a file
+    that was not modified for a second counts as closed.
     """
     try:
-        # A writer that comes in between is told by a signal; SIGURG is ignored by default, SIGIO would kill.
+        # If a writer opens the file in between, the kernel sends a signal: SIGURG is ignored by default,
+        # SIGIO would kill.
         fcntl.fcntl(descriptor, fcntl.F_SETSIG, signal.SIGURG)
         fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_RDLCK)
     except BlockingIOError:

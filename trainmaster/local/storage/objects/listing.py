@@ -12,15 +12,15 @@ from trainmaster.local.storage.objects.records import StoredObject
 
 MAX_RESULTS = 1000
 _ROWS_PER_SCAN = 1000
-_ROWS_PER_GROUP = 64  # with a delimiter most rows of a scan may be skipped
+_ROWS_PER_GROUP = 64  # with a delimiter, most rows of a scan may be skipped
 
 Scan = Callable[[str, str, int], list[StoredObject]]
-"""Objects from a name up to but not including another (empty: no end), at most so many, in order."""
+"""Objects from a name up to but not including another (empty: no end), at most that many, in order."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ListQuery:
-    """What to list. `resume` is the first name that may still come; empty strings mean "no limit"."""
+    """What to list. `resume` is the first name of the page; empty strings mean "no limit"."""
 
     prefix: str = ""
     delimiter: str = ""
@@ -42,7 +42,7 @@ class Page:
 
 
 def list_page(scan: Scan, query: ListQuery) -> Page:
-    """The page that begins at `query.resume`. Costs a scan per common prefix, not per object below it."""
+    """The page that starts at `query.resume`. Costs one scan per common prefix, not per object below it."""
     page = Page()
     matches = glob_pattern(query.glob).fullmatch if query.glob else None
     start = max(query.prefix, query.start_offset, query.resume)
@@ -82,12 +82,15 @@ def page_token(resume: str) -> str:
 
 
 def resume_of(token: str) -> str:
-    """Where a page token continues. Raises `RefusedError` (400) for a token that `page_token` did not make."""
+    """The name at which a page token continues.
+
+    Raises `RefusedError` (400) for a token that `page_token` did not create.
+    """
     try:
         return base64.b64decode(token.encode(), altchars=b"-_", validate=True).decode()
     except (binascii.Error, UnicodeError):
         raise invalid(
-            f"Invalid pageToken: {token!r}; pass on the nextPageToken of an earlier page."
+            f"Invalid pageToken: {token!r}; expected the nextPageToken of an earlier page."
         ) from None
 
 

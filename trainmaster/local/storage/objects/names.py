@@ -1,4 +1,4 @@
-"""Which names buckets and objects may have, and which object names a file can carry."""
+"""The allowed names of buckets and objects, and the object names that a file can have."""
 
 import os
 import re
@@ -15,17 +15,17 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
 def bucket_fault(name: str) -> str:
-    """Why no bucket can have this name; empty when one can.
+    """Why a bucket cannot have this name; empty if it can.
 
     Source: https://cloud.google.com/storage/docs/buckets#naming
     """
     if not _BUCKET.fullmatch(name):
         return (
-            f"Invalid bucket name: {name!r}. It takes 3 to 63 characters (222 with dots) of a-z, 0-9, '-', '_' and '.',"
-            " and begins and ends with a letter or digit."
+            f"Invalid bucket name: {name!r}. It must have 3 to 63 characters (222 with dots) of a-z, 0-9, '-', '_' and '.',"
+            " and begin and end with a letter or digit."
         )
     if any(not 0 < len(part) <= _MAX_BUCKET_PART for part in name.split(".")):
-        return f"Invalid bucket name: {name!r}. Each part between dots has 1 to 63 characters."
+        return f"Invalid bucket name: {name!r}. Each part between dots must have 1 to 63 characters."
     if _ADDRESS.fullmatch(name):
         return f"Invalid bucket name: {name!r}. It must not look like an IP address."
     if name.startswith("goog") or "google" in name:
@@ -34,7 +34,7 @@ def bucket_fault(name: str) -> str:
 
 
 def object_fault(name: str) -> str:
-    """Why no object can have this name; empty when one can.
+    """Why an object cannot have this name; empty if it can.
 
     Source: https://cloud.google.com/storage/docs/objects#naming
     """
@@ -54,7 +54,7 @@ def object_fault(name: str) -> str:
 
 
 def is_plain(name: str) -> bool:
-    """Whether a relative path spells this object name and nothing else: such an object can be a plain file."""
+    """Whether the name, as a relative path, is unique to this object, so that the object can be a plain file."""
     return not _CONTROL.search(name) and all(
         part not in {"", ".", ".."} and len(os.fsencode(part)) <= _MAX_COMPONENT_BYTES
         for part in name.split("/")
@@ -69,10 +69,10 @@ def folder_of(name: str) -> str:
 def after(prefix: str) -> str:
     """The smallest name that sorts after every name with this prefix, in UTF-8 byte order.
 
-    Code points sort as their UTF-8 bytes do. The prefix is not empty.
+    Code points sort like their UTF-8 bytes. The prefix must not be empty.
     """
     last = ord(prefix[-1])
     if last == _LAST_CODE_POINT:
-        return prefix + chr(last)  # nothing follows the last code point; no name of ours contains it
+        return prefix + chr(last)  # nothing follows the last code point; object names do not contain it
     following = _AFTER_SURROGATES if last == _BEFORE_SURROGATES else last + 1  # surrogates have no UTF-8 form
     return prefix[:-1] + chr(following)

@@ -1,4 +1,4 @@
-"""Which object a request is about, and what it asks of it: its preconditions are decided against the live object."""
+"""A request's target object and preconditions, which are checked against the live object."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,9 +11,9 @@ _MAX_INT64 = 2**63 - 1
 
 @dataclass(frozen=True, kw_only=True)
 class Preconditions:
-    """What a request demands of the live object.
+    """A request's conditions on the live object.
 
-    Generation 0 stands for "no live object". Source: https://cloud.google.com/storage/docs/request-preconditions
+    Generation 0 means "no live object". Source: https://cloud.google.com/storage/docs/request-preconditions
     """
 
     generation: int | None = None
@@ -22,13 +22,13 @@ class Preconditions:
     not_metageneration: int | None = None
 
     def check_write(self, live: StoredObject | None) -> None:
-        """Pass, or raise `RefusedError` with 412."""
+        """Raises `RefusedError` (412) if a condition does not hold."""
         fault = self._unmatched(live) or self._unwanted(live)
         if fault:
             raise condition_not_met(fault)
 
     def check_read(self, live: StoredObject) -> None:
-        """Pass, or raise `RefusedError`: 412 when a wanted value differs, 304 when an unwanted one is there."""
+        """Raises `RefusedError`: 412 if a Match condition does not hold, 304 if a NotMatch condition does not."""
         if fault := self._unmatched(live):
             raise condition_not_met(fault)
         if fault := self._unwanted(live):
@@ -53,7 +53,7 @@ class Preconditions:
 
 @dataclass(frozen=True, kw_only=True)
 class Target:
-    """An object that must be there, in this generation where one is named, and what must hold of it."""
+    """An object that must exist, in this generation if one is named, and its preconditions."""
 
     bucket: str
     name: str
@@ -63,7 +63,7 @@ class Target:
 
 @dataclass(frozen=True, kw_only=True)
 class Insertion:
-    """What an upload asks for, apart from the bytes. The hashes are empty when the client did not send them."""
+    """The parameters of an upload, without the bytes. The hashes are empty if the client did not send them."""
 
     bucket: str
     name: str
@@ -75,10 +75,10 @@ class Insertion:
 
 
 def preconditions_from(query: Mapping[str, str], *, infix: str = "") -> Preconditions:
-    """The preconditions of a query; `infix` is `Source` for those that a copy puts on its source.
+    """The preconditions of a query; `infix` is `Source` for a copy's conditions on its source.
 
     Raises:
-        RefusedError: 400, a value is no whole number.
+        RefusedError: 400 for a value that is not an integer.
     """
     return Preconditions(
         generation=whole_number(query, f"if{infix}GenerationMatch"),
@@ -89,12 +89,15 @@ def preconditions_from(query: Mapping[str, str], *, infix: str = "") -> Precondi
 
 
 def whole_number(query: Mapping[str, str], key: str) -> int | None:
-    """A query parameter as a number; None when it is not there. Raises `RefusedError` (400) when it is something else."""
+    """A query parameter as an integer; None if it is missing.
+
+    Raises `RefusedError` (400) for any other value.
+    """
     text = query.get(key)
     if text is None:
         return None
     if not (text.isascii() and text.isdigit()) or int(text[:20]) > _MAX_INT64:
-        raise invalid(f"Invalid value for {key}: {text!r}; a whole number of at most 63 bits is allowed.")
+        raise invalid(f"Invalid value for {key}: {text!r}; expected an integer of at most 63 bits.")
     return int(text)
 
 

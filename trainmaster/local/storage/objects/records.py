@@ -1,18 +1,18 @@
-"""What the emulator knows of a bucket, an object and a notification configuration."""
+"""The emulator's records of buckets, objects and notification configurations."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 FINALIZE = "OBJECT_FINALIZE"
-"""The one event that is told. Source: https://cloud.google.com/storage/docs/pubsub-notifications#events"""
+"""The only supported event. Source: https://cloud.google.com/storage/docs/pubsub-notifications#events"""
 
 PUBSUB_PREFIX = "//pubsub.googleapis.com/"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Fingerprint:
-    """What tells one state of a plain file from another without reading it. `mtime_ns` counts from the epoch."""
+    """Identifies one state of a plain file without reading it. `mtime_ns` counts from the epoch."""
 
     size: int
     mtime_ns: int
@@ -24,9 +24,9 @@ class StoredObject:
     """The live generation of one object.
 
     `aside` is empty for a plain file in the bucket's folder; otherwise the name of the file, outside of it,
-    that holds the bytes. `token` names the staged file that the bytes arrived in, so that an interrupted placement
-    can be finished. `fields` holds the writable properties of the resource beside `contentType`, as the API spells them.
-    Times are microseconds since the epoch; hashes are base64, `md5` empty for a composite object.
+    with the bytes. `token` names the staged file of the upload, so that an interrupted move can be finished.
+    `fields` has the writable properties of the resource except `contentType`, in the API's spelling. Times
+    are microseconds since the epoch; hashes are base64, `md5` empty for a composite object.
     """
 
     bucket: str
@@ -50,7 +50,7 @@ class StoredObject:
 
 @dataclass(frozen=True, kw_only=True)
 class Bucket:
-    """A bucket; `fields` holds its writable properties as the API spells them."""
+    """A bucket; `fields` has its writable properties in the API's spelling."""
 
     name: str
     project: str
@@ -60,7 +60,7 @@ class Bucket:
 
 @dataclass(frozen=True, kw_only=True)
 class NotificationConfig:
-    """Who is told of finalized objects: `body` holds what its resource says, checked."""
+    """A configuration for notifications of finalized objects: `body` has its validated resource."""
 
     bucket: str
     id: int

@@ -1,4 +1,4 @@
-"""Records as the JSON API spells them.
+"""Records as JSON API resources.
 
 Source: https://cloud.google.com/storage/docs/json_api/v1/objects and …/buckets, …/notifications
 """
@@ -47,7 +47,7 @@ def object_json(stored: StoredObject, base_url: str) -> dict[str, object]:
 
 
 def bucket_json(bucket: Bucket, base_url: str) -> dict[str, object]:
-    """The bucket resource. The project number is always 1: the emulator knows projects by their id alone."""
+    """The bucket resource. The project number is always 1: the emulator knows only the ids of projects."""
     return {
         "kind": "storage#bucket",
         "id": bucket.name,
@@ -66,7 +66,7 @@ def bucket_json(bucket: Bucket, base_url: str) -> dict[str, object]:
 
 
 def notification_json(config: NotificationConfig, base_url: str) -> dict[str, object]:
-    """The notificationConfigs resource, which alone of all spells its keys with underscores."""
+    """The notificationConfigs resource, the only one whose keys have underscores."""
     return {
         "kind": "storage#notification",
         "id": str(config.id),

@@ -1,4 +1,4 @@
-"""Bytes on their way in: a file outside of every bucket, hashed as it is written, moved into place in one step."""
+"""Uploads in progress: a file outside of every bucket, hashed as it is written, moved into place atomically."""
 
 import base64
 import contextlib
@@ -19,7 +19,7 @@ _CHUNK_BYTES = 1 << 20
 
 
 class Digest:
-    """MD5 and CRC32C of the bytes so far, in base64 as the API spells them (CRC32C big-endian).
+    """MD5 and CRC32C of the bytes so far, in base64 as in the API (CRC32C big-endian).
 
     Source: https://cloud.google.com/storage/docs/hashes-etags
     """
@@ -44,7 +44,7 @@ class Digest:
 
 
 def digest_of(descriptor: int) -> Digest:
-    """The digest of a whole open file, a megabyte in memory at a time."""
+    """The digest of a whole open file, read a megabyte at a time."""
     digest = Digest()
     os.lseek(descriptor, 0, os.SEEK_SET)
     while chunk := os.read(descriptor, _CHUNK_BYTES):
@@ -53,10 +53,10 @@ def digest_of(descriptor: int) -> Digest:
 
 
 class Staged:
-    """One staged file. As a context manager it removes the file, unless that has been moved into place by then."""
+    """One staged file. As a context manager, it removes the file unless it was moved into place."""
 
     def __init__(self, directory: Path) -> None:
-        """Open a new file. Raises `OSError` when the disk is full."""
+        """Create a file. Raises `OSError` if the disk is full."""
         self.token = secrets.token_hex(16)
         self.path = directory / self.token
         self._descriptor = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_EXCL, 0o666)
@@ -73,17 +73,17 @@ class Staged:
         self.digest.update(chunk)
 
     def fingerprint(self) -> Fingerprint:
-        """What the file will look like in its place: moving it changes none of this.
+        """The fingerprint that the file keeps when it is moved into place.
 
-        Its modification time is set to the nanosecond. The kernel's own times stand still for up to 10 ms,
-        so a file rewritten in place soon after could not be told from this one.
+        Its modification time is set to the nanosecond. The kernel's times advance only every 10 ms or so, so
+        a file rewritten in place soon after could look the same.
         """
         now_ns = time.time_ns()
         os.utime(self._descriptor, ns=(now_ns, now_ns))
         return fingerprint_of(os.fstat(self._descriptor))
 
     def close(self) -> None:
-        """Keep the file and let go of it. Safe to call twice."""
+        """Close the file and keep it. Safe to call twice."""
         descriptor, self._descriptor = self._descriptor, -1
         if descriptor >= 0:
             os.close(descriptor)

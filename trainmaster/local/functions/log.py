@@ -97,7 +97,7 @@ class FunctionLog:
     def _keep(self, entries: Sequence[Entry]) -> None:
         try:
             self._write(entries)
-        except Exception as error:  # the file has the line that Cloud Logging refuses; go on reading
+        except Exception as error:  # the file has the line that Cloud Logging refuses; keep reading
             _log.warning("Cloud Logging did not accept %d entries of %s: %s", len(entries), self._name, error)
 
     def _log_name(self, log: str) -> str:

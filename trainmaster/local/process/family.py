@@ -104,7 +104,7 @@ def fields_of(pid: int) -> list[bytes]:
 
 
 def _read(pid: int, name: str) -> bytes:
-    """The file's bytes; empty if the process has ended or may not be read."""
+    """The file's bytes; empty if the process has ended or access is denied."""
     try:
         return (_PROC / str(pid) / name).read_bytes()
     except OSError:

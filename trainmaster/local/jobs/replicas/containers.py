@@ -66,7 +66,7 @@ class Containers:
         """The podman command of the container, with podman's environment.
 
         The container's variables are in a file that only this user can read, not on the command line, which
-        every user of the machine can read. Multi-line values must go on the command line, because the file
+        every user of the machine can read. Multi-line values are put on the command line, because the file
         has one variable a line.
         """
         container = placement.program.container

@@ -45,7 +45,7 @@ def one_job_stays(world: World, incoming: IncomingDocument) -> None:
     assert record.problems[0].startswith("a second job was found")
 
 
-def test_the_one_that_wakes_cancels_its_own_job() -> None:
+def test_a_process_that_wakes_cancels_its_own_job() -> None:
     world = World()
     incoming = world.drop()
     result = world.launch(incoming, taken_over_meanwhile(world, incoming))
@@ -55,7 +55,7 @@ def test_the_one_that_wakes_cancels_its_own_job() -> None:
     assert world.document("status/requests/cassava.yaml.json")["state"] == "submitted"
 
 
-def test_the_one_that_wakes_and_gets_no_response_cancels_its_own_job_all_the_same() -> None:
+def test_a_process_that_wakes_and_gets_no_response_also_cancels_its_own_job() -> None:
     world = World()
     incoming = world.drop()
     missing_notices = taken_over_meanwhile(
@@ -93,7 +93,7 @@ def taken_over() -> tuple[World, IncomingDocument, Callable[[], Job]]:
     return world, incoming, wake
 
 
-def test_one_that_wakes_before_the_others_record_is_found_by_the_other() -> None:
+def test_a_job_submitted_before_the_other_process_records_its_own_is_found_by_that_process() -> None:
     """It found no job on record and changed nothing; the other lists the jobs after it has written the record."""
     world = World()
     incoming = world.drop()
@@ -104,7 +104,7 @@ def test_one_that_wakes_before_the_others_record_is_found_by_the_other() -> None
     one_job_stays(world, incoming)
 
 
-def test_one_that_wakes_late_is_found_when_its_job_shows_in_the_log() -> None:
+def test_a_late_second_job_is_found_when_it_appears_in_the_log() -> None:
     world, incoming, wake = taken_over()
     world.clock.advance(10 * LEASE)
     world.reconcile()
@@ -116,7 +116,7 @@ def test_one_that_wakes_late_is_found_when_its_job_shows_in_the_log() -> None:
     assert world.record(incoming.run_id) == before
 
 
-def test_one_that_wakes_as_the_run_ends_is_found_before_the_end_is_on_record() -> None:
+def test_a_second_job_is_found_before_the_runs_end_is_on_record() -> None:
     world, incoming, wake = taken_over()
     wake()
     job = world.train(world.record(incoming.run_id))
@@ -128,7 +128,7 @@ def test_one_that_wakes_as_the_run_ends_is_found_before_the_end_is_on_record() -
     RECORD.validate(encoded(record))
 
 
-def test_one_that_wakes_when_its_run_waits_leaves_its_job_to_the_next_process() -> None:
+def test_a_process_that_wakes_while_its_run_waits_leaves_its_job_to_the_next_process() -> None:
     world = World()
     incoming = world.drop()
 
@@ -167,7 +167,7 @@ def test_a_second_job_that_was_cancelled_never_becomes_the_runs_own() -> None:
 
 
 @pytest.mark.parametrize("shown", [True, False], ids=["shown at once", "shown late"])
-def test_one_that_wakes_while_its_run_ends_without_a_job_is_found(*, shown: bool) -> None:
+def test_a_second_job_of_a_run_that_ends_without_one_is_found(*, shown: bool) -> None:
     """It finds no end on record yet; the process that records the end looks for its job, and so does the reconciler."""
     world = World()
     incoming = world.drop()
@@ -226,7 +226,7 @@ def test_one_that_dies_after_its_run_ended_without_a_job_is_found_when_its_job_s
     )
 
 
-def test_one_that_wakes_after_its_run_ended_without_a_job_cancels_its_own() -> None:
+def test_a_process_that_wakes_after_its_run_ended_without_a_job_cancels_its_own_job() -> None:
     world = World()
     incoming = world.drop()
 
@@ -241,7 +241,7 @@ def test_one_that_wakes_after_its_run_ended_without_a_job_cancels_its_own() -> N
     assert "a second job was found" in record.problems[0]
 
 
-def test_one_that_looks_late_cancels_no_job_that_the_run_was_given_meanwhile() -> None:
+def test_a_late_check_cancels_no_job_that_the_run_got_meanwhile() -> None:
     """It has read a failed job; by the time it looks for second jobs, the run has replaced that one."""
     world, incoming, _ = taken_over()
     (failed,) = world.jobs.all()

@@ -138,7 +138,7 @@ def test_a_faulty_request_is_answered_with_its_faults(content: bytes, path: str)
 
 
 @pytest.mark.parametrize("wanted", ["true", "True", "1", "yes", ""])
-def test_whatever_is_said_but_false_means_dry(wanted: str) -> None:
+def test_every_value_but_false_asks_for_a_dry_run(wanted: str) -> None:
     assert parse_dry_run(message(REQUEST, dry_run=wanted)) is not None
 
 

@@ -75,8 +75,8 @@ def missing_accelerator(replica: str, expected: tuple[str, str], seen: Collectio
         TPU: "Use an image whose TensorFlow supports TPUs",
     }[kind]
     return (
-        f"The job has {words} for {replica}, and TensorFlow sees no {kind}: it would train on the processor. "
-        f"{repair}, or take the accelerator out of the request."
+        f"The job has {words} for {replica}, but TensorFlow sees no {kind} and would train on the CPU. "
+        f"{repair}, or remove the accelerator from the request."
     )
 
 

@@ -1,14 +1,14 @@
-"""Checkpoints in the run's bucket: what is whole, what is newest, how one is put there, and where a run goes on.
+"""Checkpoints in the run's bucket: which are complete, which is newest, how one is published, where a run continues.
 
     chief/ckpt-7.data-00000-of-00001   TensorFlow's two files, read with
     chief/ckpt-7.index                 tf.train.Checkpoint(model=model).restore("…/chief/ckpt-7")
-    chief/ckpt-7.json                  where the training stood, and size and hash of the two: written behind them
+    chief/ckpt-7.json                  the training's position, and size and hash of the two files: written after them
     chief/checkpoint                   what tf.train.latest_checkpoint reads: written last
 
 A bucket mounted with Cloud Storage FUSE has no locks and no atomic rename, and a killed process may
-leave the beginning of a file (https://cloud.google.com/storage/docs/cloud-storage-fuse/overview).
-So nothing here trusts a name: a checkpoint counts when its description is whole and the files are
-what it says. Two are kept, so that there is always one to fall back to. Nothing here needs TensorFlow.
+leave a truncated file (https://cloud.google.com/storage/docs/cloud-storage-fuse/overview).
+A file's name therefore proves nothing: a checkpoint is complete if its description can be parsed and matches the
+files. Two are kept, so that there is always one to fall back to. Nothing here needs TensorFlow.
 """
 
 import hashlib
@@ -32,13 +32,13 @@ DESCRIPTION = re.compile(r"ckpt-(\d+)\.json")
 
 @dataclass(frozen=True, kw_only=True)
 class Checkpoint:
-    """A whole checkpoint. `path` is what tf.train.Checkpoint.restore takes.
+    """A complete checkpoint. `path` is what tf.train.Checkpoint.restore takes.
 
     Attributes:
         epoch: finished epochs.
         step: steps done within the next epoch.
-        global_batch_size: examples of one step; with `step` it says which examples were seen.
-        metrics: of the last finished epoch, its evaluation too; None: the epoch is trained but not yet evaluated.
+        global_batch_size: examples per step; with `step` it gives the examples that were seen.
+        metrics: of the last finished epoch, with its evaluation; None if the epoch is not evaluated yet.
     """
 
     path: str
@@ -55,7 +55,7 @@ class Checkpoint:
 
 @dataclass(frozen=True, kw_only=True)
 class Position:
-    """Where a run begins or continues, counted from 0. `step` = steps per epoch: only the evaluation is left of it."""
+    """Where a run starts or continues, counted from 0. `step` = steps per epoch: only the epoch's evaluation is left."""
 
     epoch: int = 0
     step: int = 0
@@ -64,7 +64,7 @@ class Position:
 def position_after(
     checkpoint: Checkpoint | None, *, steps_per_epoch: int, global_batch_size: int
 ) -> Position:
-    """Where the run goes on. With another number of replicas, behind the examples that were seen, not the steps."""
+    """Where the run continues: after the examples that were seen, which are other steps if the batch size changed."""
     if checkpoint is None:
         return Position()
     if checkpoint.step:
@@ -77,34 +77,34 @@ def position_after(
 
 @dataclass(frozen=True, kw_only=True)
 class Cadence:
-    """When checkpoints are written within an epoch; at its end there is always one."""
+    """When checkpoints are written within an epoch; every epoch ends with one."""
 
     every_s: float
     every_steps: int | None
 
     def is_due(self, done: int) -> bool:
-        """Whether every replica saves after `done` steps of the run by count."""
+        """Whether `every_steps` asks for a checkpoint after `done` steps of the run."""
         return self.every_steps is not None and done % self.every_steps == 0
 
 
 @dataclass(frozen=True, kw_only=True)
 class Damaged:
-    """A checkpoint that cannot be used, and why."""
+    """A checkpoint that cannot be used, with the reason."""
 
     path: str
     why: str
 
 
 def latest(checkpoints: Path) -> Checkpoint | None:
-    """The newest whole checkpoint below AIP_CHECKPOINT_DIR; None where there is none.
+    """The newest complete checkpoint below AIP_CHECKPOINT_DIR, or None.
 
-    Safe to call while another process writes there. Files are hashed once and again only when they change.
+    Safe to call while another process writes there. A file is hashed again only when it changes.
     """
     return next((found for found in newest_first(checkpoints) if isinstance(found, Checkpoint)), None)
 
 
 def newest_first(checkpoints: Path) -> Iterator[Checkpoint | Damaged]:
-    """Every checkpoint that has a description, whole or not."""
+    """Every checkpoint that has a description, complete or not, newest first."""
     folder = checkpoints / CHIEFS_FOLDER
     for number in sorted(_numbers(folder), reverse=True):
         try:
@@ -117,8 +117,8 @@ def numbered(checkpoints: Path, number: int) -> Checkpoint:
     """The checkpoint of that number.
 
     Raises:
-        OSError: it is not there, or not yet: mounted buckets show other machines' files with a delay.
-        ValueError: it is not whole.
+        OSError: it does not exist, or not yet: mounted buckets show other machines' files with a delay.
+        ValueError: it is not complete.
     """
     try:
         return _read(checkpoints / CHIEFS_FOLDER / f"ckpt-{number}")
@@ -127,9 +127,9 @@ def numbered(checkpoints: Path, number: int) -> Checkpoint:
 
 
 def publish(written: Path, checkpoints: Path, *, epoch: int, step: int, global_batch_size: int) -> Checkpoint:
-    """Put the files that tf.train.Checkpoint.write left at the prefix `written` into the bucket, as the newest.
+    """Copy the files that tf.train.Checkpoint.write left at the prefix `written` into the bucket as the newest checkpoint.
 
-    For the chief alone. Killed at any point, it leaves what was newest before as the newest.
+    Only for the chief. A crash at any point leaves the previous checkpoint as the newest.
     """
     folder = checkpoints / CHIEFS_FOLDER
     folder.mkdir(parents=True, exist_ok=True)
@@ -152,13 +152,13 @@ def publish(written: Path, checkpoints: Path, *, epoch: int, step: int, global_b
 
 
 def record_metrics(checkpoint: Checkpoint, metrics: Mapping[str, float]) -> None:
-    """Note that the epoch of `checkpoint` is evaluated, so that a restart does not evaluate it again."""
+    """Record that the epoch of `checkpoint` is evaluated, so that a restart does not evaluate it again."""
     path = Path(f"{checkpoint.path}.json")
     write_whole(path, json.dumps(json.loads(path.read_text()) | {"metrics": dict(metrics)}, indent=2) + "\n")
 
 
 def remove_older(checkpoints: Path) -> None:
-    """Remove all but the newest KEPT: first what makes each count, then the rest."""
+    """Remove all but the newest KEPT, each one's description before its other files."""
     folder = checkpoints / CHIEFS_FOLDER
     for number in sorted(_numbers(folder))[:-KEPT]:
         (folder / f"ckpt-{number}.json").unlink(missing_ok=True)
@@ -167,12 +167,12 @@ def remove_older(checkpoints: Path) -> None:
 
 
 def remove_backups(checkpoints: Path) -> None:
-    """Remove what a restart would continue from: the run is done and exported."""
+    """Remove the checkpoints that a restart would continue from: the run is exported."""
     shutil.rmtree(checkpoints / CHIEFS_FOLDER, ignore_errors=True)
 
 
 def _numbers(folder: Path) -> set[int]:
-    """Of all descriptions, damaged ones too: no number is given twice."""
+    """The numbers of all descriptions, damaged ones included, so that no number is used twice."""
     if not folder.is_dir():
         return set()
     return {int(match[1]) for path in folder.iterdir() if (match := DESCRIPTION.fullmatch(path.name))}
@@ -186,7 +186,7 @@ def _read(prefix: Path) -> Checkpoint:
         if found.st_size != entry["size"]:
             raise ValueError(f"{path.name} has {found.st_size} bytes, expected {entry['size']}")
         if _sha256(path, found.st_size, found.st_mtime_ns) != entry["sha256"]:
-            raise ValueError(f"{path.name} is not what was written: its hash differs")
+            raise ValueError(f"{path.name} has changed since it was written: its hash differs")
     return Checkpoint(
         path=str(prefix),
         epoch=int(document["epoch"]),
@@ -197,7 +197,7 @@ def _read(prefix: Path) -> Checkpoint:
 
 
 def _copied(source: Path, target: Path) -> dict[str, object]:
-    """Copy in one pass from beginning to end, as buckets want it; what was copied."""
+    """Copy in one sequential pass, as a mounted bucket requires; the name, size and hash of the copy."""
     digest, size = hashlib.sha256(), 0
     with source.open("rb") as reading, target.open("wb") as writing:
         while chunk := reading.read(COPIED_BYTES):

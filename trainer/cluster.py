@@ -1,4 +1,4 @@
-"""Which replica of which cluster this process is, and all else that the service tells it."""
+"""Which replica of which cluster this process is, and what else the service states about it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -6,7 +6,7 @@ from enum import Enum
 from typing import Any
 
 REDUCTION_SERVER = "/reductionserver"
-"""In the image of worker pool 2 when it holds reduction servers, which NCCL uses, and no parameter servers:
+"""Part of the image's URI if worker pool 2 runs reduction servers, which NCCL uses, instead of parameter servers:
 https://cloud.google.com/vertex-ai/docs/training/distributed-training#reduce_training_time_with_reduction_server."""
 
 
@@ -24,22 +24,22 @@ class Role(str, Enum):  # noqa: UP042 - StrEnum needs Python 3.11; prebuilt cont
 
 @dataclass(frozen=True, kw_only=True)
 class Cluster:
-    """This replica and those it trains with.
+    """This replica and the replicas that it trains with.
 
     `members` holds `host:port` of every chief, worker and parameter server by role. An evaluator
-    is never a member, not even of its own cluster: it watches checkpoints and joins no collective.
-    `evaluators` has their addresses where CLUSTER_SPEC says them.
+    is never a member, not even in its own view: it watches checkpoints and joins no collective operation.
+    `evaluators` has their addresses if CLUSTER_SPEC lists them.
 
     Attributes:
-        source: the variable that `members` was read from; None when neither names a cluster.
+        source: the variable that `members` was read from; None if neither names a cluster.
         sources: every variable that names the cluster.
         spelling: each role as `source` spells it: `chief`, `master`, `workerpool0`.
         trial: the trial's id in a tuning job, else empty.
-        cloud: the service's internal id of this task; empty where it gives none.
-        environment: `cloud` on the services.
-        job: the job as the service repeats it, its field names in snake_case; empty when it does not.
+        cloud: the service's internal id of this task, or empty.
+        environment: `cloud` on Vertex AI and AI Platform Training.
+        job: the job's spec as the service repeats it, field names in snake_case; empty if it does not.
         service_variables: every AIP_* and CLOUD_ML_* that is set.
-        notes: what was there and was passed over, with the reason.
+        notes: what was ignored, and why.
     """
 
     role: Role = Role.CHIEF
@@ -58,7 +58,7 @@ class Cluster:
 
     @property
     def replica(self) -> str:
-        """`chief-0`, `worker-1`: one word that names this process among its peers."""
+        """This process's name among its peers: `chief-0`, `worker-1`."""
         return f"{self.role}-{self.index}"
 
     @property
@@ -72,7 +72,7 @@ class Cluster:
 
     @property
     def trainers(self) -> tuple[str, ...]:
-        """Addresses of the chief and the workers: those that compute gradients."""
+        """Addresses of the chief and the workers, the replicas that compute gradients."""
         return self.members.get(Role.CHIEF, ()) + self.members.get(Role.WORKER, ())
 
     def replicas_of(self, *roles: Role) -> dict[str, str]:
@@ -89,12 +89,12 @@ class Cluster:
 
     @property
     def has_reduction_servers(self) -> bool:
-        """Whether the job says that worker pool 2 runs Reduction Server, and no parameter servers."""
+        """Whether worker pool 2 of the job runs Reduction Server instead of parameter servers."""
         containers = self.of_pools("container_spec")
         return any(REDUCTION_SERVER in str(found.get("image_uri")) for found in containers[2:3])
 
     def of_pools(self, name: str) -> list[dict[str, Any]]:
-        """This member of each of the job's worker pools, empty where the job does not say it."""
+        """The field `name` of each of the job's worker pools; empty for a pool without it."""
         pools = self.job.get("worker_pool_specs")
         found = [
             pool.get(name) if isinstance(pool, dict) else None
@@ -103,12 +103,12 @@ class Cluster:
         return [each if isinstance(each, dict) else {} for each in found]
 
     def without_reduction_servers(self) -> "Cluster":
-        """The cluster as TensorFlow's strategies may see it: the other servers alone would be taken for theirs."""
+        """The cluster for TensorFlow's strategies, which would take reduction servers for parameter servers."""
         if not (self.trains and self.has_reduction_servers):
             return self
         members = dict(self.members)
         members.pop(Role.PARAMETER_SERVER, None)
-        note = "Worker pool 2 holds reduction servers, which this program does not speak to"
+        note = "Worker pool 2 runs reduction servers, which this program does not use"
         return replace(self, members=members, notes=(*self.notes, note))
 
     @property
@@ -120,26 +120,25 @@ class Cluster:
         return sum(host_of(address) == own for address in self.trainers)
 
     def description(self) -> str:
-        """One line that says everything that was read, and where."""
-        said = [self._place()]
+        """One line with everything that was read, and from which variable."""
+        sentences = [self._place()]
         if self.trial:
-            said.append(f"It is part of trial {self.trial}.")
+            sentences.append(f"It is part of trial {self.trial}.")
         if self.job:
-            said.append(f"The job says {', '.join(self.job)}.")
+            sentences.append(f"The job spec has {', '.join(self.job)}.")
         if self.service_variables:
             values = ", ".join(f"{name}={value}" for name, value in self.service_variables.items())
-            said.append(f"Also set: {values}.")
-        return " ".join((*said, *(f"{note}." for note in self.notes))).replace("\n", " ")
+            sentences.append(f"Also set: {values}.")
+        return " ".join((*sentences, *(f"{note}." for note in self.notes))).replace("\n", " ")
 
     def _place(self) -> str:
         if self.source is None:
             return "Neither TF_CONFIG nor CLUSTER_SPEC names a cluster: this process trains alone."
         counts = [f"{len(addresses)} {role}" for role, addresses in self.members.items()]
-        beside = f", beside {len(self.evaluators)} evaluator" if self.evaluators else ""
-        says = "say" if len(self.sources) > 1 else "says"
+        beside = f", and {len(self.evaluators)} evaluator" if self.evaluators else ""
         return (
-            f"{' and '.join(self.sources)} {says}: this is {self.replica} of a cluster of "
-            f"{', '.join(counts) or 'nobody else'}{beside}."
+            f"This is {self.replica} of a cluster of {', '.join(counts) or 'no members'}{beside} "
+            f"(from {' and '.join(self.sources)})."
         )
 
 

@@ -1,8 +1,8 @@
-"""The cluster that TF_CONFIG and CLUSTER_SPEC name, both read whole.
+"""The cluster, parsed from TF_CONFIG and CLUSTER_SPEC.
 
 Vertex AI sets CLUSTER_SPEC for every job and TF_CONFIG for jobs of more than one replica; legacy AI
-Platform Training set TF_CONFIG always. Where both are there they must agree, and each says what the
-other leaves out: TF_CONFIG the task's internal id, CLUSTER_SPEC the evaluators.
+Platform Training always set TF_CONFIG. If both are set they must agree, and each completes the other:
+only TF_CONFIG has the task's internal id, only CLUSTER_SPEC has the evaluators.
 Vertex AI's forms: https://cloud.google.com/vertex-ai/docs/training/distributed-training.
 Legacy AI Platform Training's, with `master` for the chief:
 https://cloud.google.com/ai-platform/training/docs/distributed-training-details and
@@ -36,10 +36,11 @@ _SHOWN = 80  # characters of a faulty value in a message
 
 
 def cluster_from(environment: Mapping[str, str]) -> Cluster:
-    """The cluster that TF_CONFIG and CLUSTER_SPEC name, or this process alone.
+    """The cluster from TF_CONFIG and CLUSTER_SPEC; without either, this process alone.
 
     Raises:
-        Unusable: a variable is no JSON object or contradicts itself, or the two contradict each other; every fault.
+        Unusable: a variable is not a JSON object or contradicts itself, or the two contradict each other; every
+            fault.
     """
     found: list[Cluster] = []
     faults: list[str] = []
@@ -58,12 +59,12 @@ def cluster_from(environment: Mapping[str, str]) -> Cluster:
 
 
 def _contradictions(one: Cluster, other: Cluster) -> list[str]:
-    """Every fact that both variables state and state differently; the evaluators count where both list them."""
-    repair = "The service sets both; leave both to it, or unset the one that is not its own."
+    """Every fact on which the two variables disagree; evaluators are compared only if both list them."""
+    repair = "The service sets both variables: remove the one that your program or image sets."
     found: list[str] = []
     if one.replica != other.replica:
         found.append(
-            f"{one.source} says that this is {one.replica}, {other.source} that it is {other.replica}. {repair}"
+            f"{one.source} says that this replica is {one.replica}, {other.source} that it is {other.replica}. {repair}"
         )
     for role in Role:
         is_evaluator = role is Role.EVALUATOR
@@ -72,8 +73,8 @@ def _contradictions(one: Cluster, other: Cluster) -> list[str]:
         )
         if here != there and not (is_evaluator and not (here and there)):
             found.append(
-                f"{one.source} has {', '.join(here) or 'nobody'} as {role}, {other.source} has "
-                f"{', '.join(there) or 'nobody'}. {repair}"
+                f"{one.source} lists {', '.join(here) or 'no address'} as {role}, {other.source} lists "
+                f"{', '.join(there) or 'no address'}. {repair}"
             )
     if one.trial and other.trial and one.trial != other.trial:
         found.append(f"{one.source} says trial {one.trial!r}, {other.source} says {other.trial!r}. {repair}")
@@ -81,7 +82,7 @@ def _contradictions(one: Cluster, other: Cluster) -> list[str]:
 
 
 def _joined(found: Sequence[Cluster], service: dict[str, str]) -> Cluster:
-    """What the variables say together: where the first says nothing, the other counts."""
+    """The variables merged; a field that is empty in the first comes from the other."""
     trial_id = service.get("CLOUD_ML_TRIAL_ID", "")
     if not found:
         return Cluster(trial=trial_id, service_variables=service)
@@ -93,7 +94,7 @@ def _joined(found: Sequence[Cluster], service: dict[str, str]) -> Cluster:
         trial=first.trial or last.trial or trial_id,
         cloud=first.cloud or last.cloud,
         environment=first.environment or last.environment,
-        # CLUSTER_SPEC's is the whole job; prebuilt containers have seen less of it in TF_CONFIG.
+        # CLUSTER_SPEC has the whole job spec; in prebuilt containers, TF_CONFIG has only part of it.
         job=last.job or first.job,
         service_variables=service,
         notes=tuple(note for cluster in found for note in cluster.notes),
@@ -101,10 +102,10 @@ def _joined(found: Sequence[Cluster], service: dict[str, str]) -> Cluster:
 
 
 def _read(name: str, text: str) -> Cluster | None:
-    """What `text`, the value of the variable `name`, says; None when it names no cluster.
+    """The cluster in `text`, the value of the variable `name`; None if it names no cluster.
 
     Raises:
-        Unusable: no JSON object, or its task is not in its cluster; every fault.
+        Unusable: the text is not a JSON object, or its task is not in its cluster; every fault.
     """
     if not text.strip():
         return None
@@ -119,8 +120,8 @@ def _read(name: str, text: str) -> Cluster | None:
     listed = role is not Role.EVALUATOR or role in members  # TF_CONFIG never lists evaluators
     if not faults and listed and index >= len(addresses):
         faults.append(
-            f"{name} says that this is {role}-{index}, counted from 0, but its cluster has {len(addresses)} of that "
-            f"role. The service sets both; leave {name} to it."
+            f"{name}: `task` is {role}-{index}, counted from 0, but `cluster` lists {len(addresses)} of that role. "
+            f"The service sets {name}; do not change it."
         )
     if faults:
         raise Unusable(*faults)
@@ -146,7 +147,7 @@ def _document(name: str, text: str) -> dict[str, Any]:
         found = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise Unusable(
-            f"{name} is no JSON ({error}): it holds {text[:_SHOWN]!r}. The service sets it; leave it to the service."
+            f"{name} is not valid JSON ({error}); found {text[:_SHOWN]!r}. The service sets it; do not change it."
         ) from error
     if not isinstance(found, dict):
         raise Unusable(f"{name} must be a JSON object with `cluster` and `task`; found {text[:_SHOWN]!r}.")
@@ -167,31 +168,35 @@ def _members(
     for task_type, addresses in cluster.items():
         role = ROLE_OF_TASK_TYPE.get(task_type)
         if role is None:
-            faults.append(f"{name}: unknown role {task_type!r}; known are {', '.join(ROLE_OF_TASK_TYPE)}.")
+            faults.append(
+                f"{name}: unknown role {task_type!r}; expected one of {', '.join(ROLE_OF_TASK_TYPE)}."
+            )
         elif not (isinstance(addresses, list) and all(_is_address(address) for address in addresses)):
             faults.append(
                 f"{name}: `cluster.{task_type}` must be a list of host:port; found {_shown(addresses)}."
             )
         elif role in members:
             faults.append(
-                f"{name} lists the {role} twice, as {spelling[role]!r} and as {task_type!r}; keep one of the two."
+                f"{name} lists the role {role} twice, as {spelling[role]!r} and as {task_type!r}; keep one of them."
             )
         elif addresses:
             members[role] = tuple(addresses)
             spelling[role] = task_type
-    _add_faults_of_sense(name, members, faults)
+    _check_addresses(name, members, faults)
     return members, spelling
 
 
-def _add_faults_of_sense(name: str, members: dict[Role, tuple[str, ...]], faults: list[str]) -> None:
+def _check_addresses(name: str, members: dict[Role, tuple[str, ...]], faults: list[str]) -> None:
     if (chiefs := len(members.get(Role.CHIEF, ()))) > 1:
         faults.append(
-            f"{name} names {chiefs} chiefs; a cluster has exactly one. Ask for one replica in worker pool 0."
+            f"{name} lists {chiefs} chiefs; a cluster has exactly one. Request one replica in worker pool 0."
         )
     seen: set[str] = set()
     for address in (address for addresses in members.values() for address in addresses):
         if address in seen:
-            faults.append(f"{name} gives the address {address!r} to two replicas; each has its own.")
+            faults.append(
+                f"{name} gives the address {address!r} to two replicas; each replica needs its own."
+            )
         seen.add(address)
 
 
@@ -199,18 +204,18 @@ def _task(name: str, task: Any, faults: list[str]) -> tuple[Role, int]:  # Any: 
     found = task if isinstance(task, dict) else {}
     role = ROLE_OF_TASK_TYPE.get(str(found.get("type")))
     index = str(found.get("index", ""))
-    # No job has 100,000 replicas of a role, and Python refuses to read numbers of some thousand digits.
+    # No role of a job has 100,000 replicas, and Python refuses to parse integers of more than 4,300 digits.
     if role is None or re.fullmatch(r"\d{1,5}", index, re.ASCII) is None:
         faults.append(
-            f'{name}: `task` must be like {{"type": "worker", "index": 0}}, of type {", ".join(ROLE_OF_TASK_TYPE)}; '
-            f"found {_shown(task)}."
+            f'{name}: `task` must look like {{"type": "worker", "index": 0}}, with one of the types '
+            f"{', '.join(ROLE_OF_TASK_TYPE)}; found {_shown(task)}."
         )
         return Role.CHIEF, 0
     return role, int(index)
 
 
 def _job(name: str, job: Any, notes: list[str]) -> dict[str, Any]:  # Any: parsed JSON
-    """The job as an object with snake_case names. The services' spelling differs, and none of it is promised."""
+    """The job spec with snake_case field names. Services spell the names differently and document none of them."""
     found = job
     try:
         if isinstance(job, str) and job.strip():
@@ -220,7 +225,7 @@ def _job(name: str, job: Any, notes: list[str]) -> dict[str, Any]:  # Any: parse
     except (ValueError, RecursionError):
         pass
     if job:
-        notes.append(f"{name}'s `job` is no JSON object and was passed over: {_shown(job)}")
+        notes.append(f"{name}: `job` is not a JSON object and was ignored; found {_shown(job)}")
     return {}
 
 
@@ -231,7 +236,7 @@ def _with_snake_case(value: Any) -> Any:  # Any: parsed JSON
 
 
 def snake_case(name: str) -> str:
-    """`workerPoolSpecs` as `worker_pool_specs`; what is in snake_case stays as it is."""
+    """`workerPoolSpecs` as `worker_pool_specs`; snake_case is unchanged."""
     return _CAPITAL.sub(r"_\1", name).lower() if _CAPITAL.search(name) else name
 
 
@@ -241,7 +246,7 @@ def _is_address(value: object) -> bool:
 
 
 def _text(value: object) -> str:
-    """Ids come as text, by some accounts as numbers; an absent one is empty."""
+    """An id as text; services send strings, and some documents show numbers. Empty if absent."""
     return str(value) if isinstance(value, int | str) and not isinstance(value, bool) else ""
 
 

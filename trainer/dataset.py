@@ -1,6 +1,6 @@
-"""What a replica trains or evaluates: a TFDS data set, ready on this machine, with the workload and the flags.
+"""The TFDS data set that a replica trains or evaluates on, prepared on this machine.
 
-Nothing here runs a TensorFlow operation, so that it can come before the strategy is built.
+Nothing here runs a TensorFlow operation: the strategy must be built before the first one.
 """
 
 import importlib.resources.abc
@@ -22,7 +22,7 @@ from trainer.network import why_unreachable
 from trainer.storage import Location, located
 from trainer.workloads import Workload, workload_named
 
-EVALUATION_SPLITS = ("validation", "test")  # the first that the data set has
+EVALUATION_SPLITS = ("validation", "test")  # the first one that the data set has
 NO_SPLIT = "none"
 SHARED_WAIT_S = 3600.0
 POLL_S = 2.0
@@ -30,7 +30,7 @@ POLL_S = 2.0
 
 @dataclass(frozen=True, kw_only=True)
 class Dataset:
-    """An image classification data set that lies ready. `builder` is TFDS's; no split is empty."""
+    """A prepared image classification data set. `builder` is TFDS's; no split is empty."""
 
     builder: Any  # TFDS has no types
     name: str
@@ -46,7 +46,7 @@ class Dataset:
 
 @dataclass(frozen=True, kw_only=True)
 class Subject:
-    """What a replica trains or evaluates."""
+    """A workload with its data set and the flags of the run."""
 
     flags: Flags
     workload: Workload
@@ -54,13 +54,13 @@ class Subject:
 
 
 def ready_subject(flags: Flags, cluster: Cluster, environment: Mapping[str, str]) -> Subject:
-    """The subject of a run with these flags, its data set prepared first where it is not yet and they allow it.
+    """The subject of a run with these flags. Prepares the data set if necessary and --download allows it.
 
-    Of replicas that share a bucket only the chief prepares; the others wait for it.
+    Of replicas that share a data directory, only the chief prepares; the others wait for it.
 
     Raises:
-        Unusable: TFDS knows no such data set, it is not there and cannot be had, it is none of labelled
-            8-bit images, or it lacks a split.
+        Unusable: TFDS has no such data set, it is neither prepared nor can it be, it does not consist of
+            labelled 8-bit images, or it lacks a split.
     """
     if not os.isatty(2):  # TFDS's progress bars fill a job's log with control characters
         tfds.disable_progress_bar()
@@ -71,7 +71,7 @@ def ready_subject(flags: Flags, cluster: Cluster, environment: Mapping[str, str]
     builder = _builder(name, home)
     if not _is_prepared(builder):
         if not flags.download:
-            raise Unusable(_missing(name, home, "--download=false forbids to fetch it"))
+            raise Unusable(_missing(name, home, "--download=false does not allow the trainer to prepare it"))
         if cluster.is_chief or not home.is_shared:
             _prepare(builder, name, home)
         else:
@@ -88,8 +88,8 @@ def _builder(name: str, home: Location) -> Any:
         bare = name.partition("/")[0].partition(":")[0]
         suggestion = nearest(bare, tfds.list_builders(with_community_datasets=False))
         raise Unusable(
-            f"--dataset={name}: TFDS {tfds.__version__} knows no data set {bare!r}, and {home.name!r} holds none of "
-            f"that name.{suggestion}"
+            f"--dataset={name}: unknown data set {bare!r}; neither TFDS {tfds.__version__} nor {home.name!r} has it."
+            f"{suggestion}"
         ) from error
     except (AssertionError, ValueError) as error:  # how TFDS refuses a version or configuration
         raise Unusable(f"--dataset={name}: {str(error).splitlines()[0]}") from error
@@ -100,25 +100,24 @@ def _is_prepared(builder: Any) -> bool:
 
 
 def _prepare(builder: Any, name: str, home: Location) -> None:
-    """Let TFDS download and write the data set.
+    """Have TFDS download and write the data set.
 
-    Several processes of one machine may do so at once: TFDS writes into a folder of its own and
-    renames it; who comes second finds it done.
+    Safe for several processes of one machine at once: TFDS writes into a temporary folder and renames it.
     """
-    # TFDS 4.9.10 imports the backport here, which it requires for Python 3.8 only; the original does as well.
+    # TFDS 4.9.10 imports the backport, which it requires for Python 3.8 only; the standard module works too.
     sys.modules.setdefault("importlib_resources", importlib.resources)
-    for url in sorted(builder.url_infos)[:1]:  # TFDS itself would try for minutes
+    for url in sorted(builder.url_infos)[:1]:  # TFDS itself would retry for minutes
         if (unreachable := why_unreachable(url)) is not None:
-            raise Unusable(_missing(name, home, f"its source does not answer ({url}: {unreachable})"))
+            raise Unusable(_missing(name, home, f"its source is unreachable ({url}: {unreachable})"))
     try:
         builder.download_and_prepare(download_config=tfds.download.DownloadConfig(num_shards=None))
-    except Exception as error:  # TFDS lets the errors of every download library through
+    except Exception as error:  # TFDS passes on the errors of every download library
         if _is_prepared(builder):
             return
         reason = str(error).strip().splitlines()
         raise Unusable(
             _missing(
-                name, home, f"fetching it failed ({type(error).__name__}: {reason[0] if reason else ''})"
+                name, home, f"preparing it failed ({type(error).__name__}: {reason[0] if reason else ''})"
             )
         ) from error
 
@@ -127,14 +126,14 @@ def _await_prepared(builder: Any, name: str, home: Location) -> None:
     deadline = time.monotonic() + SHARED_WAIT_S
     while not _is_prepared(builder):
         if time.monotonic() > deadline:
-            raise Unusable(_missing(name, home, f"the chief had not prepared it after {SHARED_WAIT_S:g} s"))
+            raise Unusable(_missing(name, home, f"the chief did not prepare it within {SHARED_WAIT_S:g} s"))
         time.sleep(POLL_S)
 
 
 def _missing(name: str, home: Location, why: str) -> str:
     return (
         f"--dataset={name} is not in {home.name!r}, and {why}. "
-        f"Point --data_dir or TFDS_DATA_DIR at a folder that holds it, or prepare it where the network reaches its "
+        f"Set --data_dir or TFDS_DATA_DIR to a directory that has it, or prepare it on a machine that can reach its "
         f"source: tfds build {name} --data_dir={home.path}"
     )
 
@@ -166,7 +165,7 @@ def _described(builder: Any, train_split: str | None, evaluation_split: str | No
 
 
 def _keys(info: Any) -> tuple[str, str]:
-    """The features that hold the 8-bit image and its class."""
+    """The names of the features with the 8-bit image and its class."""
     keys = info.supervised_keys
     features = dict(info.features.items())
     if keys and len(keys) == 2:  # noqa: PLR2004 - input and target
@@ -178,8 +177,8 @@ def _keys(info: Any) -> tuple[str, str]:
         ):
             return keys[0], keys[1]
     raise Unusable(
-        f"--dataset={info.full_name} is no classification of 8-bit images: its supervised keys are {keys!r}, its "
-        f"features {sorted(features)}. Choose a data set whose supervised keys are an Image and a ClassLabel."
+        f"--dataset={info.full_name} is not a data set for classifying 8-bit images: its supervised keys are {keys!r}, "
+        f"its features {sorted(features)}. Choose a data set whose supervised keys are an Image and a ClassLabel."
     )
 
 
@@ -189,8 +188,8 @@ def _split(info: Any, split: str, flag: str) -> tuple[str, int]:
     except (KeyError, ValueError, AssertionError) as error:
         known = ", ".join(info.splits)
         raise Unusable(
-            f"{flag}={split}: {info.full_name} has {known}.{nearest(split, info.splits)}"
+            f"{flag}={split}: {info.full_name} has no such split; it has {known}.{nearest(split, info.splits)}"
         ) from error
     if not count:
-        raise Unusable(f"{flag}={split}: it has no examples.")
+        raise Unusable(f"{flag}={split}: the split has no examples. Choose another split.")
     return split, count

@@ -1,4 +1,4 @@
-"""How a replica ends before its time: its exit statuses, and SIGTERM."""
+"""How a replica exits early: its exit statuses, and SIGTERM."""
 
 import os
 import signal
@@ -10,28 +10,28 @@ from typing import NoReturn
 
 from trainer.events import report
 
-PEER_LOST = 134  # SIGABRT's: Vertex AI takes it as perhaps transient and restarts the job
-PREEMPTED = 143  # 128 + SIGTERM, what a shell says of a process that SIGTERM ended
+PEER_LOST = 134  # 128 + SIGABRT: Vertex AI treats it as possibly transient and restarts the job
+PREEMPTED = 143  # 128 + SIGTERM, a shell's status of a process that SIGTERM ended
 AGREED_WITHIN_S = 1.0
 
 
 def end_with(status: int) -> NoReturn:
-    """End this process at once. Interpreter and TensorFlow would wait for peers that may be gone.
+    """Exit at once. The interpreter's and TensorFlow's shutdown would wait for peers that may be gone.
 
-    A peer that left as all agreed looks lost: with PEER_LOST there is a moment's wait for the thread of
-    this process that carries the agreement out, and ends it with PREEMPTED.
+    A peer that exited by agreement looks lost: before PEER_LOST this waits briefly for the thread of this
+    process that carries out the agreement and exits with PREEMPTED.
     """
     if status == PEER_LOST:
         time.sleep(AGREED_WITHIN_S)
     try:
         sys.stdout.flush()
         sys.stderr.flush()
-    finally:  # where nobody reads any more, too
+    finally:  # also if the readers of the pipes are gone
         os._exit(status)
 
 
 def end_without_peer(event: str, message: str, *, replica: str, **fields: object) -> NoReturn:
-    """Report that a peer was lost or did not come, and end with PEER_LOST."""
+    """Report that a peer was lost or did not start, and exit with PEER_LOST."""
     try:
         report(event, message, severity="ERROR", replica=replica, **fields)
     finally:
@@ -42,7 +42,7 @@ def on_sigterm(react: Callable[[], None]) -> None:
     """Call `react` for every SIGTERM of this process from now on, in a thread, until this is called again.
 
     Python runs signal handlers between two steps of its main thread, which may wait in TensorFlow for
-    minutes. The number of the signal arrives in a pipe at once. For the main thread alone.
+    minutes. The signal's number arrives in a pipe at once. Only for the main thread.
     """
     reading, writing = os.pipe()
     os.set_blocking(writing, False)
@@ -60,10 +60,10 @@ def on_sigterm(react: Callable[[], None]) -> None:
 
 
 def _noted(signal_number: int, frame: object) -> None:
-    """With a handler, the pipe is written to instead of the process being ended."""
+    """With a handler, Python writes to the pipe instead of ending the process."""
 
 
 def end_at_once() -> NoReturn:
     """The reaction of a replica that has nothing to save."""
-    report("preempted", "SIGTERM: there is nothing to save", severity="NOTICE", saved=False)
+    report("preempted", "received SIGTERM: nothing to save", severity="NOTICE", saved=False)
     end_with(PREEMPTED)

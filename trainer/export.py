@@ -1,4 +1,4 @@
-"""The SavedModel: what serves is what was trained, from encoded image to class."""
+"""The SavedModel: it serves the trained model, from encoded image to class."""
 
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -19,7 +19,7 @@ def class_probabilities(outputs: Any) -> Any:
 
 @contextmanager
 def export_directory(model_dir: Path, cluster: Cluster) -> Iterator[Path]:
-    """The directory this replica saves to: the run's for the chief, else one of its own that is removed."""
+    """The directory that this replica saves to: the run's for the chief, else a temporary one."""
     if cluster.is_chief:
         model_dir.mkdir(parents=True, exist_ok=True)
         yield model_dir

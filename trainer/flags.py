@@ -1,10 +1,10 @@
-"""The flags of `python -m trainer.task`, checked whole.
+"""The flags of `python -m trainer.task`.
 
-Written `--name=value` or `--name value`; dashes inside a name count as underscores, so the
-`--job-dir` that AI Platform Training passes is `--job_dir`. Of a flag that comes twice the last counts:
-a tuning trial's parameters come behind the arguments of its job.
+Write `--name=value` or `--name value`. A dash in a name counts as an underscore, so `--job-dir`, which
+AI Platform Training passes, is `--job_dir`. If a flag is given twice, the last value counts: a tuning
+trial's parameters follow the arguments of its job.
 
-Every workload has the flags of FLAGS; it may declare more, which are its alone.
+Some workloads have additional flags.
 """
 
 import argparse
@@ -19,13 +19,13 @@ from trainer.strategy_choice import CHOICES, Strategy, read_strategy
 from trainer.workloads import LOSS, names, names_with, workload_named
 
 OF_WORKLOAD = ("dataset", "epochs", "batch_size", "image_size", "learning_rate")
-"""Flags whose default is the attribute of that name of the workload."""
+"""Flags whose default is the workload's attribute of the same name."""
 DEFAULT_REPORTED = ("accuracy",)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Flag:
-    """How one field of `Flags` is read: `reads` raises ValueError with what it would have taken."""
+    """How one field of `Flags` is read: `reads` raises ValueError with a description of valid values."""
 
     reads: Callable[[str], object]
     help: str
@@ -40,16 +40,18 @@ def flag(reads: Callable[[str], object], text: str, **more: object) -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class Flags:
-    """What the command line says, over the workload's defaults; `None` leaves a choice to what is found at run time.
+    """The values of the command line over the workload's defaults; `None` leaves the choice to the run.
 
     `batch_size` counts examples per replica; `image_size` is height and width in pixels.
-    `hyperparameters` has the values of the workload's own flags, all of them.
+    `hyperparameters` has a value for every additional flag of the workload.
     """
 
-    workload: str = flag(read.word, "model and defaults, a file of trainer/workloads", default="resnet50")
+    workload: str = flag(
+        read.word, "the model and its defaults: a module of trainer/workloads", default="resnet50"
+    )
     dataset: str = flag(read.word, "a TFDS image classification data set, NAME, NAME/CONFIG or NAME:VERSION")
     data_dir: str | None = flag(
-        read.word, "where TFDS data lies, gs:// too (default: TFDS_DATA_DIR, else TFDS's own)"
+        read.word, "TFDS data directory, a path or a gs:// URI (default: TFDS_DATA_DIR, else TFDS's default)"
     )
     train_split: str | None = flag(read.word, "TFDS split to train on (default: train)")
     evaluation_split: str | None = flag(
@@ -61,47 +63,54 @@ class Flags:
     )
     epochs: int = flag(read.count, "passes over the training split (default: the workload's)")
     steps_per_epoch: int | None = flag(
-        read.count, "end an epoch after this many steps (default: all examples)"
+        read.count, "steps per epoch at most (default: as many as the examples fill)"
     )
     strategy: Strategy = flag(  # noqa: RUF009 - a field, not a value
-        read_strategy, f"how replicas and devices share the work: {', '.join(CHOICES)}", default=Strategy.AUTO
+        read_strategy, f"tf.distribute strategy: {', '.join(CHOICES)}", default=Strategy.AUTO
     )
     batch_size: int = flag(read.count, "examples per replica and step (default: the workload's)")
     image_size: tuple[int, int] = flag(
-        read.image_size, "pixels: SIDE or HEIGHTxWIDTH (default: the workload's)"
+        read.image_size, "image size in pixels: SIDE or HEIGHTxWIDTH (default: the workload's)"
     )
-    learning_rate: float = flag(read.positive, "of the optimizer (default: the workload's)")
+    learning_rate: float = flag(read.positive, "learning rate of the optimizer (default: the workload's)")
     weights: str = flag(
         read.word,
-        "imagenet, random, a path or gs:// URI of a weights file, or auto: imagenet when reachable, else random",
+        "initial weights: imagenet, random, a path or gs:// URI of a file, or auto: imagenet if reachable, else random",
         default="auto",
     )
     batch_norm_momentum: float | None = flag(
         read.momentum,
-        "of the moving averages, above 0 and below 1, or auto: 0.99, or less where the run is too short for it",
+        "momentum of batch normalization's averages, above 0 and below 1, or auto: 0.99, less in a short run",
     )
     mixed_precision: bool = flag(
-        read.truth, "16-bit arithmetic: float16 on GPUs, bfloat16 elsewhere", default=False, is_switch=True
+        read.truth, "compute in 16 bits: float16 on GPUs, bfloat16 elsewhere", default=False, is_switch=True
     )
     cache: bool = flag(read.truth, "keep decoded images in memory", default=False, is_switch=True)
-    seed: int = flag(read.seed, "of weights and order; every replica must have the same", default=1)
-    job_dir: str | None = flag(read.word, "base of the outputs where AIP_MODEL_DIR and the like are not set")
+    seed: int = flag(
+        read.seed,
+        "seed of the weights and of the order of examples; must be the same on every replica",
+        default=1,
+    )
+    job_dir: str | None = flag(
+        read.word,
+        "output directory for what AIP_MODEL_DIR, AIP_CHECKPOINT_DIR and AIP_TENSORBOARD_LOG_DIR do not set",
+    )
     reported_metrics: tuple[str, ...] = flag(
         read.words,
-        "what a tuning trial reports of each evaluation, by commas: `loss` and metrics of the workload "
-        "(default: accuracy)",
+        "metrics that a tuning trial reports after each evaluation, separated by commas: `loss` or metrics of the "
+        "workload (default: accuracy)",
     )
     checkpoint_every_s: float = flag(
         read.positive,
-        "seconds between checkpoints within an epoch; after an epoch there is always one",
+        "seconds between checkpoints within an epoch; every epoch ends with one",
         default=600.0,
     )
     checkpoint_steps: int | None = flag(
-        read.count, "a checkpoint after every so many steps of the run (default: by the clock only)"
+        read.count, "steps of the run between checkpoints (default: only --checkpoint_every_s applies)"
     )
     peers_within_s: float = flag(
         read.positive,
-        "seconds that a replica waits for all others to start; then it ends with status 134",
+        "seconds to wait for all replicas to start; after that the replica exits with status 134",
         default=1800.0,
     )
     hyperparameters: Mapping[str, Value]
@@ -113,11 +122,11 @@ FLAGS: dict[str, Flag] = {
 
 
 def flags_from(arguments: Sequence[str]) -> Flags:
-    """The flags that `arguments` set, the others at their defaults. `--help` prints and exits with 0.
+    """The flags from `arguments`, with defaults for the rest. `--help` prints the usage and exits with 0.
 
     Raises:
-        Unusable: unknown flags, each with the nearest known one, flags of another workload, and values that
-            cannot be read; every fault.
+        Unusable: unknown flags, each with the closest known one, flags of a different workload, and invalid
+            values; every fault.
     """
     arguments = [_normal(argument) for argument in arguments]
     faults: list[str] = []
@@ -125,14 +134,16 @@ def flags_from(arguments: Sequence[str]) -> Flags:
     with collected(faults):
         own = _own_flags(workload)
     given, unknown = _parser(workload, own).parse_known_args(arguments)
-    strange = [
+    unknown_flags = [
         fault
         for argument in unknown
         if argument.startswith("-") and (fault := _unknown(argument, workload, own))
     ]
-    if not faults and not strange:
-        faults = [f"{argument!r} stands alone: no flag takes it." for argument in unknown]
-    faults += strange
+    if not faults and not unknown_flags:
+        faults = [
+            f"Unexpected argument {argument!r}: it does not belong to any flag." for argument in unknown
+        ]
+    faults += unknown_flags
     values: dict[str, Any] = {}  # Any: each flag's own reader gives its type
     for name, flag in (FLAGS | own).items():
         text = getattr(given, name)
@@ -141,7 +152,7 @@ def flags_from(arguments: Sequence[str]) -> Flags:
         except ValueError as error:
             faults.append(f"--{name}={text}: expected {error}; found {text!r}.")
     if not faults:
-        faults += _unreported(values["reported_metrics"] or (), workload)
+        faults += _unknown_metrics(values["reported_metrics"] or (), workload)
     if faults:
         raise Unusable(*faults)
     defaults = {name: getattr(workload_named(workload), name) for name in OF_WORKLOAD}
@@ -153,25 +164,25 @@ def flags_from(arguments: Sequence[str]) -> Flags:
 
 
 def _workload_of(arguments: Sequence[str]) -> str:
-    """The workload that is asked for, before its flags are known."""
+    """The workload's name, read before its flags are known."""
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
     parser.add_argument("--workload", nargs="?", default=FLAGS["workload"].default, const="")
     return str(parser.parse_known_args(arguments)[0].workload).strip()
 
 
 def _own_flags(workload: str) -> dict[str, Flag]:
-    """The flags that `workload` alone has.
+    """The additional flags of `workload`.
 
     Raises:
-        Unusable: there is no such workload, or its file names a flag as no flag can be named.
+        Unusable: there is no such workload, or its module declares a flag with a name that is invalid or taken.
     """
     if not workload:
-        return {}  # the flag's own reader says what is missing
+        return {}  # the flag's reader reports the missing value
     declared = workload_named(workload).hyperparameters
     if taken := [name for name in declared if name in FLAGS or not name.isidentifier()]:
         raise Unusable(
-            f"trainer/workloads/{workload}.py declares {', '.join(map(repr, taken))}: a workload's own flag is a word "
-            f"of letters, digits and underscores that no other flag has."
+            f"trainer/workloads/{workload}.py declares the hyperparameter {', '.join(map(repr, taken))}: a name must "
+            f"be a Python identifier and differ from the names of all other flags."
         )
     return {
         name: Flag(reads=parameter.reads, help=parameter.help, default=parameter.default)
@@ -184,7 +195,7 @@ def _parser(workload: str, own: Mapping[str, Flag]) -> argparse.ArgumentParser:
         prog="python -m trainer.task", description=__doc__, allow_abbrev=False, exit_on_error=False
     )
     _add(parser, FLAGS)
-    _add(parser.add_argument_group(f"of --workload={workload} alone"), own)
+    _add(parser.add_argument_group(f"only with --workload={workload}"), own)
     return parser
 
 
@@ -204,21 +215,21 @@ def _normal(argument: str) -> str:
 
 
 def _unknown(argument: str, workload: str, own: Mapping[str, Flag]) -> str | None:
-    """What is wrong with this flag; None: nothing that is not said of the workload's name already."""
+    """The fault of this flag; None if the fault of the workload's name covers it."""
     name = argument.lstrip("-").partition("=")[0]
     if others := names_with(name):
         if workload not in names():
             return None
-        return f"--{name} is a flag of --workload={' and '.join(others)}; --workload={workload} has none of that name."
+        return f"--{name} is a flag of --workload={' and '.join(others)}; --workload={workload} does not have it."
     suggestion = nearest(name, [*FLAGS, *own])
-    return f"Unknown flag {'--' + name!r}.{suggestion} `python -m trainer.task --help` lists all."
+    return f"Unknown flag {'--' + name!r}.{suggestion} `python -m trainer.task --help` lists all flags."
 
 
-def _unreported(wanted: Sequence[str], workload: str) -> list[str]:
+def _unknown_metrics(names: Sequence[str], workload: str) -> list[str]:
     known = [*workload_named(workload).metrics, LOSS]
     return [
         f"--reported_metrics: --workload={workload} has no metric {name!r}; it has {', '.join(known)}."
         f"{nearest(name, known)}"
-        for name in wanted
+        for name in names
         if name not in known
     ]

@@ -1,8 +1,8 @@
-"""The start of a synchronous cluster: its members come in any order, some minutes late, some never.
+"""The start of a synchronous cluster, whose members start in any order, some minutes late, some never.
 
-While TensorFlow waits for members, in the constructor of MultiWorkerMirroredStrategy, no Python runs:
-a replica could neither give up nor react to SIGTERM (TensorFlow 2.21; it holds the interpreter's lock).
-So the waiting is done here, before, by listening at this replica's own address and knocking at the others'.
+While TensorFlow waits for members, in the constructor of MultiWorkerMirroredStrategy, no Python runs: a
+replica could neither give up nor react to SIGTERM (TensorFlow 2.21; it holds the interpreter's lock). So
+this module waits first: it listens at this replica's address and connects to the others'.
 """
 
 import socket
@@ -17,20 +17,20 @@ OPENS_WITHIN_S = 2.0
 
 
 def gather(cluster: Cluster, *, within_s: float) -> None:
-    """Return when all that train are there at the same time; end this process with PEER_LOST after `within_s`.
+    """Return when all training replicas are up at the same time; exit with PEER_LOST after `within_s` seconds.
 
-    Must come before the strategy is built, and frees the address for it. TensorFlow's own waiting,
-    which is short then, is bounded in the same way.
+    Must be called before the strategy is built; frees the address for it. TensorFlow's own wait, which is
+    short then, has the same limit.
 
     Raises:
-        Unusable: the cluster has no chief: nobody would write checkpoints or export.
+        Unusable: the cluster has no chief to write checkpoints and the export.
     """
     if not cluster.is_multi_worker:
         return
     if Role.CHIEF not in cluster.members:
         raise Unusable(
-            f"{cluster.source} names {len(cluster.trainers)} workers and no chief: one replica must be it, to write "
-            f"checkpoints and the export. Name the first worker `chief`."
+            f"{cluster.source} lists {len(cluster.trainers)} workers and no chief, which writes checkpoints and the "
+            f"export. Rename the first worker to `chief`."
         )
     deadline = time.monotonic() + within_s
     own = cluster.members[cluster.role][cluster.index]
@@ -39,8 +39,8 @@ def gather(cluster: Cluster, *, within_s: float) -> None:
             if time.monotonic() > deadline:
                 end_without_peer(
                     "peers_missing",
-                    f"{cluster.replica} gives up after {within_s:g} s (--peers_within_s): nobody answers at "
-                    f"{', '.join(missing)}. Did these replicas start, and does the network let this one reach them?",
+                    f"{cluster.replica} gives up after {within_s:g} s (--peers_within_s): no replica answers at "
+                    f"{', '.join(missing)}. Check that these replicas started and that this one can connect to them.",
                     replica=cluster.replica,
                     missing=missing,
                 )
@@ -53,12 +53,12 @@ def _listener(address: str) -> socket.socket:
     try:
         return socket.create_server((host, int(port)))
     except OSError:
-        # The cluster's name for this machine is not one of its own: all interfaces, as TensorFlow does.
+        # The cluster's name for this machine is not local to it: use all interfaces, as TensorFlow does.
         return socket.create_server(("", int(port)))
 
 
 def _answer(listener: socket.socket, seconds: float) -> None:
-    """Take what knocks for so long, so that the queue never fills."""
+    """Accept connections for that many seconds, so that the queue never fills."""
     until = time.monotonic() + seconds
     while (left := until - time.monotonic()) > 0:
         listener.settimeout(left)
@@ -78,9 +78,9 @@ def _opens(address: str) -> bool:
 
 
 def _bound_registration(cluster: Cluster, within_s: float) -> None:
-    """Configure the coordination service as MultiWorkerMirroredStrategy would, but for how long it waits.
+    """Configure the coordination service as MultiWorkerMirroredStrategy would, except for its timeout.
 
-    The strategy leaves a service alone that is configured already.
+    The strategy keeps a configuration that already exists.
     """
     from tensorflow.compiler.xla.tsl.protobuf import coordination_config_pb2 as config
     from tensorflow.python.eager import context

@@ -1,9 +1,8 @@
-"""Whether the processes of other replicas still answer, asked from outside of TensorFlow.
+"""Whether the processes of other replicas still answer, checked without TensorFlow.
 
-TensorFlow's own calls to a replica whose process is frozen, or whose machine has gone without a
-word, wait without limit. A gRPC server speaks first: as soon as a connection is open it sends a
-SETTINGS frame (RFC 9113, 3.4). Waiting for that frame tells a process that works from one that only
-has a listening socket, and it needs no TensorFlow.
+TensorFlow's calls to a replica whose process is frozen, or whose machine has vanished, wait without
+limit. A gRPC server sends a SETTINGS frame as soon as a connection is open (RFC 9113, 3.4). Waiting for
+that frame distinguishes a working process from a mere listening socket.
 """
 
 import socket
@@ -23,14 +22,14 @@ TYPE_AT = 3  # in a frame's header
 SETTINGS = 4
 ANSWER_WITHIN_S = 5.0
 EVERY_S = 2.0
-FIRST_EVERY_S = 0.5  # while all are only starting
+FIRST_EVERY_S = 0.5  # while replicas are starting
 LOST_AFTER_S = 45.0
-"""Without an answer a replica that had one is lost. With ANSWER_WITHIN_S and EVERY_S it stays below the 60 s after
-which nobody may still wait, and a replica that is restarted on its machine comes back sooner."""
+"""A replica that answered before is lost after this long without an answer. With ANSWER_WITHIN_S and EVERY_S the loss
+is noticed within the 60 s that are allowed; a replica that restarts on its machine is back sooner."""
 
 
 class Answer(StrEnum):
-    """ABSENT: nobody listens there now. SILENT: nothing came back, as of a frozen process or a lost machine."""
+    """ABSENT: no process listens there. SILENT: no reply, as from a frozen process or a lost machine."""
 
     ANSWERS = "answers"
     ABSENT = "absent"
@@ -56,7 +55,7 @@ def answer_of(address: str, *, within_s: float = ANSWER_WITHIN_S) -> Answer:
 
 
 def answers_of(addresses: Iterable[str]) -> dict[str, Answer]:
-    """How each answers, asked at once."""
+    """How each address answers; all are asked concurrently."""
     asked = tuple(addresses)
     with ThreadPoolExecutor(max_workers=max(1, min(32, len(asked)))) as pool:
         return dict(zip(asked, pool.map(answer_of, asked), strict=True))
@@ -64,7 +63,7 @@ def answers_of(addresses: Iterable[str]) -> dict[str, Answer]:
 
 @dataclass(kw_only=True)
 class Attendance:
-    """Since when each of `addresses` has not answered, by a clock in seconds that the caller keeps."""
+    """When each of `addresses` last answered, in seconds of the caller's clock."""
 
     addresses: tuple[str, ...]
     answered_at: dict[str, float] = field(default_factory=dict)
@@ -88,7 +87,7 @@ class Attendance:
         )
 
     def silent(self, now: float, *, after_s: float = LOST_AFTER_S) -> tuple[str, ...]:
-        """Those of `gone` whose last answer was silence: what waits for them waits without limit."""
+        """Those of `gone` that were silent last: TensorFlow would wait for them without limit."""
         return tuple(
             address for address in self.gone(now, after_s=after_s) if self.last[address] is Answer.SILENT
         )
@@ -100,7 +99,7 @@ def await_all(
     within_s: float,
     asked: Callable[[Iterable[str]], Mapping[str, Answer]] = answers_of,
 ) -> tuple[str, ...]:
-    """Wait until each has answered once, at most `within_s` seconds; those that have not."""
+    """Wait at most `within_s` seconds until each has answered once; returns those that have not."""
     attendance = Attendance(addresses=addresses)
     deadline = time.monotonic() + within_s
     while attendance.missing:
@@ -112,17 +111,17 @@ def await_all(
 
 
 class End(StrEnum):
-    """Why a replica that waits on its chief ends by itself."""
+    """Why a replica that waits for its chief exits."""
 
-    DONE = "the chief has exported the model and is gone"
+    DONE = "the chief exported the model and exited"
     LOST = "the chief is gone"
-    NEVER_CAME = "the chief has not come within --peers_within_s"
+    NEVER_CAME = "the chief did not start within --peers_within_s"
 
 
 def ending(
     chief: Attendance, now: float, *, has_export: bool, waited_s: float, peers_within_s: float
 ) -> End | None:
-    """Whether to wait no longer; a chief that is restarted soon finds its servers as it left them."""
+    """Why to stop waiting, or None; a chief that restarts soon finds its servers unchanged."""
     if chief.missing:
         return End.NEVER_CAME if waited_s >= peers_within_s else None
     if has_export and chief.last[chief.addresses[0]] is Answer.ABSENT:
@@ -131,11 +130,11 @@ def ending(
 
 
 def carry_out(end: End, replica: str) -> NoReturn:
-    """Say why, and end this process."""
-    message = f"{replica} ends: {end}"
+    """Report why, and exit."""
+    message = f"{replica} exits: {end}"
     match end:
         case End.DONE:
-            report("serving_finished", f"{replica} is done: {end}", replica=replica)
+            report("serving_finished", f"{replica} finished: {end}", replica=replica)
             end_with(0)
         case End.LOST:
             end_without_peer("peer_lost", message, replica=replica, peer="chief-0")

@@ -1,7 +1,7 @@
-"""The epochs of one run: steps, checkpoint, evaluation, from any point at which an earlier start ended.
+"""The epochs of one run: steps, checkpoint, evaluation, from wherever an earlier attempt stopped.
 
-Keras' `fit` is not used: it cannot begin behind an epoch's last step with the evaluation left to do, nor
-may a callback end a step's work for all replicas at once. The functions that it calls are the same.
+Keras' `fit` is not used: it cannot start after an epoch's last step with only the evaluation left, and a
+callback cannot stop all replicas at the same step. The functions called here are those that `fit` calls.
 """
 
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ from trainer.saver import Saver
 
 @dataclass(frozen=True, kw_only=True)
 class Batches:
-    """The distributed data sets, from the place to begin at; `evaluation_steps` is 0 without an `evaluation`."""
+    """The distributed data sets from the starting position; `evaluation_steps` is 0 without an `evaluation`."""
 
     training: Any
     evaluation: Any | None
@@ -25,7 +25,7 @@ class Batches:
 
 @dataclass(frozen=True, kw_only=True)
 class Loop:
-    """What training needs beside the place to begin at."""
+    """What training needs besides the starting position."""
 
     model: Any  # tf.keras.Model
     batches: Batches
@@ -87,5 +87,5 @@ class Loop:
             self.saver.save(self.preemption, done=done, epoch=epoch + 1, step=0)
             return
         is_late = self.is_chief and self.saver.age_s >= self.cadence.every_s
-        if self.preemption.is_agreed(done, wanted=is_late) or self.cadence.is_due(done):
+        if self.preemption.is_agreed(done, propose=is_late) or self.cadence.is_due(done):
             self.saver.save(self.preemption, done=done, epoch=epoch, step=step)

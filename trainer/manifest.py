@@ -1,6 +1,6 @@
-"""export.json: what an exported model is made of, so that whoever loads it can see that it is whole.
+"""export.json: the files of an exported model, so that a loader can verify that it is complete.
 
-Its form is schemas/model_export.v1.schema.json.
+Its schema is schemas/model_export.v1.schema.json.
 """
 
 import hashlib
@@ -34,7 +34,7 @@ def manifest_of(
 ) -> dict[str, Any]:
     """The manifest of the files in `directory`; `description` holds the schema's other members.
 
-    `created_at` must be aware of its zone.
+    `created_at` must be timezone-aware.
     """
     return {
         "schema": SCHEMA,
@@ -46,12 +46,12 @@ def manifest_of(
 
 
 def write_manifest(directory: Path, manifest: Mapping[str, Any]) -> Path:
-    """Write `manifest` as export.json: whoever sees the file sees all of it."""
+    """Write `manifest` as export.json, atomically."""
     path = directory / MANIFEST_NAME
     write_whole(path, json.dumps(manifest, indent=2, allow_nan=False) + "\n")
     return path
 
 
 def remove_manifest(directory: Path) -> None:
-    """Take back the promise of an earlier export, before its files change."""
+    """Remove an earlier export's manifest, before its files change."""
     (directory / MANIFEST_NAME).unlink(missing_ok=True)

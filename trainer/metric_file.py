@@ -1,8 +1,8 @@
 """Whether this process is a trial of a tuning job, and its metric file, in the form that cloudml-hypertune writes.
 
-One JSON object a line, keys sorted, metric and step as text; the whole file is written anew at each
-report and holds the last 100. Sources: hypertune/hypertune.py of cloudml-hypertune 0.1.0.dev6, also for what holds
-without the variables; for these "Create a hyperparameter tuning job" and the code requirements of the Vertex AI guide.
+One JSON object per line, keys sorted, metric and step as strings; each report rewrites the file, which has the
+last 100. Sources: hypertune/hypertune.py of cloudml-hypertune 0.1.0.dev6, also for the defaults of the variables;
+for the variables, "Create a hyperparameter tuning job" and the code requirements of the Vertex AI guide.
 """
 
 import errno
@@ -24,7 +24,7 @@ NO_TRIAL = "0"
 
 @dataclass(frozen=True, kw_only=True)
 class Trial:
-    """`asked_metric` is the metric id of the study, where the service says it."""
+    """`asked_metric` is the metric id of the study, if the service sets it."""
 
     trial_id: str
     metric_file: Path
@@ -32,7 +32,7 @@ class Trial:
 
 
 def trial_from(environment: Mapping[str, str]) -> Trial | None:
-    """The trial that `environment` tells of. None: this run is no trial, and no metric file is asked for."""
+    """The trial that `environment` names; None if it names neither a trial nor a metric file."""
     trial_id, path = (environment.get(name) for name in ("CLOUD_ML_TRIAL_ID", "CLOUD_ML_HP_METRIC_FILE"))
     if not trial_id and not path:
         return None
@@ -44,7 +44,7 @@ def trial_from(environment: Mapping[str, str]) -> Trial | None:
 
 
 class MetricFile:
-    """Reports of one trial, in the order of their steps: a step is reported once."""
+    """Reports of one trial, in order of steps; each step is reported once."""
 
     def __init__(self, path: Path, *, trial_id: str, after_step: int = 0) -> None:
         """Reports up to `after_step`, from which a restarted trial continues, are kept; later ones are removed.
@@ -65,8 +65,8 @@ class MetricFile:
                 raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
         except OSError as error:
             raise Unusable(
-                f"CLOUD_ML_HP_METRIC_FILE={path} cannot be written ({error.strerror}), so the study would not learn "
-                f"what this trial reached. Name a file in a folder that the trainer may write to."
+                f"CLOUD_ML_HP_METRIC_FILE={path} cannot be written ({error.strerror}), so the study would not get this "
+                f"trial's metrics. Set it to a file in a directory that the trainer may write to."
             ) from error
 
     @property
@@ -75,7 +75,7 @@ class MetricFile:
         return int(self._reports[-1]["global_step"]) if self._reports else 0
 
     def report(self, metrics: Mapping[str, float], step: int) -> None:
-        """Add the metrics of `step`, unless it is no later than one that is there. NaN and infinities are left out."""
+        """Add the metrics of `step` if it is later than the last report. NaN and infinities are left out."""
         if step <= self.last_step:
             return
         self._reports += [
@@ -93,12 +93,12 @@ class MetricFile:
         self._write()
 
     def _write(self) -> None:
-        """In place, as hypertune does: the file may be one that is mounted by itself."""
+        """Write in place, as hypertune does: the file may be a mount point."""
         self._path.write_text("".join(json.dumps(report, sort_keys=True) + "\n" for report in self._reports))
 
 
 def parse_reports(text: str, trial_id: str) -> list[dict[str, Any]]:
-    """The reports of `trial_id` in a metric file, up to the first line that is none: what a killed process left."""
+    """The reports of `trial_id` in a metric file, up to the first damaged line, which a killed process left."""
     found: list[dict[str, Any]] = []
     for line in text.splitlines():
         try:

@@ -1,9 +1,9 @@
-"""The other replicas of a synchronous cluster: notes between them, noticing their loss, leaving together.
+"""The other replicas of a synchronous cluster: notes between them, detecting their loss, exiting together.
 
 TensorFlow's coordination service, which MultiWorkerMirroredStrategy starts, ends every collective
 operation seconds after a member stopped its heartbeats (10 s by default; TensorFlow 2.21, killed and
-frozen members measured). What it does not end is a replica that is in no collective operation just
-then; the watch here does.
+frozen members measured). It does not end a replica that is not in a collective operation at that
+moment; the watch in this module does.
 """
 
 import sys
@@ -18,23 +18,23 @@ _ENDING = threading.Lock()
 ASKED_EVERY_S = 5.0
 ANSWERS_WITHIN_S = 10.0
 ATTEMPTS = 2  # in a row without an answer; with the above a frozen peer is lost after 25 s at most
-READ_WITHIN_S = 20.0  # a worker that is lost at the very end keeps nobody longer
+READ_WITHIN_S = 20.0  # a worker that is lost at the very end delays the chief no longer
 DAY_S = 86400.0
 
 
 def end_for_loss(cluster: Cluster, peer: str, why: str) -> NoReturn:
-    """Say that this replica has lost `peer`, and end with PEER_LOST; once, whoever else finds it meanwhile."""
-    _ENDING.acquire()  # for good: other threads wait here for the end
+    """Report that this replica lost `peer`, and exit with PEER_LOST; only once, even if several threads notice."""
+    _ENDING.acquire()  # never released: other threads wait here for the exit
     end_without_peer(
         "peer_lost",
-        f"{cluster.replica} has lost {peer} ({why}) and ends, to be started again with it",
+        f"{cluster.replica} lost {peer} ({why}) and exits, so that both are started again",
         replica=cluster.replica,
         peer=peer,
     )
 
 
 def is_loss_of_peer(error: BaseException) -> bool:
-    """Whether TensorFlow raised `error` because a member of the cluster is gone, frozen or another one."""
+    """Whether TensorFlow raised `error` because a member of the cluster is gone, frozen or replaced."""
     errors = getattr(sys.modules.get("tensorflow"), "errors", None)
     if errors is None:
         return False
@@ -66,7 +66,7 @@ class Board:
         return True
 
     def wait_for(self, name: str, timeout_s: float) -> str | None:
-        """The note of that name as soon as it is there; None: not within `timeout_s`.
+        """The note of that name as soon as it exists; None after `timeout_s` seconds.
 
         Raises:
             tf.errors.OpError: the chief is gone.
@@ -81,10 +81,10 @@ class Board:
 
 
 class Peers:
-    """Those that this replica trains with; alone, nothing here does anything."""
+    """The replicas that this one trains with; for a single replica every method is a no-op."""
 
     def __init__(self, cluster: Cluster) -> None:
-        """Must come after the strategy is built: all members are there then."""
+        """Must be called after the strategy is built: by then all members have started."""
         self.board = Board() if cluster.is_multi_worker else None
         self._cluster = cluster
         self._parted = threading.Event()
@@ -97,10 +97,10 @@ class Peers:
         return tuple(self._cluster.replicas_of(Role.CHIEF, Role.WORKER).values())
 
     def part(self) -> None:
-        """Return when no member needs this one any more: nobody leaves while another still reads from it.
+        """Return when no member needs this one any more, so that none exits while another still reads from it.
 
-        All must call this behind their last collective operation, and end soon afterwards. From here on SIGTERM
-        changes nothing: the run is done, and would be repeated where its chief ended with another status than 0.
+        All must call this after their last collective operation, and exit soon afterwards. From here on SIGTERM
+        is ignored: the run is finished, and would be repeated if its chief exited with a status other than 0.
 
         Raises:
             tf.errors.OpError: the chief is lost.
@@ -114,7 +114,7 @@ class Peers:
             self._parted.set()
 
     def _await_done(self, board: Board) -> None:
-        """Wait for all, however long the chief's export takes; the watch goes on meanwhile."""
+        """Wait for all, however long the chief's export takes; the watch stays active."""
         import tensorflow as tf
 
         chief, *workers = self.replicas
@@ -122,7 +122,7 @@ class Peers:
         try:
             for replica in workers:
                 _await(board, f"done/{replica}")
-            # The notes lie in the chief's process: it leaves when all have read them.
+            # The notes are in the chief's process: it exits when all have read them.
             if self._cluster.is_chief:
                 until = time.monotonic() + READ_WITHIN_S
                 for replica in workers:
@@ -130,10 +130,10 @@ class Peers:
             else:
                 board.put(f"read/{self._cluster.replica}", "")
         except tf.errors.OpError:
-            return  # the chief has left, who saw that all are done
+            return  # the chief has exited, because all are finished
 
     def _watch(self) -> None:
-        """The chief asks the workers, a worker asks the chief; who loses one ends, which the others notice."""
+        """The chief checks the workers, a worker checks the chief. A replica that loses one exits; the others notice."""
         asked = [name for name in self.replicas if name.startswith("chief") is not self._cluster.is_chief]
         while not self._parted.wait(ASKED_EVERY_S):
             for replica in asked:
@@ -148,7 +148,7 @@ def _await(board: Board, name: str) -> None:
 
 
 def _silence(replica: str, parted: threading.Event) -> str | None:
-    """Why `replica` counts as lost; None: it answers."""
+    """Why `replica` counts as lost; None if it answers."""
     import tensorflow as tf
 
     role, _, index = replica.rpartition("-")

@@ -51,7 +51,7 @@ class Pipeline:
 
         An epoch has `steps_per_epoch`. Its order depends on the seed and the epoch alone: a run that
         continues from a checkpoint sees what it would have seen, and what it has seen is skipped before
-        it is decoded. An epoch draws from all examples anew; those that fill no last batch are left out
+        it is decoded. Each epoch draws from all examples; those that do not fill a last batch are left out
         of that epoch only.
         """
         batch = self.global_batch_size
@@ -94,7 +94,7 @@ class Pipeline:
         if size is None:
             raise Unusable(
                 f"--evaluation_split={dataset.evaluation_split}: {count} examples are too few for "
-                f"{self.replicas} replicas. Name a larger split, or `none`."
+                f"{self.replicas} replicas. Use a larger split, or `none`."
             )
         return size
 
@@ -121,7 +121,7 @@ class Pipeline:
         if size_bytes > CACHE_LIMIT_BYTES:
             raise Unusable(
                 f"--cache: {count} images of {height}x{width} take {size_bytes >> 20} MiB "
-                f"in every replica; at most {CACHE_LIMIT_BYTES >> 20} MiB are cached. Leave --cache out."
+                f"in every replica; the limit is {CACHE_LIMIT_BYTES >> 20} MiB. Remove --cache."
             )
         return self._map(encoded).cache()
 

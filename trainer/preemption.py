@@ -1,10 +1,10 @@
-"""SIGTERM: a checkpoint of all replicas at the same step, then the end.
+"""SIGTERM: all replicas save a checkpoint at the same step, then exit.
 
 A Spot VM gives 30 s between the two signals of its preemption
 (https://cloud.google.com/compute/docs/instances/spot); Vertex AI's own grace is not published.
-A checkpoint needs every replica, so the one that is asked to end proposes a step to all others
+A checkpoint needs every replica, so the replica that receives SIGTERM proposes a step to the others
 through notes on the cluster's board, and takes no step before all have read the note. Synchronous
-replicas are never more than one step apart, so the next step is in nobody's past.
+replicas are never more than one step apart, so no replica is past the next step.
 
         SIGTERM here                      note on the board
     ┌──────┴───────┐                            │
@@ -15,8 +15,8 @@ replicas are never more than one step apart, so the next step is in nobody's pas
            │ no (start, evaluation, export): propose the step that is saved
            └──► status 143
 
-The chief has its checkpoint in the bucket before any of the others ends. Checkpoints by the clock
-are agreed upon in the same way, by the chief, and nobody ends.
+The chief's checkpoint is in the bucket before any other replica exits. For checkpoints by the clock,
+the chief proposes a step in the same way, and all replicas continue after it.
 """
 
 import threading
@@ -38,7 +38,7 @@ READ_AGAIN_S = 1.0
 
 @dataclass(frozen=True, kw_only=True)
 class Agreement:
-    """What all replicas do behind `step`, counted from the run's beginning: save, and perhaps end."""
+    """What all replicas do after `step`, counted from the start of the run: save, and exit if `leave`."""
 
     step: int
     leave: bool
@@ -54,7 +54,7 @@ def agreement_from(text: str) -> Agreement:
 
 
 class Preemption:
-    """One replica's part in the agreements; its main thread trains, others listen."""
+    """One replica's part in the agreements; its main thread trains, other threads listen."""
 
     def __init__(self, cluster: Cluster, peers: Peers, *, done: int) -> None:
         """`done` steps are in the checkpoint that the run continues from. Reacts to SIGTERM from now on."""
@@ -64,27 +64,27 @@ class Preemption:
         self._done = self._saved = done
         self._asked_at: float | None = None
         self._agreement: Agreement | None = None
-        self._number = 1  # of the agreement that comes next
+        self._number = 1  # of the next agreement
         self._leaving = threading.Lock()
         if peers.board is not None:
             threading.Thread(target=self._read_notes, name="agreements", daemon=True).start()
         on_sigterm(self._asked)
 
-    def is_agreed(self, done: int, *, wanted: bool = False) -> bool:
-        """Whether all replicas save now, `done` steps being done. `wanted`: propose that all do so soon.
+    def is_agreed(self, done: int, *, propose: bool = False) -> bool:
+        """Whether all replicas save now, after `done` steps. `propose`: propose that all do so soon.
 
-        The next step is the soonest. Must not be asked at an epoch's end, where all save anyway.
+        The next step is the earliest. Must not be called at the end of an epoch, where all save anyway.
         """
         with self._changed:
             self._done = done
             pending, asked = self._agreement, self._asked_at is not None
-        if pending is None and (asked or wanted):
+        if pending is None and (asked or propose):
             self._propose(Agreement(step=done + 1, leave=asked))
         return pending is not None and pending.step <= done
 
     @contextmanager
     def saving(self, done: int) -> Iterator[None]:
-        """The block takes part in saving what `done` steps made. Does not return where that was agreed to be the end."""
+        """The block saves the state after `done` steps. Does not return if the replicas agreed to exit there."""
         with self._changed:
             self._done = done
             yield
@@ -95,7 +95,7 @@ class Preemption:
             self._leave()
 
     def _asked(self) -> None:
-        """SIGTERM; a second one changes nothing: what the first began is under way."""
+        """React to SIGTERM; a second one changes nothing."""
         with self._changed:  # waits while a checkpoint is being written
             if self._asked_at is not None:
                 return
@@ -103,7 +103,7 @@ class Preemption:
             done, saved = self._done, self._saved
         report(
             "preemption_asked",
-            f"{self._cluster.replica} is asked to end (SIGTERM): {done - saved} steps to save",
+            f"{self._cluster.replica} received SIGTERM: {done - saved} steps are not saved yet",
             severity="NOTICE",
             replica=self._cluster.replica,
             steps_to_save=done - saved,
@@ -114,8 +114,8 @@ class Preemption:
     def _propose(self, agreement: Agreement) -> bool:
         """Whether `agreement` became the next one, and every replica has read it.
 
-        With a step to come there is no limit to that: a replica that passed the step unknowing would wait for
-        the others, and they for it. The watch of the peers notices one that will never read.
+        For a future step it waits without limit: a replica that passed the step without reading would wait for
+        the others, and they for it. The peers' watch detects a replica that will never read.
         """
         import tensorflow as tf
 
@@ -133,7 +133,7 @@ class Preemption:
             for replica in self._peers.replicas:
                 self._peers.board.wait_for(f"agreement/{number}/read/{replica}", within_s)
         except tf.errors.OpError:
-            pass  # the chief is gone; what follows finds out
+            pass  # the chief is gone; the next operation fails
         return True
 
     def _read_notes(self) -> None:
@@ -145,7 +145,7 @@ class Preemption:
             while True:
                 number = self._number
                 text = board.wait_for(f"agreement/{number}", DAY_S)
-                if text is None:  # nobody wrote, or the chief is frozen and the call returns at once
+                if text is None:  # no note was written, or the chief is frozen and the call returns at once
                     time.sleep(READ_AGAIN_S)
                     continue
                 with self._changed:
@@ -156,10 +156,10 @@ class Preemption:
                     while self._number == number:
                         self._changed.wait()
         except tf.errors.OpError:
-            return  # the chief is gone; the watch of the peers and the training find out
+            return  # the chief is gone; the peers' watch and the training detect it
 
     def _carry_out(self) -> None:
-        """What is agreed upon and reached: the end, or nothing more. Holds the lock."""
+        """Exit if the agreement says so and its step is saved. The caller holds the lock."""
         reached = self._agreement
         if reached is None or self._saved < reached.step:
             return
@@ -170,7 +170,7 @@ class Preemption:
         self._changed.notify_all()
 
     def _leave(self) -> None:
-        """End this process; the chief is the last. Of several threads that come here, one does it."""
+        """Exit; the chief is the last. Of several threads that call this, one continues."""
         import tensorflow as tf
 
         self._leaving.acquire()  # never released: the others wait here for the end
@@ -178,7 +178,7 @@ class Preemption:
         after_s = None if self._asked_at is None else round(time.monotonic() - self._asked_at, 2)
         report(
             "preempted",
-            f"{own} ends after {self._saved} steps, which a checkpoint holds",
+            f"{own} exits after {self._saved} steps, all saved in a checkpoint",
             severity="NOTICE",
             replica=own,
             saved=True,

@@ -105,6 +105,6 @@ class MetricReport(tf.keras.callbacks.Callback):  # type: ignore[misc]  # as abo
         self.report(numbers(logs), epochs=epoch + 1)
 
     def report(self, metrics: Mapping[str, float], *, epochs: int) -> None:
-        """Report what was reached after so many epochs; the step counts training steps from the very beginning."""
+        """Report the metrics after `epochs` epochs; the step counts training steps from the start of the run."""
         evaluated = {name: metrics[EVALUATED + name] for name in self.names if EVALUATED + name in metrics}
         self.file.report(evaluated, step=epochs * self.steps_per_epoch)

@@ -22,10 +22,10 @@ DAY_S = 86400.0
 
 
 def chosen(checkpoints: Path, cluster: Cluster, board: Board | None) -> Checkpoint | None:
-    """The checkpoint that every replica continues from: the newest whole one that the chief sees.
+    """The checkpoint that every replica continues from: the newest complete one that the chief sees.
 
     Raises:
-        Unusable: this replica does not see the chief's checkpoint; its directory is another one.
+        Unusable: this replica does not see the chief's checkpoint: its directory is a different one.
     """
     found = _newest_whole(checkpoints, cluster) if cluster.is_chief else None
     if board is None:
@@ -47,7 +47,7 @@ def chosen(checkpoints: Path, cluster: Cluster, board: Board | None) -> Checkpoi
             if time.monotonic() > deadline:
                 raise Unusable(
                     f"{cluster.replica} cannot read the chief's checkpoint {number} in {str(checkpoints)!r} ({error}): "
-                    f"all replicas must see one directory. Set AIP_CHECKPOINT_DIR to a place in a bucket."
+                    f"all replicas must share one directory. Set AIP_CHECKPOINT_DIR to a directory in a bucket."
                 ) from error
             time.sleep(POLL_S)
 
@@ -58,7 +58,7 @@ def _newest_whole(checkpoints: Path, cluster: Cluster) -> Checkpoint | None:
             return found
         report(
             "checkpoint_damaged",
-            f"The checkpoint {found.path} is not whole and is passed over: {found.why}",
+            f"The checkpoint {found.path} is damaged and was ignored: {found.why}",
             severity="WARNING",
             replica=cluster.replica,
             path=found.path,
@@ -71,9 +71,9 @@ class Saver:
     """Saves one model. Every replica has one, and all save at the same steps.
 
     Attributes:
-        scratch: a folder of this replica's own: TensorFlow renames while it writes, which buckets cannot.
-        io_device: reads and writes files; None: where TensorFlow does so by itself.
-        wait_for_steps: returns when every step that was begun is done, so that the step of a checkpoint is known.
+        scratch: a local folder of this replica: TensorFlow renames files as it writes, which buckets cannot.
+        io_device: the device that reads and writes files; None leaves it to TensorFlow.
+        wait_for_steps: returns when every started step is finished, so that the step of a checkpoint is known.
     """
 
     model: Any  # tf.keras.Model
@@ -85,7 +85,7 @@ class Saver:
     wait_for_steps: Callable[[], None]
 
     def __post_init__(self) -> None:
-        # The metrics too: an epoch that is continued in its middle ends with the averages of all its steps.
+        # With the metrics, an epoch that resumes in the middle ends with the averages of all its steps.
         self._state = tf.train.Checkpoint(model=self.model, metrics=list(self.model.metrics))
         self._options = tf.train.CheckpointOptions(experimental_io_device=self.io_device)
         self._written = self.scratch / "own"
@@ -98,29 +98,30 @@ class Saver:
         return time.monotonic() - self._saved_at
 
     def restore(self, checkpoint: Checkpoint) -> None:
-        """Weights, optimizer and metrics of `checkpoint`.
+        """Restore weights, optimizer and metrics from `checkpoint`.
 
         Raises:
-            Unusable: it is of another model.
+            Unusable: it belongs to a different model.
         """
         try:
             self._state.read(checkpoint.path, self._options).assert_existing_objects_matched()
         except (AssertionError, ValueError, tf.errors.NotFoundError, tf.errors.InvalidArgumentError) as error:
             raise Unusable(
-                f"The checkpoint {checkpoint.path} is of another model than these flags describe "
-                f"({str(error).splitlines()[0]}). Give the run the flags it began with, or another AIP_CHECKPOINT_DIR."
+                f"The checkpoint {checkpoint.path} belongs to a different model than these flags describe "
+                f"({str(error).splitlines()[0]}). Use the flags that the run started with, or another "
+                f"AIP_CHECKPOINT_DIR."
             ) from error
         self._newest = checkpoint
 
     def save(self, preemption: Preemption, *, done: int, epoch: int, step: int) -> None:
-        """Save what `done` steps made; all replicas must call this at the same step.
+        """Save the state after `done` steps; all replicas must call this at the same step.
 
-        A bucket that refuses the chief's files for the moment costs a checkpoint, not the run.
+        If the bucket refuses the chief's files, the run loses this checkpoint and continues.
         """
         self.wait_for_steps()
         began = time.monotonic()
         with preemption.saving(done):
-            # Reads variables of all replicas: a joint act.
+            # A collective operation: it reads variables of all replicas.
             self._state.write(str(self._written), self._options)
             if self.cluster.is_chief:
                 try:
@@ -139,7 +140,7 @@ class Saver:
             self._saved_at = time.monotonic()
 
     def note_evaluated(self, metrics: Mapping[str, float]) -> None:
-        """Keep the metrics of the epoch that was saved last, on the chief."""
+        """On the chief, record the metrics of the epoch that was saved last."""
         if self.cluster.is_chief and self._newest is not None and not self._newest.step:
             try:
                 files.record_metrics(self._newest, metrics)
@@ -149,7 +150,7 @@ class Saver:
     def _report_saved(self, checkpoint: Checkpoint, seconds: float) -> None:
         report(
             "checkpoint_saved",
-            f"checkpoint {checkpoint.number}: {checkpoint.epoch} epochs and {checkpoint.step} steps",
+            f"saved checkpoint {checkpoint.number} after {checkpoint.epoch} epochs and {checkpoint.step} steps",
             replica=self.cluster.replica,
             path=checkpoint.path,
             epoch=checkpoint.epoch,
@@ -160,7 +161,7 @@ class Saver:
     def _report_unsaved(self, error: Exception) -> None:
         report(
             "checkpoint_failed",
-            f"No checkpoint could be written to {self.checkpoints}: {error}",
+            f"The checkpoint could not be written to {self.checkpoints}: {error}",
             severity="WARNING",
             replica=self.cluster.replica,
         )

@@ -1,9 +1,9 @@
-"""Where gs:// URIs lie in the file system of a training container.
+"""The paths of gs:// URIs in the file system of a training container.
 
 Vertex AI mounts every bucket that the job may read under /gcs
 (https://cloud.google.com/vertex-ai/docs/training/cloud-storage-file-system). The local stack uses
-the same place where the machine allows a private mount, and else says in TRAINMASTER_GCS_ROOT
-which directory stands for /gcs.
+the same path if the machine allows a private mount; otherwise TRAINMASTER_GCS_ROOT names the
+directory that replaces /gcs.
 """
 
 import os
@@ -20,7 +20,7 @@ DEFAULT_ROOT = "/gcs"
 
 @dataclass(frozen=True, kw_only=True)
 class Location:
-    """A place with its name, as it was given, and its path here."""
+    """A directory or file: its name as given, and its path on this machine."""
 
     name: str
     path: Path
@@ -47,19 +47,19 @@ def located(uri_or_path: str, environment: Mapping[str, str]) -> Location:
     root = Path(environment.get(ROOT_VARIABLE) or DEFAULT_ROOT)
     bucket, *parts = uri_or_path.removeprefix(SCHEME).split("/")
     if not bucket or {".", ".."} & {bucket, *parts}:
-        raise Unusable(f"{uri_or_path!r} names no place in a bucket; expected gs://BUCKET/PATH without `..`.")
+        raise Unusable(f"Invalid URI {uri_or_path!r}; expected gs://BUCKET/PATH without `.` or `..`.")
     if not (root / bucket).is_dir():
         raise Unusable(
-            f"{uri_or_path!r}: the bucket is not mounted here, there is no directory {root / bucket}. "
+            f"{uri_or_path!r}: the bucket is not mounted on this machine: the directory {root / bucket} does not exist. "
             f"Vertex AI mounts the buckets that the job's service account may read under {DEFAULT_ROOT}; "
-            f"elsewhere set {ROOT_VARIABLE} to the directory that holds them."
+            f"elsewhere, set {ROOT_VARIABLE} to the directory that contains them."
         )
     return Location(name=uri_or_path, path=root.joinpath(bucket, *filter(None, parts)))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Outputs:
-    """Where a run leaves model, checkpoints and TensorBoard logs; all replicas get the same places.
+    """Where a run writes model, checkpoints and TensorBoard logs; the same for all replicas.
 
     Vertex AI sets the AIP variables when the job has a baseOutputDirectory
     (https://cloud.google.com/vertex-ai/docs/training/code-requirements). Only the chief may write there under
@@ -72,7 +72,7 @@ class Outputs:
 
 
 def outputs_from(environment: Mapping[str, str], job_dir: str | None) -> Outputs:
-    """The AIP directories; where one is not set, a folder of its name under `job_dir`, else under ./output.
+    """The AIP directories; by default folders of `job_dir`, or of ./output without it.
 
     Raises:
         Unusable: a directory lies in a bucket that is not mounted here.
@@ -90,7 +90,7 @@ def outputs_from(environment: Mapping[str, str], job_dir: str | None) -> Outputs
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Whoever reads `path` finds the old text or the new one. Where renaming copies, the copy appears whole."""
+    """Write `path` atomically: readers see the old text or the new one, also where renaming copies the file."""
     partial = path.with_name(f".{path.name}.partial")
     with partial.open("w") as file:
         file.write(text)

@@ -1,4 +1,4 @@
-"""The tf.distribute strategy that fits the cluster and this machine, and this machine's processors shared out."""
+"""The tf.distribute strategy for the cluster and this machine, and each replica's share of the processors."""
 
 import os
 from typing import Any
@@ -18,12 +18,12 @@ MIN_SHARD_BYTES = 256 << 10
 
 
 def processors_for(cluster: Cluster) -> int:
-    """How many processors this process may keep busy: those of the machine, shared with its peers on it."""
+    """How many processors this process may keep busy: the machine's, divided among the replicas on it."""
     return max(1, len(os.sched_getaffinity(0)) // cluster.trainers_on_this_host)
 
 
 def limit_threads(processors: int) -> None:
-    """Size TensorFlow's pools. Must come before its first operation.
+    """Size TensorFlow's thread pools. Must be called before its first operation.
 
     Without a limit each replica on a shared machine starts a thread for every processor, and they
     take turns instead of working.
@@ -33,13 +33,13 @@ def limit_threads(processors: int) -> None:
 
 
 def strategy_for(cluster: Cluster, *, asked: Strategy = Strategy.AUTO, mirrored: bool) -> Any:
-    """The strategy that was asked for, or that the cluster, this machine's devices and the workload call for.
+    """The requested strategy, or the one that fits the cluster, this machine's devices and the workload.
 
-    Must come before any operation or data set: collective operations are configured at start-up.
-    With several replicas it returns when all of them have come.
+    Must be called before any operation or data set: collective operations are configured at start-up.
+    With several replicas it returns when all of them have started.
 
     Raises:
-        Unusable: a TPU was asked for and there is none.
+        Unusable: a TPU is requested and there is none.
     """
     strategy = chosen(asked, cluster, machine(), mirrored=mirrored)
     match strategy:
@@ -71,7 +71,7 @@ def machine() -> Machine:
 
 
 def resolver(cluster: Cluster) -> Any:
-    """The cluster in TensorFlow's words, and which of its tasks this process is."""
+    """TensorFlow's description of the cluster, and of which task this process is."""
     return tf.distribute.cluster_resolver.SimpleClusterResolver(
         tf.train.ClusterSpec({str(role): list(addresses) for role, addresses in cluster.members.items()}),
         task_type=str(cluster.role),
@@ -99,7 +99,7 @@ def _tpu() -> Any:
     except (ValueError, RuntimeError, tf.errors.OpError) as error:
         raise Unusable(
             f"--strategy=tpu: no TPU can be used here ({type(error).__name__}: {str(error).splitlines()[0]}). "
-            f"Ask for a machine type with TPUs, ct5lp-hightpu-4t for example, and an image whose TensorFlow supports "
+            f"Request a machine type with TPUs, for example ct5lp-hightpu-4t, and an image whose TensorFlow supports "
             f"them, or use --strategy=auto."
         ) from error
     return tf.distribute.TPUStrategy(found)
@@ -117,7 +117,7 @@ def name_of(strategy: Any) -> str:
 
 
 def all_replicas_agree(strategy: Any, claim: bool) -> bool:
-    """Whether `claim` is true on every replica; all must ask, and none goes on before all have.
+    """Whether `claim` is true on every replica. All must call this; it returns after all of them have.
 
     Raises:
         tf.errors.UnavailableError: a replica is gone.

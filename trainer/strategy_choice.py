@@ -1,6 +1,6 @@
-"""Which tf.distribute strategy a run trains with: asked for, or found from the cluster and the machine.
+"""The tf.distribute strategy of a run: requested by a flag, or chosen from the cluster and the machine.
 
-Nothing here imports TensorFlow, so that a strategy that cannot be is told at once.
+Nothing here imports TensorFlow, so that an impossible strategy fails at once.
 """
 
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from trainer.cluster import Cluster, Role
 
 
 class Strategy(StrEnum):
-    """The values of `--strategy`. DEFAULT is what AUTO comes to where nothing calls for another."""
+    """The values of `--strategy`. DEFAULT is what AUTO chooses if no other strategy applies."""
 
     AUTO = "auto"
     MULTI_WORKER_MIRRORED = "multi_worker_mirrored"
@@ -27,7 +27,7 @@ OF_ONE_MACHINE = (Strategy.MIRRORED, Strategy.ONE_DEVICE, Strategy.TPU)
 
 @dataclass(frozen=True, kw_only=True)
 class Machine:
-    """What this process may compute on. `has_tpu`: TensorFlow found a TPU or was told where one is."""
+    """The devices of this process. `has_tpu`: TensorFlow lists a TPU, or the environment gives its address."""
 
     gpus: int = 0
     has_tpu: bool = False
@@ -37,7 +37,7 @@ def read_strategy(text: str) -> Strategy:
     """The strategy of that name, a dash for an underscore allowed.
 
     Raises:
-        ValueError: there is none; it says which there are.
+        ValueError: there is no such strategy; the message lists the valid names.
     """
     name = text.replace("-", "_").lower()
     if name not in CHOICES:
@@ -53,7 +53,7 @@ def uses_parameter_servers(asked: Strategy, cluster: Cluster) -> bool:
 
 
 def chosen(asked: Strategy, cluster: Cluster, machine: Machine, *, mirrored: bool) -> Strategy:
-    """The strategy to build, never AUTO; `mirrored` says that the workload trains so on a machine of its own."""
+    """The strategy to build, never AUTO; `mirrored`: on a single machine the workload uses MirroredStrategy."""
     if asked is not Strategy.AUTO:
         return asked
     if uses_parameter_servers(asked, cluster):
@@ -66,28 +66,28 @@ def chosen(asked: Strategy, cluster: Cluster, machine: Machine, *, mirrored: boo
 
 
 def contradictions(asked: Strategy, cluster: Cluster, *, has_checkpoint_directory: bool) -> list[str]:
-    """Why this replica cannot do its part: each fault says what the cluster has and how to repair it.
+    """Why the strategy cannot run on this cluster: each fault has what the cluster has and the likely repair.
 
-    `has_checkpoint_directory`: the service or `--job_dir` says where checkpoints lie, so that all replicas share them.
+    `has_checkpoint_directory`: the service or `--job_dir` sets the checkpoints' directory, which all replicas share.
     """
     faults = []
     if uses_parameter_servers(asked, cluster):
         faults += _missing_for_parameter_servers(asked, cluster)
     elif servers := len(cluster.members.get(Role.PARAMETER_SERVER, ())):
         faults.append(
-            f"--strategy={asked} uses no parameter servers, and the cluster has {servers}. "
+            f"--strategy={asked} does not use parameter servers, but the cluster has {servers}. "
             f"Use --strategy=parameter_server, or leave worker pool 2 out of the request."
         )
     if asked in OF_ONE_MACHINE and cluster.is_multi_worker:
         faults.append(
-            f"--strategy={asked} trains on one machine, and the cluster has {len(cluster.trainers)} that train: each "
-            f"would train a model of its own. Use --strategy=multi_worker_mirrored, or leave worker pool 1 out of the "
+            f"--strategy={asked} trains on one machine, but the cluster has {len(cluster.trainers)} that train: each "
+            f"would train a separate model. Use --strategy=multi_worker_mirrored, or leave worker pool 1 out of the "
             f"request."
         )
     if cluster.role is Role.EVALUATOR and not has_checkpoint_directory:
         faults.append(
-            f"{cluster.replica} evaluates the chief's checkpoints, and AIP_CHECKPOINT_DIR does not say where they are. "
-            f"Give the job a baseOutputDirectory, or every replica the same --job_dir, in a bucket that all reach."
+            f"{cluster.replica} evaluates the chief's checkpoints, but AIP_CHECKPOINT_DIR is not set. Give the job a "
+            f"baseOutputDirectory, or every replica the same --job_dir, in a bucket that all of them can reach."
         )
     return faults
 

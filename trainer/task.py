@@ -1,10 +1,10 @@
-"""The image's entry point: train a workload on a TFDS data set and export what serves.
+"""The image's entry point: train a workload on a TFDS data set and export a model that can be served.
 
     python -m trainer.task --dataset=cassava --epochs=2
 
-Exit status: 0 the run is done, 1 it failed, 2 it was asked for something that cannot be (every fault
-is on standard error), 134 a peer was lost or did not come, 143 it was ended by SIGTERM behind a
-checkpoint. After the last two, starting all replicas again continues the run; docs/explanation/survival.md.
+Exit status: 0 the run finished; 1 it failed; 2 the flags, the environment or the data are unusable (every fault is
+on standard error); 134 a peer was lost or did not start; 143 SIGTERM ended the run after a checkpoint. After 134
+and 143, starting all replicas again continues the run; see docs/explanation/survival.md.
 """
 
 import os
@@ -50,7 +50,11 @@ def main(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
 def _parse_arguments(
     arguments: Sequence[str], environment: Mapping[str, str]
 ) -> tuple[Flags, Cluster, Outputs]:
-    """Flags, cluster and outputs, or the faults of all of them at once."""
+    """Flags, cluster and outputs.
+
+    Raises:
+        Unusable: the faults of all three at once.
+    """
     faults: list[str] = []
     with collected(faults):
         flags = flags_from(arguments)
@@ -65,7 +69,7 @@ def _parse_arguments(
 
 
 def _part_of(cluster: Cluster, flags: Flags) -> Part:
-    """What a replica of this role does in a run with these flags."""
+    """The function that runs this replica's part."""
     if cluster.role is Role.EVALUATOR:
         from trainer.evaluator.evaluator import evaluate
 
@@ -80,10 +84,10 @@ def _part_of(cluster: Cluster, flags: Flags) -> Part:
 def train_and_export(
     flags: Flags, cluster: Cluster, outputs: Outputs, environment: Mapping[str, str]
 ) -> None:
-    """The whole run of this replica. TensorFlow is imported only here: a wrong flag is told at once.
+    """Run this replica from start to end. TensorFlow is imported only here, so that a wrong flag fails at once.
 
     Raises:
-        Unusable: data or weights do not fit.
+        Unusable: the data or the weights cannot be used.
         tensorflow.errors.OpError: another replica is gone.
     """
     started = time.monotonic()
@@ -105,8 +109,8 @@ def _prepared(flags: Flags, cluster: Cluster, outputs: Outputs, environment: Map
     workload, dataset = subject.workload, subject.dataset
     if (trial := trial_from(environment)) is not None and dataset.evaluation_split is None:
         raise Unusable(
-            f"Trial {trial.trial_id} has nothing to report: {dataset.name} is not evaluated, and a study compares "
-            f"what its trials reach on an evaluation split. Name one with --evaluation_split."
+            f"Trial {trial.trial_id} has no metric to report: {dataset.name} has no evaluation split, and a study "
+            f"compares its trials by their evaluation. Name a split with --evaluation_split."
         )
     weights = starting_weights(flags.weights, workload.pretrained, environment)
     processors = processors_for(cluster)
@@ -116,14 +120,14 @@ def _prepared(flags: Flags, cluster: Cluster, outputs: Outputs, environment: Map
     if flags.mixed_precision:
         floats = "float16" if tf.config.list_physical_devices("GPU") else "bfloat16"
         tf.keras.mixed_precision.set_global_policy(f"mixed_{floats}")
-    # Replicas that began from different weights would train different models without a word.
+    # Replicas with different initial weights would silently train different models.
     if not all_replicas_agree(strategy, weights.path is not None) and weights.path is not None:
         weights = replace(RANDOM, because="another replica could not read them")
     kind, joined = Training, cluster
     if uses_parameter_servers(flags.strategy, cluster):
         from trainer.parameter_server.coordinator import CoordinatedTraining
 
-        # Those that a coordinator hands steps to are no peers of its: no collective operation joins them.
+        # A coordinator and its workers share no collective operation, so the workers are not its peers.
         kind, joined = CoordinatedTraining, Cluster()
     return kind(
         subject=subject,
@@ -138,7 +142,7 @@ def _prepared(flags: Flags, cluster: Cluster, outputs: Outputs, environment: Map
 
 
 def _strategy(flags: Flags, cluster: Cluster, *, mirrored: bool) -> Any:
-    """The run's strategy, once all that it needs have come."""
+    """The run's strategy, built once all the replicas that it needs have started."""
     from trainer.gathering import gather
     from trainer.strategy import strategy_for
 
@@ -188,12 +192,14 @@ def _export(training: "Training", trained: "Trained", started: float) -> None:
             )
     report(
         "train_finished",
-        f"{cluster.replica} is done",
+        f"{cluster.replica} finished",
         replica=cluster.replica,
         seconds=round(time.monotonic() - started, 1),
         weights_sha256=weights_sha256(trained.model),
     )
-    on_sigterm(lambda: None)  # the run is done: ended otherwise than with 0, its chief would repeat it
+    on_sigterm(
+        lambda: None
+    )  # the run is finished: with an exit status other than 0, its chief would repeat it
     await_evaluators(outputs.logs.path, epochs=flags.epochs)
     training.peers.part()
     if cluster.is_chief:
@@ -201,7 +207,7 @@ def _export(training: "Training", trained: "Trained", started: float) -> None:
 
 
 def _description(training: "Training", trained: "Trained", seconds: float) -> dict[str, Any]:
-    """The manifest's account of data, metrics, versions and training."""
+    """The manifest's description of data, metrics, versions and training."""
     import tensorflow as tf
     import tensorflow_datasets as tfds
     import tf_keras
@@ -241,14 +247,14 @@ def _description(training: "Training", trained: "Trained", seconds: float) -> di
 
 
 def run() -> None:
-    """Run with this process's own flags and environment, and end with the status."""
+    """Run with the flags and environment of this process, and exit."""
     on_sigterm(end_at_once)
     try:
         status = main(sys.argv[1:], os.environ)
     except Exception as error:
         traceback.print_exc()
         status = PEER_LOST if is_loss_of_peer(error) else 1
-    # A lost cluster cannot be left in order: TensorFlow's own shutdown would wait for the peers that are gone.
+    # After the loss of a peer there is no clean shutdown: TensorFlow's would wait for the peers that are gone.
     end_with(status)
 
 

@@ -30,7 +30,7 @@ from trainer.weights import StartingWeights
 
 @dataclass(frozen=True, kw_only=True)
 class Trained:
-    """`metrics` are the last epoch's; `initial_epoch` counts the epochs that were finished before this start."""
+    """`metrics` are the last epoch's; `initial_epoch` is the number of epochs finished before this start."""
 
     model: Any  # tf.keras.Model
     metrics: dict[str, float]
@@ -39,14 +39,14 @@ class Trained:
 
 @dataclass(frozen=True, kw_only=True)
 class Training:
-    """What `run` needs; `processors` is how many this process may keep busy.
+    """The inputs of `run`; `processors` is the number of processors that this process may keep busy.
 
-    `trial` is None where this run is no trial of a study; of a trial the chief alone reports.
-    The methods that follow `run` differ where a coordinator hands the steps to workers.
+    `trial` is None unless this run is a trial of a study; only a trial's chief reports its metrics.
+    CoordinatedTraining overrides the methods below `run`: there a coordinator hands the steps to workers.
     """
 
     IO_DEVICE: ClassVar[str | None] = None
-    """Where checkpoint files are read and written; None: where TensorFlow does so by itself."""
+    """The device that reads and writes checkpoint files; None leaves it to TensorFlow."""
 
     subject: Subject
     cluster: Cluster
@@ -72,13 +72,13 @@ class Training:
         return steps_per_epoch(examples, self.global_batch_size, self.flags.steps_per_epoch)
 
     def run(self) -> Trained:
-        """Train all epochs, or what a checkpoint leaves of them, with a checkpoint and an evaluation after each.
+        """Train the epochs that the last checkpoint does not cover, with a checkpoint and an evaluation after each.
 
-        Every replica must call this with the same flags. Does not return where SIGTERM ends it.
+        Every replica must call this with the same flags. Does not return if SIGTERM ends the run.
 
         Raises:
-            Unusable: the model cannot be built for this data, the checkpoint is of another model, or a trial's
-                metric file cannot be written.
+            Unusable: the model cannot be built for this data, the checkpoint belongs to a different model, or a
+                trial's metric file cannot be written.
             tf.errors.OpError: another replica is gone; the run can be started again and continues.
         """
         epochs, steps = self.flags.epochs, self.steps_per_epoch
@@ -104,7 +104,7 @@ class Training:
             if checkpoint is not None:
                 saver.restore(checkpoint)
             callbacks = [progress, *metric_report]
-            if self.cluster.is_chief:  # one writer; the graph is left out, it is large and nobody reads it
+            if self.cluster.is_chief:  # one writer; no graph, which is large and never read
                 callbacks.append(
                     tf.keras.callbacks.TensorBoard(str(self.outputs.logs.path), write_graph=False)
                 )
@@ -146,9 +146,9 @@ class Training:
         )
 
     def _wait_for_steps(self, model: Any, progress: Any) -> None:
-        """Return when every step that was begun is done, as all are here."""
+        """Return when every step that was started is finished; nothing to wait for in this class."""
 
-    def _batches(self, model: Any, place: Position) -> Batches:  # noqa: ARG002 - a coordinator's needs the model
+    def _batches(self, model: Any, place: Position) -> Batches:  # noqa: ARG002 - CoordinatedTraining needs the model
         pipeline = Pipeline(
             subject=self.subject,
             replicas=self.strategy.num_replicas_in_sync,
@@ -166,7 +166,7 @@ class Training:
             evaluation_steps=pipeline.evaluation_steps,
         )
 
-    def _exported(self, model: Any, scratch: Path) -> Any:  # noqa: ARG002 - a coordinator writes a copy there
+    def _exported(self, model: Any, scratch: Path) -> Any:  # noqa: ARG002 - CoordinatedTraining writes there
         """The trained model with variables that an export can hold."""
         return model
 
@@ -178,14 +178,16 @@ class Training:
         file = MetricFile(
             self.trial.metric_file, trial_id=self.trial.trial_id, after_step=initial_epoch * steps
         )
-        is_missed = asked is not None and asked not in names
+        is_missing = asked is not None and asked not in names
         repair = (
-            f"; its study asks for {asked!r}: name the study's metric as one of these" if is_missed else ""
+            f", but its study optimizes {asked!r}: add that metric to --reported_metrics"
+            if is_missing
+            else ""
         )
         report(
             "trial_reports",
             f"trial {self.trial.trial_id} reports {', '.join(names)} to {self.trial.metric_file}{repair}",
-            severity="WARNING" if is_missed else "INFO",
+            severity="WARNING" if is_missing else "INFO",
             replica=self.cluster.replica,
             trial_id=self.trial.trial_id,
             metrics=list(names),
@@ -202,12 +204,12 @@ class Training:
         )
         dataset = self.subject.dataset
         because = f" ({self.weights.because})" if self.weights.because else ""
-        begins = "begins"
+        starts = "starts"
         if initial_epoch or step:
-            begins = f"continues after epoch {initial_epoch}" + (f" and {step} steps" if step else "")
+            starts = f"continues after epoch {initial_epoch}" + (f" and {step} steps" if step else "")
         report(
             "train_started",
-            f"{self.cluster.replica} {begins}: {self.flags.epochs} epochs of {steps} steps, {strategy} over "
+            f"{self.cluster.replica} {starts}: {self.flags.epochs} epochs of {steps} steps, {strategy} over "
             f"{replicas}, weights {self.weights.label}{because}",
             replica=self.cluster.replica,
             strategy=strategy,
@@ -223,7 +225,7 @@ class Training:
 
 
 def weights_sha256(model: Any) -> str:
-    """A hash of all trainable weights: equal on replicas that kept in step."""
+    """A hash of all trainable weights; equal on replicas that are in sync."""
     digest = hashlib.sha256()
     for variable in model.trainable_variables:
         digest.update(variable.numpy().tobytes())

@@ -1,4 +1,4 @@
-"""The weights a model starts from: a public file, the user's own, or random values."""
+"""The weights that a model starts from: a public file, the user's file, or random values."""
 
 import hashlib
 import os
@@ -20,9 +20,9 @@ CACHE = Path("~/.keras/models")  # where tf.keras keeps and looks for the same f
 
 @dataclass(frozen=True, kw_only=True)
 class StartingWeights:
-    """`path` None stands for random values; `because` is empty unless `auto` had to choose them."""
+    """`path` is None for random values; `because` is empty unless `auto` fell back to them."""
 
-    label: str  # imagenet, random, or the user's own word for the file
+    label: str  # imagenet, random, or the value of --weights
     path: Path | None
     because: str = ""
 
@@ -33,12 +33,12 @@ RANDOM = StartingWeights(label="random", path=None)
 def starting_weights(
     choice: str, pretrained: Pretrained | None, environment: Mapping[str, str]
 ) -> StartingWeights:
-    """What `--weights=choice` means on this machine; a public file is fetched once and kept.
+    """The weights for `--weights=choice`; a public file is downloaded once and kept.
 
-    `auto` never fails and never waits long: without an answer in a few seconds it is random.
+    `auto` never fails and never waits long: if the server does not answer within seconds, it is random.
 
     Raises:
-        Unusable: the file is not there, or public weights were asked for by name and cannot be had.
+        Unusable: the file does not exist, or public weights that `choice` names cannot be downloaded.
     """
     if choice == "random":
         return RANDOM
@@ -52,11 +52,11 @@ def starting_weights(
     except OSError as error:
         if choice == "auto":
             return StartingWeights(
-                label="random", path=None, because=f"{pretrained.name} is out of reach: {error}"
+                label="random", path=None, because=f"{pretrained.name} is unreachable: {error}"
             )
         raise Unusable(
-            f"--weights={choice}: {pretrained.url} is out of reach ({error}). "
-            f"Give a copy's path with --weights=PATH, or use --weights=random."
+            f"--weights={choice}: {pretrained.url} is unreachable ({error}). "
+            f"Use --weights=PATH with the path of a copy, or --weights=random."
         ) from error
 
 
@@ -65,7 +65,7 @@ def _own_file(choice: str, names: set[str], environment: Mapping[str, str]) -> S
     if not path.is_file():
         known = ", ".join(sorted({"auto", "random", *names}))
         raise Unusable(
-            f"--weights={choice}: there is no file {str(path)!r}; expected {known}, or a weights file."
+            f"--weights={choice}: no such file {str(path)!r}; expected {known}, or the path of a weights file."
         )
     return StartingWeights(label=choice, path=path)
 
@@ -74,7 +74,7 @@ def _fetched(pretrained: Pretrained) -> Path:
     """The public file's path on this machine.
 
     Raises:
-        OSError: the server does not answer soon, the connection broke, or the content has another hash.
+        OSError: the server does not answer in time, the connection broke, or the content has the wrong hash.
     """
     path = CACHE.expanduser() / pretrained.url.rpartition("/")[2]
     if path.is_file() and _md5(path) == pretrained.md5:
@@ -82,7 +82,7 @@ def _fetched(pretrained: Pretrained) -> Path:
     if (reason := why_unreachable(pretrained.url)) is not None:
         raise reason
     path.parent.mkdir(parents=True, exist_ok=True)
-    # Replicas on one machine may fetch at once: each into a file of its own, renamed when whole.
+    # Replicas on one machine may download at the same time: each writes a temporary file and renames it.
     handle, partial = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with (
@@ -91,7 +91,7 @@ def _fetched(pretrained: Pretrained) -> Path:
         ):
             shutil.copyfileobj(response, file)
         if (found := _md5(Path(partial))) != pretrained.md5:
-            raise OSError(f"it has md5 {found}, expected {pretrained.md5}")
+            raise OSError(f"its md5 hash is {found}, expected {pretrained.md5}")
         Path(partial).replace(path)
     finally:
         Path(partial).unlink(missing_ok=True)

@@ -87,7 +87,7 @@ def test_a_job_with_gpus_ends_with_status_2_where_none_is_visible(
             "--dataset=horses_or_humans",
         )
     assert ended.value.returncode == 2
-    assert "The job has 2 NVIDIA_TESLA_T4 for chief-0, and TensorFlow sees no GPU" in ended.value.stderr
+    assert "The job has 2 NVIDIA_TESLA_T4 for chief-0, but TensorFlow sees no GPU" in ended.value.stderr
     assert "Build the image with _VARIANT=cuda" in ended.value.stderr
 
 

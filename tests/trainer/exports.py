@@ -29,8 +29,8 @@ print(json.dumps({"inputs": inputs, "answer": answer}))
 """
 
 
-def said(program: str, *arguments: str) -> Any:
-    """What `program` prints, as JSON, in a fresh process with these arguments."""
+def run_program(program: str, *arguments: str) -> Any:
+    """The JSON that `program` prints in a fresh process with these arguments."""
     with TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "program.py").write_text(program)
@@ -41,7 +41,7 @@ def said(program: str, *arguments: str) -> Any:
 
 
 def check_export(model_dir: Path) -> dict[str, Any]:
-    """The manifest, after it was held against its schema and the files against it."""
+    """The manifest, after checking it against its schema and the files against it."""
     manifest: dict[str, Any] = json.loads((model_dir / "export.json").read_text())
     schema = json.loads((ROOT / "schemas" / "model_export.v1.schema.json").read_text())
     Draft202012Validator(schema).validate(manifest)

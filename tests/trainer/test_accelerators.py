@@ -71,8 +71,8 @@ def test_the_fault_names_replica_accelerator_and_repair_unless_tensorflow_sees_i
     fault = missing_accelerator("worker-1", (kind, "2 of them"), seen)
     assert (fault is not None) == is_missing
     if fault is not None:
-        assert fault.startswith(f"The job has 2 of them for worker-1, and TensorFlow sees no {kind}")
-        assert "or take the accelerator out of the request" in fault
+        assert fault.startswith(f"The job has 2 of them for worker-1, but TensorFlow sees no {kind}")
+        assert "or remove the accelerator from the request" in fault
 
 
 def test_a_job_with_a_tpu_that_tensorflow_does_not_see_ends_with_status_2_and_the_repair(

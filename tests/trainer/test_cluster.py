@@ -80,18 +80,18 @@ def test_the_replica_and_its_peers_are_read(
 
 
 @pytest.mark.parametrize(
-    ("environment", "told"),
+    ("environment", "expected"),
     [
-        ({"TF_CONFIG": "{"}, ["TF_CONFIG is no JSON"]),
+        ({"TF_CONFIG": "{"}, ["TF_CONFIG is not valid JSON"]),
         ({"CLUSTER_SPEC": "[]"}, ["CLUSTER_SPEC must be a JSON object"]),
-        (tf_config(TWO_POOLS, None), ["`task` must be like"]),
+        (tf_config(TWO_POOLS, None), ["`task` must look like"]),
         (tf_config(TWO_POOLS, {"type": "boss", "index": 0}), ["'boss'"]),
-        (tf_config(TWO_POOLS, {"type": "worker", "index": -1}), ["`task` must be like"]),
+        (tf_config(TWO_POOLS, {"type": "worker", "index": -1}), ["`task` must look like"]),
         (
             tf_config(TWO_POOLS, {"type": "worker", "index": 2}),
-            ["worker-2", "its cluster has 2 of that role"],
+            ["worker-2", "`cluster` lists 2 of that role"],
         ),
-        (tf_config({"chief": ["a:1", "b:1"]}, {"type": "chief", "index": 0}), ["names 2 chiefs"]),
+        (tf_config({"chief": ["a:1", "b:1"]}, {"type": "chief", "index": 0}), ["lists 2 chiefs"]),
         (tf_config({"chief": ["a"]}, {"type": "chief", "index": 0}), ["list of host:port", "['a']"]),
         (tf_config({"chief": "a:1"}, {"type": "chief", "index": 0}), ["list of host:port"]),
         (tf_config([], {"type": "chief", "index": 0}), None),
@@ -99,11 +99,11 @@ def test_the_replica_and_its_peers_are_read(
         (tf_config({"chief": ["a:0"]}, {"type": "chief", "index": 0}), ["list of host:port"]),
         (tf_config({"chief": ["a:70000"]}, {"type": "chief", "index": 0}), ["list of host:port"]),
         (tf_config({"chief": ["a\n:1"]}, {"type": "chief", "index": 0}), ["list of host:port"]),
-        (tf_config({"chief": ["a:1"]}, {"type": "chief", "index": "9" * 5000}), ["`task` must be like"]),
-        ({"CLUSTER_SPEC": "[" * 100_000}, ["CLUSTER_SPEC is no JSON"]),
+        (tf_config({"chief": ["a:1"]}, {"type": "chief", "index": "9" * 5000}), ["`task` must look like"]),
+        ({"CLUSTER_SPEC": "[" * 100_000}, ["CLUSTER_SPEC is not valid JSON"]),
         (
             tf_config({"chief": ["a:1"], "master": ["b:1"]}, {"type": "chief", "index": 0}),
-            ["lists the chief twice, as 'chief' and as 'master'"],
+            ["lists the role chief twice, as 'chief' and as 'master'"],
         ),
         (
             tf_config({"chief": ["a:1"], "worker": ["a:1"]}, {"type": "chief", "index": 0}),
@@ -111,26 +111,28 @@ def test_the_replica_and_its_peers_are_read(
         ),
         (
             cluster_spec({"workerpool3": ["e:1"]}, {"type": "workerpool3", "index": 1}),
-            ["evaluator-1", "its cluster has 1 of that role"],
+            ["evaluator-1", "`cluster` lists 1 of that role"],
         ),
         (
             tf_config({"boss": ["a:1"]}, {"type": "chief", "index": 0}) | {"CLUSTER_SPEC": "{"},
-            ["TF_CONFIG: unknown role 'boss'", "CLUSTER_SPEC is no JSON"],
+            ["TF_CONFIG: unknown role 'boss'", "CLUSTER_SPEC is not valid JSON"],
         ),
         (
             tf_config({"boss": ["a:1"], "worker": ["w"]}, {"type": "worker"}),
-            ["unknown role 'boss'", "cluster.worker", "`task` must be like"],
+            ["unknown role 'boss'", "cluster.worker", "`task` must look like"],
         ),
     ],
 )
-def test_every_fault_of_the_variable_is_told(environment: dict[str, str], told: list[str] | None) -> None:
-    if told is None:  # no cluster at all: the next variable, then this process alone
+def test_every_fault_of_a_variable_is_reported(
+    environment: dict[str, str], expected: list[str] | None
+) -> None:
+    if expected is None:  # no cluster at all: the next variable, then this process alone
         assert cluster_from(environment).source is None
         return
     with pytest.raises(Unusable) as caught:
         cluster_from(environment)
     text = "\n".join(caught.value.faults)
-    assert [words for words in told if words not in text] == []
+    assert [words for words in expected if words not in text] == []
 
 
 @pytest.mark.parametrize(

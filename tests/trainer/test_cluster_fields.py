@@ -59,8 +59,8 @@ def test_every_field_of_a_vertex_replica_is_read(pool: int, index: int, replica:
     assert cluster.sources == ("TF_CONFIG", "CLUSTER_SPEC")
     assert cluster.notes == ()
     assert cluster.description() == (
-        f"TF_CONFIG and CLUSTER_SPEC say: this is {replica} of a cluster of 1 chief, 2 worker, 1 ps, beside "
-        "1 evaluator. It is part of trial 3. The job says worker_pool_specs."
+        f"This is {replica} of a cluster of 1 chief, 2 worker, 1 ps, and 1 evaluator (from TF_CONFIG and "
+        "CLUSTER_SPEC). It is part of trial 3. The job spec has worker_pool_specs."
     )
 
 
@@ -108,13 +108,13 @@ def test_a_job_is_read_as_text_or_object_in_either_spelling(job: object) -> None
 
 
 @pytest.mark.parametrize("job", ["no json", [1], 7, "[]"])
-def test_a_job_that_cannot_be_read_is_said_and_stops_nobody(job: object) -> None:
+def test_a_job_that_cannot_be_parsed_is_noted_and_ignored(job: object) -> None:
     cluster = cluster_from(vertex(0, 0, job))
     assert cluster.job == {}
-    assert "CLUSTER_SPEC's `job` is no JSON object" in cluster.description()
+    assert "CLUSTER_SPEC: `job` is not a JSON object" in cluster.description()
 
 
-def test_what_the_service_sets_beside_the_cluster_is_read_and_said() -> None:
+def test_variables_of_the_service_are_read_and_described() -> None:
     service = {"AIP_MODEL_DIR": "gs://b/model/", "CLOUD_ML_JOB_ID": "12", "CLOUD_ML_TRIAL_ID": "4"}
     cluster = cluster_from({**service, "HOME": "/root", "AIPX": "no"})
     assert cluster.service_variables == service
@@ -124,26 +124,28 @@ def test_what_the_service_sets_beside_the_cluster_is_read_and_said() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "expected"),
     [
-        ({"task": {"type": "worker", "index": 1}}, ["this is worker-1", "it is chief-0"]),
+        ({"task": {"type": "worker", "index": 1}}, ["this replica is worker-1", "it is chief-0"]),
         ({"cluster": {"chief": ["c:2222"], "worker": ["x:1", "w-1:2222"], "ps": ["p:2222"]}}, ["x:1", "as worker"]),
-        ({"cluster": {"chief": ["c:2222"]}}, ["nobody as worker", "nobody as ps"]),
+        ({"cluster": {"chief": ["c:2222"]}}, ["no address as worker", "no address as ps"]),
         ({"task": {"type": "chief", "index": 0, "trial": "9"}}, ["trial '9'", "'3'"]),
         (
             {"cluster": {"chief": ["x:1"], "worker": ["y:1"]}, "task": {"type": "worker", "index": 0, "trial": "9"}},
-            ["worker-0", "x:1 as chief", "y:1 as worker", "nobody as ps", "trial '9'"],
+            ["worker-0", "x:1 as chief", "y:1 as worker", "no address as ps", "trial '9'"],
         ),
     ],
 )  # fmt: skip
-def test_variables_that_contradict_each_other_are_told_whole(change: dict[str, Any], told: list[str]) -> None:
+def test_every_contradiction_between_the_variables_is_reported(
+    change: dict[str, Any], expected: list[str]
+) -> None:
     environment = vertex(0, 0, trial="3")
     environment["TF_CONFIG"] = json.dumps(json.loads(environment["TF_CONFIG"]) | change)
     with pytest.raises(Unusable) as caught:
         cluster_from(environment)
     text = "\n".join(caught.value.faults)
-    assert [words for words in told if words not in text] == []
-    assert all("leave both to it" in fault for fault in caught.value.faults)
+    assert [words for words in expected if words not in text] == []
+    assert all("The service sets both variables" in fault for fault in caught.value.faults)
 
 
 @pytest.mark.parametrize(

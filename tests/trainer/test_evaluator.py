@@ -39,7 +39,7 @@ def test_a_line_that_is_not_whole_is_evaluated_again(tmp_path: Path) -> None:
     assert (2, 0) not in found
 
 
-def test_the_end_waits_for_nobody_where_nobody_evaluates_or_all_are_done(tmp_path: Path) -> None:
+def test_the_chief_does_not_wait_without_evaluators_or_once_all_have_finished(tmp_path: Path) -> None:
     from trainer.evaluator.evaluator import await_evaluators  # TensorFlow: not at every worker's collection
 
     await_evaluators(tmp_path, epochs=2, within_s=60)

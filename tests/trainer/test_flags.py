@@ -57,25 +57,25 @@ def test_every_fault_is_told_at_once_with_the_likely_repair() -> None:
     faults = caught.value.faults
     assert "Unknown flag '--epoch'. Did you mean 'epochs'?" in faults[0]
     assert faults[1].startswith("Unknown flag '--frobnicate'. `python")
-    told = [fault.partition(":")[0] for fault in faults[2:]]
-    assert told == [
+    invalid = [fault.partition(":")[0] for fault in faults[2:]]
+    assert invalid == [
         "--batch_size=0", "--image_size=1x2x3", "--learning_rate=nan", "--weights=", "--batch_norm_momentum=1",
         "--cache=maybe", "--seed=-1",
     ]  # fmt: skip
     assert "found 'maybe'" in faults[-2]
 
 
-def test_a_flag_without_its_value_and_a_word_without_a_flag_are_told() -> None:
+def test_a_flag_without_a_value_and_a_value_without_a_flag_are_refused() -> None:
     with pytest.raises(Unusable, match="expected a value; found ''"):
         flags_from(["--dataset"])
-    with pytest.raises(Unusable, match="'cassava' stands alone"):
+    with pytest.raises(Unusable, match="Unexpected argument 'cassava'"):
         flags_from(["cassava"])
 
 
 TUNED = "--workload=horses_or_humans"
 
 
-def test_a_workload_has_flags_of_its_own_beside_those_of_all() -> None:
+def test_a_workload_adds_flags_to_the_common_ones() -> None:
     assert flags_from([]).hyperparameters == {}
     assert flags_from([TUNED]).hyperparameters == {"momentum": 0.5, "num_units": 128}
 
@@ -92,7 +92,7 @@ def test_what_a_study_appends_counts_and_a_whole_number_may_have_a_point(workloa
     assert isinstance(flags.hyperparameters["num_units"], int)
 
 
-def test_a_value_outside_its_limits_is_told_with_them() -> None:
+def test_a_value_outside_its_limits_is_refused_with_the_limits() -> None:
     with pytest.raises(Unusable) as caught:
         flags_from([TUNED, "--num_units=128.5", "--momentum=1.5", "--learning_rate=0", "--seed=x"])
     assert caught.value.faults == (
@@ -107,7 +107,7 @@ def test_a_flag_of_another_workload_is_refused_by_that_name() -> None:
     with pytest.raises(Unusable) as caught:
         flags_from(["--num_units=64", "--momentun=0.5"])
     assert caught.value.faults[0] == (
-        "--num_units is a flag of --workload=horses_or_humans; --workload=resnet50 has none of that name."
+        "--num_units is a flag of --workload=horses_or_humans; --workload=resnet50 does not have it."
     )
     assert "Unknown flag '--momentun'." in caught.value.faults[1]
     with pytest.raises(Unusable, match=r"Unknown flag '--momentun'\. Did you mean 'momentum'\?"):

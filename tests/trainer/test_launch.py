@@ -21,14 +21,14 @@ from .launched import BARE, TELL, launch, spec, told
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "expected"),
     [
-        ([], ["--framework is missing: name one of torch", "end with `-- COMMAND`"]),
+        ([], ["--framework is missing; expected one of torch", "end with `-- COMMAND`"]),
         (["--framework", "torch"], ["end with `-- COMMAND`"]),
         (["--framework=torch", "--"], ["No command follows `--`"]),
         (["--framework=torch", "--", "", "a"], ["No command follows `--`"]),
-        (["--framework", "pytorch", "--", "a"], ["'pytorch' is not known", "Did you mean 'torch'?"]),
-        (["--framework", "--", "a"], ["--framework '' is not known"]),
+        (["--framework", "pytorch", "--", "a"], ["Unknown --framework 'pytorch'", "Did you mean 'torch'?"]),
+        (["--framework", "--", "a"], ["Unknown --framework ''"]),
         (
             ["--framewrok=torch", "python", "--", "a"],
             ["Unknown option '--framewrok'", "Did you mean '--framework'?", "Unknown option 'python'", "is missing"],
@@ -38,11 +38,11 @@ from .launched import BARE, TELL, launch, spec, told
         (["--framework=jax", "--peers_within_s=nan", "--", "a"], ["found 'nan'"]),
     ],
 )  # fmt: skip
-def test_every_fault_of_a_command_line_is_told(arguments: list[str], said: list[str]) -> None:
+def test_every_fault_of_a_command_line_is_reported(arguments: list[str], expected: list[str]) -> None:
     with pytest.raises(Unusable) as caught:
         order_from(arguments)
     text = "\n".join(caught.value.faults)
-    assert [words for words in said if words not in text] == []
+    assert [words for words in expected if words not in text] == []
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -66,12 +66,12 @@ def test_any_command_line_is_an_order_or_has_faults(arguments: list[str]) -> Non
     assert faults
 
 
-def test_faults_of_the_command_line_and_of_the_cluster_are_told_together() -> None:
+def test_faults_of_the_command_line_and_of_the_cluster_are_reported_together() -> None:
     done = launch("--framework=tf", environment={"CLUSTER_SPEC": "{", "TF_CONFIG": "[]"})
     assert done.returncode == 2
     assert done.stdout == ""
     lines = done.stderr.splitlines()
-    assert [line.split()[0] for line in lines] == ["--framework", "The", "TF_CONFIG", "CLUSTER_SPEC"]
+    assert [line.split()[0] for line in lines] == ["Unknown", "The", "TF_CONFIG", "CLUSTER_SPEC"]
 
 
 def test_help_is_printed_when_asked_for_before_the_command() -> None:
@@ -113,19 +113,17 @@ def test_a_command_that_cannot_be_run_is_126(tmp_path: Path) -> None:
     for command in (tmp_path, tmp_path / "text", tmp_path / "program"):
         done = launch("--framework=torch", "--", str(command), environment={})
         assert done.returncode == 126, command
-        assert f"{str(command)!r} cannot be run" in done.stderr
+        assert f"Cannot run {str(command)!r}" in done.stderr
 
 
 def test_one_line_says_what_was_read_what_is_set_and_what_was_there() -> None:
     environment = spec([1, 1], pool=1) | {"RANK": "9", "AIP_MODEL_DIR": "gs://b/model/"}
     done = launch("--framework=torch", "--", sys.executable, "-c", "", environment=environment)
     (line,) = done.stderr.splitlines()
-    assert line.startswith(
-        "trainer.launch --framework torch: CLUSTER_SPEC says: this is worker-0 of a cluster of"
-    )
+    assert line.startswith("trainer.launch --framework torch: This is worker-0 of a cluster of")
     assert "AIP_MODEL_DIR=gs://b/model/" in line
     assert "Sets MASTER_ADDR=workerpool0-0, MASTER_PORT=2222, RANK=1 (was 9), WORLD_SIZE=2" in line
-    assert line.endswith(f"becomes {sys.executable!r}.")
+    assert line.endswith(f"runs {sys.executable!r}.")
 
 
 def test_the_command_finds_what_was_given_but_for_what_was_set() -> None:
@@ -136,9 +134,9 @@ def test_the_command_finds_what_was_given_but_for_what_was_set() -> None:
 
 def test_what_a_user_has_set_of_the_defaults_stays() -> None:
     settings = Settings(variables={"RANK": "1"}, defaults={"IFNAME": "lo", "PORT": "1"})
-    given_, said = applied(settings, {"IFNAME": "eth0", "RANK": "1", "HOME": "/"})
+    given_, expected = applied(settings, {"IFNAME": "eth0", "RANK": "1", "HOME": "/"})
     assert given_ == {"IFNAME": "eth0", "RANK": "1", "HOME": "/", "PORT": "1"}
-    assert said == "RANK=1, PORT=1"
+    assert expected == "RANK=1, PORT=1"
 
 
 def _interpreters() -> Iterator[str]:
@@ -172,6 +170,6 @@ def test_a_replica_with_no_place_in_the_framework_is_refused_before_its_command_
         environment = spec([1, 1, 1, 1], pool=pool)
         done = launch("--framework=torch", "--", "touch", str(mark), environment=environment)
         assert done.returncode == 2
-        assert "no evaluators" in done.stderr
-        assert "no parameter servers" in done.stderr
+        assert "does not use evaluators" in done.stderr
+        assert "does not use parameter servers" in done.stderr
     assert not os.path.lexists(mark)

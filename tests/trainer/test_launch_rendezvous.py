@@ -75,7 +75,7 @@ def test_a_worker_that_starts_first_waits_for_the_chief() -> None:
     _, chief, worker = two_replicas()
     with started(*DONE, environment=worker) as first:
         assert first.stderr is not None
-        assert "this is worker-0" in first.stderr.readline()
+        assert "This is worker-0" in first.stderr.readline()
         assert first.poll() is None
         with started(*WAIT, environment=chief, stdin=subprocess.PIPE) as second:
             printed, _ = first.communicate(timeout=ENDS_WITHIN_S)
@@ -91,12 +91,12 @@ def test_a_chief_that_never_comes_is_134_and_the_command_does_not_run() -> None:
     assert f"did not serve Horovod's rendezvous at 127.0.0.1:{port} within 0.2 s" in done.stderr
 
 
-def test_a_port_that_is_taken_is_said_and_134() -> None:
+def test_a_taken_port_is_reported_and_exits_with_134() -> None:
     port, chief, _ = two_replicas()
     with socket.create_server(("127.0.0.1", port)):
         done = launch("--peers_within_s=0.2", *DONE, environment=chief)
     assert (done.returncode, done.stdout) == (134, "")
-    assert f"cannot be served on port {port}" in done.stderr
+    assert f"Cannot serve Horovod's rendezvous on port {port}" in done.stderr
 
 
 def test_a_chief_that_is_started_again_waits_for_the_port_of_its_last_attempt() -> None:
@@ -104,7 +104,7 @@ def test_a_chief_that_is_started_again_waits_for_the_port_of_its_last_attempt() 
     last_attempt = socket.create_server(("127.0.0.1", port))
     with last_attempt, started(*DONE, environment=chief) as process:
         assert process.stderr is not None
-        assert "this is chief-0" in process.stderr.readline()
+        assert "This is chief-0" in process.stderr.readline()
         last_attempt.close()
         printed, _ = process.communicate(timeout=ENDS_WITHIN_S)
         assert (printed, process.returncode) == ("ran\n", 0)
@@ -150,5 +150,5 @@ def test_two_jax_processes_initialize_without_arguments_and_gather_from_each_oth
     ):
         printed = [each.communicate(timeout=ENDS_WITHIN_S) for each in (first, second)]
         assert [each.returncode for each in (first, second)] == [0, 0], printed
-    told = [json.loads(out.splitlines()[-1]) for out, _ in printed]  # gloo has its own lines before
-    assert told == [[rank, 2, 2, [1.0, 2.0]] for rank in range(2)]
+    printed_values = [json.loads(out.splitlines()[-1]) for out, _ in printed]  # gloo has its own lines before
+    assert printed_values == [[rank, 2, 2, [1.0, 2.0]] for rank in range(2)]

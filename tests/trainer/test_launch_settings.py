@@ -125,20 +125,20 @@ def settings_of(framework: str, environment: dict[str, str]) -> dict[str, str]:
 
 @pytest.mark.parametrize("framework", ["torch", "jax", "horovod"])
 @pytest.mark.parametrize(
-    ("counts", "said"),
+    ("counts", "expected"),
     [
-        ([1, 1, 1], ["no parameter servers, and this cluster has 1", "Leave worker pool 2 empty"]),
-        ([1, 0, 0, 1], ["no evaluators, and this cluster has 1", "Leave worker pool 3 out"]),
-        ([1, 0, 2, 1], ["no parameter servers, and this cluster has 2", "no evaluators"]),
+        ([1, 1, 1], ["does not use parameter servers, and this cluster has 1", "Leave worker pool 2 empty"]),
+        ([1, 0, 0, 1], ["does not use evaluators, and this cluster has 1", "Leave worker pool 3 out"]),
+        ([1, 0, 2, 1], ["does not use parameter servers, and this cluster has 2", "does not use evaluators"]),
     ],
 )
 def test_roles_that_compute_no_gradients_are_refused(
-    framework: str, counts: list[int], said: list[str]
+    framework: str, counts: list[int], expected: list[str]
 ) -> None:
     with pytest.raises(Unusable) as caught:
         settings_of(framework, spec(counts))
     text = "\n".join(caught.value.faults)
-    assert [words for words in said if words not in text] == []
+    assert [words for words in expected if words not in text] == []
     assert all(fault.startswith(framework) for fault in caught.value.faults)
 
 
@@ -150,19 +150,19 @@ def test_reduction_servers_are_no_parameter_servers(framework: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("counts", "said"),
+    ("counts", "expected"),
     [
         ([1, 2], ["mxnet needs parameter servers", "worker pool 2"]),
         ([1, 0, 1], ["mxnet needs workers", "worker pool 1"]),
         ([0, 1, 1], ["mxnet needs a chief", "worker pool 0"]),
-        ([1, 1, 0, 1], ["mxnet has no evaluators", "mxnet needs parameter servers"]),
+        ([1, 1, 0, 1], ["mxnet does not use evaluators", "mxnet needs parameter servers"]),
     ],
 )
-def test_mxnet_says_which_role_is_missing(counts: list[int], said: list[str]) -> None:
+def test_mxnet_reports_the_missing_role(counts: list[int], expected: list[str]) -> None:
     with pytest.raises(Unusable) as caught:
         settings_of("mxnet", spec(counts, pool=0 if counts[0] else 1))
     text = "\n".join(caught.value.faults)
-    assert [words for words in said if words not in text] == []
+    assert [words for words in expected if words not in text] == []
 
 
 @pytest.mark.parametrize("framework", ["mxnet", "horovod"])
@@ -202,7 +202,7 @@ def test_tensorflow_gets_the_tf_config_that_vertex_would_have_set(
         assert made == {}
         return
     document = json.loads(wanted)
-    del document["task"]["cloud"]  # the service's own, said nowhere else
+    del document["task"]["cloud"]  # the service's own, expected nowhere else
     assert json.loads(made["TF_CONFIG"]) == document
     assert tensorflow(cluster_from(environment | made)).variables == {}
 

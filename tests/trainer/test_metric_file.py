@@ -102,14 +102,14 @@ def test_however_often_a_trial_is_restarted_its_steps_rise(
 
 
 @pytest.mark.parametrize("kind", ["folder in the way", "file in the way"])
-def test_a_file_that_cannot_be_written_is_told_before_training(tmp_path: Path, kind: str) -> None:
+def test_a_file_that_cannot_be_written_fails_before_training(tmp_path: Path, kind: str) -> None:
     wrong = tmp_path / "m"
     if kind == "folder in the way":
         wrong.mkdir()
     else:
         wrong.write_text("")
         wrong = wrong / "output.metrics"
-    with pytest.raises(Unusable, match=r"CLOUD_ML_HP_METRIC_FILE=.*cannot be written \(.*Name a file"):
+    with pytest.raises(Unusable, match=r"CLOUD_ML_HP_METRIC_FILE=.*cannot be written \(.*Set it to a file"):
         MetricFile(wrong, trial_id="1")
 
 

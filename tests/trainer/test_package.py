@@ -45,11 +45,11 @@ def test_the_package_itself_chooses_keras_2_and_a_wrong_flag_is_told_before_tens
 
 
 @pytest.mark.parametrize(
-    ("spec", "told"),
+    ("spec", "message"),
     [
         (
             '{"cluster": {"chief": ["a:1"]}, "task": {"type": "evaluator", "index": 0}}',
-            "evaluator-0 evaluates the chief's checkpoints, and AIP_CHECKPOINT_DIR does not say where they are",
+            "evaluator-0 evaluates the chief's checkpoints, but AIP_CHECKPOINT_DIR is not set",
         ),
         (
             '{"cluster": {"chief": ["a:1"], "ps": ["p:1"]}, "task": {"type": "ps", "index": 0}}',
@@ -57,7 +57,7 @@ def test_the_package_itself_chooses_keras_2_and_a_wrong_flag_is_told_before_tens
         ),
     ],
 )
-def test_a_replica_that_cannot_do_its_part_says_so_in_plain_words(spec: str, told: str) -> None:
+def test_a_replica_that_cannot_run_reports_why(spec: str, message: str) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "trainer.task"],
         cwd=ROOT,
@@ -67,7 +67,7 @@ def test_a_replica_that_cannot_do_its_part_says_so_in_plain_words(spec: str, tol
         check=False,
     )
     assert done.returncode == 2
-    assert told in done.stderr
+    assert message in done.stderr
 
 
 def test_a_file_beside_the_others_is_a_workload() -> None:

@@ -1,4 +1,4 @@
-"""Training with parameter servers: every role as a process of its own, and members that come and go."""
+"""Training with parameter servers: every role in its own process, and members that leave and return."""
 
 import json
 import signal
@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.trainer.conftest import ROOT, Runner, reap, write_demo_dataset
-from tests.trainer.exports import SERVE, check_export, said
+from tests.trainer.exports import SERVE, check_export, run_program
 from tests.trainer.roles import Roles, statuses
 from tests.trainer.test_liveness import SETTINGS_FRAME
 from trainer.checkpoints import latest
@@ -26,7 +26,7 @@ LEARNS = ("--learning_rate=0.01", "--momentum=0.9", "--num_units=64")
 
 
 def attendance(*last: Answer) -> Attendance:
-    """Replicas that all answered at 0 s, and then, whenever they are asked, as said."""
+    """Replicas that all answered at 0 s and later answer as given."""
     addresses = tuple(f"host-{number}:1" for number in range(len(last)))
     found = Attendance(addresses=addresses)
     found.note(dict.fromkeys(addresses, Answer.ANSWERS), 0)
@@ -79,7 +79,7 @@ end_for_loss(chief, "a parameter server", "UnavailableError")
 
 
 @pytest.mark.parametrize("told", [1, 0])
-def test_a_loss_that_two_threads_find_is_told_once_and_ends_the_process_though_nobody_listens(
+def test_a_loss_that_two_threads_find_is_reported_once_and_ends_the_process_with_closed_pipes(
     told: int,
 ) -> None:
     command = [sys.executable, "-c", LOSES, *([] if told else ["deaf"])]
@@ -143,7 +143,7 @@ def test_all_roles_train_one_model_that_learns_and_an_evaluator_says_the_same_of
     manifest = check_export(own_runner.run_dir / "model")
     assert manifest["training"]["strategy"] == "ParameterServerStrategy"
     assert manifest["metrics"]["val_accuracy"] == pytest.approx(finished[-1]["val_accuracy"])
-    answer = said(SERVE, str(own_runner.run_dir / "model"))["answer"]
+    answer = run_program(SERVE, str(own_runner.run_dir / "model"))["answer"]
     assert [sum(row) for row in answer["probabilities"]] == pytest.approx([1, 1, 1], abs=1e-5)
     for name in ("worker-0", "worker-1", "ps-0", "ps-1"):
         assert len(replicas[name].events("serving")) == 1
@@ -179,7 +179,7 @@ def test_a_worker_may_go_and_come_back_and_who_loses_more_ends_to_be_started_aga
     )
     spec = json.loads(roles.variables("worker", 0)["TF_CONFIG"])
     spec["cluster"]["chief"] = [chief_that_leaves]
-    spec["cluster"]["worker"].append(f"127.0.0.1:{free_ports(1)[0]}")  # nobody asks it anything
+    spec["cluster"]["worker"].append(f"127.0.0.1:{free_ports(1)[0]}")  # never contacted
     spec["task"]["index"] = 1
     elsewhere = {"TF_CONFIG": json.dumps(spec), "AIP_MODEL_DIR": "gs://models/another/model/"}
     forsaken = own_runner.start("--workload=horses_or_humans", environment=elsewhere)

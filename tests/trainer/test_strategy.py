@@ -1,4 +1,4 @@
-"""Which strategy a run trains with, and what is told when it cannot."""
+"""Which strategy a run trains with, and what is expected when it cannot."""
 
 import re
 
@@ -75,7 +75,7 @@ def test_a_strategy_that_fits_is_no_fault(asked: Strategy, found: Cluster) -> No
 
 
 @pytest.mark.parametrize(
-    ("asked", "found", "told"),
+    ("asked", "found", "expected"),
     [
         (
             Strategy.PARAMETER_SERVER,
@@ -88,22 +88,26 @@ def test_a_strategy_that_fits_is_no_fault(asked: Strategy, found: Cluster) -> No
             ["one parameter server.*or use.*multi_worker"],
         ),
         (Strategy.AUTO, cluster(chief=1, ps=2), ["one worker.*pool 1, or leave worker pool 2 out"]),
-        (Strategy.MULTI_WORKER_MIRRORED, cluster(chief=1, worker=1, ps=2), ["no parameter servers.*has 2"]),
+        (
+            Strategy.MULTI_WORKER_MIRRORED,
+            cluster(chief=1, worker=1, ps=2),
+            ["does not use parameter servers.*has 2"],
+        ),
         (Strategy.MIRRORED, cluster(chief=1, worker=1), ["one machine.*has 2 that train.*multi_worker"]),
         (
             Strategy.ONE_DEVICE,
             cluster(chief=1, worker=1, ps=1),
-            ["no parameter servers.*has 1", "one machine.*has 2"],
+            ["does not use parameter servers.*has 1", "one machine.*has 2"],
         ),
         (Strategy.AUTO, cluster(role=Role.EVALUATOR, chief=1, worker=1), ["AIP_CHECKPOINT_DIR.*--job_dir"]),
     ],
 )
 def test_a_strategy_that_the_cluster_contradicts_is_told_whole(
-    asked: Strategy, found: Cluster, told: list[str]
+    asked: Strategy, found: Cluster, expected: list[str]
 ) -> None:
     faults = contradictions(asked, found, has_checkpoint_directory=False)
-    assert len(faults) == len(told)
-    for fault, pattern in zip(faults, told, strict=True):
+    assert len(faults) == len(expected)
+    for fault, pattern in zip(faults, expected, strict=True):
         assert re.search(pattern, fault), fault
 
 
@@ -125,7 +129,7 @@ def test_a_contradiction_ends_the_process_with_2_before_anything_is_loaded(
 ) -> None:
     spec = '{"cluster": {"workerpool0": ["a:1"], "workerpool2": ["b:1"]}, "task": {"type": "workerpool2", "index": 0}}'
     assert main(["--strategy=one_device"], {"CLUSTER_SPEC": spec}) == 2
-    assert "uses no parameter servers, and the cluster has 1" in capsys.readouterr().err
+    assert "does not use parameter servers, but the cluster has 1" in capsys.readouterr().err
     assert main(["--strategy=fastest"], {}) == 2
     assert "--strategy=fastest: expected one of auto" in capsys.readouterr().err
 

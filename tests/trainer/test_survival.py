@@ -166,7 +166,7 @@ def test_a_peer_that_never_starts_is_waited_for_as_long_as_asked(small: Small) -
 
 def test_sigterm_before_the_training_ends_at_once_with_nothing_to_save(small: Small) -> None:
     worker = small.start("early", "--checkpoint_steps=5", tf_config=two_replicas()[1])
-    worker.wait_until(lambda replica: b"says: this is worker-0" in replica.err.read_bytes())
+    worker.wait_until(lambda replica: b"This is worker-0" in replica.err.read_bytes())
     worker.process.send_signal(signal.SIGTERM)
     assert statuses([worker], GRACE_S) == [143], output_tails([worker])
     assert [event["saved"] for event in worker.events("preempted")] == [False]
@@ -185,7 +185,7 @@ def test_a_checkpoint_of_another_model_is_refused(small: Small, killed_in_export
     shutil.copytree(small.run_dir("exporting"), small.run_dir("other"))
     other = small.start("other", "--norm=none")
     assert statuses([other]) == [2], output_tails([other])
-    assert re.search(r"The checkpoint \S+ckpt-\d+ is of another model", other.err.read_text())
+    assert re.search(r"The checkpoint \S+ckpt-\d+ belongs to a different model", other.err.read_text())
 
 
 def test_a_process_killed_in_its_export_exports_the_same_model_when_started_again(

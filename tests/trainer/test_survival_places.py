@@ -59,12 +59,12 @@ def test_an_agreement_is_read_as_it_was_written(step: int, leave: bool) -> None:
     assert agreement_from(agreement.text) == agreement
 
 
-def test_a_cluster_without_a_chief_is_refused_and_one_replica_waits_for_nobody() -> None:
+def test_a_cluster_without_a_chief_is_refused_and_a_single_replica_does_not_wait() -> None:
     workers = Cluster(
         role=Role.WORKER,
         members={Role.WORKER: ("127.0.0.1:1", "127.0.0.1:2")},
         source="TF_CONFIG",
     )
-    with pytest.raises(Unusable, match="names 2 workers and no chief"):
+    with pytest.raises(Unusable, match="lists 2 workers and no chief"):
         gather(workers, within_s=0.0)
     gather(Cluster(), within_s=0.0)

@@ -86,19 +86,19 @@ def test_an_evaluator_follows_a_synchronous_training_and_a_restarted_one_repeats
     small: Small, watched: dict[str, Replica]
 ) -> None:
     again = watched["evaluator-0"]
-    told = watched["killed"].events("evaluated") + again.events("evaluated")
-    places = [(line["epoch"], line["step"]) for line in told]
+    evaluated = watched["killed"].events("evaluated") + again.events("evaluated")
+    places = [(line["epoch"], line["step"]) for line in evaluated]
     folder = small.run_dir("watched") / "logs" / "evaluator-0"
     lines = [json.loads(line) for line in (folder / FILE_NAME).read_text().splitlines()]
     written = [(line["epoch"], line["step"]) for line in lines]
     assert len(set(written)) == len(written)
     assert written[-1] == (EPOCHS, 0)
-    # One that is killed may have written an evaluation that it has told nobody of.
+    # A killed evaluator may have written an evaluation that it did not report.
     assert [place for place in written if place in places] == places
     assert len(written) - len(places) <= 1
     assert list(folder.glob("events.out.tfevents*"))
     finished = [line["metrics"] for line in watched["chief-0"].events("epoch_finished")]
-    for line in told:
+    for line in evaluated:
         assert line["metrics"]["loss"] == pytest.approx(finished[line["epoch"] - 1]["val_loss"], rel=1e-3)
     assert again.events("train_started") == []
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.trainer.conftest import ROOT, Replica, start_replica, write_demo_dataset
-from tests.trainer.exports import SERVE, check_export, said
+from tests.trainer.exports import SERVE, check_export, run_program
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1500)]
 
@@ -35,7 +35,7 @@ def generated(
     again = tmp_path_factory.mktemp("again")
     write_demo_dataset(again)
     places = (f"cassava={data_dir}", f"cassava={again}", f"horses_or_humans={horses_dir}")
-    found: list[dict[str, Any]] = said(READ, *places)
+    found: list[dict[str, Any]] = run_program(READ, *places)
     return found
 
 
@@ -112,7 +112,7 @@ def test_one_process_exports_what_a_server_can_load_and_ask(tree: Path, trained:
     assert exported["severity"] == "NOTICE"
     assert exported["model_path"] == f"{tree}/job/model/"
     assert exported["metrics"] == manifest["metrics"]
-    served = said(SERVE, str(model_dir))
+    served = run_program(SERVE, str(model_dir))
     assert served["inputs"] == {"image_bytes": ["string", [None]]}
     rows = served["answer"]["probabilities"]
     assert [len(row) for row in rows] == [5, 5, 5]

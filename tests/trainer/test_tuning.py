@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from tests.trainer.conftest import Replica, Runner, places, reap
-from tests.trainer.exports import SERVE, check_export, said
+from tests.trainer.exports import SERVE, check_export, run_program
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1500)]
 
@@ -90,16 +90,20 @@ def test_of_a_trial_with_two_replicas_the_chief_alone_reports_and_exports_a_mode
         for name in ("loss", "accuracy")
     ]
     assert worker.events("trial_reports") == []
-    (told,) = chief.events("trial_reports")
-    assert (told["severity"], told["metrics"], told["trial_id"]) == ("WARNING", ["loss", "accuracy"], "1")
-    assert "its study asks for 'val_accuracy'" in told["message"]
+    (reported,) = chief.events("trial_reports")
+    assert (reported["severity"], reported["metrics"], reported["trial_id"]) == (
+        "WARNING",
+        ["loss", "accuracy"],
+        "1",
+    )
+    assert "its study optimizes 'val_accuracy'" in reported["message"]
 
     manifest = check_export(trials.base("1") / "model")
     assert manifest["model_uri"] == "gs://models/run-1/1/model/"
     assert manifest["class_names"] == ["horses", "humans"]
     assert manifest["metrics"]["val_accuracy"] == evaluations[-1]["val_accuracy"]
     assert manifest["dataset"]["evaluation_split"] == "test"
-    served = said(SERVE, str(trials.base("1") / "model"))
+    served = run_program(SERVE, str(trials.base("1") / "model"))
     rows = served["answer"]["probabilities"]
     assert [len(row) for row in rows] == [2, 2, 2]
     assert [sum(row) for row in rows] == pytest.approx([1, 1, 1], abs=1e-6)
@@ -130,8 +134,8 @@ def test_a_killed_trial_goes_on_and_no_step_is_reported_twice(trials: Trials) ->
     (started,) = again.events("train_started")
     assert started["strategy"] == "MirroredStrategy"
     assert started["initial_epoch"] * STEPS >= done[-1]
-    (told,) = again.events("trial_reports")
-    assert (told["severity"], told["metrics"], told["trial_id"]) == ("INFO", ["accuracy"], "2")
+    (reported,) = again.events("trial_reports")
+    assert (reported["severity"], reported["metrics"], reported["trial_id"]) == ("INFO", ["accuracy"], "2")
     found = trials.steps("2")
     assert found[: len(done)] == done
     assert found[-1] == epochs * STEPS
@@ -152,7 +156,9 @@ def test_what_the_workload_or_the_study_cannot_use_is_told_in_plain_words(
     blind = trials.start("5", "--evaluation_split=none")
     other = trials.start("6", f"--data_dir={data_dir}", "--dataset=cassava", "--image_size=16")
     assert (blind.wait(), other.wait()) == (2, 2)
-    assert "Trial 5 has nothing to report: horses_or_humans is not evaluated" in blind.err.read_text()
+    assert (
+        "Trial 5 has no metric to report: horses_or_humans has no evaluation split" in blind.err.read_text()
+    )
     assert "--dataset: it has 5 classes, and the one sigmoid unit" in other.err.read_text()
     assert "--image_size=16x16: --workload=horses_or_humans needs at least 22" in other.err.read_text()
     assert trials.reports("5") == trials.reports("6") == []

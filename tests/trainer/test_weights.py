@@ -69,8 +69,8 @@ def test_what_is_out_of_reach_is_replaced_by_random_values_only_when_the_choice_
     nobody = Pretrained(name="imagenet", url=f"http://127.0.0.1:{free_ports(1)[0]}/w.h5", md5="")
     found = starting_weights("auto", nobody, {})
     assert (found.label, found.path) == ("random", None)
-    assert "imagenet is out of reach" in found.because
-    with pytest.raises(Unusable, match=r"--weights=imagenet: .* is out of reach"):
+    assert "imagenet is unreachable" in found.because
+    with pytest.raises(Unusable, match=r"--weights=imagenet: .* is unreachable"):
         starting_weights("imagenet", nobody, {})
 
 
@@ -90,5 +90,5 @@ def test_a_file_of_ones_own_is_named_as_it_was_given(tmp_path: Path, home: Path)
     (tmp_path / "b" / "mine.h5").write_bytes(CONTENT)
     found = starting_weights("gs://b/mine.h5", None, {"TRAINMASTER_GCS_ROOT": str(tmp_path)})
     assert (found.label, found.path) == ("gs://b/mine.h5", tmp_path / "b" / "mine.h5")
-    with pytest.raises(Unusable, match="there is no file '/nowhere'"):
+    with pytest.raises(Unusable, match="no such file '/nowhere'"):
         starting_weights("/nowhere", None, {})

@@ -1,1 +1,1 @@
-"""The evaluator: a replica beside the training that evaluates each checkpoint as it appears, and trains nothing."""
+"""The evaluator: a replica that evaluates each checkpoint as it appears, and trains nothing."""

@@ -1,6 +1,6 @@
-"""evaluations.jsonl: what an evaluator found, one JSON object a line, rewritten whole each time.
+"""evaluations.jsonl: an evaluator's results, one JSON object per line; each result rewrites the file.
 
-Buckets that are mounted as file systems can neither append nor lock; who reads the file sees all of it.
+Mounted buckets can neither append nor lock; a reader always sees a complete file.
 """
 
 import json
@@ -15,7 +15,7 @@ FILE_NAME = "evaluations.jsonl"
 
 @dataclass(frozen=True, kw_only=True)
 class Evaluation:
-    """`epoch` epochs were finished, and `step` steps of the next one; `iterations` counts steps since the beginning."""
+    """`epoch` epochs were finished, and `step` steps of the next one; `iterations` counts all steps of the run."""
 
     epoch: int
     step: int
@@ -24,13 +24,13 @@ class Evaluation:
 
 
 class Evaluations:
-    """The evaluations of one evaluator in its directory, those of an earlier process of its name included."""
+    """The evaluations of one evaluator in its directory, including those of an earlier attempt."""
 
     def __init__(self, directory: Path) -> None:
         directory.mkdir(parents=True, exist_ok=True)
         self._path = directory / FILE_NAME
         self._known = list(read_evaluations(self._path))
-        self._write()  # from now on the chief sees that somebody evaluates
+        self._write()  # from now on the chief sees that there is an evaluator
 
     def __contains__(self, place: tuple[int, int]) -> bool:
         """Whether the checkpoint of this epoch and step has been evaluated."""
@@ -46,7 +46,7 @@ class Evaluations:
 
 
 def read_evaluations(path: Path) -> Iterator[Evaluation]:
-    """The evaluations in a file, none where there is none; a line that is not whole is passed over."""
+    """The evaluations in a file, if it exists; damaged lines are skipped."""
     try:
         lines = path.read_text().splitlines()
     except FileNotFoundError:

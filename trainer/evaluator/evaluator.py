@@ -1,4 +1,4 @@
-"""What an evaluator does: wait for a checkpoint, evaluate it, write down what was found, until the export is there."""
+"""What an evaluator does: evaluate each new checkpoint and record the metrics until the model is exported."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -29,10 +29,10 @@ CHIEF_WAITS_S = 60.0
 
 
 def evaluate(flags: Flags, cluster: Cluster, outputs: Outputs, environment: Mapping[str, str]) -> None:
-    """An evaluator's whole run.
+    """Run an evaluator from start to end.
 
     Raises:
-        Unusable: there is nothing to evaluate on, the model cannot be built for it, or the checkpoints are of another.
+        Unusable: no evaluation split, the model cannot be built for it, or the checkpoints belong to a different model.
     """
     processors = processors_for(cluster)
     limit_threads(processors)
@@ -40,8 +40,8 @@ def evaluate(flags: Flags, cluster: Cluster, outputs: Outputs, environment: Mapp
     data = Pipeline(subject=subject, replicas=1, threads=max(2, processors)).evaluation()
     if data is None:
         raise Unusable(
-            f"An evaluator has nothing to evaluate on: {subject.dataset.name} has no evaluation split here. Name one "
-            f"with --evaluation_split, or leave worker pool 3 out of the request."
+            f"An evaluator needs an evaluation split: {subject.dataset.name} has none. Name one with "
+            f"--evaluation_split, or leave worker pool 3 out of the request."
         )
     strategy = tf.distribute.get_strategy()
     Evaluator(
@@ -57,7 +57,7 @@ def evaluate(flags: Flags, cluster: Cluster, outputs: Outputs, environment: Mapp
 class Evaluator:
     """Evaluates `model` on `data` at each of the chief's checkpoints.
 
-    `still_due` is called while nothing is new, and ends the process once waiting is useless.
+    `still_due` is called while there is no new checkpoint, and exits once waiting is useless.
     """
 
     cluster: Cluster
@@ -67,18 +67,18 @@ class Evaluator:
     still_due: Callable[[], None]
 
     def run(self) -> None:
-        """Evaluate each new checkpoint once, and return when the export is there and nothing new.
+        """Evaluate each new checkpoint once; return when the model is exported and no checkpoint is new.
 
-        A checkpoint that is followed by another before it is read, or removed while it is, is left out.
+        A checkpoint is left out if a newer one appears before it is read, or if it is removed meanwhile.
 
         Raises:
-            Unusable: the checkpoints are of another model.
+            Unusable: the checkpoints belong to a different model.
         """
         directory = self.outputs.logs.path / self.cluster.replica
         evaluations = Evaluations(directory)
         writer = tf.summary.create_file_writer(str(directory))
         while True:
-            # Asked first: the last checkpoint is older than the export, so the look that follows finds it.
+            # Checked first: the last checkpoint is older than the export, so `latest` below finds it.
             is_exported = (self.outputs.model.path / MANIFEST_NAME).is_file()
             found = latest(self.outputs.checkpoints.path)
             is_new = found is not None and (found.epoch, found.step) not in evaluations
@@ -91,10 +91,10 @@ class Evaluator:
                 self.still_due()
                 time.sleep(POLL_S)
         writer.close()
-        report("evaluator_finished", f"{self.cluster.replica} is done", replica=self.cluster.replica)
+        report("evaluator_finished", f"{self.cluster.replica} finished", replica=self.cluster.replica)
 
     def _evaluated(self, checkpoint: Checkpoint) -> Evaluation | None:
-        """None: the chief removed the checkpoint, or part of it, before it was read whole."""
+        """None if the chief removed the checkpoint, or part of it, before it was read completely."""
         try:
             status = tf.train.Checkpoint(model=self.model).restore(checkpoint.path)
             status.expect_partial().assert_nontrivial_match()
@@ -102,7 +102,7 @@ class Evaluator:
             return None
         except (ValueError, AssertionError) as error:
             raise Unusable(
-                f"{checkpoint.path} is no checkpoint of this model ({str(error).splitlines()[0]}). Give "
+                f"The checkpoint {checkpoint.path} belongs to a different model ({str(error).splitlines()[0]}). Give "
                 f"{self.cluster.replica} the chief's --workload, --dataset, --image_size and flags of the workload."
             ) from error
         found = self.model.evaluate(self.data, verbose=0, return_dict=True)
@@ -133,10 +133,10 @@ class Evaluator:
 
 
 class ChiefWatch:
-    """Asks the chief whether it is there, where it can be asked.
+    """Checks whether the chief is alive, if that can be checked.
 
-    A chief that trains with others listens at its address. One that trains alone does not, nor does
-    one of a cluster without its address: there an evaluator waits until it is ended.
+    A chief that trains with others listens at its address; one that trains alone does not. Then, or if the
+    cluster does not list its address, an evaluator waits until it is stopped.
     """
 
     def __init__(self, cluster: Cluster, *, peers_within_s: float) -> None:
@@ -147,7 +147,7 @@ class ChiefWatch:
         self._started = self._asked_at = time.monotonic()
 
     def check(self) -> None:
-        """Ask, at most once in EVERY_S seconds; a chief that is gone for too long or did not come ends this process."""
+        """Ask, at most every EVERY_S seconds; exit if the chief is gone for too long or did not start."""
         now = time.monotonic()
         if now - self._asked_at < EVERY_S:
             return
@@ -162,11 +162,11 @@ class ChiefWatch:
 
 
 def await_evaluators(logs: Path, *, epochs: int, within_s: float = CHIEF_WAITS_S) -> None:
-    """After the export: wait until those who evaluate have done the last epoch's checkpoint.
+    """After the export, wait until the evaluators have evaluated the last epoch's checkpoint.
 
-    Vertex AI ends every other replica when the chief is done, and the chief removes its checkpoints.
-    All that train together must call this: TensorFlow counts who leaves earlier as lost.
-    One that has ended, or takes longer than `within_s` seconds, is not waited for.
+    Vertex AI stops every other replica when the chief exits, and the chief removes its checkpoints.
+    All replicas that train together must call this: TensorFlow counts one that exits earlier as lost.
+    It waits at most `within_s` seconds.
     """
     deadline = time.monotonic() + within_s
     files = list(logs.glob(f"evaluator-*/{FILE_NAME}"))

@@ -1,4 +1,4 @@
-"""The command line: read the cluster, set what the framework reads, become the command.
+"""The command line: read the cluster, set the framework's variables, exec the command.
 
     python -m trainer.launch --framework torch -- python train.py
 
@@ -24,15 +24,15 @@ from trainer.launch.rendezvous import LEAVES_WITHIN_S, answers_within, serve_bes
 from trainer.launch.settings import Settings, coordinator_of, is_on_loopback
 from trainer.launch.tf_config import ai_platform, tensorflow
 
-NOT_IN_TIME = 134  # SIGABRT's: Vertex AI takes it as perhaps transient and restarts the job
-CANNOT_RUN, NOT_FOUND = 126, 127  # as a shell has them
+NOT_IN_TIME = 134  # 128 + SIGABRT: Vertex AI treats it as possibly transient and restarts the job
+CANNOT_RUN, NOT_FOUND = 126, 127  # as in POSIX shells
 
 
 def main(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
-    """The exit status of an order that failed; one that does not fail becomes its command and never returns."""
+    """The exit status if the command could not be started; otherwise the command replaces this process."""
     own = arguments[: arguments.index("--")] if "--" in arguments else arguments
     if "--help" in own or "-h" in own:
-        print(USAGE, end="")  # noqa: T201 - asked for
+        print(USAGE, end="")  # noqa: T201 - the output of --help
         return 0
     try:
         order, cluster = _parse_arguments(arguments, environment)
@@ -41,18 +41,18 @@ def main(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
         for fault in unusable.faults:
             _print(fault)
         return 2
-    given, said = applied(chosen, environment)
+    command_environment, changes = applied(chosen, environment)
     _print(
         f"trainer.launch --framework {order.framework.value}: {cluster.description()} "
-        f"Sets {said or 'nothing'}; becomes {order.command[0]!r}."
+        f"Sets {changes or 'nothing'}; runs {order.command[0]!r}."
     )
     if order.framework is Framework.HOROVOD and (status := _rendezvous(cluster, order.peers_within_s)):
         return status
-    return _become(order.command, given)
+    return _become(order.command, command_environment)
 
 
 def _parse_arguments(arguments: Sequence[str], environment: Mapping[str, str]) -> tuple[Order, Cluster]:
-    """Order and cluster, or the faults of both at once."""
+    """Order and cluster; raises Unusable with the faults of both."""
     faults: list[str] = []
     with collected(faults):
         order = order_from(arguments)
@@ -64,17 +64,17 @@ def _parse_arguments(arguments: Sequence[str], environment: Mapping[str, str]) -
 
 
 def settings_for(order: Order, cluster: Cluster, environment: Mapping[str, str]) -> Settings:
-    """What the ordered framework reads in this cluster.
+    """The variables of the requested framework in this cluster.
 
     Raises:
-        Unusable: the framework has no use for some role of the cluster, or lacks one.
+        Unusable: the framework does not use a role of the cluster, or lacks one that it needs.
     """
     here = cluster if cluster.source else replace(cluster, members={Role.CHIEF: (_free_address(),)})
     match order.framework:
         case Framework.TORCH:
             return of.torch(here)
         case Framework.JAX:
-            return of.jax(here, gpus(environment, os.listdir("/dev")))  # noqa: PTH208 - names are wanted
+            return of.jax(here, gpus(environment, os.listdir("/dev")))  # noqa: PTH208 - only names are needed
         case Framework.MXNET:
             return of.mxnet(here)
         case Framework.HOROVOD:
@@ -86,19 +86,19 @@ def settings_for(order: Order, cluster: Cluster, environment: Mapping[str, str])
 
 
 def applied(chosen: Settings, environment: Mapping[str, str]) -> tuple[dict[str, str], str]:
-    """The command's environment, and what of it was set: `NAME=value`, with what stood there before."""
+    """The command's environment, and its changes as text: `NAME=value (was OLD)`."""
     given = dict(environment)
-    said: list[str] = []
+    changes: list[str] = []
     new = {name: value for name, value in chosen.defaults.items() if name not in environment}
     for name, value in {**chosen.variables, **new}.items():
         before = given.get(name, value)
         given[name] = value
-        said.append(f"{name}={value}" + (f" (was {before})" if before != value else ""))
-    return given, ", ".join(said)
+        changes.append(f"{name}={value}" + (f" (was {before})" if before != value else ""))
+    return given, ", ".join(changes)
 
 
 def _rendezvous(cluster: Cluster, peers_within_s: float) -> int:
-    """0 once the rendezvous of several replicas is served, by the chief, or answers."""
+    """0 once the chief serves the rendezvous, or it answers another replica; 0 at once for a single replica."""
     if not cluster.is_multi_worker:
         return 0
     host, port = coordinator_of(cluster)
@@ -107,14 +107,12 @@ def _rendezvous(cluster: Cluster, peers_within_s: float) -> int:
             own = host if is_on_loopback(cluster) else ""
             serve_beside_this_process(own, int(port), min(LEAVES_WITHIN_S, peers_within_s))
         except OSError as error:
-            _print(
-                f"The rendezvous of Horovod cannot be served on port {port}: {error}. Leave that port free."
-            )
+            _print(f"Cannot serve Horovod's rendezvous on port {port}: {error}. Keep that port free.")
             return NOT_IN_TIME
     elif not answers_within(host, int(port), peers_within_s):
         _print(
-            f"The chief did not serve Horovod's rendezvous at {host}:{port} within {peers_within_s:g} s. It must be "
-            f"started with trainer.launch too; give it longer with --peers_within_s."
+            f"The chief did not serve Horovod's rendezvous at {host}:{port} within {peers_within_s:g} s. Start it with "
+            f"trainer.launch too, or allow more time with --peers_within_s."
         )
         return NOT_IN_TIME
     return 0
@@ -126,41 +124,40 @@ def _become(command: Sequence[str], environment: Mapping[str, str]) -> int:
         os.execvpe(command[0], list(command), environment)  # noqa: S606 - becoming the command is the purpose
     except FileNotFoundError:
         _print(
-            f"{command[0]!r} was not found in PATH, {environment.get('PATH')!r}, or its interpreter is missing."
+            f"{command[0]!r} was not found in PATH ({environment.get('PATH')!r}), or its interpreter is missing."
         )
         return NOT_FOUND
     except OSError as error:
         _print(
-            f"{command[0]!r} cannot be run: {error.strerror}. Is it an executable file, with a first line `#!`?"
+            f"Cannot run {command[0]!r}: {error.strerror}. Check that it is executable and that a script starts with `#!`."
         )
         return CANNOT_RUN
 
 
 def _free_address() -> str:
-    """For a process outside of any cluster, which coordinates itself."""
+    """A free loopback address, for a process without a cluster, which coordinates itself."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         return f"127.0.0.1:{listener.getsockname()[1]}"
 
 
 def gpus(environment: Mapping[str, str], devices: Sequence[str]) -> int:
-    """How many GPUs this container's programs see, by the names in /dev and by CUDA_VISIBLE_DEVICES.
+    """How many GPUs programs in this container see, by the names in /dev and by CUDA_VISIBLE_DEVICES.
 
-    https://docs.nvidia.com/cuda/cuda-c-programming-guide/#cuda-environment-variables: what follows an invalid one
-    does not count.
+    https://docs.nvidia.com/cuda/cuda-c-programming-guide/#cuda-environment-variables: the devices after an
+    invalid one do not count.
     """
     there = sum(re.fullmatch(r"nvidia\d+", device) is not None for device in devices)
     visible = environment.get("CUDA_VISIBLE_DEVICES")
     if visible is None:
         return there
-    wanted = takewhile(lambda each: each.strip() not in {"", "-1", "NoDevFiles"}, visible.split(","))
-    return min(there, len(list(wanted)))
+    listed = takewhile(lambda each: each.strip() not in {"", "-1", "NoDevFiles"}, visible.split(","))
+    return min(there, len(list(listed)))
 
 
 def _environment_as_given() -> dict[str, str]:
-    """What this process was started with.
+    """The environment that this process was started with, which Linux keeps.
 
-    Importing the package `trainer` chooses Keras 2 for itself in os.environ; a program that is launched from here
-    chooses for itself. Linux keeps what was given at the start.
+    Importing the package `trainer` selects Keras 2 in os.environ; the launched program must not inherit that.
     """
     started_with = Path("/proc/self/environ")
     if not started_with.exists():
@@ -174,7 +171,7 @@ def _print(text: str) -> None:
 
 
 def run() -> NoReturn:
-    """Run with this process's own arguments and environment."""
+    """Run with the arguments and the environment of this process."""
     sys.exit(main(sys.argv[1:], _environment_as_given()))
 
 

@@ -1,4 +1,4 @@
-"""What the command line asks for: a framework and a command."""
+"""The parsed command line: a framework and a command."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ PEERS_WITHIN_S = 1800.0
 
 
 class Framework(str, Enum):  # noqa: UP042 - StrEnum needs Python 3.11, see trainer/cluster_variable.py
-    """Whose variables are set."""
+    """The framework whose variables are set."""
 
     TORCH = "torch"
     JAX = "jax"
@@ -24,18 +24,18 @@ NAMES = tuple(framework.value for framework in Framework)
 USAGE = f"""\
 python -m trainer.launch --framework {{{",".join(NAMES)}}} [--peers_within_s SECONDS] -- COMMAND [ARGUMENT ...]
 
-Sets what the framework reads of its cluster, from CLUSTER_SPEC or TF_CONFIG, and becomes the command.
+Sets the variables that describe the cluster to the framework, from CLUSTER_SPEC or TF_CONFIG, and runs the command.
 
-  --framework       torch        MASTER_ADDR, MASTER_PORT, RANK, WORLD_SIZE, LOCAL_RANK, ... and what torchrun reads
-                    jax          JAX_COORDINATOR_ADDRESS and what jax.distributed.initialize() finds by itself
-                    mxnet        DMLC_ROLE, DMLC_PS_ROOT_URI, ...: chief is scheduler, worker pool 2 the servers
-                    horovod      HOROVOD_RANK, HOROVOD_SIZE, ... and a rendezvous that the chief serves
-                    tensorflow   TF_CONFIG, where the service left it out or says `master`
-                    ai-platform  TF_CONFIG and CLUSTER_SPEC as AI Platform Training set them
-  --peers_within_s  how long horovod waits for the chief and the others; {PEERS_WITHIN_S:.0f} unless given
+  --framework       torch        MASTER_ADDR, MASTER_PORT, RANK, WORLD_SIZE, LOCAL_RANK, ... and torchrun's variables
+                    jax          JAX_COORDINATOR_ADDRESS, ... so that jax.distributed.initialize() needs no arguments
+                    mxnet        DMLC_ROLE, DMLC_PS_ROOT_URI, ...: the chief is the scheduler, worker pool 2 the servers
+                    horovod      HOROVOD_RANK, HOROVOD_SIZE, ...; the chief serves the rendezvous
+                    tensorflow   TF_CONFIG, if the service did not set it or it names a `master`
+                    ai-platform  TF_CONFIG and CLUSTER_SPEC in AI Platform Training's form
+  --peers_within_s  seconds that horovod waits for the chief and the others (default: {PEERS_WITHIN_S:.0f})
 
-Exit status: the command's; 2 asked for what cannot be; 126 the command cannot be run, 127 it is not there;
-134 the chief did not answer in time.
+Exit status: the command's; 2 the arguments or the cluster are invalid; 126 the command cannot be run;
+127 the command was not found; 134 the chief did not answer in time.
 """
 
 
@@ -49,29 +49,29 @@ class Order:
 
 
 def order_from(arguments: Sequence[str]) -> Order:
-    """The order that these arguments, without the program's name, are.
+    """Parse the arguments, without the program's name.
 
     Raises:
-        Unusable: an unknown option, no or an unknown framework, no `--`, no command; every fault.
+        Unusable: an unknown option, a missing or unknown framework, no `--`, no command; every fault.
     """
-    told = list(arguments)
+    given = list(arguments)
     faults: list[str] = []
-    cut = told.index("--") if "--" in told else None
-    options, command = (told, []) if cut is None else (told[:cut], told[cut + 1 :])
+    cut = given.index("--") if "--" in given else None
+    options, command = (given, []) if cut is None else (given[:cut], given[cut + 1 :])
     values = _values(options, faults)
     framework = _framework(values.get("--framework"), faults)
     peers_within_s = _seconds(values.get("--peers_within_s", str(PEERS_WITHIN_S)), faults)
     if cut is None:
         faults.append("The command is missing: end with `-- COMMAND`, as in `-- python train.py`.")
     elif not (command and command[0]):
-        faults.append("No command follows `--`: name the one to become, as in `-- python train.py`.")
+        faults.append("No command follows `--`: add the command to run, as in `-- python train.py`.")
     if faults or framework is None:
         raise Unusable(*faults)
     return Order(framework=framework, command=tuple(command), peers_within_s=peers_within_s)
 
 
 def _values(options: Sequence[str], faults: list[str]) -> dict[str, str]:
-    """The value of each option, written `--name value` or `--name=value`; of one given twice the last counts."""
+    """The value of each option, from `--name value` or `--name=value`; the last one of duplicates counts."""
     known = ("--framework", "--peers_within_s")
     values: dict[str, str] = {}
     rest = list(options)
@@ -79,7 +79,7 @@ def _values(options: Sequence[str], faults: list[str]) -> dict[str, str]:
         name, equals, value = rest.pop(0).partition("=")
         if name not in known:
             repair = nearest(name, known) or " A command and its arguments come after `--`."
-            faults.append(f"Unknown option {name!r}; known are {', '.join(known)}.{repair}")
+            faults.append(f"Unknown option {name!r}; expected one of {', '.join(known)}.{repair}")
         elif equals:
             values[name] = value
         elif rest and not rest[0].startswith("--"):
@@ -93,10 +93,10 @@ def _framework(value: str | None, faults: list[str]) -> Framework | None:
     if value in NAMES:
         return Framework(value)
     if value is None:
-        faults.append(f"--framework is missing: name one of {', '.join(NAMES)}.")
+        faults.append(f"--framework is missing; expected one of {', '.join(NAMES)}.")
     else:
         faults.append(
-            f"--framework {value!r} is not known; it is one of {', '.join(NAMES)}.{nearest(value, NAMES)}"
+            f"Unknown --framework {value!r}; expected one of {', '.join(NAMES)}.{nearest(value, NAMES)}"
         )
     return None
 

@@ -1,7 +1,7 @@
-"""The key-value store over HTTP that Horovod's processes find each other by.
+"""The key-value store over HTTP through which Horovod's processes find each other.
 
 Its protocol: https://github.com/horovod/horovod/blob/master/horovod/common/gloo/http_store.cc. A process
-puts its own addresses under /SCOPE/KEY, asks for those of the others until they are there (404: not yet), and
+puts its addresses under /SCOPE/KEY, polls for those of the others (404: not yet), and
 deletes its own once all are connected.
 """
 
@@ -12,14 +12,14 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Lock
 from typing import Any
 
-LARGEST_VALUE = 1 << 20  # bytes; a real one has a few hundred
+LARGEST_VALUE = 1 << 20  # bytes; real values have a few hundred
 PAUSE_S = 0.5
-LOOK_S = 0.5  # how soon after the command has ended its rendezvous ends
-LEAVES_WITHIN_S = 5.0  # a port that an earlier attempt's rendezvous still has is free by then
+LOOK_S = 0.5  # the rendezvous exits this long after the command
+LEAVES_WITHIN_S = 5.0  # by then an earlier attempt's rendezvous has released the port
 
 
 class Rendezvous(ThreadingHTTPServer):
-    """A store at `address`, bound already and not yet served. Ends when the process that it is a child of does."""
+    """A store bound to `address`, not serving yet. Exits with its parent process."""
 
     daemon_threads = True
     request_queue_size = 128  # all replicas ask at once
@@ -35,7 +35,7 @@ class Rendezvous(ThreadingHTTPServer):
             os._exit(0)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A peer that hangs up has ended, and says so itself. Any: as the standard library has them."""
+        """Ignore connections that a peer drops: it has exited and reports that itself. Any: as in socketserver."""
 
 
 class _Exchange(BaseHTTPRequestHandler):
@@ -69,21 +69,21 @@ class _Exchange(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, *_arguments: object) -> None:
-        """Nothing: a line for each request would bury the job's own."""
+        """Log nothing: a line per request would bury the job's log."""
 
 
 def serve_beside_this_process(host: str, port: int, patience_s: float = LEAVES_WITHIN_S) -> None:
-    """Serve a rendezvous from a child of this process for as long as this process lives, also after an exec.
+    """Serve a rendezvous from a child process for as long as this process lives, also after an exec.
 
     Raises:
-        OSError: the port is taken, and was for `patience_s` seconds.
+        OSError: the port is still taken after `patience_s` seconds.
     """
     rendezvous = _bound((host, port), os.getpid(), time.monotonic() + patience_s)
     if os.fork():
         rendezvous.socket.close()  # the child's alone
         return
     try:
-        # The job's output ends with the command, not with its helper.
+        # The job's output must end with the command, not with this child.
         quiet = os.open(os.devnull, os.O_RDWR)
         for stream in range(3):
             os.dup2(quiet, stream)
@@ -103,7 +103,7 @@ def _bound(address: tuple[str, int], parent: int, deadline: float) -> Rendezvous
 
 
 def answers_within(host: str, port: int, seconds: float) -> bool:
-    """Whether somebody listens there now or does so within `seconds`; names that do not resolve yet are tried again."""
+    """Whether a process listens there now or within `seconds`; names that do not resolve yet are retried."""
     deadline = time.monotonic() + seconds
     while True:
         try:

@@ -1,4 +1,4 @@
-"""What each framework reads of its cluster, decided from the cluster alone. Each function names its source."""
+"""The environment variables from which each framework learns its cluster. Each function cites its source."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,21 +12,21 @@ LOOPBACK_INTERFACE = "lo"
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """Variables for the command: `variables` are set whatever was there, `defaults` where nothing was."""
+    """Variables for the command: `variables` overwrite the environment, `defaults` do not."""
 
     variables: Mapping[str, str] = field(default_factory=dict)
     defaults: Mapping[str, str] = field(default_factory=dict)
 
 
 def torch(cluster: Cluster) -> Settings:
-    """What `init_process_group()` reads with its default `env://`, one process for each replica.
+    """What `init_process_group()` reads with its default `env://`; one process per replica.
 
     https://docs.pytorch.org/docs/stable/distributed.html#environment-variable-initialization; LOCAL_* and GROUP_* as
-    https://docs.pytorch.org/docs/stable/elastic/run.html#environment-variables has them. The PET_* are the
-    defaults of torchrun's own flags: `-- torchrun --nproc_per_node=gpu train.py` starts one process for each GPU.
+    documented at https://docs.pytorch.org/docs/stable/elastic/run.html#environment-variables. The PET_* are the
+    defaults of torchrun's flags: `-- torchrun --nproc_per_node=gpu train.py` starts one process per GPU.
 
     Raises:
-        Unusable: the cluster has replicas that are no processes of the group.
+        Unusable: the cluster has replicas that cannot join the process group.
     """
     require_trainers_alone("torch", cluster)
     host, port = coordinator_of(cluster)
@@ -51,16 +51,16 @@ def torch(cluster: Cluster) -> Settings:
 
 
 def jax(cluster: Cluster, gpus: int) -> Settings:
-    """What lets `jax.distributed.initialize()` be called without arguments on `gpus` devices for each replica.
+    """What `jax.distributed.initialize()` reads when called without arguments, with `gpus` devices per replica.
 
-    JAX (0.10) reads of its own variables only the coordinator's address and the local devices, and the number and
-    the rank of the processes from those of Open MPI, Slurm or Kubernetes, jax/_src/clusters. So Open MPI's are set.
-    By them a process would take one device only, which JAX_LOCAL_DEVICE_IDS mends. JAX_NUM_PROCESSES and
+    JAX (0.10) has variables only for the coordinator's address and the local devices; it takes the number and the
+    rank of the processes from Open MPI, Slurm or Kubernetes (jax/_src/clusters), so Open MPI's variables are set.
+    With these alone a process would use one device, hence JAX_LOCAL_DEVICE_IDS. JAX_NUM_PROCESSES and
     JAX_PROCESS_ID are for programs that pass them on. `keras.distribution.initialize()` reads KERAS_DISTRIBUTION_*,
-    https://keras.io/api/distribution. Hosts of a TPU find each other without any of it.
+    https://keras.io/api/distribution. The hosts of a TPU need none of these variables.
 
     Raises:
-        Unusable: the cluster has replicas that are no processes of the computation.
+        Unusable: the cluster has replicas that cannot join the computation.
     """
     require_trainers_alone("jax", cluster)
     if _has_tpu(cluster):
@@ -89,9 +89,9 @@ def jax(cluster: Cluster, gpus: int) -> Settings:
 def mxnet(cluster: Cluster) -> Settings:
     """What MXNet's distributed key-value store reads: https://github.com/dmlc/ps-lite/blob/master/docs/env.md.
 
-    Scheduler, workers and servers are master, workers and parameter servers, says
+    The scheduler is the master and the servers are the parameter servers, as in
     https://cloud.google.com/ai-platform/training/docs/distributed-training-containers. The scheduler trains nothing
-    and ends with 0 once the workers have ended, which is the job's success. A replica alone needs none of it.
+    and exits with 0 once the workers have exited, which completes the job. A single replica needs no variables.
 
     Raises:
         Unusable: several replicas, but no worker or no parameter server; or evaluators.
@@ -109,7 +109,7 @@ def mxnet(cluster: Cluster) -> Settings:
         if not count:
             faults.append(
                 f"mxnet needs {role}, and this cluster has none: the chief schedules, workers train and parameter "
-                f"servers hold the model. Ask for replicas in worker pool {pool}, or for the chief alone."
+                f"servers hold the model. Request replicas in worker pool {pool}, or only the chief."
             )
     if faults:
         raise Unusable(*faults)
@@ -124,21 +124,21 @@ def mxnet(cluster: Cluster) -> Settings:
             "DMLC_NUM_WORKER": str(workers),
             "DMLC_NUM_SERVER": str(servers),
         },
-        # A scheduler binds to DMLC_PS_ROOT_URI, and ZeroMQ cannot bind to a name; with the first it binds to every
-        # address. A node's own host must be numeric for the same reason; ps-lite finds it on other machines.
+        # A scheduler binds to DMLC_PS_ROOT_URI, and ZeroMQ cannot bind to a name; DMLC_USE_KUBERNETES makes it bind to
+        # all addresses. DMLC_NODE_HOST must be numeric for the same reason; without it, ps-lite finds the address.
         defaults={**by_name, **({"DMLC_NODE_HOST": own} if _is_numeric(own) else {})},
     )
 
 
 def horovod(cluster: Cluster, peers_within_s: float) -> Settings:
-    """What Horovod's gloo controller reads, one process for each replica; a replica alone needs none of it.
+    """What Horovod's gloo controller reads; one process per replica. A single replica needs no variables.
 
-    https://github.com/horovod/horovod/blob/master/horovod/runner/gloo_run.py sets the same on the hosts that it
-    reaches by ssh, which Vertex AI's replicas do not serve; and serves the rendezvous, which here the chief does.
-    TRAINMASTER_HOROVOD_HOSTS is for images that do serve ssh: `horovodrun -np N -H "$TRAINMASTER_HOROVOD_HOSTS"`.
+    https://github.com/horovod/horovod/blob/master/horovod/runner/gloo_run.py sets the same variables over ssh, which
+    Vertex AI's replicas do not run, and serves the rendezvous, which the chief does here.
+    TRAINMASTER_HOROVOD_HOSTS is for images that run sshd: `horovodrun -np N -H "$TRAINMASTER_HOROVOD_HOSTS"`.
 
     Raises:
-        Unusable: the cluster has replicas that are no processes of the ring.
+        Unusable: the cluster has replicas that cannot join the ring.
     """
     require_trainers_alone("horovod", cluster)
     if not cluster.is_multi_worker:
@@ -162,7 +162,7 @@ def horovod(cluster: Cluster, peers_within_s: float) -> Settings:
             "TRAINMASTER_HOROVOD_HOSTS": ",".join(f"{each}:1" for each in hosts),
         },
         defaults={
-            # Horovod's own 30 seconds are too few where replicas start minutes apart.
+            # Horovod's default of 30 seconds is too short if replicas start minutes apart.
             "HOROVOD_GLOO_TIMEOUT_SECONDS": str(max(1, round(peers_within_s))),
             **({"HOROVOD_GLOO_IFACE": LOOPBACK_INTERFACE} if is_on_loopback(cluster) else {}),
         },
@@ -170,25 +170,25 @@ def horovod(cluster: Cluster, peers_within_s: float) -> Settings:
 
 
 def require_trainers_alone(framework: str, cluster: Cluster) -> None:
-    """Raises Unusable when some replica of the cluster is neither chief nor worker nor reduction server."""
+    """Raises Unusable if any replica is neither chief nor worker nor reduction server."""
     faults = _evaluators(framework, cluster)
     servers = len(cluster.members.get(Role.PARAMETER_SERVER, ()))
     if servers and not (cluster.has_reduction_servers and cluster.trains):
         faults.append(
-            f"{framework} has no parameter servers, and this cluster has {servers}: every process computes gradients. "
-            f"Leave worker pool 2 empty (`{{}}`), or fill it with Reduction Server's image."
+            f"{framework} does not use parameter servers, and this cluster has {servers}: every process computes gradients. "
+            f"Leave worker pool 2 empty (`{{}}`), or use Reduction Server's image in it."
         )
     if faults:
         raise Unusable(*faults)
 
 
 def rank_of(cluster: Cluster) -> int:
-    """From 0, the chief's; the workers follow in their order."""
+    """The rank: 0 for the chief, then the workers in order."""
     return cluster.trainers.index(cluster.members[cluster.role][cluster.index])
 
 
 def coordinator_of(cluster: Cluster) -> tuple[str, str]:
-    """Host and port of the chief. Nothing else listens there: on Vertex AI the port, 2222, is the cluster's own."""
+    """Host and port of the chief. Nothing else listens there: Vertex AI reserves the port, 2222, for the cluster."""
     first = cluster.trainers[0]
     return _plain(host_of(first)), first.rpartition(":")[2]
 
@@ -204,11 +204,11 @@ def _evaluators(framework: str, cluster: Cluster) -> list[str]:
         return []
     found = len(cluster.evaluators) or "some"
     repair = "Leave worker pool 3 out of the request, and evaluate in the chief."
-    return [f"{framework} has no evaluators, and this cluster has {found}. {repair}"]
+    return [f"{framework} does not use evaluators, and this cluster has {found}. {repair}"]
 
 
 def _has_tpu(cluster: Cluster) -> bool:
-    """Whether the job asks for TPU machines, by https://cloud.google.com/vertex-ai/docs/training/training-with-tpu-vm."""
+    """Whether the job requests TPU machines, by https://cloud.google.com/vertex-ai/docs/training/training-with-tpu-vm."""
     return any(map(is_tpu, cluster.of_pools("machine_spec")))
 
 

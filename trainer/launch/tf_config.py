@@ -1,4 +1,4 @@
-"""TF_CONFIG and CLUSTER_SPEC written anew, for TensorFlow and for programs of AI Platform Training."""
+"""TF_CONFIG and CLUSTER_SPEC rewritten for TensorFlow and for programs of AI Platform Training."""
 
 import json
 from collections.abc import Mapping
@@ -11,30 +11,30 @@ LEGACY_NAMES = {role: "master" if role is Role.CHIEF else role.value for role in
 
 
 def tensorflow(cluster: Cluster) -> Settings:
-    """TF_CONFIG as Vertex AI writes it, where it left it out or where AI Platform's says `master`.
+    """TF_CONFIG in Vertex AI's form, if it is not set or names a `master` as AI Platform's does.
 
-    TensorFlow 2 knows no `master`. A replica alone has no TF_CONFIG, as on Vertex AI.
+    TensorFlow 2 does not accept `master`. A single replica has no TF_CONFIG, as on Vertex AI.
     """
     replicas = len(cluster.evaluators) + sum(map(len, cluster.members.values()))
     is_legacy = cluster.spelling.get(Role.CHIEF) == LEGACY_NAMES[Role.CHIEF]
     if replicas <= 1 or (cluster.source == "TF_CONFIG" and not is_legacy):
         return Settings()
     task = {"type": cluster.role.value, "index": cluster.index}
-    told = {"trial": cluster.trial, "cloud": cluster.cloud}
+    ids = {"trial": cluster.trial, "cloud": cluster.cloud}
     written = {
         "cluster": {role.value: list(addresses) for role, addresses in cluster.members.items()},
         "environment": cluster.environment or "cloud",
-        "task": {**task, **{name: value for name, value in told.items() if value}},
+        "task": {**task, **{name: value for name, value in ids.items() if value}},
         "job": json.dumps(cluster.job),
     }
     return Settings(variables={"TF_CONFIG": json.dumps(written)})
 
 
 def ai_platform(cluster: Cluster) -> Settings:
-    """Both variables as AI Platform Training wrote them, for one replica too; the same again when done twice.
+    """Both variables in AI Platform Training's form, also for a single replica. Idempotent.
 
     https://cloud.google.com/ai-platform/training/docs/distributed-training-details: `master` for the chief, unless
-    `useChiefInTfConfig` was asked for; the evaluator in CLUSTER_SPEC alone. A process outside of any job gets none.
+    `useChiefInTfConfig` is set; the evaluator only in CLUSTER_SPEC. A process outside a job gets neither.
     """
     if cluster.source is None:
         return Settings()
@@ -59,6 +59,6 @@ def ai_platform(cluster: Cluster) -> Settings:
 
 
 def _made_up_id(cluster: Cluster) -> str:
-    """A name for this task within its project, where the service gives none: for one replica it does not."""
+    """A name for this task within its project, for single replicas, to which the service gives none."""
     job_id = cluster.service_variables.get("CLOUD_ML_JOB_ID")
     return f"{job_id}-{LEGACY_NAMES[cluster.role]}-{cluster.index}" if job_id else ""

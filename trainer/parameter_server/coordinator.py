@@ -1,4 +1,4 @@
-"""The chief's part: it builds the model on the parameter servers and hands steps out to the workers."""
+"""The chief: it builds the model on the parameter servers and hands out steps to the workers."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,10 +21,10 @@ EVALUATION_SHARDS_PER_WORKER = 2  # more even out workers of different speed, an
 
 @dataclass(frozen=True, kw_only=True)
 class CoordinatedTraining(Training):
-    """A step is one worker's batch; `steps_per_epoch` of them, whoever computes them, are an epoch."""
+    """A step is one worker's batch; an epoch is `steps_per_epoch` of them, on any workers."""
 
     IO_DEVICE: ClassVar[str | None] = "/job:chief/replica:0/task:0/device:CPU:0"
-    """Left to itself, TensorFlow would have each parameter server write what it holds on its own machine."""
+    """By default each parameter server would write its variables on its own machine."""
 
     @property
     def _workers(self) -> int:
@@ -35,7 +35,7 @@ class CoordinatedTraining(Training):
         try:
             return super().run()
         except tf.errors.OpError as error:
-            # A parameter server that was replaced within seconds has no variables: whatever asks for one fails.
+            # A parameter server that was replaced within seconds has no variables: every access to one fails.
             if is_loss_of_peer(error) or f"/job:{Role.PARAMETER_SERVER}" in str(error):
                 end_for_loss(self.cluster, "a parameter server", type(error).__name__)
             raise
@@ -77,10 +77,10 @@ class CoordinatedTraining(Training):
         )
 
     def _exported(self, model: Any, scratch: Path) -> Any:
-        """The model with variables of the chief's own.
+        """The model with variables in the chief's process.
 
-        A large variable lies in parts on several parameter servers, which an export cannot hold; read
-        from a checkpoint it is one again.
+        A large variable is split over several parameter servers, which an export cannot contain; restored
+        from a checkpoint it is whole again.
         """
         local = self._built(RANDOM, tf.distribute.get_strategy())
         options = tf.train.CheckpointOptions(experimental_io_device=self.IO_DEVICE)

@@ -1,4 +1,4 @@
-"""What each worker reads: its own part of the order of examples, and shards of the evaluation split."""
+"""What each worker reads: its share of the examples, and shards of the evaluation split."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -17,9 +17,9 @@ class WorkerPipeline(Pipeline):
     def for_worker(self, *, first_pass: int) -> Any:
         """Endless batches for the worker that calls this, in a function that the coordinator has it run.
 
-        All workers compute the same order of examples, another one in each pass, and each takes
-        every n-th of them: while they keep pace, an epoch trains every example about once. A
-        worker that is away takes its part along for so long; the next pass deals the parts anew.
+        All workers compute the same order of examples, a different one in each pass, and each takes every
+        n-th of them: while they keep pace, an epoch trains every example about once. While a worker is
+        away, its share is not trained; the next pass distributes the examples again.
         """
         worker = tf.cast(tf.distribute.coordinator.experimental_get_current_worker_index(), tf.int64)
         order = tf.data.Dataset.counter(first_pass).flat_map(self._one_pass()).shard(self.workers, worker)

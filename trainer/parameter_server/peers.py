@@ -1,4 +1,4 @@
-"""When the chief has lost what it cannot do without. It is asked in a thread: calls of TensorFlow wait without limit."""
+"""Detects when the chief has lost a replica that it needs. Runs in a thread: TensorFlow's calls wait without limit."""
 
 import threading
 import time
@@ -10,27 +10,27 @@ from trainer.liveness import EVERY_S, LOST_AFTER_S, Answer, Attendance, answers_
 from trainer.peers import end_for_loss
 
 ABSENT_AFTER_S = 10.0
-"""A parameter server that nobody is behind any more is lost sooner than a silent one: its variables are gone for good."""
+"""A parameter server without a process is lost sooner than a silent one: its variables are gone for good."""
 
 
 def await_peers(cluster: Cluster, *, within_s: float) -> None:
-    """Return when every parameter server and every worker has answered once, or end with PEER_LOST."""
+    """Return when every parameter server and every worker has answered once, or exit with PEER_LOST."""
     names = cluster.replicas_of(Role.PARAMETER_SERVER, Role.WORKER)
     if missing := await_all(tuple(names), within_s=within_s):
         end_without_peer(
             "peers_missing",
             f"{cluster.replica} waited {within_s:g} s (--peers_within_s) for "
-            f"{', '.join(f'{names[address]} at {address}' for address in missing)} and gives up. Did each replica start, "
-            f"and does the network let them reach each other?",
+            f"{', '.join(f'{names[address]} at {address}' for address in missing)} and gives up. Check that each "
+            f"replica started and that they can connect to each other.",
             replica=cluster.replica,
             waited_s=within_s,
         )
 
 
 def guard(cluster: Cluster, *, idle_s: Callable[[], float] = lambda: 0.0) -> None:
-    """From now on this process ends with PEER_LOST once `loss` finds one, whatever it is waiting for.
+    """From now on this process exits with PEER_LOST once `loss` finds one, whatever it is waiting for.
 
-    `idle_s` says for how many seconds no step has been done.
+    `idle_s` returns the seconds since a step was last finished.
     """
     threading.Thread(target=_watch, args=(cluster, idle_s), name="peers", daemon=True).start()
 
@@ -38,20 +38,20 @@ def guard(cluster: Cluster, *, idle_s: Callable[[], float] = lambda: 0.0) -> Non
 def loss(
     servers: Attendance, workers: Attendance, now: float, *, idle_s: float = 0.0
 ) -> tuple[str, str] | None:
-    """An address and what became of it that makes it useless to go on, or None.
+    """The address of a replica whose loss ends the run, and what happened to it; or None.
 
-    A worker may go and come back, or stay away while others do its steps. A silent one may not:
-    TensorFlow waits for the step that it has. Nor may one that is away while nothing is done:
-    TensorFlow takes workers back only when all are there.
+    A worker may leave and return, or stay away while others do its steps. A silent worker is a loss:
+    TensorFlow waits for the step that it has. So is one that is away while no step is finished:
+    TensorFlow takes workers back only when all are available.
     """
     for address in servers.gone(now, after_s=ABSENT_AFTER_S):
         if servers.last[address] is Answer.ABSENT:
-            return address, "it is not running, and the variables that it held are gone"
+            return address, "it is not running, so its variables are lost"
     for address in (*servers.gone(now), *workers.silent(now)):
         return address, f"it has not answered for {LOST_AFTER_S:g} s"
     gone = workers.gone(now)
     if gone and (idle_s >= LOST_AFTER_S or len(gone) == len(workers.addresses)):
-        return gone[0], f"it has been away for {LOST_AFTER_S:g} s, and no step was done meanwhile"
+        return gone[0], f"it has been away for {LOST_AFTER_S:g} s, and no step was finished meanwhile"
     return None
 
 

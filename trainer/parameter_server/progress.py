@@ -1,4 +1,4 @@
-"""Progress of steps that run elsewhere: they are handed out long before they are done."""
+"""Progress of steps that run on workers: they are handed out long before they are finished."""
 
 import queue
 import threading
@@ -10,15 +10,15 @@ import tensorflow as tf
 
 from trainer.reporting import ProgressReport
 
-AHEAD_PER_WORKER = 4  # steps handed out and not done: enough that no worker waits, few enough to be done soon
+AHEAD_PER_WORKER = 4  # unfinished steps: enough that no worker waits, few enough to finish soon
 
 
 class RemoteProgressReport(tf.keras.callbacks.Callback):  # type: ignore[misc]  # TensorFlow has no types
-    """Has `report` tell of each step when its worker is done with it.
+    """Passes each step to `report` when its worker has finished it.
 
-    What it is given at a step's end is a promise of the step's logs. Waiting for it there would
-    leave all workers but one idle, so a thread waits. No more than `ahead` steps are under way: when
-    a checkpoint is asked for, they are soon done.
+    At the end of a step Keras passes a promise of the step's logs. Waiting for it there would leave all
+    workers but one idle, so a thread waits. At most `ahead` steps are in flight, so that they finish soon
+    when a checkpoint is due.
     """
 
     def __init__(self, report: ProgressReport, *, ahead: int) -> None:
@@ -43,11 +43,11 @@ class RemoteProgressReport(tf.keras.callbacks.Callback):  # type: ignore[misc]  
         self._promised.put((batch, logs))
 
     def idle_s(self) -> float:
-        """Seconds since a step was done, or since the beginning."""
+        """Seconds since a step was finished, or since the start."""
         return time.monotonic() - self._done_at
 
     def drain(self) -> None:
-        """Return when every step that was handed out is reported; they must be done, or given up."""
+        """Return when every step that was handed out is reported; they must be finished or abandoned."""
         drained = threading.Event()
         self._promised.put(drained)
         drained.wait()
@@ -62,6 +62,6 @@ class RemoteProgressReport(tf.keras.callbacks.Callback):  # type: ignore[misc]  
                         self._report.on_train_batch_end(batch, promise.fetch())
                         self._done_at = time.monotonic()
                     except (tf.errors.OpError, RuntimeError):
-                        pass  # the step was given up; whoever joins the steps is told why
+                        pass  # the step was abandoned; `join` raises the reason
                     finally:
                         self._under_way.release()

@@ -1,4 +1,4 @@
-"""The part of workers and parameter servers: they serve the chief until they are ended, or it is gone for good."""
+"""Workers and parameter servers: they serve the chief until they are stopped or it is gone for good."""
 
 import time
 from collections.abc import Mapping
@@ -17,10 +17,10 @@ from trainer.strategy import processors_for, resolver
 
 
 def serve(flags: Flags, cluster: Cluster, outputs: Outputs, environment: Mapping[str, str]) -> None:
-    """A worker or parameter server of a training that a chief coordinates: serve its requests, and end this process.
+    """Serve the chief that coordinates the training, as a worker or parameter server, and exit.
 
-    With 0 after its export, else with PEER_LOST. A restarted chief takes back servers that run, and a running chief
-    takes back a restarted worker. TensorFlow's servers cannot be stopped: this does not return.
+    The exit status is 0 after the chief's export, else PEER_LOST. A restarted chief reconnects to running servers, and
+    a running chief to a restarted worker. TensorFlow's servers cannot be stopped: this does not return.
     """
     if cluster.trains:  # its steps read the data, at the path that the chief names
         ready_subject(flags, cluster, environment)
@@ -51,7 +51,7 @@ def serve(flags: Flags, cluster: Cluster, outputs: Outputs, environment: Mapping
 
 
 def _stamp(model: Path) -> int | None:
-    """When an export was finished in this directory, in nanoseconds; None: none was."""
+    """When an export in this directory was finished, in nanoseconds; None without one."""
     try:
         return (model / MANIFEST_NAME).stat().st_mtime_ns
     except FileNotFoundError:

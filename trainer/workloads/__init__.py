@@ -1,4 +1,4 @@
-"""What can be trained: every module beside this one that defines WORKLOAD, under the module's name.
+"""The workloads: every module of this package that defines WORKLOAD, under the module's name.
 
 To add a workload, add a file; docs/reference/trainer.md shows one. The modules here import TensorFlow only
 when a model is built, so that flags are checked at once.
@@ -18,7 +18,7 @@ LOSS = "loss"
 
 @dataclass(frozen=True, kw_only=True)
 class ModelSpec:
-    """What a workload needs to know to build its model; `hyperparameters` has a value for each that it declares."""
+    """The inputs of a workload's `build`; `hyperparameters` has a value for each one that it declares."""
 
     image_size: tuple[int, int]  # height, width in pixels
     classes: int
@@ -38,17 +38,17 @@ class Pretrained:
 
 @dataclass(frozen=True, kw_only=True)
 class Workload:
-    """A model and the values that its flags have by default.
+    """A model and the defaults of its flags.
 
     `build` is called in the strategy's scope and returns a compiled tf.keras.Model: float32
     [batch, height, width, 3] from 0 to 1 in, probabilities float32 [batch, classes] out. Two classes
-    may have one sigmoid unit, [batch, 1], the probability of the second. It raises Unusable where
-    what the spec asks cannot be built.
+    may have one sigmoid unit, [batch, 1], the probability of the second. It raises Unusable if the
+    spec does not fit the model.
 
     Attributes:
-        hyperparameters: flags of this workload alone, by name.
+        hyperparameters: additional flags of this workload, by name.
         metrics: names of the metrics that the model is compiled with; `accuracy` is always one.
-        mirrored: on a machine of its own it trains with MirroredStrategy, whatever the number of devices.
+        mirrored: on a single machine it trains with MirroredStrategy, whatever the number of devices.
     """
 
     build: Callable[[ModelSpec], Any]  # Any: TensorFlow has no types
@@ -75,11 +75,13 @@ def workload_named(name: str) -> Workload:
         Unusable: there is no such module.
     """
     if name not in names():
-        raise Unusable(f"Unknown workload {name!r}; there are {', '.join(names())}.{nearest(name, names())}")
+        raise Unusable(
+            f"Unknown workload {name!r}; expected one of {', '.join(names())}.{nearest(name, names())}"
+        )
     workload: Workload = importlib.import_module(f"{__name__}.{name}").WORKLOAD
     return workload
 
 
 def names_with(hyperparameter: str) -> list[str]:
-    """The workloads that have the flag `hyperparameter` of their own. Imports all of them."""
+    """The workloads that declare `hyperparameter`. Imports all of them."""
     return [name for name in names() if hyperparameter in workload_named(name).hyperparameters]

@@ -7,7 +7,7 @@ from trainer.hyperparameters import Number, WholeNumber
 from trainer.workloads import ModelSpec, Workload
 
 FILTERS = (16, 32, 64)
-MIN_SIDE_PX = 22  # below, nothing is left to pool after the last convolution
+MIN_SIDE_PX = 22  # with fewer, the last pooling layer has no input
 CLASSES = 2
 
 
@@ -15,15 +15,15 @@ def build(spec: ModelSpec) -> Any:
     """3x3 relu convolutions with 2x2 max pooling, dense relu, one sigmoid unit; SGD and binary cross-entropy.
 
     Raises:
-        Unusable: the data set has not two classes, or the images are smaller than 22 pixels.
+        Unusable: the data set does not have two classes, or the images are smaller than 22 pixels.
     """
     import tensorflow as tf
 
     faults = []
     if spec.classes != CLASSES:
         faults.append(
-            f"--dataset: it has {spec.classes} classes, and the one sigmoid unit of --workload=horses_or_humans tells "
-            f"{CLASSES} apart. Choose a data set of two classes, or another workload."
+            f"--dataset: the data set has {spec.classes} classes, but --workload=horses_or_humans distinguishes "
+            f"{CLASSES}. Choose a data set with two classes, or another workload."
         )
     if min(spec.image_size) < MIN_SIDE_PX:
         height, width = spec.image_size
@@ -41,7 +41,7 @@ def build(spec: ModelSpec) -> Any:
         model.add(layers.MaxPooling2D(2))
     model.add(layers.Flatten())
     model.add(layers.Dense(spec.hyperparameters["num_units"], activation="relu"))
-    # float32 whatever the policy: 16 bits are too few for a probability.
+    # float32 under every policy: 16 bits are too few for a probability.
     model.add(layers.Dense(1, activation="sigmoid", dtype="float32"))
     if spec.weights_path is not None:
         model.load_weights(spec.weights_path)
@@ -64,10 +64,13 @@ WORKLOAD = Workload(
     learning_rate=1e-2,
     hyperparameters={
         "momentum": Number(
-            default=0.5, minimum=0, maximum=1, help="of SGD: the share of the last step that is repeated"
+            default=0.5,
+            minimum=0,
+            maximum=1,
+            help="momentum of SGD: the share of the previous update that is added to the next",
         ),
         "num_units": WholeNumber(
-            default=128, minimum=1, maximum=65536, help="units of the dense layer before the last"
+            default=128, minimum=1, maximum=65536, help="units of the hidden dense layer"
         ),
     },
     mirrored=True,

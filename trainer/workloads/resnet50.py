@@ -16,7 +16,7 @@ def build(spec: ModelSpec) -> Any:
     )
     pooled = tf.keras.layers.GlobalAveragePooling2D()(backbone.output)
     hidden = tf.keras.layers.Dense(HEAD_UNITS, activation="relu")(pooled)
-    # float32 whatever the policy: 16 bits are too few for a softmax.
+    # float32 under every policy: 16 bits are too few for a softmax.
     probabilities = tf.keras.layers.Dense(spec.classes, activation="softmax", dtype="float32")(hidden)
     model = tf.keras.Model(backbone.input, probabilities, name="resnet50_classifier")
     model.compile(

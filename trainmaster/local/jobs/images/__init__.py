@@ -1,1 +1,1 @@
-"""What the replicas of a worker pool run: an image's program, or a Python package's module."""
+"""The programs of a worker pool's replicas: an image's program, or a Python package's module."""

@@ -1,4 +1,4 @@
-"""The options of an installer's command line: those that uv gets here too, those that change nothing, and indexes."""
+"""An installer's options: those passed to uv, those without effect here, and package indexes."""
 
 import argparse
 from collections.abc import Iterable, Mapping, Sequence

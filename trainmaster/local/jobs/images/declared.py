@@ -1,4 +1,4 @@
-"""What a source tree says that it needs, in requirements.txt or pyproject.toml, and no RUN line installs.
+"""Requirements that a source tree declares in requirements.txt or pyproject.toml and no RUN line installs.
 
 Source: https://packaging.python.org/en/latest/specifications/pyproject-toml/, read 2026-11.
 """
@@ -176,7 +176,7 @@ def _lines(installs: Iterable[Install]) -> Iterator[str]:
 
 
 def _names(lines: Iterable[str]) -> Iterator[str]:
-    """The distributions that lines name for this machine; a line that is no requirement names none."""
+    """The distributions that lines name for this machine; other lines name none."""
     for line in lines:
         try:
             need = Requirement(line.partition(" --hash")[0])

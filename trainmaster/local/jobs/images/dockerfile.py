@@ -1,9 +1,9 @@
 """An image as its source tree and Dockerfile describe it: what runs, with which environment, and where.
 
-Instructions that hold: FROM of an earlier stage or of another source tree, ARG, ENV, WORKDIR, COPY and ADD of local
-files, ENTRYPOINT, CMD. RUN lines are kept as they are: `installs.py` reads what they install. Of `COPY --from`, the RUN
-lines of the stage that it names are kept, for its packages; its files are not there.
-Source: https://docs.docker.com/reference/dockerfile/, read 2026-11.
+Instructions that hold: FROM of an earlier stage or of another source tree, ARG, ENV, WORKDIR, COPY and ADD of
+local files, ENTRYPOINT, CMD. RUN lines are kept as they are: `installs.py` reads what they install. Of `COPY
+--from`, the RUN lines of the stage that it names are kept, for its packages; its files are missing. Source:
+https://docs.docker.com/reference/dockerfile/, read 2026-11.
 """
 
 import io
@@ -35,7 +35,7 @@ MAX_BASES = 10
 
 
 class ImageError(Exception):
-    """A source tree that cannot stand for an image: no Dockerfile, one that cannot be read, or files that are not there."""
+    """A source tree cannot provide an image: its Dockerfile or other files are missing or unreadable."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,7 +65,7 @@ class Image:
 
     Attributes:
         base: the image that its first stage begins with.
-        not_done: instructions that nothing here carries out, as the Dockerfile has them.
+        not_done: instructions that are not executed here, verbatim.
     """
 
     tree: Path
@@ -100,7 +100,7 @@ def read_image(tree: Path, bases: Mapping[str, Path] | None = None) -> Image:
     """The image that `tree/Dockerfile` describes. `bases` are source trees of images that a FROM may name, by repository.
 
     Raises:
-        ImageError: there is no Dockerfile, an instruction in it cannot be understood, or a COPY names what is not there.
+        ImageError: there is no Dockerfile, an instruction in it cannot be parsed, or a COPY names a missing path.
     """
     image = _read(tree, bases or {}, depth=1)
     faults = [

@@ -74,7 +74,7 @@ class Environments:
     async def acquire(self, programs: Mapping[int, Program], say: Say) -> Held:
         """The programs, each in an environment with what its image needs. Making one may take minutes.
 
-        Cancelling it ends what is being made, and leaves nothing of it.
+        Cancelling it stops the installation and removes its files.
 
         Raises:
             ProgramError: the packages cannot be installed; the message has the end of what uv said.

@@ -20,7 +20,7 @@ https://cloud.google.com/vertex-ai/docs/general/cmek, …/vertex-ai/docs/experim
 
 
 def candidate_documents(document: Mapping[str, Any]) -> tuple[dict[str, Any], ...]:
-    """The documents of the candidates, none with fallbacks of its own: the request itself, then each fallback over it."""
+    """The documents of the candidates, each without fallbacks: the request itself, then each fallback applied to it."""
     own = without_fallbacks(document)
     return (own, *(merged(own, patch) for _, patch in iter_fallbacks(document)))
 
@@ -128,10 +128,10 @@ def _terms(scheduling: Scheduling) -> list[str]:
 
 
 def fallback_faults(document: Mapping[str, Any], home: str) -> list[Fault]:
-    """Every fallback that asks for nothing new, for a role that is not there, or for a region that the rest binds.
+    """Every fallback that asks for nothing new, for a missing role, or for a region that another key rules out.
 
-    The document is in our own way and may be faulty; `home` is where it runs where it does not say. What schema and
-    policy say of the requests that fallbacks make is not repeated here.
+    The document is in the project's dialect and may be faulty; `home` is the region of requests that name none. What
+    schema and policy report about the merged requests is not repeated here.
     """
     return [*_roles(document), *_repeated(document, home), *_bound(document, home)]
 

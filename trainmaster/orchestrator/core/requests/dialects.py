@@ -1,4 +1,4 @@
-"""The ways to write a request, and how each is known."""
+"""The ways to write a request, and how each is recognized."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -10,17 +10,17 @@ from trainmaster.orchestrator.core.requests.vertex.dialect import custom_job, tu
 
 MARK_MAX_CHARS, KEYS_MAX = 40, 40
 MARK_LIKENESS = 0.85
-"""How similar a key must be to a dialect's mark; no key of our own dialect is."""
+"""How similar a key must be to a dialect's mark; no key of the project's dialect is."""
 OWN_KEYS = frozenset({"model_name", "image", "python_package", "cluster"})
 """A document with any of them is in our own dialect, whatever else it has."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Dialect:
-    """One way to write a request: the keys by which it is known, and what it says in our own way.
+    """One way to write a request: the keys that identify it, and its translation to the project's dialect.
 
-    Every dialect is held against the same schema and checks; its faults have the paths of the text.
-    `in_own` is given the name that the model has where the document has none, if there is one.
+    Every dialect is checked against the same schema and rules; its faults have the paths of the user's text.
+    `in_own` receives the model's name for a document that has none, if there is one.
     """
 
     name: str
@@ -57,7 +57,7 @@ VERTEX_CUSTOM = Dialect(
 )
 OWN = Dialect(name="trainmaster", marks=frozenset(), in_own=_own)
 DIALECTS = (LEGACY, VERTEX_TUNING, VERTEX_CUSTOM, OWN)
-"""Asked in this order; our own comes last and takes whatever no other knows as its own."""
+"""Tried in this order; the project's dialect comes last and takes every other document."""
 
 
 def dialect_of(document: Mapping[str, Any]) -> Dialect:

@@ -1,6 +1,6 @@
 """A request that the schema may still refuse, read once for all checks: its roles, what they run, their machines.
 
-What is not of the kind that is asked for is passed over: the schema reports it, in the same report.
+Values of the wrong kind are skipped: the schema reports them in the same report.
 """
 
 from collections.abc import Mapping, Sequence

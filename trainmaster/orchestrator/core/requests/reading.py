@@ -36,7 +36,7 @@ def parse_request(
 def checked_request(
     read: Document, request_rules: RequestRules, *, name: str | None = None
 ) -> Request | Refused:
-    """The request in values that were read already, held against schema and policy."""
+    """The request in values that are already parsed, checked against schema and policy."""
     if read.value is None and read.faults:
         return Refused(faults=read.faults)
     if not isinstance(read.value, dict):
@@ -88,7 +88,7 @@ def _allowed(meant: Translated, request_rules: RequestRules) -> Translated:
 
 
 _INSTEAD = {"output": "the deployment's default is used", "model_uri": "the model is not looked for there"}
-"""What becomes of a request without the key, by every key that may yield."""
+"""What happens to a request without the key, for every key that may be dropped."""
 
 
 def _home(meant: Translated, request_rules: RequestRules) -> str:
@@ -98,7 +98,7 @@ def _home(meant: Translated, request_rules: RequestRules) -> str:
 
 
 def _elsewhere(meant: Translated, request_rules: RequestRules) -> list[Fault]:
-    """A region of another dialect that is none of ours; of our own document's the policy's checks know."""
+    """A region of another dialect that this deployment does not have; the policy's checks cover the project's dialect."""
     if meant.region in (None, request_rules.region, text_at(meant.document, "region")):
         return []
     regions = (request_rules.region,) if request_rules.policy is None else request_rules.policy.regions

@@ -68,7 +68,7 @@ class Request:
 class Refused:
     """A faulty request: every fault, sorted by path; of more than MAX_FAULTS the first, and how many there were.
 
-    A report is to be read, and a small file can hold a fault in every fourth byte.
+    A report must stay readable, and a small file can hold a fault in every fourth byte.
     """
 
     faults: tuple[Fault, ...]
@@ -101,7 +101,7 @@ def too_large(
 
 
 def checked_again(document: Mapping[str, Any], request_rules: RequestRules) -> Request | Refused:
-    """The canonical document of an accepted request, held against today's policy."""
+    """The canonical document of an accepted request, checked against the current policy."""
     return checked(document, request_rules, document["region"])
 
 
@@ -124,7 +124,7 @@ def checked(
     def written(group: Iterable[Fault]) -> list[Fault]:
         return [fault.moved(written_path) for fault in group]
 
-    # No fault of a place may quote its secret; what the text spoiled, nobody need report again.
+    # No fault may quote a secret; and what the text itself got wrong need not be reported again.
     of_fallbacks = _of_fallbacks(draft, request_rules, found)
     known = _first_of_each_place((written(secrets), faults, *map(written, (*found, *of_fallbacks))))
     if known:

@@ -1,4 +1,4 @@
-"""The job that a sound request describes, in our own words."""
+"""The job that a valid request describes, in the project's terms."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -206,7 +206,7 @@ class JobSpec:
         return JobKind.TUNING if self.tuning else JobKind.CUSTOM
 
 
-# Any: the schema vouches for the types; reading it again piece by piece would only repeat it.
+# Any: the schema validates the types; reading it again piece by piece would only repeat it.
 def spec_from(document: Mapping[str, Any]) -> JobSpec:
     """The job of a request in our own dialect.
 

@@ -59,7 +59,7 @@ STOP_STUDY_TIMES: Mapping[str, tuple[str, str]] = {
     "max_runtime_s": ("maximumRuntimeConstraint", "maxDuration"),
     "max_end_time": ("maximumRuntimeConstraint", "endTime"),
 }
-# Any: the schema and the checks vouch for the types.
+# Any: the schema and the checks validate the types.
 Document = Mapping[str, Any]
 
 

@@ -90,7 +90,7 @@ def _reduction_servers(draft: Draft) -> Iterator[Fault]:
 
 
 def _evaluators(draft: Draft) -> Iterator[Fault]:
-    """An evaluator reads the chief's checkpoints where the service put both: whoever moves one, parts them."""
+    """An evaluator reads the chief's checkpoints in the directory that the service sets; moving either one parts them."""
     trials = ", shared by all trials" if "tuning" in draft.document else ""
     for role in ("chief", "evaluators") if "evaluators" in draft.cluster else ():
         path, value = draft.running[role].env.get(CHECKPOINT_DIR, (None, None))

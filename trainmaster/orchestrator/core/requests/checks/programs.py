@@ -1,4 +1,4 @@
-"""What the roles of a request run: words that no replica would hear, and programs that would end at once."""
+"""What the roles of a request run: words that no replica would use, and programs that would end at once."""
 
 from collections.abc import Iterator, Sequence
 
@@ -23,7 +23,7 @@ _FLAG = "--strategy"
 def program_faults(draft: Draft) -> Iterator[Fault]:
     """Programs that no role runs, commands that packages cannot have, and what is beyond the service's limits.
 
-    The same words reach several roles: each place is told once.
+    The same words apply to several roles: each place is reported once.
     """
     faults = (*_unheard(draft), *_commands(draft), *_limits(draft))
     yield from {fault.path: fault for fault in reversed(faults)}.values()

@@ -1,1 +1,1 @@
-"""A training job of AI Platform Training, said in our own way."""
+"""Translates training jobs of AI Platform Training to the project's dialect."""

@@ -1,8 +1,8 @@
-"""The config.yaml of `gcloud ai-platform jobs submit training --config`, or a whole Job, in our own way.
+"""The config.yaml of `gcloud ai-platform jobs submit training --config`, or a whole Job, in the project's dialect.
 
-As with every dialect, each place of our own document keeps the place in the text that it came from, and a
-key that has no place is a fault. What has no equal today is a fault that names the nearest choice; what is
-taken but not quite the same is a warning.
+As with every dialect, each value of the translated document keeps its path in the user's text, and a key without a
+translation is a fault. Where nothing equivalent exists today, the fault names the nearest choice; what is accepted
+but not quite the same is a warning.
 
 Source: the Job message of gcloud's own client (googlecloudsdk/generated_clients/apis/ml/v1/ml_v1_messages.py)
 and https://cloud.google.com/vertex-ai/docs/start/migrating-to-vertex-ai
@@ -31,7 +31,7 @@ _SAME = {"serviceAccount": "service_account", "network": "network", "enableWebAc
 
 
 def translated(document: Mapping[str, Any], name: str | None) -> Translated:
-    """The training job in our own way; `name` is the model's where the job has neither id nor label."""
+    """The training job in the project's dialect; `name` is the model's if the job has neither id nor label."""
     translation = Translation()
     written, own = Fields(document, (), translation), OwnDocument(translation)
     spec = written.fields("trainingInput")
@@ -110,7 +110,7 @@ def _write_job_dir(job: Job) -> None:
     where, is_tuning = job.spec.at("jobDir"), job.spec.has("hyperparameters")
     job.own.inner("output", where).put("prefix_uri", job_dir, where)
     directory = job_dir.rstrip("/")
-    if "/" in directory.removeprefix("gs://"):  # a whole bucket is no model
+    if "/" in directory.removeprefix("gs://"):  # a whole bucket is not a model
         job.own.put("model_uri", f"{directory}/${{trial}}" if is_tuning else directory, where)
     problem = (
         "the program is given it as --job-dir; where it leaves nothing in AIP_MODEL_DIR, what it writes there from the "

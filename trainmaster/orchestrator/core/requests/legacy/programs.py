@@ -71,7 +71,7 @@ def _write_container(job: Job, role: Role) -> None:
     spec, config, own = job.spec, job.config(role), job.replicas(role)
     if role is not MASTER and config.has("imageUri"):
         copy_keys(config, own, {"imageUri": "image"})
-        # A role with an image of its own takes nothing from the top, which is where args stand.
+        # A role with a separate image inherits nothing from the top, where args is.
         own.put("args", job.own.content.get("args"), spec.at("args"))
     for key in filter(config.has, _OWN):
         if spec.has("args"):
@@ -83,7 +83,7 @@ def _write_container(job: Job, role: Role) -> None:
 
 
 def _warn_of_lonely_command(job: Job) -> None:
-    """Only the image is said to pass from the master to the others."""
+    """The documentation says only of the image that the other roles inherit the master's."""
     if not any(map(job.config(MASTER).has, _OWN)):
         return
     for role in filter(job.has, OTHERS):

@@ -59,7 +59,7 @@ class Job:
         return role.ours in self.cluster.content
 
     def part(self, theirs: str, ours: str) -> tuple[Fields, OwnDocument] | None:
-        """What `spec` has under `theirs`, and the mapping of our own document for it; None where it has nothing."""
+        """The value of `spec` under `theirs`, and the translated document's mapping for it; None if it has none."""
         written = self.spec.fields(theirs)
         return (written, self.own.inner(ours, written.path)) if self.spec.has(theirs) else None
 

@@ -1,10 +1,10 @@
-"""A CustomJob or HyperparameterTuningJob as its API spells it, in camelCase or snake_case, said in our own way.
+"""A CustomJob or HyperparameterTuningJob as its API spells it, in camelCase or snake_case, in the project's dialect.
 
 `gcloud ai custom-jobs create --config` takes a CustomJobSpec, `gcloud ai hp-tuning-jobs create --config` a
 tuning job; `describe` prints either job whole. All of these are requests.
 
-The translation keeps, for every place of our own document, the place in the text that it came from, so
-that faults name what the user wrote. What has no place in a request is a fault; nothing is dropped silently.
+The translation keeps the path in the user's text of every translated value, so that faults name what the user wrote.
+What has no place in a request is a fault; nothing is dropped silently.
 
 Source: https://cloud.google.com/sdk/gcloud/reference/ai/custom-jobs/create, …/ai/hp-tuning-jobs/create,
 https://cloud.google.com/vertex-ai/docs/reference/rest/v1/projects.locations.customJobs
@@ -62,7 +62,7 @@ _STRATEGIES = {"STANDARD": "", **inverse(STRATEGIES)}
 
 
 def tuning_job(document: Mapping[str, Any], name: str | None) -> Translated:
-    """The tuning job in our own way; what was wrong with its form is in `faults`."""
+    """The tuning job in the project's dialect; `faults` has what was wrong with its form."""
     job, own = _opened(document)
     _write_envelope(job, own, name, output_only=(*OUTPUT_ONLY, "trials"))
     _write_job_spec(job.fields("trialJobSpec"), own, ending=_run_directory(job))
@@ -71,7 +71,7 @@ def tuning_job(document: Mapping[str, Any], name: str | None) -> Translated:
 
 
 def custom_job(document: Mapping[str, Any], name: str | None) -> Translated:
-    """The custom job in our own way; what was wrong with its form is in `faults`.
+    """The custom job in the project's dialect; `faults` has what was wrong with its form.
 
     Beside a bare CustomJobSpec may stand what gcloud takes as flags: displayName, labels, encryptionSpec.
     """
@@ -191,7 +191,7 @@ def _write_strategy(written: Fields, scheduling: OwnDocument) -> None:
 
 
 def _drop_without_effect(written: Fields, scheduling: dict[str, object]) -> None:
-    """Drop what the service itself does not look at, and what would be a contradiction in our own way."""
+    """Drop what the service itself ignores, and what would be a contradiction in the project's dialect."""
     if "max_wait_s" in scheduling and "flex_start" not in scheduling:
         del scheduling["max_wait_s"]
         problem = "Vertex AI only waits with the strategy FLEX_START; ignored"

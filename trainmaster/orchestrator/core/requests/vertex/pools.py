@@ -1,4 +1,4 @@
-"""Worker pools as the API spells them, said in our own way: roles, their machines, disks, shares and programs."""
+"""Worker pools as the API spells them, in the project's dialect: roles, their machines, disks, shares and programs."""
 
 from collections.abc import Mapping
 
@@ -177,7 +177,7 @@ def _write_program(pool: Fields, own: OwnDocument) -> list[Variable]:
 
 def _write_container(container: Fields, own: OwnDocument) -> list[Variable]:
     if not container.has("imageUri") and not container.kind_fault:
-        # Without an image of its own the role would be given the chief's.
+        # Without an image the role would inherit the chief's.
         container.refuse("imageUri", "missing", allowed="a container image")
     copy_keys(container, own, {"imageUri": "image", "command": "command"})
     return _write_arguments(container, own)

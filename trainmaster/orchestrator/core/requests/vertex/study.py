@@ -1,4 +1,4 @@
-"""A studySpec and its trial counts, as the API spells them, said in our own way."""
+"""A studySpec and its trial counts, as the API spells them, in the project's dialect."""
 
 from typing import Any
 

@@ -15,7 +15,7 @@ from tests.core.retraining.test_signal import INCIDENT, PUSH
 from tests.core.shipped import ROOT, schema
 from tests.core.vertex_files import job, job_spec, package_pool
 from trainmaster.orchestrator.core.events.envelope import REPLAYED_ID, REPLAYED_PUBLISH_TIME
-from trainmaster.orchestrator.core.events.self_test import DRY_RUN, MARK, NOBODYS_JOB, SELF_TEST_ID
+from trainmaster.orchestrator.core.events.self_test import DRY_RUN, MARK, NO_JOB_ID, SELF_TEST_ID
 
 ORDER_SCHEMA = schema("order.v1")
 EXPORT_SCHEMA = schema("model_export.v1")
@@ -132,7 +132,7 @@ LOG_ENTRIES: list[dict[str, Any]] = [
     },
     {
         "insertId": "1ab2c5",
-        "resource": {"type": "ml_job", "labels": {"job_id": NOBODYS_JOB, "task_name": "service"}},
+        "resource": {"type": "ml_job", "labels": {"job_id": NO_JOB_ID, "task_name": "service"}},
         "labels": {MARK: "0f" * 16},
         "jsonPayload": {"message": "Job completed successfully."},
         "timestamp": "2026-03-01T11:00:00Z",

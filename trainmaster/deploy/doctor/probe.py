@@ -19,7 +19,7 @@ from trainmaster.deploy.doctor.deployment import Deployment
 from trainmaster.orchestrator.core.events.self_test import (
     DRY_RUN,
     MARK,
-    NOBODYS_JOB,
+    NO_JOB_ID,
     SELF_TEST_ID,
     SELF_TEST_PREFIX,
 )
@@ -50,7 +50,7 @@ def write_entry(logs: "LoggingClient", project: str) -> Probe:
     from google.cloud.logging import Resource
 
     probe = Probe()
-    labels = {"project_id": project, "job_id": NOBODYS_JOB, "task_name": "service"}
+    labels = {"project_id": project, "job_id": NO_JOB_ID, "task_name": "service"}
     resource = Resource(type="ml_job", labels=labels)
     try:
         # Without the resource, the client would ask the metadata server which machine it runs on.

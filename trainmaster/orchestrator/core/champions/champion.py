@@ -1,4 +1,4 @@
-"""Champions: the best model under one name, by what its requests declare, and how it came to be.
+"""Champions: the best model under one name, by the metric that its requests declare, and where it came from.
 
 The document is schemas/champion.v1.schema.json.
 """
@@ -15,11 +15,11 @@ _DIGEST = "@sha256:"
 
 @dataclass(frozen=True, kw_only=True)
 class Lineage:
-    """Where a model came from, from the event to the hash of its export; what is not known is left out.
+    """Where a model came from, from the event to the hash of its manifest; unknown fields are None.
 
     `request_uri` and `request_generation` are the dropped file's, the rule's or its template's.
-    `image` is the chief's; of Python packages it is what they were installed in, and the request names them.
-    `image_digest` is known where the request names the image by it: the service does not tell which one it pulled.
+    `image` is the chief's; for Python packages, the executor image. The request names the packages.
+    `image_digest` is known only if the request contains it: the service does not report which image it pulled.
     """
 
     source: str
@@ -42,7 +42,7 @@ class Lineage:
 
 
 def lineage_of(record: RunRecord, spec: JobSpec) -> Lineage:
-    """What the record and its request say of where the model came from."""
+    """Where the model came from, according to the record and its request."""
     source, model, image = record.source, record.model, spec.cluster.chief.program.image
     best = record.tuning.best_trial if record.tuning else None
     dataset = model.dataset if model else None
@@ -74,9 +74,9 @@ KEPT_VERDICTS = 50
 
 @dataclass(frozen=True, kw_only=True)
 class Contest:
-    """What makes two values comparable. `evaluation_split` None: the metric is the training's own.
+    """What makes two values comparable. `evaluation_split` None: the metric comes from the training itself.
 
-    With an `evaluation`, which is the request's own name for it, the data set does not matter.
+    With an `evaluation`, the name that the request gives the evaluation, the data set does not matter.
     """
 
     metric: str
@@ -108,7 +108,7 @@ class Reign:
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """What became of one challenger, and why."""
+    """Whether one challenger was promoted, and why."""
 
     run_id: str
     promoted: bool
@@ -119,9 +119,9 @@ class Verdict:
 
 @dataclass(frozen=True, kw_only=True)
 class Champion:
-    """The document of one model name. `current` is None while no challenger could be compared at all.
+    """The document of one model name. `current` is None until a challenger can be compared.
 
-    `history` holds every reign up to the present one, oldest first, at most KEPT_REIGNS.
+    `history` holds the last KEPT_REIGNS reigns up to the current one, oldest first.
     """
 
     schema: str = "champion.v1"

@@ -1,8 +1,8 @@
-"""How the champion of a name changes: by a run that is better, or by an order to bring an earlier one back.
+"""How the champion of a model name changes: a better run replaces it, or an order restores an earlier one.
 
 A run whose request has a `champion` is a challenger when it succeeds. It is promoted only if it is better than the
-champion, by at least the declared margin, on the same metric, goal, data set and evaluation split; otherwise the
-champion stays, and the reason is kept.
+champion, by at least the declared margin, on the same metric, goal, data set and evaluation split. Otherwise the
+champion stays, and the document keeps the reason.
 """
 
 import math
@@ -28,21 +28,21 @@ from trainmaster.orchestrator.core.runs.states import RunState
 
 @dataclass(frozen=True, kw_only=True)
 class Challenger:
-    """A run that ended with a model, and what its request says of champions."""
+    """A run that succeeded, and its request, which has a `champion`."""
 
     record: RunRecord
     spec: JobSpec
 
 
 def challenger_of(record: RunRecord, spec: JobSpec) -> Challenger | None:
-    """The challenger that the ended run is; None for any other run."""
+    """The ended run as a challenger; None if it is not one."""
     if spec.champion is None or record.state is not RunState.SUCCEEDED:
         return None
     return Challenger(record=record, spec=spec)
 
 
 def after_challenge(champion: Champion | None, challenger: Challenger, now: datetime) -> Champion:
-    """The document with the verdict on the challenger; as it is where it was considered before."""
+    """The document with the verdict on the challenger; unchanged if it already has one."""
     record, terms = challenger.record, challenger.spec.champion
     before = champion or Champion(model_name=challenger.spec.model_name, updated_at=now)
     if _was_considered(before, record.run_id):
@@ -98,7 +98,7 @@ def _reign(before: Champion, challenger: Challenger, now: datetime) -> Reign | s
 
 
 def _contest(terms: ChampionTerms, model: Model) -> Contest:
-    """By the evaluation that the request names; else by the data set, as far as it is known."""
+    """Identified by the evaluation that the request names, else by the data set as far as it is known."""
     contest = Contest(metric=terms.metric, goal=terms.goal, evaluation=terms.evaluation)
     if terms.evaluation or model.dataset is None:
         return contest
@@ -121,11 +121,14 @@ def compared(current: Reign | None, challenger: Reign, margin: float) -> tuple[b
         )
     gain = challenger.value - current.value
     gain = gain if ours.goal is Goal.MAXIMIZE else -gain
-    # 0.03 - 0.02 is a little less than 0.01 in floating point, and is meant to be the same.
+    # 0.03 - 0.02 is slightly less than 0.01 in floating point, but must count as equal.
     if gain > 0 and (gain >= margin or math.isclose(gain, margin, rel_tol=1e-9)):
         return True, f"{ours.metric} {challenger.value:g} beats {current.value:g}"
-    wanted = f"better by {margin:g}" if margin else "better"
-    return False, f"{ours.metric} {challenger.value:g} is not {wanted} than the champion's {current.value:g}"
+    required = f"better by {margin:g}" if margin else "better"
+    return (
+        False,
+        f"{ours.metric} {challenger.value:g} is not {required} than the champion's {current.value:g}",
+    )
 
 
 def _text(contest: Contest) -> str:
@@ -135,7 +138,7 @@ def _text(contest: Contest) -> str:
 
 
 def after_rollback(champion: Champion, to_run: str | None, *, order_id: str, now: datetime) -> Champion | str:
-    """The document with an earlier champion again, or why there can be none. The same order changes it once."""
+    """The document with an earlier champion restored, or why that is impossible. Repeating an order changes nothing."""
     if any(reign.order_id == order_id for reign in champion.history):
         return champion
     current = champion.current
@@ -163,23 +166,23 @@ def reign_by_order(champion: Champion, order_id: str) -> Reign:
     """The reign that a rollback began.
 
     Raises:
-        StopIteration: none did; `after_rollback` was not asked.
+        StopIteration: no reign has this order; `after_rollback` must be called first.
     """
     return next(reign for reign in champion.history if reign.order_id == order_id)
 
 
 def earlier_runs(champion: Champion) -> str:
-    """Whose champions may come back, the latest first."""
+    """The runs whose models can be restored, latest first."""
     current = champion.current.run_id if champion.current else ""
     runs = dict.fromkeys(reign.run_id for reign in reversed(champion.history) if reign.run_id != current)
     return listed(runs) or "none"
 
 
 def _before(champion: Champion, current: Reign) -> list[Reign]:
-    """The reigns before the present champion's first, oldest first.
+    """The reigns before the current champion's first one, oldest first.
 
-    Not simply the reigns before the present one: after a rollback the last of those is the one that was left,
-    and a second order would lead forward to it again.
+    Not simply the reigns before the current one: after a rollback, the last of those is the champion that was
+    rolled back, and a second order would restore it.
     """
     runs = [reign.run_id for reign in champion.history]
     return list(champion.history[: runs.index(current.run_id)])

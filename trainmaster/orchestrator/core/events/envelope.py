@@ -1,8 +1,8 @@
-"""What arrives: a CloudEvent with plain values, the Pub/Sub message that one may carry, and the key that both are known by.
+"""Deliveries: a CloudEvent with plain values, the Pub/Sub message that it may carry, and the key that identifies both.
 
-Pub/Sub forwards a message that kept failing as a new message with a new id, and adds only where it came from and when
-it was published; the reason is the function's to tell. It tells it in its log, under the event's key, which a reader of
-the dead letter computes from the letter itself: trainmaster/client/dead_letters/letter.py
+Pub/Sub forwards a message that keeps failing as a new message with a new id, and adds only its subscription and publish
+time. The function logs the reason under the event's key, which a reader of the dead letter computes from the letter
+itself: trainmaster/client/dead_letters/letter.py
 """
 
 import base64
@@ -18,26 +18,26 @@ from trainmaster.orchestrator.core.errors import EventMalformed
 
 REPLAYED_ID = "trainmaster_replayed_id"
 REPLAYED_PUBLISH_TIME = "trainmaster_replayed_publish_time"
-"""Attributes by which a message that was put back from the dead letters says what it was before.
+"""Attributes with which a message replayed from the dead letters keeps its original id and publish time.
 
-Whoever may publish may write them as well: `idempotency_key` names a run anyway, and an earlier time only puts a run
-before others of its priority, by REPLAYED_WITHIN at most.
+Any publisher can set them. They give no new rights: `idempotency_key` names a run anyway, and an earlier time only
+puts a run before others of its priority, by REPLAYED_WITHIN at most.
 """
 DELIVERED_WITHIN = timedelta(days=1)
-"""How long an event may be delivered again, as trainmaster/deploy/terraform/plan/main.tf keeps it; Eventarc's own default.
+"""How long an event may be redelivered, as trainmaster/deploy/terraform/plan/main.tf sets it; Eventarc's default.
 
 Source: https://cloud.google.com/eventarc/docs/retry-events
 """
 REPLAYED_WITHIN = timedelta(days=62)
-"""How long before it was put back a message may have been published: dead letters are kept for 31 days at most, and
-what waited for its deliveries before that, for as long again.
+"""How long before its replay a message may have been published: dead letters are kept for 31 days at most, and
+undelivered messages before that for another 31.
 Source: https://cloud.google.com/pubsub/docs/subscription-properties#message_retention_duration
 """
 
 
 @dataclass(frozen=True, kw_only=True)
 class Envelope:
-    """A CloudEvent. `time` is when the event happened, `received_at` when this delivery came."""
+    """A CloudEvent. `time` is when the event happened, `received_at` when this delivery arrived."""
 
     id: str
     type: str
@@ -59,13 +59,13 @@ class PubsubMessage:
 
 
 def pubsub_message(envelope: Envelope) -> PubsubMessage:
-    """The message inside the event; its id and time fall back on the event's own.
+    """The message inside the event; its id and time default to the event's.
 
-    One that was put back from the dead letters is the message that it was: same id, same time, same attributes.
+    A message replayed from the dead letters has its original id, time and attributes.
     Source: https://cloud.google.com/eventarc/docs/cloudevents; both spellings of the keys occur.
 
     Raises:
-        EventMalformed: the event holds no message, or its data is no base64.
+        EventMalformed: the event does not hold a message, or its data is not base64.
     """
     message = envelope.data.get("message") if isinstance(envelope.data, Mapping) else None
     if not isinstance(message, Mapping):
@@ -91,7 +91,7 @@ def pubsub_message(envelope: Envelope) -> PubsubMessage:
 
 
 def first_published(replayed_at: datetime, published_at: datetime) -> datetime:
-    """When a message was published first; `replayed_at`, which anybody may claim, only where it can be that."""
+    """When a message was first published: `replayed_at`, which any publisher can set, if it is plausible."""
     return replayed_at if timedelta() <= published_at - replayed_at <= REPLAYED_WITHIN else published_at
 
 
@@ -100,10 +100,10 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def event_key(envelope: Envelope) -> str:
-    """The same for every delivery of an event, also after a replay; empty for what is neither message nor object.
+    """The same for every delivery of an event, even after a replay; empty if it is neither a message nor an object's.
 
-    An object's event is known by bucket, name and generation, a message by its bytes, its attributes and the
-    millisecond of its publication: Eventarc tells a function no more of it than milliseconds.
+    Bucket, name and generation identify an object's event; the data, the attributes and the publish time in
+    milliseconds, which is all the precision that Eventarc forwards, identify a message.
     """
     data = envelope.data
     if not isinstance(data, Mapping):
@@ -124,7 +124,7 @@ def object_key(bucket: str, name: str, generation: str) -> str:
 
 
 def message_key(publish_time: datetime, data: bytes, attributes: Mapping[str, str]) -> str:
-    """The key of a message, with the attributes that it had when it was published first."""
+    """The key of a message, with the attributes of its first publication."""
     published_ms = (publish_time - _EPOCH) // timedelta(milliseconds=1)
     return _digest(["message", published_ms, data.hex(), sorted(attributes.items())])
 

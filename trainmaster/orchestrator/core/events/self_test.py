@@ -1,7 +1,7 @@
-"""Self-tests of a deployment: how what is sent to try it is known, and what is answered.
+"""Self-tests of a deployment: how they are recognized, and how they are answered.
 
-`trainmaster doctor` sends them. They change no run: one is about a job that is nobody's, the other is a
-request that is checked whole and submitted nowhere. docs/how-to/deploy.md, section "Self-test"
+`trainmaster doctor` sends them. They change no run: one names a job that does not exist, the other is a request that
+is checked in full and never submitted. docs/how-to/deploy.md, section "Self-test"
 """
 
 import hashlib
@@ -18,9 +18,9 @@ from trainmaster.orchestrator.core.events.envelope import PubsubMessage
 
 SELF_TEST_PREFIX = "self-test/"
 MARK = "trainmaster_self_test"
-"""The label of a log entry that holds a self-test's id."""
-NOBODYS_JOB = "0"
-"""Real jobs have ids of 16 digits and more."""
+"""The label of a log entry whose value is a self-test's id."""
+NO_JOB_ID = "0"
+"""The id of no job: real jobs have ids of 16 digits and more."""
 DRY_RUN = "dry_run"
 SELF_TEST_ID = "self_test_id"
 _ID = re.compile(r"[0-9a-f]{32}")
@@ -28,7 +28,7 @@ _ID = re.compile(r"[0-9a-f]{32}")
 
 @dataclass(frozen=True, kw_only=True)
 class MarkedEntry:
-    """A log entry that somebody wrote to see it arrive. `written_at` is what the entry itself says."""
+    """A log entry written to check that it arrives. `written_at` is the entry's own timestamp."""
 
     self_test_id: str
     written_at: datetime
@@ -36,7 +36,7 @@ class MarkedEntry:
 
 @dataclass(frozen=True, kw_only=True)
 class DryRun:
-    """A request to be checked and not to be run."""
+    """A request to check and not to run."""
 
     self_test_id: str
     published_at: datetime
@@ -45,7 +45,7 @@ class DryRun:
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """schemas/self_test.v1.schema.json; `verdict` is what a dry run's request came to."""
+    """schemas/self_test.v1.schema.json; `verdict` is the result of a dry run's checks."""
 
     schema: str = "self_test.v1"
     self_test_id: str
@@ -53,7 +53,7 @@ class Answer:
     asked_at: datetime
     answered_at: datetime
     latency_s: float = field(init=False)
-    """From what the question says of its time to the answer; the clocks of two machines, so never below 0."""
+    """From the question's own timestamp to the answer; at least 0, because two machines' clocks may differ."""
     verdict: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
@@ -62,16 +62,16 @@ class Answer:
 
 
 def self_test_object(self_test_id: str) -> str:
-    """Where the answer lies in the ledger. The id is one of 32 hexadecimal digits, so the name is safe."""
+    """The answer's object in the ledger. The id is 32 hexadecimal digits, so the name is safe."""
     return f"{SELF_TEST_PREFIX}{self_test_id}.json"
 
 
 def parse_marked_entry(message: PubsubMessage) -> MarkedEntry | None:
-    """The self-test in a log entry; None for every entry about a real job, whatever it is marked with.
+    """The self-test in a log entry; None for every entry about a real job, whatever its labels.
 
-    Whoever may write logs may write this too; all that it brings about is an answer under an id of its own.
+    Any principal that can write logs can write this too; its only effect is an answer under its id.
     """
-    if MARK.encode() not in message.data:  # almost all entries are real ones, which are parsed elsewhere
+    if MARK.encode() not in message.data:  # almost all entries are about real jobs and are parsed elsewhere
         return None
     try:
         entry = json.loads(message.data)
@@ -79,7 +79,7 @@ def parse_marked_entry(message: PubsubMessage) -> MarkedEntry | None:
         return None
     self_test_id = text_at(entry, "labels", MARK)
     job_id = text_at(entry, "resource", "labels", "job_id")
-    if job_id != NOBODYS_JOB or self_test_id is None or not _ID.fullmatch(self_test_id):
+    if job_id != NO_JOB_ID or self_test_id is None or not _ID.fullmatch(self_test_id):
         return None
     return MarkedEntry(
         self_test_id=self_test_id, written_at=time_or(text_at(entry, "timestamp"), message.publish_time)
@@ -87,16 +87,16 @@ def parse_marked_entry(message: PubsubMessage) -> MarkedEntry | None:
 
 
 def parse_dry_run(message: PubsubMessage) -> DryRun | None:
-    """The request in the message, where it only wants to be tried; None where it is to be run.
+    """The request in the message if it is a dry run; else None.
 
-    Only `dry_run=false` is as good as no attribute: a job that somebody hoped not to start costs more than one
-    that has to be asked for again. Without an id of its own, the answer's is made from the message's.
+    Only `dry_run=false` means the same as no attribute: starting a job by mistake costs more than asking for it again.
+    Without a valid self-test id, the answer's id is derived from the message's.
     """
-    wanted = message.attributes.get(DRY_RUN)
-    if wanted is None or wanted == "false":
+    dry_run = message.attributes.get(DRY_RUN)
+    if dry_run is None or dry_run == "false":
         return None
     given = message.attributes.get(SELF_TEST_ID, "")
-    # surrogatepass: whoever replays a message writes its id, which may hold what is no legal UTF-8.
+    # surrogatepass: a replay sets the message's id, which may hold lone surrogates.
     made = hashlib.sha256(message.message_id.encode("utf-8", "surrogatepass")).hexdigest()[:32]
     return DryRun(
         self_test_id=given if _ID.fullmatch(given) else made,

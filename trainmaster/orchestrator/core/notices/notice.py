@@ -1,4 +1,4 @@
-"""Every notice that the service publishes, as schemas/notice.v1.schema.json describes it.
+"""Every notice that the service publishes: schemas/notice.v1.schema.json
 
 A new notice needs a type, a payload and a function here, and the type and the payload in the schema.
 """
@@ -36,7 +36,7 @@ class Notice:
 
 @dataclass(frozen=True, kw_only=True)
 class RunPayload:
-    """A run entered a state. The last four fields are those of an end."""
+    """A run entered a state. The last four fields are set only when it ended."""
 
     run_id: str
     state: RunState
@@ -84,7 +84,7 @@ class CapPayload:
 
 
 def run_entered(record: RunRecord, number: int, record_uri: str) -> Notice:
-    """The notice of the numbered step of the run's history, counted from 0."""
+    """The notice of step `number` of the run's history, counted from 0."""
     step = record.history[number]
     times = sum(each.state is step.state for each in record.history[: number + 1])
     model = record.model if step.state in ENDS else None
@@ -120,5 +120,5 @@ def cap_reached(reached: CapPayload, at: datetime) -> Notice:
 
 
 def _notice(notice_id: str, notice_type: str, subject: str, at: datetime, payload: object) -> Notice:
-    data = cast("dict[str, object]", encoded(payload))  # of a dataclass
+    data = cast("dict[str, object]", encoded(payload))  # a dataclass is encoded as a dict
     return Notice(id=notice_id, type=notice_type, subject=subject, time=at, data=data)

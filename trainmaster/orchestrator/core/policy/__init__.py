@@ -1,1 +1,1 @@
-"""What requests may ask for, as the policy file says."""
+"""The policy file: what requests may ask for."""

@@ -1,4 +1,4 @@
-"""What the policy says about admission: how many jobs run at once, how many start, and what they may cost."""
+"""The policy's admission rules: how many jobs run at once, how many start per hour, and what they may cost."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,11 +14,10 @@ DEFAULT_PRIORITY = 50
 
 @dataclass(frozen=True, kw_only=True)
 class Limit:
-    """At most `jobs` of the runs meant may have a job at once.
+    """At most `jobs` of the runs in scope may have a job at once.
 
-    Meant are: with `per_model` those of one model, for every model by itself; with `per_label` those with one
-    value of that label, for every value by itself; those that have all of `labels`; those whose model's name
-    matches `model`; without any of these, all runs.
+    With `per_model`, each model has its own limit; with `per_label`, each value of that label has. Only runs with all
+    of `labels`, and whose model name matches `model`, are in scope; without any of these fields, all runs are.
     """
 
     jobs: int
@@ -29,7 +28,7 @@ class Limit:
 
 
 class UnknownPrices(StrEnum):
-    """What becomes of a request under a cap of cost where the price of something it asks for is unknown."""
+    """What happens to a request under a cost cap if the price of something that it asks for is unknown."""
 
     ALLOW = "allow"
     REFUSE = "refuse"
@@ -37,7 +36,7 @@ class UnknownPrices(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Caps:
-    """How many runs may be started in an hour (UTC), and what they may cost; None: any number, any cost."""
+    """How many runs may start in an hour (UTC), and what they may cost; None: no limit."""
 
     runs_per_hour: int | None = None
     cost_per_run: Decimal | None = None
@@ -47,21 +46,21 @@ class Caps:
 
     @property
     def of_cost(self) -> bool:
-        """Whether the price of a run matters."""
+        """Whether a cap depends on the price of runs."""
         return self.cost_per_run is not None or self.cost_per_day is not None
 
     @property
     def counted(self) -> bool:
-        """Whether the runs that were started must be counted."""
+        """Whether a cap requires started runs to be counted."""
         return self.runs_per_hour is not None or self.cost_per_day is not None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Admission:
-    """The policy's `admission`; one that is not there limits nothing.
+    """The policy's `admission`; if it is absent, nothing is limited.
 
-    `estimates` asks for the estimated cost of every run, also where no cap needs it. Requests may ask for
-    `max_priority` at most, and must have `required_labels`: a limit by label does not mean those without it.
+    `estimates` requires an estimated cost for every run, even if no cap needs it. Requests may ask for `max_priority`
+    at most, and must have `required_labels`, because a limit by label does not cover runs without that label.
     """
 
     limits: tuple[Limit, ...] = ()
@@ -76,9 +75,9 @@ class Admission:
         return self.estimates or self.caps.of_cost
 
 
-# Any: the policy's schema vouches for the types.
+# Any: the policy's schema guarantees the types.
 def normalize_admission(document: Mapping[str, Any]) -> dict[str, object]:
-    """The policy's `admission` as `Admission` is decoded from: `per` in two keys, amounts as decimals."""
+    """The policy's `admission` in the form that `Admission` is decoded from: `per` as two keys, amounts as decimals."""
     caps = document.get("caps", {})
     costs = {key: amount(caps[key]) for key in ("cost_per_run", "cost_per_day") if key in caps}
     limits = [_limit(limit) for limit in document.get("limits", ())]

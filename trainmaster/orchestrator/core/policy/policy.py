@@ -1,4 +1,4 @@
-"""What requests may ask for: the policy file, and how its patterns are read."""
+"""What requests may ask for: the policy file, and how its patterns match."""
 
 import functools
 import re
@@ -15,14 +15,14 @@ from trainmaster.orchestrator.core.policy.admission import Admission, normalize_
 _DIGEST = re.compile(r"@sha256:[0-9a-f]{64}\Z")
 _NAME = re.compile(r"\$\{(\w+)\}")
 TPU = "TPU_"
-"""How Vertex AI's names of accelerators that are TPUs begin."""
+"""The prefix of Vertex AI's names for TPU accelerators."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Machines:
-    """Machine types that take the same accelerators, in the same counts, or the same arrangements of TPUs.
+    """Machine types that take the same accelerators in the same counts, or the same TPU topologies.
 
-    `unverified` says which of it no documentation of the service confirms; empty where all of it does.
+    `unverified` names what the service's documentation does not confirm; empty if it confirms everything.
     """
 
     types: tuple[str, ...]
@@ -38,7 +38,7 @@ class Machines:
 
 @dataclass(frozen=True, kw_only=True)
 class EnvPolicy:
-    """Names that requests may not set, and names whose values are taken for secrets, in capitals."""
+    """Names that requests may not set, and names whose values are treated as secrets, in upper case."""
 
     refused: tuple[str, ...]
     secrets: tuple[str, ...] = ()
@@ -46,9 +46,9 @@ class EnvPolicy:
 
 @dataclass(frozen=True, kw_only=True)
 class ImageFlags:
-    """The flags that images of these names take; whatever else a tuning varies would fail every trial.
+    """The flags that these images accept; a tuning that varies any other flag would fail in every trial.
 
-    `runs_trainer`: they run trainer/task.py, so what its `--strategy` can do with a cluster is known.
+    `runs_trainer`: they run trainer/task.py, so the clusters that its `--strategy` supports are known.
     """
 
     images: tuple[str, ...]
@@ -57,7 +57,7 @@ class ImageFlags:
 
 
 class RetiredImages(StrEnum):
-    """What becomes of a request for one of Google's prebuilt containers after the end of its availability."""
+    """What happens to a request for one of Google's prebuilt containers after its end of availability."""
 
     REFUSE = "refuse"
     WARN = "warn"
@@ -67,7 +67,7 @@ class RetiredImages(StrEnum):
 class Policy:
     """The policy file, its `${…}` filled in: schemas/policy.v1.schema.json.
 
-    What an older file does not mention is refused, but for `executor_images`, which are `images` then.
+    What an older file does not mention is refused, except `executor_images`, which default to `images`.
     """
 
     schema: str
@@ -97,20 +97,20 @@ class Policy:
 
     @property
     def model_prefixes(self) -> tuple[str, ...]:
-        """Where a request may say that its model is: where runs may write, and always the models bucket."""
+        """Where a request may place its model: under the output prefixes, and always in the models bucket."""
         own = (f"gs://{self.models_bucket}",) if self.models_bucket else ()
         return tuple(dict.fromkeys((*own, *self.output_prefixes)))
 
     @property
     def region_names(self) -> tuple[str, ...]:
-        """The regions that are named; a pattern names none."""
+        """The regions that are listed by name, not by a pattern."""
         return tuple(region for region in self.regions if "*" not in region)
 
     def machines_of(self, machine_type: str) -> Machines | None:
         return next((row for row in self.machines if machine_type in row.types), None)
 
     def flags_of(self, image: str) -> ImageFlags | None:
-        """What is known of the image; None: nothing."""
+        """The flags that the image accepts; None if they are not known."""
         return next((row for row in self.image_flags if among(repository(image), row.images)), None)
 
     def serves_nfs(self, server: str) -> bool:
@@ -126,7 +126,7 @@ def policy_from(document: object, names: Mapping[str, str]) -> Policy:
     """The policy in a document that its schema accepts; `names` are the deployment's own, for `${…}`.
 
     Raises:
-        ValueError: the document is no policy, names something else in `${…}`, or an NFS network that is none.
+        ValueError: the document is not a policy, has an unknown name in `${…}`, or an invalid NFS network.
     """
     policy = decoded(Policy, _filled(_spelled_out(document), names))
     policy = replace(policy, models_bucket=names.get("models_bucket", ""))
@@ -136,7 +136,7 @@ def policy_from(document: object, names: Mapping[str, str]) -> Policy:
 
 
 def _spelled_out(document: object) -> object:
-    """The document with `require_digest: true` as the pattern of all images, and `admission` in decimals."""
+    """The document with `require_digest: true` as a pattern that matches all images, and `admission` normalized."""
     if not isinstance(document, Mapping):
         return document
     spelled = dict(document)
@@ -150,7 +150,7 @@ def _spelled_out(document: object) -> object:
 
 # Any: a JSON document.
 def _filled(value: Any, names: Mapping[str, str]) -> Any:
-    """The document with the deployment's names in the place of every `${…}`."""
+    """The document with every `${…}` replaced by the deployment's name."""
     match value:
         case Mapping():
             return {key: _filled(part, names) for key, part in value.items()}
@@ -166,19 +166,19 @@ def _filled(value: Any, names: Mapping[str, str]) -> Any:
 
 
 def glob_matches(pattern: str, text: str) -> bool:
-    """Whether the text is of the pattern: `*` any characters but '/', `**` any characters.
+    """Whether the text matches the pattern: `*` is any characters but '/', `**` any characters.
 
-    Users write patterns too, in rules: whatever one says, the time is at most that of the text's length squared.
+    Users write patterns too, in rules: for any pattern, the time is at most quadratic in the text's length.
     """
     return _expression(pattern).fullmatch(text) is not None
 
 
 @functools.lru_cache(maxsize=1024)
 def _expression(pattern: str) -> re.Pattern[str]:
-    """Each wildcard but the last takes the first place where what follows it fits, and never tries another.
+    """Each wildcard but the last takes the first position where the text after it matches, and never tries another.
 
-    Nothing is lost by that: a `**` later takes whatever lies between, and so does a `*` up to the next '/', which
-    both of two places are before. Backtracking over all of them would take time without end.
+    That misses no match: a later `**` takes everything in between, and so does a later `*` up to the next '/', which
+    follows both positions. Backtracking over all positions could take practically forever.
     """
     *before, last = pattern.split("**")
     if not before:
@@ -203,13 +203,13 @@ def among(text: str, patterns: Sequence[str]) -> bool:
 
 
 def under(uri: str, prefixes: Sequence[str]) -> bool:
-    """Whether the URI lies under one of the prefixes, by whole path components, and leads out of none by `..`."""
+    """Whether the URI is under one of the prefixes, by whole path components, and contains no `.` or `..`."""
     inside = any(f"{uri.rstrip('/')}/".startswith(f"{prefix.rstrip('/')}/") for prefix in prefixes)
     return inside and not {".", ".."} & set(uri.split("/"))
 
 
 def has_digest(image: str) -> bool:
-    """Whether the image is named by what it holds, so that nobody can put another in its place."""
+    """Whether the image is named by its digest, so that no push can replace it."""
     return _DIGEST.search(image) is not None
 
 

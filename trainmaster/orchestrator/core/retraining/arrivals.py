@@ -1,4 +1,4 @@
-"""Data objects that came, and the batches in which they are kept until a tick counts them."""
+"""Finalized data objects, and the batches in which they are kept until a tick counts them."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -15,35 +15,35 @@ ARRIVALS_PREFIX = "arrivals/"
 
 @dataclass(frozen=True, kw_only=True)
 class ArrivedObject(StoredObject):
-    """A finalized object. `created_at` is the service's own time of this generation."""
+    """A finalized object. `created_at` is Cloud Storage's creation time of this generation."""
 
     created_at: datetime
 
 
 @dataclass(frozen=True, kw_only=True)
 class Batch:
-    """Arrivals that were written together. `name` is the batch's object, written once and never changed."""
+    """Arrivals that were written together. `name` is the batch's object, which is written once and never changed."""
 
     name: str
     arrivals: tuple[ArrivedObject, ...]
 
 
 def batch_object(at: datetime, instance: str, number: int) -> str:
-    """`arrivals/<time>-<instance>-<number>`: sorts by time, and no two writers make the same one.
+    """`arrivals/<time>-<instance>-<number>`: sorts by time and is unique among writers.
 
     Args:
         at: when the batch was closed.
-        instance: hexadecimal text that no other process has.
-        number: counts the batches of that process.
+        instance: hexadecimal text that is unique to this process.
+        number: counts the batches of this process.
     """
     return f"{ARRIVALS_PREFIX}{at.astimezone(UTC):%Y%m%dt%H%M%S%f}-{instance}-{number}"
 
 
 def parse_arrived_object(envelope: Envelope) -> ArrivedObject:
-    """The object that the event says was finalized.
+    """The finalized object that the event reports.
 
     Raises:
-        EventMalformed: the event does not say which object, or which generation of it.
+        EventMalformed: the event does not name an object and its generation.
     """
     fields = envelope.data if isinstance(envelope.data, Mapping) else {}
     bucket, name = fields.get("bucket"), fields.get("name")
@@ -66,7 +66,7 @@ def parse_batch(name: str, content: bytes) -> Batch:
     """The batch that `encoded_batch` wrote.
 
     Raises:
-        ValueError: the content is no batch; the message names the line.
+        ValueError: the content is not a batch; the message names the line.
     """
     return Batch(
         name=name,

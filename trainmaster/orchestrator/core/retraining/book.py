@@ -1,10 +1,10 @@
-"""Every accepted rule in one object, so that two rules dropped at once cannot make a loop unseen.
+"""All accepted rules in one object, so that two rules dropped at once cannot form an undetected loop.
 
 schemas/rule_book.v1.schema.json
 
-In a loop, rules start each other without end. One rule starts another when its runs do what the other waits for:
-a run of its model succeeds, its model is promoted, or its runs write where the other looks for new data. What
-alerts and pushed images have to do with runs cannot be known here, and age and schedules wait for time alone.
+In a loop, rules start each other forever. One rule starts another when its runs meet the other's condition: a run of
+its model succeeds, its model is promoted, or its runs write where the other watches for new data. Whether runs cause
+alerts or push images cannot be known here, and age and schedules depend on time alone.
 """
 
 import itertools
@@ -53,7 +53,7 @@ def parse_book(document: object) -> Book:
     """The book that `encoded` turned into `document`.
 
     Raises:
-        ValueError: the document holds no book; the message says why.
+        ValueError: the document is not a rule book; the message says why.
     """
     try:
         book = decoded(Book, document)
@@ -66,7 +66,7 @@ def parse_book(document: object) -> Book:
 
 @dataclass(frozen=True, kw_only=True)
 class Step:
-    """Runs of `first` start `then`, through its condition number `condition`, from 0."""
+    """Runs of `first` start `then` through its condition number `condition`, counted from 0."""
 
     first: str
     then: str
@@ -78,9 +78,9 @@ class Step:
 
 
 def loops_of(rules: Iterable[Rule], rule: Rule) -> list[tuple[Step, ...]]:
-    """For each condition of the rule that its own runs would meet, at once or through other rules: how.
+    """The shortest loop through each condition of the rule that its runs would meet, directly or through other rules.
 
-    Each is the shortest such way. `rule` takes the place of the one with its id. Disabled rules start nothing.
+    `rule` replaces the rule with the same id. Disabled rules start nothing.
     """
     others = [each for each in rules if each.rule_id != rule.rule_id and each.enabled]
     if not rule.enabled:
@@ -110,7 +110,7 @@ def _steps(first: Rule, then: Rule) -> Sequence[Step]:
 
 
 def _met(first: Rule, then: Rule, condition: Condition) -> str:
-    """How runs of `first` meet the condition; empty where they do not."""
+    """How runs of `first` meet the condition; empty if they do not."""
     match condition:
         case Upstream() if condition.model_name == first.model_name:
             if condition.event is UpstreamEvent.SUCCEEDED:
@@ -127,9 +127,9 @@ def _met(first: Rule, then: Rule, condition: Condition) -> str:
 
 
 def may_hold(pattern: str, directory_uri: str) -> bool:
-    """Whether some object under the directory, `gs://…/`, is of the pattern.
+    """Whether an object under the directory, `gs://…/`, could match the pattern.
 
-    The pattern's pieces are walked with the directory's text; whatever is left of a pattern, some name has it.
+    The directory's text is matched against the pattern's pieces; some object name matches whatever pieces remain.
     """
     pieces = _PIECES.findall(pattern)
     places = _skipped(pieces, {0})
@@ -146,7 +146,7 @@ def may_hold(pattern: str, directory_uri: str) -> bool:
 
 
 def _skipped(pieces: Sequence[str], places: Iterable[int]) -> set[int]:
-    """The places, and those behind wildcards that stand for nothing."""
+    """The positions, and those after wildcards that match the empty string."""
     reached = set(places)
     for place in range(len(pieces)):
         if place in reached and pieces[place] in ("*", "**"):

@@ -1,4 +1,4 @@
-"""What a rule may wait for: one class for each kind, with its own checks, what meets it, and the values it gives."""
+"""The conditions of rules: a class for each kind, with its checks, what meets it, and the values it provides."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -21,7 +21,7 @@ _RESOURCE = re.compile(
 
 
 class ConditionKind(StrEnum):
-    """The kinds, as a rule's document spells them."""
+    """The kinds of conditions, as rules spell them."""
 
     NEW_DATA = "new_data"
     SCHEDULE = "schedule"
@@ -33,7 +33,7 @@ class ConditionKind(StrEnum):
 
 
 class UpstreamEvent(StrEnum):
-    """What another model's rule waits for."""
+    """What to wait for from another model."""
 
     SUCCEEDED = "succeeded"
     PROMOTED = "promoted"
@@ -41,33 +41,33 @@ class UpstreamEvent(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class _Condition:
-    """The fields of a condition are those of its document.
+    """Its fields are those of the condition in the rule's document.
 
     Attributes:
-        subject: of the placeholders that only a firing by this condition fills, `filling.PLACEHOLDERS`.
+        subject: the subject in `filling.PLACEHOLDERS` whose placeholders only this kind of condition fills.
     """
 
     kind: ClassVar[ConditionKind]
     subject: ClassVar[str] = ""
 
     def faults(self, _path: tuple[PathPart, ...], _buckets: Buckets) -> Iterator[Fault]:
-        """What the schema cannot say about it, which stands at this path; the buckets are the deployment's own."""
+        """The faults that the schema cannot find. `path` is the condition's; the buckets are the deployment's."""
         yield from ()
 
     def matches(self, _: Mapping[str, str]) -> bool:
-        """Whether it is about a signal of its kind with these facts. A condition that a tick decides matches none."""
+        """Whether a signal of its kind with these facts meets it. Conditions that a tick decides match no signal."""
         return False
 
     def sample_values(self, _: str) -> Mapping[str, str]:
-        """A value for each placeholder of the subject, as a firing may have it; the models bucket is given."""
+        """A sample value for each placeholder of the subject; the argument is the models bucket."""
         return {}
 
 
 @dataclass(frozen=True, kw_only=True)
 class NewData(_Condition):
-    """Objects finalized under `objects`, a `gs://bucket/pattern`: `*` any characters but '/', `**` any.
+    """Objects finalized under `objects`, a `gs://bucket/pattern`: `*` is any characters but '/', `**` any characters.
 
-    Due when all minima are reached and nothing came for `quiet_s`, or the first came `max_wait_s` ago.
+    Due when all minima are reached and no object arrived for `quiet_s`, or the first arrived `max_wait_s` ago.
     """
 
     objects: str
@@ -80,11 +80,11 @@ class NewData(_Condition):
 
     @property
     def pattern(self) -> str:
-        """The objects' pattern; one that ends in `/` means everything below."""
+        """The pattern of `objects`; one that ends in `/` matches everything below it."""
         return f"{self.objects}**" if self.objects.endswith("/") else self.objects
 
     def takes(self, uri: str) -> bool:
-        """Whether the object is of the pattern. Almost every object is not, so the plain beginning goes first."""
+        """Whether the object matches. Almost none does, so the pattern's literal prefix is compared first."""
         return uri.startswith(self.pattern.partition("*")[0]) and glob_matches(self.pattern, uri)
 
     def faults(self, path: tuple[PathPart, ...], buckets: Buckets) -> Iterator[Fault]:
@@ -96,7 +96,7 @@ class NewData(_Condition):
             yield Fault(at=(*path, "objects"), problem=problem, value=self.objects, repair=repair)
 
     def data_values(self) -> Mapping[str, str]:
-        """A value for each placeholder about data, which every firing of a rule with this condition may fill."""
+        """A sample value for each placeholder about data, which every firing of a rule with this condition may fill."""
         uri = self.pattern.replace("**", "sample").replace("*", "sample")
         return {
             "data.count": "100",
@@ -109,7 +109,7 @@ class NewData(_Condition):
 
 @dataclass(frozen=True, kw_only=True)
 class Schedule(_Condition):
-    """A cron expression of five fields, by the clocks of `time_zone`."""
+    """A cron expression of five fields, in local time of `time_zone`."""
 
     cron: str
     time_zone: str = "Etc/UTC"
@@ -148,7 +148,7 @@ class NewImage(_Condition):
 
 @dataclass(frozen=True, kw_only=True)
 class Alert(_Condition):
-    """An alert by its policy's name (`*` any characters) or by the model it is about, or by both."""
+    """An alert, matched by its policy's name (`*` is any characters), by the model it is about, or by both."""
 
     policy: str | None = None
     model: str | None = None
@@ -157,7 +157,7 @@ class Alert(_Condition):
     subject = "alert"
 
     def matches(self, facts: Mapping[str, str]) -> bool:
-        # A policy's name is free text, in which '/' is a character like any other.
+        # A policy's name is free text, in which '/' has no special meaning.
         if self.policy is not None and not glob_matches(re.sub(r"\*+", "**", self.policy), facts["policy"]):
             return False
         if self.model is None:
@@ -173,10 +173,10 @@ class Alert(_Condition):
 
 
 def _same_model(wanted: str, named: str) -> bool:
-    """Whether the alert's name means the wanted model: the same text, or the same resource.
+    """Whether the alert's name denotes the wanted model: the same text, or the same resource.
 
-    The service writes the project's number where a user writes its id, and in labels the bare id alone.
-    A version, `@2`, is no part of the name.
+    The service writes the project's number where a user writes its id, and only the model's id in labels.
+    A version, `@2`, is not part of the name.
     """
     if glob_matches(wanted, named) or glob_matches(wanted, named.partition("@")[0]):
         return True
@@ -232,15 +232,15 @@ CONDITIONS: Mapping[str, type[Condition]] = {
 }
 
 
-# Any: what is no condition is an error.
+# Any: an entry that is not a condition is an error.
 def condition_from(entry: Any) -> Condition:
     """The condition of one entry of `when`.
 
     Raises:
-        ValueError: it is none.
+        ValueError: the entry is not a condition.
     """
     try:
         ((kind, fields),) = entry.items()
         return decoded(CONDITIONS[kind], fields)
     except (AttributeError, KeyError, TypeError) as error:
-        raise ValueError(f"no condition: {entry!r}") from error
+        raise ValueError(f"not a condition: {entry!r}") from error

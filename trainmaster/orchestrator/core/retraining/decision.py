@@ -1,15 +1,14 @@
 """Whether a rule fires now.
 
-A decision carries the state to write; only after that write succeeded under its precondition is a run launched:
+A decision holds the state to write. A run is launched only after that write succeeded under its precondition:
 
-    state with `firing`   written; a crash here leaves it, and it is launched before anything else is decided
+    state with `firing`   written; after a crash here, the firing is launched before anything else is decided
     launch                idempotent by the firing's run id
-    `launched(state)`     written; the rule is free again
+    `launched(state)`     written; the rule may fire again
 
-What is due passes these gates, in this order: the rule's last run (`while_running`), the cooldown, the breaker,
-the daily cap, and values for every placeholder. With `queue_one`, what a gate before the last holds back waits and
-fires when they let it; otherwise scheduled times and signals that are held back are passed over. Data and age
-are never lost: they stay due.
+A due firing passes these gates, in this order: the rule's last run (`while_running`), the cooldown, the breaker, the
+daily cap, and values for every placeholder. With `queue_one`, a firing held back by any gate but the last waits until
+all let it pass; otherwise a scheduled time or a signal that is held back is skipped. Data and age stay due.
 """
 
 from collections.abc import Iterator
@@ -48,7 +47,7 @@ class Fire:
 
 @dataclass(frozen=True, kw_only=True)
 class Hold:
-    """Something was due and is held back. Write `state` where it differs from the one read."""
+    """A due firing is held back. Write `state` if it differs from the one read."""
 
     state: RuleState
     reason: str
@@ -56,7 +55,7 @@ class Hold:
 
 @dataclass(frozen=True, kw_only=True)
 class BreakerTripped:
-    """The breaker trips. Write `state`, then tell it: notice, status, ERROR line."""
+    """The breaker trips. Write `state`, then report it: notice, status, ERROR line."""
 
     state: RuleState
     reason: str
@@ -64,7 +63,7 @@ class BreakerTripped:
 
 @dataclass(frozen=True, kw_only=True)
 class NothingDue:
-    """Nothing is due, and `reason` says why where that is not plain."""
+    """Nothing is due; `reason` says why unless that is obvious."""
 
     reason: str = ""
 
@@ -74,11 +73,11 @@ Decision = Fire | Hold | BreakerTripped | NothingDue
 
 @dataclass(frozen=True, kw_only=True)
 class Facts:
-    """What a decision must know beside the rule and its state.
+    """What a decision needs besides the rule and its state.
 
     Attributes:
-        champion: that of `rule.model_name`.
-        current_ended: whether the run `state.current_run` has ended; True where there is none.
+        champion: the champion of `rule.model_name`.
+        current_ended: whether the run `state.current_run` has ended; True if there is none.
     """
 
     now: datetime
@@ -87,10 +86,10 @@ class Facts:
 
 
 def decide_on_tick(rule: Rule, state: RuleState, facts: Facts) -> Decision:
-    """What the rule does at this tick, by its data, its schedules, its age, and what is queued.
+    """The decision at this tick, from the rule's data, schedules, age and queued firing.
 
-    Of several things that are due the first that can fire does, for all of them.
-    The state is as `state_for` gives it, with all arrivals folded and no firing left to launch.
+    If several firings are due, the first that may fire stands for all of them.
+    `state` must come from `state_for`, with all arrivals folded in and no firing left to launch.
     """
     silent = _silent(rule, state)
     if silent is not None:
@@ -100,13 +99,13 @@ def decide_on_tick(rule: Rule, state: RuleState, facts: Facts) -> Decision:
         decision = _decided(rule, held.state if held else state, due, facts)
         if not isinstance(decision, Hold):
             return decision
-        # The later state has seen everything; the user is told of the first thing that was due.
+        # The later state has seen everything; the user sees the reason of the first due firing.
         held = replace(held, state=replace(decision.state, held=held.state.held)) if held else decision
     return held or NothingDue()
 
 
 def decide_on_signal(rule: Rule, signal: Signal, state: RuleState, facts: Facts) -> Decision:
-    """What the rule does about this signal; one that fired or was queued is Nothing the second time."""
+    """The decision about this signal; NothingDue if the signal already fired the rule or was queued."""
     if not matches(rule, signal):
         return NothingDue(reason="no condition of the rule matches it")
     silent = _silent(rule, state)
@@ -117,14 +116,14 @@ def decide_on_signal(rule: Rule, signal: Signal, state: RuleState, facts: Facts)
     image = signal.facts.get("digest") if signal.kind is ConditionKind.NEW_IMAGE else None
     if image is not None and image == state.image:
         return NothingDue(reason="this image already caused the rule's last firing")
-    # Cut so that the state stays small, and still too long to fill a placeholder.
+    # Cut so that the state stays small, but left too long to fill a placeholder.
     values = {name: text[: VALUE_MAX_CHARS + 1] for name, text in signal.values.items()}
     due = DueFiring(condition=signal.kind, event_id=signal.id, at=facts.now, values=values, image=image)
     return _decided(rule, state, due, facts)
 
 
 def _silent(rule: Rule, state: RuleState) -> NothingDue | None:
-    """Why the rule does not fire at all."""
+    """Why the rule cannot fire at all."""
     if state.tripped_at is not None:
         return NothingDue(reason="the circuit breaker tripped; drop the rule again to reset it")
     if not rule.enabled:
@@ -133,7 +132,7 @@ def _silent(rule: Rule, state: RuleState) -> NothingDue | None:
 
 
 def _due(rule: Rule, state: RuleState, facts: Facts) -> Iterator[DueFiring]:
-    """What is queued, and what is due by itself: signals tell of the rest."""
+    """The queued firing and those that a tick finds due; signals bring the others."""
     if state.queued is not None:
         yield state.queued
     counters = {counted.objects: counted for counted in state.data}
@@ -154,7 +153,7 @@ def _due(rule: Rule, state: RuleState, facts: Facts) -> Iterator[DueFiring]:
 
 
 def _data_due(condition: NewData, counted: MatchCount | None, now: datetime) -> datetime | None:
-    """When the newest object came, where enough came and has settled."""
+    """When the newest object arrived, if enough arrived and no more are expected."""
     if counted is None or counted.newest_at is None or counted.first_at is None:
         return None
     enough = counted.count >= condition.min_objects and counted.size_bytes >= condition.min_bytes
@@ -164,10 +163,10 @@ def _data_due(condition: NewData, counted: MatchCount | None, now: datetime) -> 
 
 
 def _age_due(condition: Age, state: RuleState, facts: Facts) -> datetime | None:
-    """Now, where the champion is too old."""
+    """Now, if the champion is too old."""
     if facts.champion is None:
         return None
-    # A run that did not beat the champion leaves it old: the next one comes after the same time again.
+    # A run that did not beat the champion leaves it old: the next run follows after the same time again.
     since = max(facts.champion.since, state.fired_last_at or facts.champion.since)
     return facts.now if facts.now - since >= timedelta(seconds=condition.older_than_s) else None
 
@@ -191,7 +190,7 @@ def _stopped(rule: Rule, state: RuleState, due: DueFiring, facts: Facts) -> Hold
     free_at = state.fired_last_at + rule.cooldown if state.fired_last_at else now
     if now < free_at:
         return _held(rule, state, due, now, f"its cooldown lasts until {encoded_time(free_at)}")
-    # Dropping the rule again closes the breaker: what fired before does not count for it.
+    # Dropping the rule again resets the breaker: earlier firings do not count.
     if _fired_since(state, max(now - STORM_WITHIN, state.since)) >= STORM:
         return _tripped(state, due, now)
     if _fired_since(state, now - DAY) >= rule.max_per_day:
@@ -211,9 +210,9 @@ def _fired_since(state: RuleState, moment: datetime) -> int:
 def _held(
     rule: Rule, state: RuleState, due: DueFiring, now: datetime, reason: str, *, waits: bool = True
 ) -> Hold:
-    """What was due is told of, and queued if it `waits` and the rule says so; else it is passed over, if it can be.
+    """The state with the reason and, if the firing `waits` and the rule says so, the queued firing; else it is skipped.
 
-    The same reason twice is the same state, so that what stays due is not written at every tick.
+    The same reason gives the same state, so that a firing that stays due is not written at every tick.
     """
     held, queued = state.held, state.queued
     if held is None or (held.condition, held.reason) != (due.condition, reason):

@@ -1,11 +1,11 @@
 """The placeholders of a request, `${name}` or `${name:-default}`, and the values that fill them.
 
-A placeholder stands in a string value, never in a key. It is filled after the document was parsed, as text inside
-that string, and what it was filled with is never looked at again. `$${` stands for the text `${`.
+Placeholders are allowed in string values, not in keys. They are filled after the document is parsed, as text inside
+that string, and the filled text is not searched for placeholders again. `$${` means a literal `${`.
 
-In `args` and `model_uri` of a request in our own dialect, the run's placeholders `${run_id}` and `${trial}` stand too.
-They and `$${` stay there as they are until the job is built (core/requests/placeholders.py), and so that they are not
-mistaken for any of these, `${` in a value becomes `$${` there.
+In `args` and `model_uri`, a request in our own dialect may also use the run's placeholders `${run_id}` and `${trial}`.
+These and `$${` stay unchanged there until the job is built (core/requests/placeholders.py); so that a value is not
+mistaken for one of them, each `${` in a value becomes `$${` there.
 """
 
 import re
@@ -33,7 +33,7 @@ PLACEHOLDERS: Mapping[str, tuple[str, ...]] = {
     "upstream": ("model_name", "run_id", "model_uri"),
     "champion": ("model_uri", "run_id", "value"),
 }
-"""Every placeholder there is, by its subject; docs/reference/rules.md says what each means."""
+"""All placeholders, by subject; docs/reference/rules.md documents each."""
 NAMES = tuple(f"{subject}.{name}" for subject, names in PLACEHOLDERS.items() for name in names)
 
 _UNFIT = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufffe\uffff]")
@@ -41,7 +41,7 @@ _UNFIT = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufffe\uffff]")
 
 @dataclass(frozen=True, kw_only=True)
 class Placeholder:
-    """One placeholder: the name it asks for, and the text that stands in where there is no value."""
+    """One placeholder: its name, and its default if there is no value."""
 
     name: str
     default: str | None = None
@@ -52,7 +52,7 @@ class Placeholder:
 
 @dataclass(frozen=True, kw_only=True)
 class PlaceholderAt:
-    """A placeholder and the value, or key, that it stands in. `closed` False: the text has no `}` after it."""
+    """A placeholder and the path of the value, or key, that contains it. `closed` False: no `}` follows it."""
 
     path: Path
     placeholder: Placeholder
@@ -70,7 +70,7 @@ def placeholders_at(document: object) -> Iterator[PlaceholderAt]:
 
 
 def _found(document: object) -> Iterator[PlaceholderAt]:
-    """Every placeholder in values and keys; no placeholder of the run."""
+    """Every placeholder in values and keys, except the run's placeholders."""
     is_later = _filled_later(document)
     for path, text, in_key in _texts(document, ()):
         for found in PLACEHOLDER.finditer(text):
@@ -83,7 +83,7 @@ def _found(document: object) -> Iterator[PlaceholderAt]:
 
 
 def _filled_later(document: object) -> Callable[[Path], bool]:
-    """Whether the value at a path of this request is filled once more when its job is built."""
+    """Whether the value at a path of this request is filled again when its job is built."""
     # Every request in our own dialect has a cluster, and none in another dialect.
     is_ours = isinstance(document, Mapping) and "cluster" in document
     return lambda path: is_ours and holds_placeholders(path)
@@ -103,7 +103,7 @@ def _texts(document: object, path: Path, *, in_key: bool = False) -> Iterator[tu
 
 
 def find_placeholders(document: object) -> tuple[Placeholder, ...]:
-    """Every different placeholder of the document."""
+    """The distinct placeholders of the document."""
     return tuple(dict.fromkeys(found.placeholder for found in placeholders_at(document)))
 
 
@@ -113,7 +113,7 @@ def _placeholder(found: re.Match[str]) -> Placeholder:
 
 
 def place_faults(document: object, provided: Iterable[str]) -> list[Fault]:
-    """What is wrong with the document's placeholders; `provided` are the names that can ever have a value here."""
+    """The faults of the document's placeholders; `provided` are the names that can have a value here."""
     possible = [name for name in NAMES if name in set(provided)]
     faults = (_fault(found, possible) for found in _found(document))
     return [fault for fault in faults if fault is not None]
@@ -143,7 +143,7 @@ def _fault(found: PlaceholderAt, possible: Sequence[str]) -> Fault | None:
 
 
 def unfit(value: str) -> str:
-    """Why the value can fill no placeholder; empty where it can."""
+    """Why the value cannot fill a placeholder; empty if it can."""
     if len(value) > VALUE_MAX_CHARS:
         return f"longer than {VALUE_MAX_CHARS} characters"
     unfit_character = _UNFIT.search(value)
@@ -153,24 +153,24 @@ def unfit(value: str) -> str:
 
 
 def unfilled(placeholders: Iterable[Placeholder], values: Mapping[str, str]) -> str:
-    """Why these placeholders cannot be filled with these values, in plain words; empty where they can."""
+    """Why these placeholders cannot be filled with these values; empty if they can."""
     for placeholder in placeholders:
         value = values.get(placeholder.name, placeholder.default)
         if value is None:
             default = Placeholder(name=placeholder.name, default="none")
-            return f"{placeholder} has no value now; a default would stand in for it: {default}"
+            return f"{placeholder} has no value now; give it a default: {default}"
         if reason := unfit(value):
             return f"the value of {placeholder} is {reason}"
     return ""
 
 
 def filled(document: object, values: Mapping[str, str]) -> object:
-    """The document with every placeholder filled and, but for what is filled later, every `$${` written as `${`.
+    """The document with every placeholder filled and, except where the job's build fills again, `$${` as `${`.
 
-    Keys stay as they are.
+    Keys stay unchanged.
 
     Raises:
-        ValueError: a placeholder has no fit value; `unfilled` says so beforehand.
+        ValueError: a placeholder has no valid value; call `unfilled` first.
     """
     if reason := unfilled(find_placeholders(document), values):
         raise ValueError(reason)

@@ -1,4 +1,4 @@
-"""One firing: its run id, the values for its request's placeholders, the request itself, and the state that says so."""
+"""One firing: its run id, the values for its request's placeholders, the request itself, and the state with it."""
 
 import json
 from dataclasses import replace
@@ -22,7 +22,7 @@ from trainmaster.orchestrator.core.retraining.state import (
 )
 
 STAYS_DUE = frozenset({ConditionKind.NEW_DATA, ConditionKind.AGE})
-"""What need not be remembered when it cannot fire now: it is still due later."""
+"""Conditions that need no queue when they cannot fire now: they stay due."""
 
 
 def firing_of(
@@ -34,7 +34,7 @@ def firing_of(
     champion: ChampionFacts | None,
     replaces: str | None,
 ) -> Firing:
-    """The firing that is due now; asked for again with the same arguments it is the same.
+    """The firing that is due now; the same arguments give the same firing.
 
     `replaces` is the run to cancel first.
     """
@@ -83,7 +83,7 @@ def _champion_values(champion: ChampionFacts | None) -> dict[str, str]:
 
 
 def with_firing(state: RuleState, firing: Firing, due: DueFiring) -> RuleState:
-    """The state that says the firing is decided; what it was fired by, and what else was due, is used up."""
+    """The state after the decision to fire; everything that was due is used up."""
     now = firing.at
     fired = replace(
         state,
@@ -104,9 +104,9 @@ def with_firing(state: RuleState, firing: Firing, due: DueFiring) -> RuleState:
 def request_of_firing(rule: Rule, firing: Firing, template: bytes | None) -> bytes | Refused:
     """The filled request as JSON, as `parse_request` reads it; the same firing gives the same bytes.
 
-    `template` is the object of `rule.request_uri` as it is now; None where the request is inline, or where the
-    object is gone, which is a refusal. A template may have changed since the rule was checked, so what comes
-    of it is held against everything again when the run is launched.
+    `template` is the current content of `rule.request_uri`; None if the request is inline, or if the object is gone,
+    which is a refusal. The template may have changed since the rule was checked, so the launch checks the filled
+    request in full again.
     """
     document: object = rule.request
     if rule.request_uri is not None:

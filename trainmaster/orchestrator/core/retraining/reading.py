@@ -1,4 +1,4 @@
-"""A dropped rule, read and checked whole: either a sound one or everything that is wrong with it."""
+"""A dropped rule, read and checked in full: either a valid rule or all of its faults."""
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -25,13 +25,13 @@ MAX_RULE_BYTES = 64 * 1024
 _SHORTEN = "put the request in its own file and name it with request_uri"
 _RULE_ID = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
 RULE_SCHEMA = "retraining_rule.v1"
-"""`RequestRules.schemas` must hold it beside the request's schema."""
+"""`RequestRules.schemas` must hold this schema and the request's."""
 
 
 def rule_id_of(object_name: str) -> str | None:
-    """`rules/vision/Cassava.yaml` -> `vision.cassava`; None where that gives no rule id.
+    """`rules/vision/Cassava.yaml` -> `vision.cassava`; None if the name gives no rule id.
 
-    An id has lower-case letters, digits, '.', '_' and '-', at most 63 in all.
+    An id consists of at most 63 lower-case letters, digits, '.', '_' and '-'.
     """
     path = object_name.removeprefix(RULES_PREFIX).rpartition(".")[0]
     rule_id = path.replace("/", ".").lower()
@@ -47,10 +47,9 @@ def parse_rule(
     book: Book,
     template: bytes | None,
 ) -> Rule | Refused:
-    """The rule in these bytes, or every fault of text, schema, conditions, request, policy and loops at once.
+    """The rule in these bytes, or every fault: of text, schema, conditions, request, policy and loops.
 
-    `template` is the content of the object that `template_uri` found named, or None where it is missing or
-    none is named.
+    `template` is the content of the object at `template_uri`; None if it is missing or the rule names none.
     """
     refusal = rule_too_large(len(content))
     if refusal is not None:
@@ -91,7 +90,7 @@ def parse_rule(
 
 
 def rule_too_large(size_bytes: int) -> Refused | None:
-    """The refusal of a rule by its size alone, before any of it is read."""
+    """The refusal of a rule that is too large, before any of it is read."""
     return too_large(size_bytes, what="a rule", at_most=MAX_RULE_BYTES, repair=_SHORTEN)
 
 
@@ -100,9 +99,9 @@ def _read(content: bytes, dropped_name: str) -> Document:
 
 
 def template_uri(content: bytes, dropped_name: str, buckets: Buckets) -> str | None:
-    """The `gs://` URI of the object which the rule takes its request from, to be read before `parse_rule`.
+    """The `gs://` URI of the rule's request, which must be read before `parse_rule`.
 
-    None where the rule names none, or none that it may name.
+    None if the rule names none, or one that it may not use.
     """
     value = _read(content, dropped_name).value if len(content) <= MAX_RULE_BYTES else None
     uri = value.get("request_uri") if isinstance(value, dict) else None
@@ -135,7 +134,7 @@ def _name_faults(dropped_name: str, rule_id: str | None, book: Book) -> Iterator
 
 
 def _normal(value: dict[str, Any]) -> dict[str, Any]:
-    """The document with `manual:` and `manual: {}` meaning the same."""
+    """The document with `manual:` read as `manual: {}`."""
     when = value.get("when")
     if not isinstance(when, list):
         return value
@@ -143,20 +142,20 @@ def _normal(value: dict[str, Any]) -> dict[str, Any]:
 
 
 def _add(faults: list[Fault], found: Iterable[Fault]) -> None:
-    """Add what was found at places that no earlier check refused."""
+    """Add the faults at paths that no earlier check refused."""
     reported = {fault.path for fault in faults}
     faults.extend(fault for fault in found if fault.path not in reported)
 
 
 def _sound_conditions(when: object, faults: list[Fault], buckets: Buckets) -> dict[int, Condition]:
-    """The conditions without a fault, by their number; what the schema cannot say of one is added to the faults."""
+    """The valid conditions, by their number; faults that the schema cannot find are added to `faults`."""
     sound: dict[int, Condition] = {}
     for index, entry in enumerate(when if isinstance(when, list) else ()):
         reported, here = {fault.path for fault in faults}, json_path(("when", index))
         try:
             condition = condition_from(_without_faults(entry, here, reported))
         except ValueError:
-            continue  # the schema says why
+            continue  # the schema reports it
         _add(faults, condition.faults(("when", index, condition.kind), buckets))
         if not any(f"{fault.path}.".startswith((f"{here}.", f"{here}[")) for fault in faults):
             sound[index] = condition
@@ -164,7 +163,7 @@ def _sound_conditions(when: object, faults: list[Fault], buckets: Buckets) -> di
 
 
 def _without_faults(entry: object, path: str, reported: Collection[str]) -> object:
-    """The condition without the fields that the schema refuses: the others are checked nevertheless."""
+    """The condition without the fields that the schema refuses, so that the others are still checked."""
     if not isinstance(entry, dict):
         return entry
     return {
@@ -211,7 +210,7 @@ def _request(
 
 
 def _loop_faults(book: Book, rule: Rule, numbers: tuple[int, ...]) -> Iterator[Fault]:
-    """One fault for each condition that the rule's own output would meet; `numbers` are those of the sound ones."""
+    """One fault for each condition that the rule's own output would meet; `numbers` are the valid conditions'."""
     when = [rule.document["when"][number] for number in numbers]
     probe = replace(rule, document={"when": when, "enabled": rule.enabled})
     for steps in loops_of(book.rules, probe):

@@ -1,4 +1,4 @@
-"""A rule's request, checked when the rule is dropped: its placeholders, and what comes of it once they are filled."""
+"""A rule's request, checked when the rule is dropped: its placeholders, and the request with them filled."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -38,12 +38,12 @@ from trainmaster.orchestrator.core.retraining.rule import RunOutputs
 SAMPLED = "checked with sample values for its placeholders"
 _MODEL_NAME = re.compile(r"[a-z][a-z0-9_-]{0,62}")
 _FIXED = ("$.model_name", "$.output.prefix_uri", "$.model_uri")
-"""What a rule's request always says the same: its champion and its output are known before it fires."""
+"""Parts of a rule's request that no placeholder may change: its champion and output are known before it fires."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Checked:
-    """What a request's check found. `makes` None: the request is too faulty to tell."""
+    """The result of a request's check. `makes` None: the request is too faulty to know."""
 
     faults: tuple[Fault, ...] = ()
     makes: RunOutputs | None = None
@@ -62,7 +62,7 @@ class RuleRequirements:
 
 @dataclass(frozen=True, kw_only=True)
 class CheckContext:
-    """What a request is checked for: the rule's sound conditions, and whether that is all of them."""
+    """What a request is checked with: the rule's valid conditions, and whether these are all."""
 
     rule_id: str
     conditions: tuple[Condition, ...]
@@ -71,7 +71,7 @@ class CheckContext:
 
 
 def inline_request(request: Mapping[str, Any], spelled: Mapping[str, str], around: CheckContext) -> Checked:
-    """The check of a request that stands in the rule; its faults have the paths of the rule's text."""
+    """The check of a request inside the rule; its faults have the paths of the rule's text."""
     here = "$.request"
     own_spelled = {
         f"${path.removeprefix(here)}": text for path, text in spelled.items() if path.startswith(here)
@@ -82,7 +82,7 @@ def inline_request(request: Mapping[str, Any], spelled: Mapping[str, str], aroun
 
 
 def template_request(uri: str, template: bytes | None, around: CheckContext) -> Checked:
-    """The check of a request that the rule names; every fault is at the name and tells the place within."""
+    """The check of a request that the rule names; every fault is at `request_uri` and gives the path in the request."""
     read = parse_template(uri, template)
     if isinstance(read, Refused):
         return Checked(faults=tuple(_at_uri(fault, uri) for fault in read.faults))
@@ -91,7 +91,7 @@ def template_request(uri: str, template: bytes | None, around: CheckContext) -> 
 
 
 def parse_template(uri: str, template: bytes | None) -> Document | Refused:
-    """The template's values, a mapping, or why there are none; None: there is no such object."""
+    """The template's values, which are a mapping, or why there are none. `template` None: the object does not exist."""
     if template is None:
         problem, repair = "the object does not exist", "upload it, and drop the rule again"
         return Refused(faults=(Fault(path="$", problem=problem, value=uri, repair=repair),))
@@ -122,7 +122,7 @@ def _checked(request: Mapping[str, Any], spelled: Mapping[str, str], around: Che
 def _request_faults(
     request: Mapping[str, Any], spelled: Mapping[str, str], around: CheckContext
 ) -> list[Fault]:
-    """What is wrong with the placeholders, and then with the request once they are filled."""
+    """The faults of the placeholders, and then those of the filled request."""
     requirements = around.requirements
     faults = [
         *place_faults(request, _provided(around)),
@@ -142,7 +142,7 @@ def _request_faults(
 
 
 def made_by(request: Mapping[str, Any]) -> RunOutputs | None:
-    """What the request's runs make; None where it does not name a model as requests must."""
+    """What the request's runs make; None if the request has no valid model name."""
     meant = dialect_of(request).in_own(request, None).document
     model_name = meant.get("model_name")
     if not isinstance(model_name, str) or not _MODEL_NAME.fullmatch(model_name):
@@ -157,14 +157,14 @@ def made_by(request: Mapping[str, Any]) -> RunOutputs | None:
 
 def _provided(around: CheckContext) -> Iterable[str]:
     if not around.all_sound:
-        return NAMES  # a condition that cannot be read might give any of them
+        return NAMES  # an invalid condition might provide any of them
     watches = any(isinstance(condition, NewData) for condition in around.conditions)
     given = (condition.subject for condition in around.conditions)
     return names_about("rule", "firing", "champion", *(("data",) if watches else ()), *given)
 
 
 def _missing(request: Mapping[str, Any], conditions: tuple[Condition, ...]) -> Iterator[Fault]:
-    """Places without a default that some condition's firing could never fill, so that it never fired."""
+    """Placeholders without a default to which a condition never gives a value, so that it could never fire."""
     special = names_about(*(condition.subject for condition in conditions))
     for found in placeholders_at(request):
         placeholder = found.placeholder
@@ -180,7 +180,7 @@ def _missing(request: Mapping[str, Any], conditions: tuple[Condition, ...]) -> I
 
 
 def _depending(request: Mapping[str, Any]) -> Iterator[Fault]:
-    """Places where the text must be the same in every firing."""
+    """Placeholders where the text must be the same in every firing."""
     meant = dialect_of(request).in_own(request, None)
     filled_in = {json_path(found.path): found for found in placeholders_at(request)}
     for path in map(meant.written_path, _FIXED):
@@ -196,7 +196,7 @@ def _depending(request: Mapping[str, Any]) -> Iterator[Fault]:
 def _samples(
     request: Mapping[str, Any], around: CheckContext
 ) -> Iterator[tuple[Condition, Mapping[str, str]]]:
-    """Two sets of values for each condition: with everything it may give, and with as little as it may."""
+    """Two sets of values for each condition: all values that it may provide, and the fewest."""
     placeholders = find_placeholders(request)
     needed = {
         placeholder.name
@@ -213,12 +213,12 @@ def _samples(
         values = _sample_values(condition, around)
         for lacking in lacks:
             given = {name: text for name, text in values.items() if name in needed or name not in lacking}
-            # What is wrong with a placeholder is told already; here it must only not be in the way.
+            # The placeholder's own fault is already reported; the sample only keeps the rest valid.
             yield condition, {**dict.fromkeys(needed, "sample"), **given}
 
 
 def _sample_values(condition: Condition, around: CheckContext) -> Mapping[str, str]:
-    """Values as a firing by this condition may have them."""
+    """Values that a firing by this condition may have."""
     models_bucket = around.requirements.buckets.models
     watching = (each for each in (condition, *around.conditions) if isinstance(each, NewData))
     data = next((each.data_values() for each in watching), {})
@@ -242,7 +242,7 @@ def _sampled(fault: Fault, placeholders: Iterable[str]) -> Fault:
 
 
 def _by_tag(document: object, condition: Condition) -> Iterator[Fault]:
-    """A run that was started by a new image, and would take that image by a tag, in any of its roles."""
+    """A fault for each role in which a run started by a new image would use that image by its tag."""
     if not isinstance(condition, NewImage):
         return
     request = mapping_at(document)

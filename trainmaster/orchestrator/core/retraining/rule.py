@@ -1,4 +1,4 @@
-"""A sound rule. `reading.parse_rule` makes one of a dropped file; the book keeps it."""
+"""A valid rule. `reading.parse_rule` reads it from a dropped file; the book keeps it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ def state_object(rule_id: str) -> str:
 
 
 class WhileRunning(StrEnum):
-    """What becomes of a firing while the rule's last run is still going."""
+    """What happens to a firing while the rule's last run is active."""
 
     SKIP = "skip"
     QUEUE_ONE = "queue_one"
@@ -25,9 +25,9 @@ class WhileRunning(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class RunOutputs:
-    """What a request's runs make: always the same, whatever fires the rule.
+    """What a request's runs make, whichever condition fires the rule.
 
-    `output_prefix_uri` None means the models bucket; `model_uri` None, that the model is found there; `promotes`, that
+    `output_prefix_uri` None: the models bucket. `model_uri` None: the model is under the output prefix. `promotes`:
     the runs may become champions.
     """
 
@@ -39,13 +39,13 @@ class RunOutputs:
 
 @dataclass(frozen=True, kw_only=True)
 class Rule:
-    """What to watch, and the request to run when it happens; as the book has it.
+    """What to watch, and the request to run when it happens; an entry of the book.
 
     Attributes:
-        generation: of the dropped file.
+        generation: the dropped file's.
         makes: what the request's runs make.
-        writes_uri: `gs://…/` under which they write.
-        placeholders: of the request as it was when the rule was accepted.
+        writes_uri: the `gs://…/` under which they write.
+        placeholders: those of the request when the rule was accepted.
         document: the file's content, which the schema accepts.
     """
 
@@ -67,7 +67,7 @@ class Rule:
 
     @property
     def request(self) -> Mapping[str, Any] | None:
-        """The request with its placeholders, inline; None where `request_uri` names it."""
+        """The inline request with its placeholders; None if `request_uri` names it."""
         return self.document.get("request")
 
     @property
@@ -98,14 +98,14 @@ class Rule:
 
     @property
     def all_writes_uris(self) -> tuple[str, ...]:
-        """What the names of all objects that its runs write begin with."""
+        """The prefixes of all objects that its runs write."""
         model_uri = (self.makes.model_uri or "").partition("${")[0]
         return (self.writes_uri, model_uri) if model_uri else (self.writes_uri,)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ChampionFacts:
-    """The champion of the rule's model, as far as rules are about it. `since`: when it was promoted."""
+    """What rules need to know about their model's champion. `since`: when it was promoted."""
 
     run_id: str
     model_uri: str

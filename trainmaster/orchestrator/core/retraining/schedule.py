@@ -1,10 +1,10 @@
-"""Cron expressions of five fields by the clocks of a time zone, as Debian's cron reads them.
+"""Cron expressions of five fields in local time of a time zone, as Debian's cron reads them.
 
-A time that the clocks leave out in spring is due when they have moved on; a time that they show twice in
-autumn is due the first time. Expressions whose minute or hour begins with `*` follow elapsed time instead.
+A time that the clocks skip in spring is due right after the change; a time that occurs twice in autumn is due the
+first time. Expressions whose minute or hour begins with `*` follow elapsed time instead.
 
-The rules of time zones are data that changes several times a year; zoneinfo reads it from the system, or
-from the package tzdata where the system has none.
+Time zone data changes several times a year; zoneinfo reads it from the system, or from the package tzdata if the
+system has none.
 """
 
 import difflib
@@ -29,17 +29,17 @@ _NO_ZONES = frozenset({"localtime", "posixrules", "Factory"})
 _ABBREVIATION_CHARS = 4
 _SOME_DAY = datetime(2000, 1, 1, tzinfo=UTC)
 _CLOCK_CHANGES_WITHIN = timedelta(hours=3)
-"""No zone has moved its clocks by more, but for the few that crossed the date line."""
+"""No zone ever changed its clocks by more, except the few that crossed the date line."""
 
 
 @functools.cache
 def time_zones() -> tuple[str, ...]:
-    """Every time zone's name. What else lies beside the zones on this machine is none."""
+    """The name of every time zone, without other files that are stored beside the zones."""
     return tuple(sorted(zoneinfo.available_timezones() - _NO_ZONES))
 
 
 def schedule_faults(cron: str, time_zone: str, path: tuple[PathPart, ...]) -> Iterator[Fault]:
-    """What is wrong with the expression and the zone."""
+    """The faults of the expression and the zone."""
     if time_zone not in time_zones():
         yield Fault(
             at=(*path, "time_zone"),
@@ -52,7 +52,7 @@ def schedule_faults(cron: str, time_zone: str, path: tuple[PathPart, ...]) -> It
 
 
 def _nearest_zone(word: str) -> str:
-    """The nearest zone by its whole name, else by the city alone; nothing for an abbreviation, which names many."""
+    """The nearest zone by its full name, else by its city; empty for an abbreviation, which is ambiguous."""
     if len(word) <= _ABBREVIATION_CHARS:
         return ""
     by_lower = {zone.lower().replace("_", " "): zone for zone in time_zones()}
@@ -80,7 +80,7 @@ def _cron_faults(cron: str, path: tuple[PathPart, ...]) -> Iterator[Fault]:
 
 
 def _each_alone(parts: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Each field by its name, in an expression with `*` for all others."""
+    """Each field's name, with an expression that has `*` for all other fields."""
     for index, name in enumerate(("minute", "hour", "day-of-month", "month", "day-of-week")):
         yield name, " ".join(part if place == index else "*" for place, part in enumerate(parts))
 
@@ -102,11 +102,11 @@ def _ever_comes(cron: str) -> bool:
 
 
 def last_due(cron: str, time_zone: str, until: datetime) -> datetime | None:
-    """The latest time that the expression names, at most `until`, in UTC; None when there was none in 50 years."""
+    """The expression's latest time up to `until`, inclusive, in UTC; None if there was none in 50 years."""
     zone = zoneinfo.ZoneInfo(time_zone)
-    # Where the clocks go back their reading does not tell the order of things: begin later and pass over.
+    # Where the clocks go back, local times are not in order: begin later and skip.
     ahead = _CLOCK_CHANGES_WITHIN if _clocks_change(zone, until) else timedelta()
-    # cronsim gives what lies before its start, and the start itself is wanted too.
+    # cronsim gives times before its start, and the start itself must be included.
     start = until.astimezone(UTC).replace(microsecond=0) + ahead + timedelta(seconds=1)
     times = CronSim(cron, _in_zone(start, zone), reverse=True)
     return next((due for due in (each.astimezone(UTC) for each in times) if due <= until), None)

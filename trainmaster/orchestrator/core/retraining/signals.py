@@ -1,4 +1,4 @@
-"""Something that happened once and may fire rules, read out of a message: an image, an alert or a notice."""
+"""Signals, events that may fire rules at once, read from messages: an image, an alert or a notice."""
 
 import json
 import re
@@ -29,7 +29,7 @@ MODEL_LABELS = (
     "model_deployment_monitoring_job",
     "endpoint_id",
 )
-"""Labels under which an alert may name a model or where it is served."""
+"""Labels in which an alert may name a model or its endpoint."""
 LABELS = (
     ("policy_user_labels",),
     ("resource", "labels"),
@@ -37,19 +37,19 @@ LABELS = (
     ("metadata", "user_labels"),
     ("metadata", "system_labels"),
 )
-"""Where an incident has labels."""
+"""The parts of an incident that have labels."""
 _DIGEST = re.compile(r"(?P<repository>[^@\s]+)@(?P<digest>sha256:[0-9a-f]{64})")
 _TAG = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Signal:
-    """`id` is the same in every delivery of what happened; `values` fill placeholders, `facts` are for conditions.
+    """`id` is the same in every delivery of the event; `values` fill placeholders, `facts` are for conditions.
 
     The facts, by kind:
 
         new_image  repository, tag, digest
-        alert      policy; models: what the alert names that may be a model, one a line
+        alert      policy; models: names in the alert that may be a model, one per line
         upstream   model_name, event
         manual     rule
     """
@@ -69,19 +69,19 @@ def manual_call(order: FireOrder) -> Signal:
 
 
 def matches(rule: Rule, signal: Signal) -> bool:
-    """Whether one of the rule's conditions is about this signal."""
+    """Whether the signal meets one of the rule's conditions."""
     if signal.kind is ConditionKind.MANUAL and signal.facts.get("rule") != rule.rule_id:
         return False
     return any(each.kind is signal.kind and each.matches(signal.facts) for each in rule.conditions)
 
 
 def parse_image_push(message: PubsubMessage) -> Signal | Ignored:
-    """The push of a tagged image to Artifact Registry that the message tells of.
+    """The push of a tagged image to Artifact Registry that the message reports.
 
     Source: https://cloud.google.com/artifact-registry/docs/configure-notifications
 
     Raises:
-        EventMalformed: the message is no notification of a registry.
+        EventMalformed: the message is not a registry's notification.
     """
     document = _document(message, "a registry's notification")
     action, digest, tag = (document.get(key) for key in ("action", "digest", "tag"))
@@ -113,13 +113,13 @@ def _pushed(message: PubsubMessage, tag: str, digest: object) -> Signal:
 
 
 def parse_alert(message: PubsubMessage) -> Signal | Ignored:
-    """The incident of Cloud Monitoring in the message.
+    """The Cloud Monitoring incident in the message.
 
     Source: https://cloud.google.com/monitoring/support/notification-options, the schema of webhooks, version 1.2, which
     Pub/Sub channels send too.
 
     Raises:
-        EventMalformed: the message is no incident.
+        EventMalformed: the message is not an incident.
     """
     document = _document(message, "an alert")
     if "incident" not in document:
@@ -151,7 +151,7 @@ def parse_alert(message: PubsubMessage) -> Signal | Ignored:
 
 
 def _models(incident: Mapping[str, object]) -> Iterable[str]:
-    """What its labels name that may be a model, each in one line."""
+    """Names in its labels that may be a model, each on one line."""
     labels = [mapping_at(incident, *path) for path in LABELS]
     named = (each.get(label) for each in labels for label in MODEL_LABELS)
     return dict.fromkeys(one_line(each) for each in named if isinstance(each, str) and each.strip())
@@ -159,17 +159,17 @@ def _models(incident: Mapping[str, object]) -> Iterable[str]:
 
 @dataclass(frozen=True, kw_only=True)
 class ParsedNotice:
-    """What a notice tells: a signal that may fire rules, and the run that ended, where one did."""
+    """What a notice reports: a signal that may fire rules, and the run that ended, if any."""
 
     signal: Signal | None = None
     ended_run_id: str | None = None
 
 
 def parse_notice(message: PubsubMessage) -> ParsedNotice | Ignored:
-    """What the notice, a structured CloudEvent of ours, means to rules.
+    """What the notice, a structured CloudEvent from this service, means for rules.
 
     Raises:
-        EventMalformed: the message holds no CloudEvent of ours.
+        EventMalformed: the message is not a CloudEvent from this service.
     """
     event = _document(message, "a notice")
     event_id, kind = event.get("id"), event.get("type")
@@ -212,7 +212,7 @@ def _upstream(event_id: str, at: datetime, event: UpstreamEvent, data: Mapping[s
 
 
 def one_line(text: str) -> str:
-    """The text as a placeholder can take it: runs of spaces and line breaks as one space, and not too long."""
+    """The text on one line, cut to what a placeholder takes: each run of spaces and line breaks becomes one space."""
     line = " ".join("".join(char if char.isprintable() else " " for char in text).split())
     return line if len(line) <= SUMMARY_MAX_CHARS else line[: SUMMARY_MAX_CHARS - 1] + "…"
 

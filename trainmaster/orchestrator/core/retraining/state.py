@@ -1,8 +1,8 @@
-"""What one rule remembers between events, and what its user is told of it.
+"""What one rule remembers between events, and the status that its user sees.
 
 schemas/rule_state.v1.schema.json, schemas/rule_status.v1.schema.json
 
-Its size is bounded whatever comes: counters instead of objects, and the last so many identities as hashes.
+Its size is bounded: counters instead of objects, and only the latest identities, as hashes.
 """
 
 import hashlib
@@ -18,17 +18,17 @@ from trainmaster.orchestrator.core.retraining.rule import Rule
 
 DAY = timedelta(hours=24)
 MAX_STATE_BYTES = 256 * 1024
-"""No state is larger; a test holds the worst one against it."""
+"""No state is larger; a test checks the worst case."""
 KEPT_IDENTITIES = 10_000
 KEPT_BATCHES = 4_000
 KEPT_SIGNALS = 100
 HASH_CHARS = 8
-"""48 bits: of 10,000 kept, a new object is taken for an old one once in 28 thousand million."""
+"""48 bits: with 10,000 kept, a new object is mistaken for an old one once in 28 billion."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class MatchCount:
-    """What matched since the last firing. `first_at` and `newest_at` are creation times of objects."""
+    """The objects matched since the last firing. `first_at` and `newest_at` are creation times of objects."""
 
     objects: str = ""
     count: int = 0
@@ -53,9 +53,9 @@ class Firing(Fired):
     """One decision to start a run. The same firing always has the same `run_id`.
 
     Attributes:
-        generation: of the rule that fired.
-        event_id: what fired it: a signal's id, or `<condition>/<time>` for what a tick found due.
-        values: what fills the request's placeholders, by name.
+        generation: the rule's.
+        event_id: what fired it: a signal's id, or `<condition>/<time>` for a condition that a tick found due.
+        values: the values of the request's placeholders, by name.
         replaces: the run to cancel first.
     """
 
@@ -67,7 +67,7 @@ class Firing(Fired):
 
 @dataclass(frozen=True, kw_only=True)
 class DueFiring:
-    """What asks for a firing since `at`. `values` are the event's own; `image` is the digest, where one asks."""
+    """A firing that is due since `at`. `values` are the event's; `image` is the digest if an image caused it."""
 
     condition: ConditionKind
     event_id: str
@@ -87,23 +87,23 @@ class HeldBack:
 
 @dataclass(frozen=True, kw_only=True)
 class RuleState:
-    """Everything that a decision about the rule needs, beside the rule itself and the time.
+    """Everything that a decision about the rule needs, besides the rule itself and the time.
 
     Attributes:
-        generation: of the rule that this state was last used with.
-        since: when that generation was first seen; what was due before is nothing to it.
-        number: how many firings there were.
-        firing: decided and perhaps not yet launched; whoever finds it launches it, with the same run id.
-        queued: waits for its turn; a newer one takes its place.
-        current_run: the run that was launched last; whether it still goes, its record says.
+        generation: the rule's generation with which this state was last used.
+        since: when that generation was first seen; anything due earlier is ignored.
+        number: the number of firings so far.
+        firing: decided and perhaps not launched; the process that finds it launches it, with the same run id.
+        queued: the firing that waits; a newer one replaces it.
+        current_run: the run that was launched last; its record says whether it is active.
         fired_at: the firings of the last 24 hours, oldest first.
-        data: one counter for each different pattern of the rule's new_data conditions.
-        arrived: what matched any of them; fills the `data.*` placeholders.
-        scheduled_until: every scheduled time up to here was taken care of.
-        fired_last_at: the last firing, however long ago.
-        image: the digest that the last firing by an image had; pushed again, it fires nothing.
-        signals, batches, identities: hashes of what was seen last, oldest first, HASH_CHARS each.
-        tripped_at: when the breaker tripped; the rule is silent until its file is dropped again.
+        data: one counter for each distinct pattern of the rule's new_data conditions.
+        arrived: the objects that matched any of them; fills the `data.*` placeholders.
+        scheduled_until: every scheduled time up to this one was handled.
+        fired_last_at: the time of the last firing, at any age.
+        image: the digest of the last firing by an image; pushing it again does not fire.
+        signals, batches, identities: hashes of the latest ones seen, oldest first, HASH_CHARS each.
+        tripped_at: when the breaker tripped; the rule does not fire until its file is dropped again.
     """
 
     schema: str = "rule_state.v1"
@@ -129,11 +129,10 @@ class RuleState:
 
 
 def state_for(rule: Rule, state: RuleState | None, now: datetime) -> RuleState:
-    """The state to use with this generation of the rule: the one found, a fresh one, or one carried over.
+    """The state to use with this generation of the rule: the given one, a new one, or one carried over.
 
-    A newer generation begins its schedule anew and closes the breaker. It keeps the firings of the last day,
-    the run that is going, and what was counted for patterns that it still has. The same state comes back
-    when there is nothing to change.
+    A newer generation restarts its schedule and resets the breaker. It keeps the firings of the last day, the current
+    run, and the counts of patterns that it still has. Returns the same state if nothing changes.
     """
     if state is None:
         return RuleState(rule_id=rule.rule_id, generation=rule.generation, since=now, scheduled_until=now)
@@ -155,11 +154,11 @@ def state_for(rule: Rule, state: RuleState | None, now: datetime) -> RuleState:
 
 
 def folded(state: RuleState, rule: Rule, batches: Sequence[Batch]) -> RuleState:
-    """The state with the batches' matching objects counted, each once, in whatever order they come.
+    """The state with the batches' matching objects counted, each once, in any order of arrival.
 
-    An object is known by bucket, name and generation, a batch by its name; the last KEPT_IDENTITIES objects
-    and KEPT_BATCHES batches are remembered. A name that ends in `/` stands for a folder and is no data.
-    The same state comes back when nothing matched.
+    Bucket, name and generation identify an object, its name a batch; the last KEPT_IDENTITIES objects and KEPT_BATCHES
+    batches are remembered. A name that ends in `/` marks a folder and is not data.
+    Returns the same state if nothing matched.
     """
     known = _hashes(state.batches)
     fresh = {digest: batch for batch in batches if (digest := _hash(batch.name)) not in known}
@@ -181,7 +180,7 @@ def folded(state: RuleState, rule: Rule, batches: Sequence[Batch]) -> RuleState:
 
 
 def _matched(state: RuleState, rule: Rule, batches: Iterable[Batch]) -> dict[str, ArrivedObject]:
-    """The objects that the rule watches and that were not counted yet, by the hash of their identity."""
+    """The objects that the rule watches and that are not yet counted, by the hash of their identity."""
     known = _hashes(state.identities)
     watched = (
         arrived
@@ -210,7 +209,7 @@ def _with(counted: MatchCount, arrivals: Sequence[ArrivedObject]) -> MatchCount:
 
 
 def has_seen(state: RuleState, signal_id: str) -> bool:
-    """Whether a signal of this id fired or was queued before, as far as KEPT_SIGNALS go back."""
+    """Whether a signal with this id already fired or was queued, among the last KEPT_SIGNALS."""
     return _hash(signal_id) in _hashes(state.signals)
 
 
@@ -231,7 +230,7 @@ def _kept(packed: str, new: Iterable[str], most: int) -> str:
 
 
 def launched(state: RuleState) -> RuleState:
-    """The state after the run of its firing was launched. Safe to repeat."""
+    """The state after its firing's run was launched. Safe to repeat."""
     firing = state.firing
     if firing is None:
         return state
@@ -240,7 +239,7 @@ def launched(state: RuleState) -> RuleState:
 
 
 def given_up(state: RuleState, reason: str, now: datetime) -> RuleState:
-    """The state after its firing could not be launched for good, for example because its template is gone."""
+    """The state after its firing failed permanently, for example because its template is gone."""
     firing = state.firing
     if firing is None:
         return state
@@ -249,7 +248,7 @@ def given_up(state: RuleState, reason: str, now: datetime) -> RuleState:
 
 
 def why_held(state: RuleState | None) -> str | None:
-    """Why the rule did not fire by the order that it has just decided on; None where it fired."""
+    """Why the rule did not fire on the order just decided; None if it fired."""
     held = state.held if state is not None else None
     if state is None or held is None or (held.condition is not ConditionKind.MANUAL and not state.tripped_at):
         return None
@@ -268,14 +267,14 @@ class RuleStanding(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class RuleStatus:
-    """Where the latest drop of a rule's file stands.
+    """The status of the latest drop of a rule's file.
 
     Attributes:
         report_uri: why it was refused.
-        in_force: the generation that goes on deciding while a newer one is refused; None when none does.
-        firings: how many there were.
-        reason: in plain words, why it is in this standing.
-        problems: of a refused rule its first faults, and how many more there are; None where there is none.
+        in_force: the generation that stays active while a newer one is refused; None if there is none.
+        firings: the number of firings so far.
+        reason: why the rule is in this standing.
+        problems: the first faults of a refused rule, and how many more there are; None if there are none.
     """
 
     schema: str = "rule_status.v1"

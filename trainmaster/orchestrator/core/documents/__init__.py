@@ -1,1 +1,1 @@
-"""Bytes to a checked tree of plain values: YAML, JSON, schemas, faults, and dataclasses as documents."""
+"""From bytes to validated plain values: YAML, JSON, schemas, faults, and dataclasses as documents."""

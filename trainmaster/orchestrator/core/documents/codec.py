@@ -1,7 +1,7 @@
 """Frozen dataclasses as JSON documents and back.
 
-Absent (`None`) fields are left out, times are RFC 3339 in UTC, enums are their values, decimals are text.
-A whole number may be written with a point. Unknown keys are passed over, so that an older reader understands a newer record.
+`None` fields are omitted, times are RFC 3339 in UTC, enums are their values, decimals are strings.
+An integer may be written as 5.0. Unknown keys are ignored, so that an older reader understands a newer record.
 """
 
 import dataclasses
@@ -19,7 +19,7 @@ _Value = TypeVar("_Value")
 
 
 def encoded(value: object) -> object:
-    """The value as `json.dumps` takes it."""
+    """The value in a form that `json.dumps` accepts."""
     return _writer(type(value))(value)  # type: ignore[arg-type]  # every type can be hashed
 
 
@@ -37,7 +37,7 @@ def encoded_time(moment: datetime) -> str:
     """RFC 3339 with microseconds and `Z`.
 
     Raises:
-        ValueError: the time is naive; nobody could say which moment it means.
+        ValueError: the time is naive, and so ambiguous.
     """
     if moment.tzinfo is None:
         raise ValueError(f"{moment!r} has no time zone")
@@ -59,7 +59,7 @@ def decoded_time(text: str) -> datetime:
     """An aware time from RFC 3339; digits beyond microseconds are cut.
 
     Raises:
-        ValueError: the text is no RFC 3339 time with a zone.
+        ValueError: the text is not an RFC 3339 time with a zone.
     """
     moment = datetime.fromisoformat(text)
     if moment.tzinfo is None:
@@ -82,20 +82,20 @@ def decoded(kind: type[_Value], document: object) -> _Value:
     """The value of type `kind` that `encoded` turned into `document`.
 
     Raises:
-        ValueError: the document does not hold such a value; the message names the place.
+        ValueError: the document does not hold such a value; the message names the path.
     """
     read: _Reader = _reader(kind)  # type: ignore[arg-type]  # every type can be hashed
     result: _Value = read(document, "$")
     return result
 
 
-# Any: what a reader gives is of the kind that it was made for.
+# Any: a reader returns a value of the type that it was made for.
 _Reader = Callable[[object, str], Any]
 
 
 @functools.cache
 def _reader(kind: object) -> _Reader:
-    """What reads a value of this type. Made once: to ask what a type consists of costs more than to read it."""
+    """The reader of values of this type. Cached: inspecting a type costs more than reading a value."""
     arguments = get_args(kind)
     origin = get_origin(kind)
     if origin in (Union, types.UnionType):
@@ -166,7 +166,7 @@ def _scalar(kind: object, document: object, path: str) -> object:
     if kind is float and isinstance(document, int) and not isinstance(document, bool):
         return float(document)
     if kind is int:
-        document = whole(document)  # to JSON, 5.0 is as good a 5: a record that says so can be read
+        document = whole(document)  # JSON does not distinguish 5.0 from 5
     return _expected(document, kind, path)  # type: ignore[arg-type]  # only str, int, float and bool are left
 
 

@@ -1,8 +1,8 @@
 """Text that a user wrote, YAML or JSON, as plain values: strings, numbers, booleans, lists, dicts.
 
-Nothing is executed and nothing expanded: aliases are refused, so no small document can grow large.
-Of what YAML 1.1 takes for something else than it looks like, each case is a fault that says so.
-Values keep what the text says: dates stay strings.
+Nothing is executed or expanded: aliases are refused, so a small document cannot grow large.
+Where YAML 1.1 reads text differently from how it looks, a fault says so.
+Values keep their text: dates stay strings.
 """
 
 import json
@@ -26,13 +26,13 @@ from trainmaster.orchestrator.core.documents.yaml_text import yaml_document
 __all__ = ["MAX_DEPTH", "Document", "is_json", "is_too_deep", "parse_document"]
 
 _NO_TEXT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff]")
-"""Control characters but tab and line ends, and halves of surrogate pairs: no service takes them in its strings."""
+"""Control characters except tab and line ends, and lone surrogates: no service accepts them in strings."""
 
 
 def parse_document(content: bytes, *, as_json: bool) -> Document:
-    """The document in the bytes, or the faults that keep it from being one.
+    """The document in the bytes, or the faults that make it unreadable.
 
-    `as_json` False takes YAML 1.1, of which JSON as people write it is a part.
+    `as_json` False reads YAML 1.1, which includes JSON as people write it.
     """
     try:
         text = content.decode("utf-8-sig")
@@ -53,7 +53,7 @@ def parse_document(content: bytes, *, as_json: bool) -> Document:
 
 
 def is_json(content: bytes) -> bool:
-    """Whether the bytes are to be read as JSON: an object that is. `{a: b}` is YAML's."""
+    """Whether to read the bytes as JSON: they hold a JSON object. `{a: b}` is YAML."""
     if content.lstrip()[:1] != b"{":
         return False
     try:
@@ -89,7 +89,7 @@ def _json_document(text: str) -> Document:
     def unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
         times = Counter(key for key, _ in pairs)
         for key in sorted(key for key, count in times.items() if count > 1):
-            # Here only the key is known, not the objects around it.
+            # Only the key is known here, not its path.
             faults.append(Fault(path="$", problem="duplicate key in one object", value=key, repair=KEEP_ONE))
         return dict(pairs)
 
@@ -108,7 +108,7 @@ def _json_document(text: str) -> Document:
         )
     faults += _too_deep_or_large(value)
     if is_too_deep(value):
-        # Whatever walks values does so by recursion, which deep ones would exhaust.
+        # Code that walks values recurses, and deep values would exhaust the stack.
         return Document(value=None, faults=tuple(faults))
     return Document(value=value, faults=tuple(faults))
 

@@ -1,4 +1,4 @@
-"""What is wrong with a document: every fault with its place, the value found, what is allowed, and the repair."""
+"""The faults of a document, each with its path, the value found, what is allowed, and the repair."""
 
 import difflib
 from collections.abc import Callable, Container, Iterable, Sequence
@@ -17,11 +17,11 @@ _NOTHING = object()
 class Fault:
     """One thing to correct.
 
-    `path` is a JSONPath from the document's root (`$.cluster.workers.machine`, `$.args[2]`); `at` gives it by its parts.
-    `found` is a text, empty where something is absent; `value` is the value itself, which `shown` quotes.
-    `allowed` is a text; `among` are the values themselves, which are listed.
-    `meant` is the path of the key, absent so far, that an unknown one is most likely a misspelling of.
-    No text leaves its line, whatever of the document it quotes: what cannot be printed is escaped here.
+    `path` is a JSONPath from the document's root (`$.cluster.workers.machine`, `$.args[2]`); `at` gives its parts.
+    `found` is text, empty if something is absent; `value` is the value itself, which `shown` quotes.
+    `allowed` is text; `among` are the allowed values, which are listed.
+    `meant` is the path of the absent key of which an unknown one is most likely a misspelling.
+    Each text stays on one line: unprintable characters, also in quotes from the document, are escaped.
     """
 
     path: str = ""
@@ -47,11 +47,11 @@ class Fault:
 
     @property
     def document(self) -> dict[str, str]:
-        """The fault as a report has it: what is empty is left out."""
+        """The fault as an entry of a report, without empty fields."""
         return {name: text for name, text in asdict(self).items() if text and name != "meant"}
 
     def moved(self, moved_path: Callable[[str], str]) -> Self:
-        """The fault where `moved_path` says that its path is in another document."""
+        """The fault at the path that `moved_path` gives for another document."""
         meant = moved_path(self.meant) if self.meant else ""
         return replace(self, path=moved_path(self.path), meant=meant)
 
@@ -60,14 +60,14 @@ class Fault:
         if self.found:
             parts.append(f"found {self.found}")
         allowed = f"allowed: {self.allowed}" if self.allowed else ""
-        # The word that was meant says more than a list of all.
+        # A suggestion helps more than a list of everything allowed.
         is_hint = self.repair.startswith(HINT) and self.repair.endswith("?")
         parts += (self.repair, allowed) if is_hint else (allowed, self.repair)
         return "; ".join(filter(None, parts))
 
 
 def without_echoes(faults: Iterable[Fault]) -> list[Fault]:
-    """The faults except those at or below an absent key that an unknown one is most likely a misspelling of."""
+    """The faults except those at or below an absent key of which an unknown one is most likely a misspelling."""
     faults = list(faults)
     meant = {fault.meant for fault in faults if fault.meant}
     below = tuple(f"{path}{separator}" for path in meant for separator in ".[")
@@ -95,7 +95,7 @@ def _printable(char: str) -> str:
 
 
 def json_path(parts: Iterable[PathPart]) -> str:
-    """`$.cluster.workers[0]`; a key that is no plain word is quoted: `$.labels['a b']`."""
+    """`$.cluster.workers[0]`; a key that is not a plain word is quoted: `$.labels['a b']`."""
     path = "$"
     for part in parts:
         if isinstance(part, int):
@@ -114,18 +114,18 @@ def shown(value: object) -> str:
 
 
 def plain(text: str) -> str:
-    """The text as `shown` writes it, without the quotes around: one line, whatever it holds."""
+    """The text as `shown` writes it, without quotes: always one line."""
     return shown(text)[1:-1]
 
 
 def nearest(word: str, known: Sequence[str]) -> str:
-    """`did you mean 'machine'?`, or nothing when no known word comes near."""
+    """`did you mean 'machine'?`, or empty if no known word is similar."""
     near = _nearest(word, known)
     return f"{HINT} {near!r}?" if near else ""
 
 
 def _nearest(word: str, known: Sequence[str]) -> str:
-    # Long words are no misspellings, and difflib's cost grows with the square of the length.
+    # Long words are not misspellings, and difflib's cost is quadratic in their length.
     close = difflib.get_close_matches(word, known, n=1, cutoff=0.6) if len(word) <= FOUND_MAX_CHARS else []
     return close[0] if close else ""
 

@@ -9,7 +9,7 @@ from trainmaster.orchestrator.core.documents.translation import OwnDocument, Pat
 from trainmaster.orchestrator.core.documents.values import whole
 
 Numbers = Mapping[int, str]
-"""The names of an enum by their numbers; 0 is the one that says nothing."""
+"""The names of an enum by number; 0 is the unspecified one."""
 _SECONDS = re.compile(r"([0-9]+)(\.0+)?s")
 _WHOLE = re.compile(r"-?[0-9]{1,20}")
 _HUMP = re.compile(r"([A-Z])")
@@ -17,10 +17,10 @@ _SNAKE = re.compile(r"_([a-z0-9])")
 
 
 class Fields:
-    """A mapping of the text, its keys by their camelCase names.
+    """A mapping of the document; keys are read by their camelCase names.
 
-    A key with nothing or an empty string behind it is absent, as it is to the API. Of a mapping that was
-    asked for anything, each key that was not is a fault at the end of the translation.
+    A key whose value is null or an empty string is absent, as it is to the API. If any key of a mapping is read, each
+    key that is never read becomes a fault at the end of the translation.
     """
 
     def __init__(self, value: object, path: Path, translation: Translation) -> None:
@@ -36,7 +36,7 @@ class Fields:
             (self._again if name in self._keys else self._keys)[name] = key
         self._asked: set[str] = set()
         self._passed: set[str] = set()
-        # One-word keys do not tell the spelling; then the keys around do.
+        # One-word keys do not show the spelling, but their neighbours do.
         distinctive = [key for key in self._keys.values() if key.lower() != key or "_" in key]
         around = [part for part in path if isinstance(part, str)]
         self._snake = any("_" in key for key in distinctive or around)
@@ -52,11 +52,11 @@ class Fields:
         return self.get(name) is not None
 
     def at(self, name: str) -> Path:
-        """Where the name stands, or would stand in the spelling of its neighbours."""
+        """The path of the name, or the path it would have in the spelling of its neighbours."""
         return (*self.path, self._spelled(name))
 
     def present(self, names: Collection[str]) -> list[str]:
-        """Those of the names that have a value here, as the text spells them; none is offered for a misspelt one."""
+        """Those of the names that have a value, as the text spells them; none is suggested for a misspelt key."""
         self._passed.update(names)
         return [self._keys[name] for name in names if self._value.get(self._keys.get(name, name)) is not None]
 
@@ -64,7 +64,7 @@ class Fields:
         return number(self.get(name))
 
     def duration(self, name: str) -> object:
-        """Whole seconds; a value that is no duration of the API is a fault."""
+        """Whole seconds; a value that is not a duration of the API is a fault."""
         found = seconds(self.get(name))
         if not isinstance(found, str):
             return found
@@ -74,14 +74,14 @@ class Fields:
         return None
 
     def fields(self, name: str) -> "Fields":
-        """The mapping under the name; empty where it is absent or, with a fault, no mapping."""
+        """The mapping under the name; empty if it is absent or, with a fault, not a mapping."""
         inner = Fields(self.get(name), self.at(name), self.translation)
         if self.has(name) and inner.kind_fault:
             self.refuse(name, "expected a mapping")
         return inner
 
     def items(self, name: str) -> Iterator["Fields"]:
-        """The members of a list, each read as a mapping, also one that is none."""
+        """The members of a list, each read as a mapping, even if it is not one."""
         for index, value in enumerate(self.values(name)):
             yield Fields(value, (*self.at(name), index), self.translation)
 
@@ -102,7 +102,7 @@ class Fields:
         return []
 
     def word(self, name: str, words: Mapping[str, str], numbers: Numbers | None = None) -> str | None:
-        """Our word for the API's, which may be written as its number where it has one; None where it says nothing."""
+        """Our word for the API's, which may be written as its number; None if it is absent or unspecified."""
         if not self.has(name):
             return None
         numbers = numbers or {}
@@ -114,24 +114,24 @@ class Fields:
         self.refuse_choice(name, (*words, *sorted(numbers)))
         return None
 
-    # Any: whatever else `Fault` takes, each of its own kind.
+    # Any: the other arguments of `Fault`, of different types.
     def refuse(self, name: str, problem: str, **said: Any) -> None:
-        """A fault of the key. It quotes the value there, unless `found` or `value` says what to quote instead."""
+        """Add a fault of the key. It quotes the key's value unless `found` or `value` is given."""
         self.translation.refuse(self.at(name), problem, **self._said(name, said))
 
     def refuse_choice(self, name: str, among: Collection[str | int]) -> None:
-        """A fault of a value that is none of those allowed, with the nearest of them as its repair."""
+        """Add a fault of a value that is not allowed, with the nearest allowed one as its repair."""
         value = self.get(name)
         words = [each for each in among if isinstance(each, str)]
         repair = nearest(value, words) if isinstance(value, str) else ""
         self.refuse(name, "not an allowed value", value=value, among=among, repair=repair)
 
     def warn(self, name: str, problem: str, **said: Any) -> None:
-        """A warning about the key, with the value there as `refuse` quotes it."""
+        """Add a warning about the key; it quotes the value as `refuse` does."""
         self.translation.warn(self.at(name), problem, **self._said(name, said))
 
     def refuse_unplaced(self, names: Collection[str]) -> None:
-        """Refuse the API's own keys that a request has no place for."""
+        """Refuse keys of the API that requests do not support."""
         self._passed.update(names)
         for name in names:
             if self._value.get(self._keys.get(name, name)):
@@ -139,11 +139,11 @@ class Fields:
                 self.refuse(name, problem, found="", repair="remove it")
 
     def pass_over(self) -> None:
-        """Accept whatever else is in the mapping: it has a fault already, and is not read on."""
+        """Accept all other keys of the mapping: it already has a fault, and reading stops."""
         self._passed.update(self._keys)
 
     def _unread(self) -> list[Fault]:
-        """A fault for every key that was not asked for, and for one that is there in both spellings."""
+        """A fault for every key that was never read, and for every key given in both spellings."""
         foreign = set(self._keys) - self._asked - self._passed
         return [*map(self._twice, sorted(self._again)), *map(self._foreign, sorted(foreign))]
 
@@ -173,22 +173,22 @@ class Fields:
 
 
 Read = Callable[[Fields, str], object]
-"""How the value of a name is read: `Fields.get` as it is, `Fields.number`, `Fields.duration`."""
+"""How a value is read: `Fields.get` (unchanged), `Fields.number` or `Fields.duration`."""
 
 
 def copy_keys(written: Fields, own: OwnDocument, keys: Mapping[str, str], read: Read = Fields.get) -> None:
-    """Put what is written under the API's keys under our own."""
+    """Copy the values of the API's keys to our own keys."""
     for theirs, ours in keys.items():
         own.put(ours, read(written, theirs), written.at(theirs))
 
 
 def inverse(names: Mapping[str, str]) -> dict[str, str]:
-    """A table of names read the other way."""
+    """The table with names and values swapped."""
     return {theirs: ours for ours, theirs in names.items()}
 
 
 def by_number(value: object, numbers: Numbers) -> object:
-    """An enum's name where its number is written, in quotes or without; anything else as it is."""
+    """An enum's name for its number, quoted or not; any other value unchanged."""
     found = number(value)
     return numbers.get(found, value) if isinstance(found, int) and not isinstance(found, bool) else value
 
@@ -198,11 +198,11 @@ def _camel(name: str) -> str:
 
 
 def number(value: object) -> object:
-    """A 64-bit integer as the API writes it, in quotes or without, 2.0 for 2; anything else as it is."""
+    """A 64-bit integer from the forms that the API accepts: 2, 2.0 or "2"; any other value unchanged."""
     return int(value) if isinstance(value, str) and _WHOLE.fullmatch(value) else whole(value)
 
 
 def seconds(value: object) -> object:
-    """A duration as the API writes it, `3600s`, in whole seconds; anything else as it is."""
+    """A duration as the API writes it, `3600s`, in whole seconds; any other value unchanged."""
     match = _SECONDS.fullmatch(value) if isinstance(value, str) else None
     return int(match[1]) if match else value

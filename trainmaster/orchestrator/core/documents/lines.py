@@ -1,4 +1,4 @@
-"""On which line of a text each path of its document stands."""
+"""The line of each path of a document."""
 
 import json
 import re
@@ -8,12 +8,12 @@ from itertools import islice
 from trainmaster.orchestrator.core.documents.faults import PathPart, json_path
 
 MAX_LINES = 10_000
-"""Paths beyond these are left out: the map stays small beside the largest text that is taken."""
+"""Further paths are left out, so that the map stays small compared with the largest text accepted."""
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s{}\[\],:"]+')
 
 
 def parse_line_numbers(text: str, *, as_json: bool) -> Mapping[str, int]:
-    """The line, counted from 1, of each path of a text that was read without a fault."""
+    """The line, counted from 1, of each path of a text that has no fault."""
     if as_json:
         found = _json_lines(text)
     else:
@@ -25,7 +25,7 @@ def parse_line_numbers(text: str, *, as_json: bool) -> Mapping[str, int]:
 
 def _json_lines(text: str) -> Iterator[tuple[tuple[PathPart, ...], int]]:
     path: list[PathPart | None] = []
-    """Of each container around: the index in a list, the key in an object, None before a key."""
+    """For each enclosing container: the index in a list, the key in an object, None before a key."""
     line, at = 1, 0
     for token in _TOKEN.finditer(text):
         line, at = line + text.count("\n", at, token.start()), token.start()

@@ -1,4 +1,4 @@
-"""A document of another dialect said in our own: the result, and what is collected on the way to it."""
+"""The translation of a document in another dialect into our own, with its paths, faults and warnings."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -11,11 +11,10 @@ Path = tuple[PathPart, ...]
 
 @dataclass(frozen=True, kw_only=True)
 class Translated:
-    """A request in our own dialect. `places` pairs its paths with the written ones; none means they are the same.
+    """A request in our own dialect. `places` maps its paths to the written ones; paths without an entry are the same.
 
-    `warnings` are what the user should know of a request that is accepted all the same. `region` is the one
-    that the document asks for, if any; `$.region` is its place. `yielding` are keys of the document that go,
-    with a warning, where the policy refuses them.
+    `warnings` do not prevent acceptance. `region` is the region that the document asks for, if any; its path is
+    `$.region`. `yielding` are keys of the document that are removed, with a warning, if the policy refuses them.
     """
 
     document: Mapping[str, Any]
@@ -26,11 +25,11 @@ class Translated:
     yielding: tuple[str, ...] = ()
 
     def written_path(self, path: str) -> str:
-        """Where the text says what our own document has at `path`."""
+        """The path in the text of what our own document has at `path`."""
         return _moved(path, self.places)
 
     def own_path(self, path: str) -> str:
-        """Where our own document has what the text says at `path`."""
+        """The path in our own document of what the text has at `path`."""
         return _moved(path, {written: own for own, written in self.places.items()})
 
 
@@ -45,22 +44,22 @@ def _moved(path: str, places: Mapping[str, str]) -> str:
 
 
 class Translation:
-    """Collects the places, faults and warnings of one document while it is translated."""
+    """Collects the paths, faults and warnings of one document during its translation."""
 
     def __init__(self) -> None:
         self.places: dict[str, str] = {}
         self.faults: list[Fault] = []
         self.warnings: list[Fault] = []
         self.unread: list[Callable[[], Iterable[Fault]]] = []
-        """Called at the end, when it is known which keys of each mapping were asked for."""
+        """Called at the end, when it is known which keys of each mapping were read."""
 
     def place(self, own: Path, written: Path) -> None:
-        """Record that faults of our own path are faults of the written one."""
+        """Report faults at our own path at the written path."""
         self.places[json_path(own)] = json_path(written)
 
-    # Any: whatever else `Fault` takes, each of its own kind.
+    # Any: the other arguments of `Fault`, of different types.
     def refuse(self, path: Path, problem: str, **said: Any) -> None:
-        """`path` is the written one."""
+        """Add a fault at the written `path`."""
         self.faults.append(Fault(at=path, problem=problem, **said))
 
     def warn(self, path: Path, problem: str, **said: Any) -> None:
@@ -82,7 +81,7 @@ class Translation:
 
 
 class OwnDocument:
-    """A mapping of our own document while it is written; `path` is its place there."""
+    """A mapping of the project's dialect under construction; `path` is its path in the document."""
 
     def __init__(
         self, translation: Translation, path: Path = (), content: dict[str, Any] | None = None
@@ -92,13 +91,13 @@ class OwnDocument:
         self.content: dict[str, Any] = {} if content is None else content
 
     def put(self, key: str, value: object, written: Path) -> None:
-        """Write the value, unless it is None. Faults of the key are faults of `written` either way."""
+        """Write the value unless it is None. Faults of the key are reported at `written` in both cases."""
         self.translation.place((*self.path, key), written)
         if value is not None:
             self.content[key] = value
 
     def inner(self, key: str, written: Path, *, there: bool = True) -> Self:
-        """A mapping under the key. One that is not `there` is not written; its places are known all the same."""
+        """A mapping under the key. If it is not `there`, it is not written, but its paths are recorded."""
         inner = type(self)(self.translation, (*self.path, key))
         self.put(key, inner.content if there else None, written)
         return inner

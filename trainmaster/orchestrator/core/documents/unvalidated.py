@@ -1,6 +1,6 @@
-"""A document that nobody has vouched for: what is not of the kind that is asked for is passed over.
+"""Reads an unvalidated document: a value of another type than expected counts as absent.
 
-The schema reports it, in the same report.
+The schema's check reports it as a fault.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,7 +11,7 @@ Path = tuple[PathPart, ...]
 
 
 def at(document: object, *path: str) -> object:
-    """What stands at the path; None where nothing does."""
+    """The value at the path; None if there is none."""
     for part in path:
         if not isinstance(document, Mapping):
             return None
@@ -25,7 +25,7 @@ def text_at(document: object, *path: str) -> str | None:
 
 
 def whole_at(document: object, *path: str) -> int | None:
-    """The whole number at the path; true and false are none."""
+    """The integer at the path; booleans do not count."""
     value = at(document, *path)
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 

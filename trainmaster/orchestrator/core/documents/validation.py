@@ -1,4 +1,4 @@
-"""A document held against a JSON Schema: every difference as a fault with its path and likely repair."""
+"""Validates a document against a JSON Schema: every fault with its path and likely repair."""
 
 import functools
 import operator
@@ -34,15 +34,15 @@ _KINDS = {
 def schema_faults(
     schema: Mapping[str, Any], document: object, spelled: Mapping[str, str] | None = None
 ) -> list[Fault]:
-    """Every fault, sorted by path; `spelled` gives the source text of booleans by path.
+    """All faults, sorted by path; `spelled` gives the source text of booleans by path.
 
-    A misspelt key is one fault: that the key which it stands for is missing is left out.
+    A misspelt key is one fault: the correct key is not also reported as missing.
 
-    The schema's own `description` of a value is what the fault says is allowed; where it has a `problem` or a
-    `repair`, two keywords of ours that JSON Schema passes over, the fault says these.
+    The fault takes what is allowed from the schema's `description` of the value, and its text from the schema's
+    `problem` and `repair`, two keywords of ours that JSON Schema ignores.
 
-    Where the schema wants an integer, 50.0 becomes 50, in the document itself: to JSON Schema it is a whole number,
-    and nobody who goes on with the document may meet a float there. What wants a number keeps it.
+    Modifies the document: 50.0 becomes 50 if the schema requires an integer. JSON Schema accepts it as an integer, but
+    later code must not find a float there. It stays 50.0 if the schema requires a number.
     """
     validator = _validator()(schema)
     errors = list(validator.iter_errors(document))
@@ -51,9 +51,9 @@ def schema_faults(
     return sorted(without_echoes(fault for error in errors for fault in _faults(error, spelled or {})))
 
 
-# Any: the document at a place that jsonschema found in it, so it can be written to.
+# Any: the document at a path that jsonschema found in it, so it can be written to.
 def _made_whole(document: Any, errors: Sequence["ValidationError"]) -> bool:
-    """Whether 50.0 stood somewhere where an integer is wanted; now 50 stands there."""
+    """Replace 50.0 by 50 where the schema requires an integer; whether anything was replaced."""
     made = False
     for error in errors:
         number = whole(error.instance)
@@ -69,8 +69,8 @@ def _made_whole(document: Any, errors: Sequence["ValidationError"]) -> bool:
 
 @functools.cache
 def _validator() -> Any:
-    """Draft 2020-12, but `$` is the end of the text, which Python lets a line end follow, and no float an integer."""
-    # Imported late: a duplicate event never gets here, and its start must be short.
+    """Draft 2020-12, but `$` matches only at the very end, not before a final newline, and floats are not integers."""
+    # Imported late: a duplicate event never needs it, and its start must be fast.
     from jsonschema import Draft202012Validator, ValidationError
     from jsonschema.validators import extend
 
@@ -88,7 +88,7 @@ def _whole(pattern: str) -> str:
     return pattern[:-1] + r"\Z" if pattern.endswith("$") and not pattern.endswith(r"\$") else pattern
 
 
-# Any: jsonschema's errors carry whatever the schema and the document hold at that place.
+# Any: jsonschema's errors carry values of the schema and the document.
 def _faults(error: "ValidationError", spelled: Mapping[str, str]) -> Iterator[Fault]:
     path: tuple[PathPart, ...] = tuple(error.absolute_path)
     value: Any = error.instance
@@ -108,7 +108,7 @@ def _faults(error: "ValidationError", spelled: Mapping[str, str]) -> Iterator[Fa
         case "type":
             yield _wrong_kind(path, value, str(rule), spelled, schema)
         case _ if "propertyNames" in error.schema_path:
-            # The value is the key itself, and jsonschema's path stops at the mapping around it.
+            # The value is the key itself, and jsonschema's path ends at its mapping.
             yield Fault(
                 at=(*path, str(value)),
                 problem="not a valid name",
@@ -147,7 +147,7 @@ def _missing_keys(
     path: tuple[PathPart, ...], value: Mapping[str, Any], required: Sequence[str], error: "ValidationError"
 ) -> Iterator[Fault]:
     schema: Any = error.schema
-    # jsonschema gives one error per missing key, each of them with the whole list.
+    # jsonschema reports one error per missing key, each with the whole list.
     for key in required:
         if key not in value and error.message.startswith(repr(key)):
             meaning = schema.get("properties", {}).get(key, {}).get("description", "")

@@ -1,4 +1,4 @@
-"""What a text says: plain values, and everything that is wrong with the text."""
+"""The result of reading a text: plain values, and the text's faults."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,9 +12,9 @@ KEEP_ONE = "keep one of the two"
 
 @dataclass(frozen=True, kw_only=True)
 class Document:
-    """The values that could be read, and everything that was wrong with the text.
+    """The values that could be read, and all faults of the text.
 
-    `spelled` is the text of every boolean by its path: only the writer knows whether `no` meant false.
+    `spelled` is the text of every boolean by path: only the author knows whether `no` means false.
     """
 
     value: object
@@ -27,7 +27,7 @@ def unreadable(problem: str, *, repair: str = "") -> Document:
 
 
 def is_too_deep(value: object, depth: int = 0) -> bool:
-    """Whether lists and mappings stand in each other deeper than MAX_DEPTH; looks no deeper itself."""
+    """Whether lists and mappings are nested deeper than MAX_DEPTH; does not recurse further."""
     if depth > MAX_DEPTH:
         return True
     inside = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
@@ -35,7 +35,7 @@ def is_too_deep(value: object, depth: int = 0) -> bool:
 
 
 def whole(value: object) -> object:
-    """A whole number that is written with a point, 50.0, as an int; anything else, huge ones too, as it is."""
-    # The reader of documents bounds ints, and so nobody makes larger ones of floats: 1e300 has 300 digits.
+    """An integral float such as 50.0 as an int; any other value, and a huge float, unchanged."""
+    # The reader limits ints to MAX_DIGITS, so a float must not exceed that either: 1e300 has 300 digits.
     is_whole = isinstance(value, float) and value.is_integer() and abs(value) < 10**MAX_DIGITS
     return int(value) if isinstance(value, float) and is_whole else value

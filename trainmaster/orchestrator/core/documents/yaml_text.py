@@ -1,4 +1,4 @@
-"""YAML 1.1 as plain values, read by libyaml: aliases, tags, merges and deep nesting are refused while it is read."""
+"""YAML 1.1 as plain values, parsed by libyaml: aliases, tags, merges and deep nesting are refused during parsing."""
 
 import math
 import re
@@ -59,7 +59,7 @@ def _where(error: yaml.YAMLError) -> str:
         mark = error.problem_mark or error.context_mark
         return error.problem + (f", line {mark.line + 1}, column {mark.column + 1}" if mark else "")
     if isinstance(error, yaml.reader.ReaderError):
-        # The stubs call it a text; of a text, PyYAML's reader gives the code point.
+        # The stubs declare a str, but PyYAML's reader gives the code point.
         return f"a character that YAML does not allow, U+{int(error.character):04X}"
     return str(error)
 
@@ -75,18 +75,18 @@ def _repair(error: yaml.YAMLError, text: str) -> str:
 
 
 class _Refused(yaml.MarkedYAMLError):
-    """Legal YAML that a request does not need and that is used to do harm."""
+    """Legal YAML that requests do not need and that attacks use."""
 
-    # Any: the place, as a class of PyYAML's reader or of libyaml's.
+    # Any: the position, as a class of PyYAML or of libyaml.
     def __init__(self, problem: str, mark: Any, repair: str) -> None:
         super().__init__(problem=problem, problem_mark=mark)
         self.repair = repair
 
 
 class _Composer(Composer, CParser, Resolver):
-    """Nodes made of libyaml's events; aliases and deep nesting are refused before anything is built.
+    """Builds nodes from libyaml's events; aliases and deep nesting are refused before a node is built.
 
-    PyYAML's own CSafeLoader composes in C, where nothing can be refused on the way.
+    PyYAML's CSafeLoader composes in C, where nothing can be refused during parsing.
     """
 
     def __init__(self, stream: str) -> None:
@@ -112,7 +112,7 @@ class _Composer(Composer, CParser, Resolver):
 
 
 class _NodeReader:
-    """Turns nodes into values and gathers every fault on the way."""
+    """Turns nodes into values and collects every fault."""
 
     def __init__(self) -> None:
         self.faults: list[Fault] = []
@@ -170,7 +170,7 @@ class _NodeReader:
         return None
 
     def _bool(self, text: str, path: tuple[PathPart, ...]) -> bool | None:
-        if text.lower() not in _BOOLEANS:  # a tag says bool of whatever stands there
+        if text.lower() not in _BOOLEANS:  # an explicit tag !!bool may precede any text
             self._fault(path, "not a boolean", found=shown(text), allowed="true, false")
             return None
         self.spelled[json_path(path)] = text

@@ -180,7 +180,7 @@ def test_packages_are_refused_while_no_container_can_run_them() -> None:
     assert (done.status, done.out) == (1, "")
     (fault,) = done.err.splitlines()
     assert fault.startswith(
-        "$.trainingInput.runtimeVersion: the prebuilt container is no longer available since"
+        "$.trainingInput.runtimeVersion: the prebuilt container has been unavailable since"
     )
     assert "docs/how-to/ai-platform.md#packages-in-your-own-image" in fault
 
@@ -193,7 +193,7 @@ def test_warnings_go_to_standard_error_and_name_unverified_rows(tmp_path: Path) 
         "$.trainingInput.runtimeVersion",
         "$.trainingInput.scaleTier",
     ]
-    assert "no longer available since 2026-07-11" in warnings[1]
+    assert "unavailable since 2026-07-11" in warnings[1]
     assert "unverified" in warnings[2]
     assert "warning" not in done.out
 

@@ -165,7 +165,7 @@ def test_what_json_writes_is_read_back(value: object) -> None:
 )
 def test_what_no_service_takes_for_text_is_a_fault(text: str, as_json: bool, path: str) -> None:
     (fault,) = parse_document(text.encode(), as_json=as_json).faults
-    assert fault.problem.startswith("a character that is not valid text, U+")
+    assert fault.problem.startswith("a character that is not allowed, U+")
     assert fault.path == path or as_json
 
 

@@ -177,7 +177,7 @@ def test_a_region_that_a_resource_of_the_request_is_not_of_is_a_fault() -> None:
     }
     elsewhere = faults(document(**board, region="europe-west4"))
     assert list(elsewhere) == ["$.region"]
-    assert "tensorboard is of us-central1" in elsewhere["$.region"]
+    assert "tensorboard belongs to us-central1" in elsewhere["$.region"]
     assert list(faults(document(**board, fallbacks=[{"region": "europe-west4"}]))) == [
         "$.fallbacks[0].region"
     ]

@@ -191,7 +191,7 @@ def test_every_word_of_the_service_has_one_of_ours() -> None:
         ("a: {type: integer, min: 0.5, max: 2}", "a.min", "type: double"),
         ("a: {type: integer, min: -1.0e+308, max: 2}", "a.min", "64-bit"),
         ("a: {type: integer, max: 2}", "a.min", "needs it"),
-        ("a: {type: integer, values: [1]}", "a.values", "has none"),
+        ("a: {type: integer, values: [1]}", "a.values", "has no values"),
         ("a: {type: categorical, values: [x], min: 1}", "a.min", "list the values instead"),
         ("a: {type: double, min: 0, max: 1, default: 2}", "a.default", "0 to 1"),
         ("a: {type: doubble, min: 0, max: 1}", "a.type", "did you mean 'double'?"),

@@ -160,7 +160,7 @@ def _fire(services: Services, incoming: IncomingDocument, order: FireOrder) -> F
             path="$.fire.rule",
             problem="the rule does not accept orders to fire",
             value=rule_id,
-            repair="add `manual: {}` to its `when`, and see that it is enabled",
+            repair="add `manual: {}` to its `when`, and make sure it is enabled",
         )
         return Refused(faults=(fault,))
     done = list(take_signal(services, call))

@@ -132,7 +132,7 @@ from tests.core.roles import L4, MACHINE, ONE, OTHER, PACKAGE, TUNING, cluster, 
                 "cluster": {"chief": {**MACHINE, "args": ["--learning_rate=1"]}},
             },
             "$.tuning.parameters.learning_rate",
-            "take --learning_rate out of $.cluster.chief.args",
+            "remove --learning_rate from $.cluster.chief.args",
         ),
         (
             {"tuning": {**TUNING, "stop_study": {"max_end_time": "2026-02-30T00:00:00Z"}}},

@@ -55,7 +55,7 @@ def test_after_its_end_the_container_is_refused_at_its_place_with_the_repair(
     (fault,) = refused.faults
     assert fault.path == path
     assert fault.problem == (
-        f"the prebuilt container is no longer available since 2026-07-11, by Google's list as of {READ_ON}"
+        f"the prebuilt container has been unavailable since 2026-07-11, according to Google's list of {READ_ON}"
     )
     assert fault.repair.startswith("build your own image")
 
@@ -67,7 +67,7 @@ def test_in_the_90_days_before_its_end_the_container_is_warned_about(
     for today, is_warned in ((END - 91 * DAY, False), (END - 90 * DAY, True), (END, True)):
         request = answer(document, today)
         assert isinstance(request, Request), request
-        warnings = [each for each in request.warnings if "is available until 2026-07-11 only" in each.problem]
+        warnings = [each for each in request.warnings if "is available only until 2026-07-11" in each.problem]
         assert [each.path for each in warnings] == [path] * is_warned
 
 
@@ -75,7 +75,7 @@ def test_a_policy_may_let_ended_containers_through_with_a_warning() -> None:
     request = answer(OURS, END + DAY, RetiredImages.WARN)
     assert isinstance(request, Request)
     (warning,) = request.warnings
-    assert "no longer available since 2026-07-11" in warning.problem
+    assert "unavailable since 2026-07-11" in warning.problem
 
 
 def test_a_request_without_a_policy_is_held_against_the_dates_too() -> None:

@@ -61,7 +61,7 @@ def chosen(*conditions: tuple[list[str], str]) -> dict[str, Any]:
         ({"scheduling": {"timeout_s": 10**18}}, "$.scheduling.timeout_s", "too large"),
         ({"image": "us-central1-docker.pkg.dev/my-project/Other/Image:v1"}, "$.image", "lower-case letters"),
         ({"image": f"{OTHER}:v1:v2"}, "$.image", "with :tag"),
-        ({"env": {"A": "\0"}}, "$.env.A", "a character that is not valid text"),
+        ({"env": {"A": "\0"}}, "$.env.A", "a character that is not allowed"),
         (
             {"args": ["x" * 60_000], "cluster": cluster(workers={**ONE, "args": ["y" * 60_000]})},
             "$.args",

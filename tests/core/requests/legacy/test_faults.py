@@ -63,7 +63,7 @@ def test_a_file_that_mixes_tier_and_machines_is_told_whole() -> None:
         f"{HERE}.workerConfig",
         f"{HERE}.workerCount",
     ]
-    assert faults[f"{HERE}.masterType"].repair == "write scaleTier: CUSTOM, or take masterType out"
+    assert faults[f"{HERE}.masterType"].repair == "write scaleTier: CUSTOM, or remove masterType"
     assert "write region: us-central1" in faults[f"{HERE}.region"].repair
     assert faults[f"{HERE}.scheduling.maxWaitTime"].allowed == "at least 1800s"
 
@@ -96,9 +96,9 @@ def test_a_file_that_mixes_tier_and_machines_is_told_whole() -> None:
             "masterConfig.acceleratorConfig",
             "masterType: n1-standard-4",
         ),
-        (custom(runtimeVersion="2.11"), "runtimeVersion", "take runtimeVersion out"),
-        (custom(pythonVersion="3.7"), "pythonVersion", "take pythonVersion out"),
-        (custom(pythonModule="trainer.task"), "pythonModule", "take pythonModule out"),
+        (custom(runtimeVersion="2.11"), "runtimeVersion", "remove runtimeVersion"),
+        (custom(pythonVersion="3.7"), "pythonVersion", "remove pythonVersion"),
+        (custom(pythonModule="trainer.task"), "pythonModule", "remove pythonModule"),
         (
             custom(args=["--a"], masterConfig={"containerCommand": ["b"]}),
             "masterConfig.containerCommand",
@@ -107,7 +107,7 @@ def test_a_file_that_mixes_tier_and_machines_is_told_whole() -> None:
         (
             with_packages(masterConfig={"containerArgs": ["--a"]}),
             "masterConfig.containerArgs",
-            "write the words in args",
+            "write them in args",
         ),
         (with_packages(pythonModule=None), "pythonModule", "--module-name"),
         (with_packages(packageUris=None), "packageUris", "--packages"),

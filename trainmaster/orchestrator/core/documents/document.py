@@ -77,7 +77,7 @@ def _no_text(value: object, path: tuple[PathPart, ...] = ()) -> Iterator[Fault]:
         case str() if found := _NO_TEXT.search(value):
             yield Fault(
                 at=path,
-                problem=f"a character that is not valid text, U+{ord(found[0]):04X}",
+                problem=f"a character that is not allowed, U+{ord(found[0]):04X}",
                 value=value,
                 repair="remove it",
             )

@@ -206,7 +206,7 @@ class _NodeReader:
 
 _KIND = {
     "bool": "true or false",
-    "null": "nothing",
+    "null": "null",
     "int": "a number",
     "float": "a number",
     "timestamp": "a date",

@@ -186,10 +186,10 @@ def _bound(document: Mapping[str, Any], home: str) -> Iterator[Fault]:
             if where is not None and where != region:
                 yield Fault(
                     at=(FALLBACKS, number - 1, "region") if number > 0 else of_request,
-                    problem=f"the request's {key} is of {where}, and jobs in another region cannot use it",
+                    problem=f"the request's {key} belongs to {where}, and jobs in another region cannot use it",
                     value=region,
                     allowed=where,
-                    repair=f"leave {key} out, or run it in {where}",
+                    repair=f"remove {key}, or run it in {where}",
                 )
 
 

@@ -104,7 +104,7 @@ def prebuilt_warnings(draft: Draft, today: date) -> Iterator[Fault]:
         if today <= container.available_until <= today + WARNED_BEFORE:
             yield Fault(
                 at=path,
-                problem=f"the prebuilt container is available until {container.available_until} only, "
+                problem=f"the prebuilt container is available only until {container.available_until} only, "
                 f"and was patched until {container.patched_until}",
                 value=image,
                 repair=f"before that day, {_REPAIR}",
@@ -116,8 +116,8 @@ def _ended(draft: Draft, today: date) -> Iterator[Fault]:
         if container.available_until < today:
             yield Fault(
                 at=path,
-                problem=f"the prebuilt container is no longer available since {container.available_until}, "
-                f"by Google's list as of {READ_ON}",
+                problem=f"the prebuilt container has been unavailable since {container.available_until}, "
+                f"according to Google's list of {READ_ON}",
                 value=image,
                 repair=_REPAIR,
             )

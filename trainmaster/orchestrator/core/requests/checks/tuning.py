@@ -30,7 +30,7 @@ def tuning_faults(draft: Draft) -> list[Fault]:
         faults += _parameter(path, parameter)
         if name in flags:
             problem = "args already has this flag, so trials would receive it twice"
-            repair = f"take --{name} out of {flags[name]}, or the parameter out of the tuning"
+            repair = f"remove --{name} from {flags[name]}, or the parameter from the tuning"
             faults.append(Fault(at=path, problem=problem, value=f"--{name}", repair=repair))
         if tuning.get("algorithm") == "grid" and parameter.get("type") == "double":
             repair = "list the steps: type: discrete, values: […]; or another algorithm"

@@ -113,12 +113,12 @@ def _write_job_dir(job: Job) -> None:
     if "/" in directory.removeprefix("gs://"):  # a whole bucket is not a model
         job.own.put("model_uri", f"{directory}/${{trial}}" if is_tuning else directory, where)
     problem = (
-        "the program is given it as --job-dir; where it leaves nothing in AIP_MODEL_DIR, what it writes there from the "
-        "job's start on is recorded as its model."
+        "the program gets it as --job-dir; if it leaves nothing in AIP_MODEL_DIR, the files it writes there after the "
+        "job's start are recorded as its model"
     )
     repair = "export to AIP_MODEL_DIR, which is unique to each run"
     if is_tuning:
-        problem += " Trials share it; the old service added the trial's id."
+        problem += ". Trials share the directory; the old service added the trial's id to it"
         repair += "; or write to the directory CLOUD_ML_TRIAL_ID below it"
     job.spec.warn("jobDir", problem, repair=repair)
 
@@ -130,7 +130,7 @@ def _write_environment(job: Job) -> None:
         job.spec.refuse(key, "expected true or false")
     if "python_package" in job.own.content:
         if chief is False:
-            problem = "it is for images only; TF_CONFIG says chief, as with every runtime from 2.1"
+            problem = "it only applies to images; TF_CONFIG says chief, as with every runtime from 2.1"
             job.spec.warn(key, problem)
     elif chief is False:
         job.cluster.put("replica_environment", "ai_platform", job.spec.at(key))
@@ -209,7 +209,7 @@ def _warn_of_priority(written: Fields) -> None:
     if priority is None:
         return
     if not isinstance(priority, int) or isinstance(priority, bool) or not 0 <= priority <= MAX_PRIORITY:
-        written.refuse("priority", "no priority", allowed=f"whole numbers from 0 to {MAX_PRIORITY}")
+        written.refuse("priority", "not a valid priority", allowed=f"whole numbers from 0 to {MAX_PRIORITY}")
     else:
         written.warn("priority", "ignored: Vertex AI jobs have no priority")
 

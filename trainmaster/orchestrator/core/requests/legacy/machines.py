@@ -17,7 +17,7 @@ from trainmaster.orchestrator.core.requests.legacy.tables import (
     Tier,
 )
 
-_UNVERIFIED = "no reference page says any more which machine this was; the row of our table is unverified"
+_UNVERIFIED = "Google no longer documents this machine, so this mapping is unverified"
 _MACHINE_NAMES = "a Compute Engine machine type or a legacy machine name"
 
 
@@ -51,11 +51,11 @@ def _tier(spec: Fields) -> Tier | None:
 
 def _default_tier(spec: Fields, sizes: list[str]) -> Tier | None:
     if sizes:
-        problem = f"missing: {listed(sizes)} belong to the tier CUSTOM"
+        problem = f"missing: {listed(sizes)} need the tier CUSTOM"
         spec.refuse("scaleTier", problem, found="", repair="write scaleTier: CUSTOM")
         return None
     basic = TIERS["BASIC"]
-    problem = f"missing: it is BASIC. {_UNVERIFIED}: {_said(basic)}"
+    problem = f"missing, so it is BASIC: {_UNVERIFIED}: {_said(basic)}"
     spec.warn("scaleTier", problem, found="", repair=_as_custom(basic))
     return basic
 
@@ -82,9 +82,9 @@ def _write_tier(job: Job, tier: Tier) -> None:
 def _refuse_sizes(job: Job, role: Role, tier: str) -> None:
     problem = f"the tier {tier} sets its own machines"
     for key in filter(job.spec.has, role.size_keys):
-        job.spec.refuse(key, problem, repair=f"write scaleTier: {CUSTOM}, or take {key} out")
+        job.spec.refuse(key, problem, repair=f"write scaleTier: {CUSTOM}, or remove {key}")
     if job.config(role).has("acceleratorConfig"):
-        repair = f"write scaleTier: {CUSTOM} and {role.type_key}, or take acceleratorConfig out"
+        repair = f"write scaleTier: {CUSTOM} and {role.type_key}, or remove acceleratorConfig"
         job.config(role).refuse("acceleratorConfig", problem, found="", repair=repair)
 
 
@@ -154,11 +154,11 @@ def _write_legacy_machine(job: Job, role: Role, row: Machine) -> None:
         spec.refuse(role.type_key, row.retired, repair=_instead(row, role))
         return
     note = f"; {row.note}" if row.note else ""
-    repair = f"write {role.type_key}: {row.machine}{_and_gpus(row, role)} to be sure"
+    repair = f"write {role.type_key}: {row.machine}{_and_gpus(row, role)} to be certain"
     spec.warn(role.type_key, f"{_UNVERIFIED}: it becomes {_machine_said(row)}{note}", repair=repair)
     if has_accelerators:
         problem = f"{name} is a legacy machine, which does not support acceleratorConfig"
-        repair = f"write {role.type_key}: {row.machine}, or take acceleratorConfig out"
+        repair = f"write {role.type_key}: {row.machine}, or remove acceleratorConfig"
         job.config(role).refuse("acceleratorConfig", problem, found="", repair=repair)
 
 
@@ -227,7 +227,7 @@ def _as_custom(tier: Tier) -> str:
         if role.ours in tier.pools:
             count, machine = tier.pools[role.ours]
             lines += [f"{role.type_key}: {machine.machine}", f"{role.count_key}: {count}"]
-    return f"write scaleTier: {CUSTOM}, {', '.join(lines)} to be sure"
+    return f"write scaleTier: {CUSTOM}, {', '.join(lines)} to be certain"
 
 
 def _and_gpus(machine: Machine, role: Role) -> str:

@@ -54,7 +54,7 @@ def _with_job_dir(job: Job, args: object) -> object:
 def _write_containers(job: Job, images: list[Role]) -> None:
     spec, master = job.spec, job.config(MASTER)
     for key in filter(spec.has, _PACKAGE_KEYS):
-        repair = f"take {key} out, or {listed(f'{role.config_key}.imageUri' for role in images)}"
+        repair = f"remove {key}, or {listed(f'{role.config_key}.imageUri' for role in images)}"
         spec.refuse(key, "a job runs an image or Python packages, not both", repair=repair)
     if MASTER not in images:
         problem = "missing: masterConfig.imageUri, the image of the master and of every role without one"
@@ -75,7 +75,7 @@ def _write_container(job: Job, role: Role) -> None:
         own.put("args", job.own.content.get("args"), spec.at("args"))
     for key in filter(config.has, _OWN):
         if spec.has("args"):
-            repair = f"take args out and write the words in {role.config_key}.containerArgs"
+            repair = f"remove args and write them in {role.config_key}.containerArgs"
             config.refuse(key, f"{key} and args are mutually exclusive", repair=repair)
     copy_keys(config, own, {"containerCommand": "command"})
     if config.has("containerArgs"):
@@ -99,15 +99,15 @@ def _write_packages(job: Job) -> None:
     spec = job.spec
     for config in job.configs.values():
         for key in filter(config.has, _OWN):
-            repair = "write the words in args, or name the image in masterConfig.imageUri"
+            repair = "write them in args, or name the image in masterConfig.imageUri"
             config.refuse(key, "only a job with its own image supports it", repair=repair)
     if not any(map(spec.has, _PACKAGE_KEYS)):
         _refuse_nothing_to_run(job)
         return
     for key, flag in GCLOUD_FLAGS.items():
         if not spec.has(key):
-            repair = f"what gcloud was given with {flag} is written into the file"
-            spec.refuse(key, "missing: a job of Python packages needs it", repair=repair)
+            repair = f"write the value you gave gcloud as {flag} into the file"
+            spec.refuse(key, "missing: a Python package job needs it", repair=repair)
     _check_runtime(job)
     _check_python(job)
     _write_package(job, job.own, MASTER)
@@ -139,8 +139,8 @@ def _refuse_nothing_to_run(job: Job) -> None:
         "the file does not say what to run",
         found="",
         allowed="masterConfig.imageUri, or packageUris, pythonModule and runtimeVersion",
-        repair="what gcloud was given with --master-image-uri, or with "
-        f"{listed(GCLOUD_FLAGS.values())}, is written into the file",
+        repair="write what you gave gcloud as --master-image-uri, or as "
+        f"{listed(GCLOUD_FLAGS.values())}, into the file",
     )
     # The schema would miss the image as well, at the same place.
     job.own.translation.place(("image",), job.spec.at(MASTER.config_key))

@@ -112,7 +112,7 @@ def _write_values(ranged: Fields, own: OwnDocument) -> None:
         found = ranged.get(theirs)
         if found is None and ours in ("min", "max"):
             # The API's JSON leaves zeros out, and reads what is left out as zero.
-            ranged.warn(theirs, "left out, which is 0 to Vertex AI")
+            ranged.warn(theirs, "missing; Vertex AI reads this as 0")
             found = 0
         own.put(ours, number(found) if kind == "integer" else found, ranged.at(theirs))
 

@@ -75,7 +75,7 @@ def policy(admission: Mapping[str, Any] | None = None, **changes: Any) -> Policy
 def answer(
     written: Mapping[str, Any], *, under: Policy | None = None, prices: Prices = PRICES
 ) -> Request | Refused:
-    """What becomes of the request, with its estimate."""
+    """The result of parsing the request, with its estimate."""
     request_rules: RequestRules = replace(REQUEST_RULES, policy=under or policy())
     checked = checked_request(Document(value=dict(written), spelled={}), request_rules)
     return priced(checked, request_rules.policy, lambda: prices)

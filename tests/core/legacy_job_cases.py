@@ -1,4 +1,4 @@
-"""What a legacy job says of itself beyond its cluster: access, scheduling, environment, a study."""
+"""Settings of a legacy job besides its cluster: access, scheduling, environment, a study."""
 
 from tests.core.legacy_jobs import IMAGE, ONE, Case, container, custom, pool, spec, tuning_of
 
@@ -81,7 +81,7 @@ JOB_CASES = (
         becomes=spec(ONE),
     ),
     Case(
-        name="what the old service wrote about a past job is passed over",
+        name="what the old service wrote about a past job is ignored",
         written=custom()
         | {
             "state": "SUCCEEDED",

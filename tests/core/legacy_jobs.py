@@ -13,7 +13,7 @@ PACKAGES = "gs://my-project-data/trainer-0.1.tar.gz"
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """A job as its user wrote it, the job spec or tuning body of Vertex AI, and what the user is told of."""
+    """A job as its user wrote it, the job spec or tuning body of Vertex AI, and the user's warnings."""
 
     name: str
     written: Mapping[str, Any]

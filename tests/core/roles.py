@@ -36,7 +36,7 @@ TARGET = Target(project="my-project", region="us-central1", models_bucket="model
 
 
 def request(**changes: Any) -> dict[str, Any]:
-    """A sound request of one chief with these keys of its own; None takes one out."""
+    """A valid request of one chief with these keys changed; None removes a key."""
     document = {"model_name": "m", "image": OTHER, "cluster": {"chief": MACHINE}, **changes}
     return {key: value for key, value in document.items() if value is not None}
 
@@ -46,7 +46,7 @@ def cluster(**roles: Any) -> dict[str, Any]:
 
 
 def answer(document: Mapping[str, Any], **policy: Any) -> Request | Refused:
-    """What becomes of the request; `policy` replaces what the shipped policy says."""
+    """The result of parsing the request; `policy` overrides fields of the shipped policy."""
     request_rules = replace(REQUEST_RULES, policy=replace(POLICY, **policy))
     return parse_request(json.dumps(document).encode(), as_json=True, request_rules=request_rules)
 

@@ -1,4 +1,4 @@
-"""Files as gcloud takes them, for tests: one with everything, changes to it, and what becomes of it."""
+"""Files in gcloud's format, for tests: one with every field, changes to it, and the parsed result."""
 
 import copy
 import json

@@ -10,7 +10,7 @@ START = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
 class Watched(Place):
-    """A place that counts how often anybody asked for its order."""
+    """A place that counts how often its order is read."""
 
     asked = 0
 

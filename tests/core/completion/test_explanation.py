@@ -25,7 +25,7 @@ LOST = "tensorflow.python.framework.errors_impl.UnavailableError: Collective ops
 
 
 def wrote(replica: str, text: str, *, after_s: float = 0) -> list[LogEntry]:
-    """One entry a line, as a replica's standard error comes to the log."""
+    """One entry for each line, as a replica's standard error is logged."""
     return [
         LogEntry(
             task=replica,
@@ -52,7 +52,7 @@ def found(entries: Sequence[LogEntry], words: str = "") -> Failure:
 
 
 def test_the_end_of_a_traceback_is_the_reason() -> None:
-    noise = "2026-03-01 12:00:00 I tensorflow/core: this is no error\n"
+    noise = "2026-03-01 12:00:00 I tensorflow/core: this is not an error\n"
     failure = found(wrote(CHIEF, noise + raised("ValueError: no data in gs://b/x")), exited(CHIEF, 1))
     assert (failure.message, failure.replica) == ("ValueError: no data in gs://b/x", CHIEF)
     assert failure.last_lines == tuple(raised("ValueError: no data in gs://b/x").split("\n"))

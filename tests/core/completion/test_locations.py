@@ -1,4 +1,4 @@
-"""Where a model is looked for, and what a program's own arguments suggest."""
+"""Where to look for a model, and what a program's own arguments suggest."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta

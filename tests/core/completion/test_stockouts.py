@@ -1,4 +1,4 @@
-"""What is taken for want of capacity: by the times, then the code, and by words only where the code says nothing."""
+"""A stockout is recognized by the times, then the code, and by the message only if the code is inconclusive."""
 
 from dataclasses import replace
 from datetime import UTC, datetime

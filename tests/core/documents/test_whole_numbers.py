@@ -1,4 +1,4 @@
-"""50.0 is a whole number to JSON: where a schema wants an integer it becomes one, and nowhere else."""
+"""JSON Schema accepts 50.0 as an integer: it becomes 50 where a schema requires an integer, and only there."""
 
 import copy
 import json
@@ -154,7 +154,7 @@ def test_where_a_number_is_wanted_a_point_stays() -> None:
 def test_what_is_no_whole_number_is_a_fault_and_stays_as_it_is(value: object) -> None:
     document = request(priority=value)
     (fault,) = [fault for fault in schema_faults(SCHEMA, document) if "expected" in fault.problem]
-    assert (fault.path, fault.problem) == ("$.priority", "expected a whole number")
+    assert (fault.path, fault.problem) == ("$.priority", "expected an integer")
     assert document["priority"] is value
 
 

@@ -101,7 +101,7 @@ _THEIRS = seeds.vocabulary([*seeds.CUSTOM, *seeds.TUNING, *seeds.LEGACY])
 OURS = set(_property_names(REQUEST_RULES.schemas["training_request.v1"])) - set(_THEIRS)
 """Words that only our own dialect has: in a fault about another they would mislead."""
 _LINE_BREAKERS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
-"""What could begin a new line, move a terminal's cursor, or be no text at all."""
+"""Characters that begin a new line, move a terminal's cursor, or are not valid text."""
 
 
 class Verdict(StrEnum):
@@ -239,7 +239,7 @@ def feed_rule(file: RuleFile) -> Verdict:
     return Verdict.TAKEN
 
 
-# Events and messages: what services deliver, and whoever may publish beside them.
+# Events and messages: delivered by services, and by any principal that may publish.
 
 
 def draw_envelope(documents: list[Any]) -> Callable[[Random], Envelope]:
@@ -322,7 +322,7 @@ def _heard(read: Callable[[], object]) -> Verdict:
 
 
 def _kept_name(object_name: str | None) -> None:
-    """The object can be asked for, and its status has a name that the service takes."""
+    """The object can be requested, and its status has a name that the service accepts."""
     if object_name is None:
         return
     promised(
@@ -335,7 +335,7 @@ def _values_fit(signal: Signal) -> None:
         promised(holds=not _LINE_BREAKERS.search(found), promise=f"{name} in one line", found=found)
 
 
-# What trainers leave behind: containers that nobody vouched for write it.
+# Files that trainers leave behind, written by untrusted containers.
 
 
 def feed_manifest(content: bytes) -> Verdict:
@@ -393,7 +393,7 @@ def random_of(seed: int, parser: Parser, number: int) -> Random:
 
 
 def fed(parser: Parser, seed: int, number: int) -> Verdict | Finding:
-    """What became of one input. Only an exception that the parser does not name is a finding."""
+    """The result for one input. Only an exception that the parser does not declare is a finding."""
     given = parser.draw(random_of(seed, parser, number))
     try:
         return parser.feed(given)

@@ -1,4 +1,4 @@
-"""Nothing that comes from outside breaks its parser: it is taken, passed over, or refused with a reason.
+"""No outside input breaks its parser: it is accepted, ignored, or refused with a reason.
 
 bench/fuzz.py feeds each parser 100,000 inputs; a number of each is enough here.
 """

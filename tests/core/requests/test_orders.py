@@ -1,4 +1,4 @@
-"""Orders are told from requests by their key, and checked like them."""
+"""Orders are distinguished from requests by their key, and checked like them."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Roles take what they do not say from the chief, and each has a machine of its own."""
+"""Roles inherit missing settings from the chief, except the machine, which each role names."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -91,7 +91,7 @@ TOP = {"command": ["run"], "args": ["--top"], "env": {"A": "top", "B": "top"}}
             {"image": OWN_IMAGE},
             container(OTHER, "--top", command=("run",), env={"A": "top", "B": "top"}),
             container(OWN_IMAGE),
-            id="an image of its own takes nothing from elsewhere",
+            id="its own image inherits nothing",
         ),
         pytest.param(
             TOP,
@@ -99,7 +99,7 @@ TOP = {"command": ["run"], "args": ["--top"], "env": {"A": "top", "B": "top"}}
             {"image": OWN_IMAGE, "args": ["--mine"], "env": {"C": "mine"}},
             container(OTHER, "--top", command=("run",), env={"A": "top", "B": "top"}),
             container(OWN_IMAGE, "--mine", env={"C": "mine"}),
-            id="an image of its own with words of its own",
+            id="its own image with its own arguments",
         ),
         pytest.param(
             {**TOP, "image": None},

@@ -1,4 +1,4 @@
-"""A tuning is said in our own way or the API's; a faulty one is refused whole, before anything is submitted."""
+"""A tuning is written in our own dialect or the API's; every fault is reported before anything is submitted."""
 
 import json
 from pathlib import Path
@@ -71,7 +71,7 @@ _WRITTEN: dict[str, Any] = {
     },
 }
 API: dict[str, Any] = json.loads(json.dumps(_WRITTEN))
-"""Each part stands in it once: YAML writes a shared one as an alias, which no request may hold."""
+"""Each part is a separate object: YAML would write a shared one as an alias, which requests must not contain."""
 
 
 def submitted(text: str) -> Submission:

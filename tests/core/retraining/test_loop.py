@@ -1,4 +1,4 @@
-"""Rules that would start each other without end are refused, and the way round is named."""
+"""Rules that would start each other forever are refused, and the loop is named."""
 
 import fnmatch
 from dataclasses import replace

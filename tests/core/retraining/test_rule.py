@@ -1,4 +1,4 @@
-"""A dropped rule is checked whole: a sound one is accepted, of a faulty one every fault is told at once."""
+"""A dropped rule is checked in full: a valid one is accepted, and all faults of an invalid one are reported."""
 
 import json
 from dataclasses import replace

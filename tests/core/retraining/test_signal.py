@@ -1,4 +1,4 @@
-"""Pushed images, alerts and notices become signals; what tells of nothing is passed over or refused in plain words."""
+"""Pushed images, alerts and notices become signals; other messages are ignored or refused with a reason."""
 
 import json
 from typing import Any, ClassVar

@@ -170,7 +170,7 @@ def test_an_object_event_without_its_object_is_malformed(fields: dict[str, Any])
 
 
 def worst() -> RuleState:
-    """The largest state there can be, as far as its parts can be told."""
+    """The largest possible state, as far as its parts are known."""
     uri = f"gs://data-1/{'ü' * 512}"
     when = [{"new_data": {"objects": f"gs://data-1/{n}{'x' * 1000}*"}} for n in range(10)]
     state = fresh(rule(*when))

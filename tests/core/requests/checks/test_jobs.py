@@ -1,4 +1,4 @@
-"""Settings that contradict each other, words that nobody hears, and what is beyond the service, are refused."""
+"""Contradicting settings, arguments without a reader, and values beyond the service's limits are refused."""
 
 from collections.abc import Mapping
 from typing import Any

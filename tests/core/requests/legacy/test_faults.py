@@ -1,4 +1,4 @@
-"""What is wrong with a job of AI Platform Training is told whole, at its place, with the repair."""
+"""All faults of an AI Platform Training job are reported, each at its path, with the repair."""
 
 from collections.abc import Mapping
 from typing import Any

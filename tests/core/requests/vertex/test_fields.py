@@ -1,4 +1,4 @@
-"""Every field that the client's messages have is read, passed over or refused by name: none is forgotten."""
+"""Every field of the client's messages is read, ignored or refused by name: none is forgotten."""
 
 from typing import Any
 
@@ -62,7 +62,7 @@ def base(path: Path, message: Any) -> Any:
 
 
 def homeless(document: Any) -> dict[str, str]:
-    """Keys that have no place, by what is said of them."""
+    """Unsupported keys, by the problem reported."""
     faults = dialect_of(document).in_own(document, "x").faults
     return {
         fault.path.rpartition(".")[2]: fault.problem

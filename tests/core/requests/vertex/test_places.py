@@ -114,7 +114,7 @@ JOB_FAULTS: list[tuple[Path, object]] = [
 
 
 def assert_told_at(document: Any, path: Path, value: object) -> None:
-    """The change is told at its path, in either spelling; a policy may have told something else there before."""
+    """The fault is reported at its path, in either spelling; a policy's fault may precede it there."""
     for spelled, where in ((copy.deepcopy, json_path), (snake, snake_path)):
         before = told({**spelled(document), "noSuchKey": 1}).get(where(path))
         after = told(spelled(changed(document, path, value)))

@@ -33,7 +33,7 @@ ENV = st.dictionaries(WORD.map(str.upper), TEXT, max_size=3)
 IMAGES = st.sampled_from(
     ["gcr.io/my-project/a:1", "us-docker.pkg.dev/my-project/r/b@sha256:00", "gcr.io/my-project/c"]
 )
-# In our own way of writing, `${` alone would begin a placeholder.
+# In our own dialect, `${` alone would begin a placeholder.
 ARGS = st.lists(TEXT.map(lambda text: text.replace("${", LITERAL)), max_size=3)
 ARGUMENTS = {"args": ARGS, "env": ENV}
 IMAGE = st.fixed_dictionaries(
@@ -134,7 +134,7 @@ REQUESTS = merged(
 
 
 def read_again(document: object, dialect: Dialect, *, name: str | None) -> JobSpec:
-    """The job of a file with this content; its form must be sound, and so must what it says in our own way."""
+    """The job of a file with this content; both the file and its translation into our dialect must be valid."""
     text = yaml.dump(document, Dumper=WithoutAliases, sort_keys=False, allow_unicode=True)
     read = parse_document(text.encode(), as_json=False)
     assert not read.faults
@@ -194,7 +194,7 @@ def test_a_tuning_as_it_is_described_is_the_same_tuning_again(example: str, spel
 
 @pytest.mark.parametrize("by_number", [True, False])
 def test_a_job_as_the_client_prints_it_is_the_same_job_again(by_number: bool) -> None:
-    """With a zero or an empty string for everything that is not there."""
+    """With a zero or an empty string for every missing field."""
     for document in (
         job(),
         plain(),

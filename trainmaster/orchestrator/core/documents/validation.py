@@ -24,7 +24,7 @@ _KINDS = {
     "object": "a mapping",
     "array": "a list",
     "string": "a string",
-    "integer": "a whole number",
+    "integer": "an integer",
     "number": "a number",
     "boolean": "true or false",
     "null": "nothing",

@@ -204,7 +204,7 @@ def test_a_run_that_may_overwrite_an_earlier_runs_model_says_so_as_it_begins(
 
 
 @pytest.mark.parametrize("model_uri", ["gs://models/codelab/${run_id}", None])
-def test_a_run_with_a_place_of_its_own_lists_nothing_as_it_begins(model_uri: str | None) -> None:
+def test_a_run_with_its_own_directory_lists_nothing_as_it_begins(model_uri: str | None) -> None:
     world = World()
     put(world, "gs://models/codelab/saved_model.pb", b"earlier")
     changes = {"model_uri": model_uri} if model_uri else {}

@@ -150,7 +150,7 @@ def overwriting_problem(directory: ModelDirectory) -> str | None:
     own = f"{parent}{slash}${{run_id}}" + (f"/{name}" if name else "")
     return (
         f"{directory.uri} holds {_older(directory)}. The run may overwrite them, including a model that an earlier run "
-        f"recorded; put ${{run_id}} in model_uri so that each run has its own directory, for example {own}"
+        f"recorded; give each run its own directory with ${{run_id}} in model_uri, for example {own}"
     )
 
 

@@ -149,7 +149,7 @@ def overwriting_problem(directory: ModelDirectory) -> str | None:
     parent, slash, name = directory.uri.rpartition("/")
     own = f"{parent}{slash}${{run_id}}" + (f"/{name}" if name else "")
     return (
-        f"{directory.uri} holds {_older(directory)}. The run may overwrite them, including a model that an earlier run "
+        f"{directory.uri} contains {_older(directory)}. The run may overwrite them, including a model that an earlier run "
         f"recorded; give each run its own directory with ${{run_id}} in model_uri, for example {own}"
     )
 

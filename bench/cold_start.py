@@ -50,7 +50,7 @@ class Start:
 
 @contextlib.contextmanager
 def server(module: str, *arguments: str) -> Iterator[str]:
-    """The URL of one of our emulators, in a process of its own."""
+    """The URL of one of our emulators, in a separate process."""
     command = [sys.executable, "-m", module, *arguments]
     process = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, cwd=ROOT
@@ -64,7 +64,7 @@ def server(module: str, *arguments: str) -> Iterator[str]:
 
 
 class Drops:
-    """Uploads to the inbox, and the events that tell of them."""
+    """Uploads to the inbox, and their events."""
 
     def __init__(self, storage_url: str) -> None:
         from google.auth.credentials import AnonymousCredentials

@@ -2,7 +2,7 @@
 
 python bench/data_events.py [--events 10000] [--deliverers 8]
 
-The events go over HTTP to the stack's own function, each on a connection of its own, as Eventarc's front end
+The events go over HTTP to the stack's own function, each on a separate connection, as Eventarc's front end
 sends them; a rule over them waits for all of them, and a tick starts its run. Writes are counted by the
 ledger bucket's own notifications. The last table is the simulation of tests/contract/data_stream.py.
 """
@@ -53,7 +53,7 @@ def drop_rule(project: Project, events: int) -> None:
 
 
 def deliver(project: Project, events: int, deliverers: int) -> Burst:
-    """Every event once, by so many deliverers at once; then the run that they start, and a tick more."""
+    """Every event once, by this number of concurrent deliverers; then the run that they start, and a tick more."""
     url, bucket = project.function_url("on-data-arrived"), f"{project.id}-data"
 
     def timed(number: int) -> float:

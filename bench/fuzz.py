@@ -37,7 +37,7 @@ BLOCK = 500
 
 @dataclass(kw_only=True)
 class Tally:
-    """What became of the inputs of one parser; `slowest` is seconds and number of the slowest input."""
+    """The results of one parser's inputs; `slowest` is seconds and number of the slowest input."""
 
     verdicts: Counter[Verdict] = field(default_factory=Counter)
     findings: dict[str, tuple[int, Finding]] = field(default_factory=dict)
@@ -138,7 +138,7 @@ def main() -> int:
         f"{'surface' if on_the_wire else 'parser':<26}{names}  {'broken':>9}  {'slowest':>9}  {'seconds':>10}"
     )
     if on_the_wire:
-        logging.disable(logging.CRITICAL)  # the servers tell of every broken request
+        logging.disable(logging.CRITICAL)  # the servers log every broken request
         tallies: Iterable[tuple[str, Tally]] = (
             (surface.name, sent(surface, numbers, asked.seed))
             for surface in SURFACES

@@ -25,7 +25,7 @@ LIMIT = 0.10
 
 
 def world_with(active: int, finished: int) -> World:
-    """A deployment with so many runs that go on, and so many that have ended."""
+    """A deployment with given numbers of active and ended runs."""
     world = World()
     incoming = world.drop(name="requests/finished.yaml")
     world.launch(incoming)
@@ -53,7 +53,7 @@ def seconds_of(world: World) -> float:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--active", type=int, default=50, help="runs that go on")
+    parser.add_argument("--active", type=int, default=50, help="active runs")
     parser.add_argument(
         "--passes", type=int, default=30, help="timed passes beside each number of finished runs"
     )

@@ -128,7 +128,7 @@ def measured(job: Job) -> Round:
 
     at, step = job.until(resumed, "the first resumed step")
     if (step["epoch"], step["step"]) <= (1, 1):
-        raise RuntimeError(f"training began anew, at epoch {step['epoch']}, step {step['step']}")
+        raise RuntimeError(f"training started over, at epoch {step['epoch']}, step {step['step']}")
     return Round(
         cold_s=first - job.submitted_at,
         recovery_s=at - killed_at,

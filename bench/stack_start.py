@@ -2,7 +2,7 @@
 
 python bench/stack_start.py [--starts 5] [--against DIR]
 
-Every start has a state folder of its own. With --against the two checkouts take turns, so that whatever else the
+Every start has a separate state folder. With --against the two checkouts take turns, so that whatever else the
 machine does meets both. Linux only: memory is the proportional set size that /proc gives.
 """
 

@@ -1,7 +1,7 @@
 """Default search against random search at equal trials: `python bench/tuning_search.py`.
 
 Three standard functions with logarithmic, discrete and conditional parameters, all minimised, through the same code
-as a tuning job: the request's JSON is checked, its space read, values are asked for and results told.
+as a tuning job: the request's JSON is checked, its space read, values are requested and results reported.
 Prints the median over all seeds of the best value found; exits with 1 where random search found a better one.
 
 Source of the functions: S. Surjanovic and D. Bingham, Virtual Library of Simulation Experiments,

@@ -5,10 +5,10 @@ python bench/upload_flood.py [--uploads 10000] [--deliverers 16] [--seed 7]
 Real: the functions as functions-framework processes, Cloud Storage, Pub/Sub, JobService, Cloud Logging and its
 sink as the stack's emulators, the official clients between all of them, and every job's replica, a process.
 Not real: what the replica does (a shell script that leaves a file that looks like a model), and the pauses of
-redelivery, which are shorter than the cloud's. Every fiftieth upload is no sound request.
+redelivery, which are shorter than the cloud's. Every fiftieth upload is not a valid request.
 
 One in ten events is brought twice at the same time. One in twenty calls at every boundary is struck by an injection:
-refused, done but not told, cut off, delayed, delivered twice, or its function killed.
+refused, done without an answer, cut off, delayed, delivered twice, or its function killed.
 Exits with 1 when a run is lost, doubled or unfinished, or has two jobs.
 """
 
@@ -44,9 +44,9 @@ TAKER = "on-request-uploaded"
 TIMEOUT_S = 20  # of every function; a lease outlasts it by a minute
 FAULTY_EVERY = 50
 PROGRESS_S = 400
-"""Without any progress for so long, what is missing is lost: the longest pause of a run is a lease, or the tenth wait."""
+"""After this time without progress, missing runs count as lost: the longest pause of a run is a lease, or the tenth wait."""
 QUIET_S = 10
-"""Longer than the pauses of redelivery: without an event for so long, none is out."""
+"""Longer than the pauses of redelivery: after this time without an event, none is pending."""
 SAMPLE_S = 5
 
 
@@ -89,7 +89,7 @@ def plan(seed: int) -> dict[str, object]:
 
 
 def topology(folder: Path, deliverers: int) -> Path:
-    """The project's own, with so many events out at once, and a policy that lets a flood pass."""
+    """The project's own options, with this number of concurrent events, and a policy that permits a flood."""
     read = yaml.safe_load((ROOT / "trainmaster" / "deploy" / "topology.yaml").read_text())
     for function in read["functions"].values():
         function["timeout_s"] = TIMEOUT_S

@@ -85,7 +85,7 @@ def two_replicas() -> list[dict[str, Any]]:
 
 @dataclass(kw_only=True)
 class Runner:
-    """Starts replicas whose models bucket is a folder of their own."""
+    """Starts replicas with a separate folder as their models bucket."""
 
     root: Path
     data_dir: Path

@@ -1,4 +1,4 @@
-"""What an export says of itself, and what a server gets from it."""
+"""What an export says about itself, and what a server gets from it."""
 
 import hashlib
 import json

@@ -1,4 +1,4 @@
-"""Clusters of every role on one machine, told of themselves as Vertex AI tells its replicas."""
+"""Clusters of every role on one machine, configured as Vertex AI configures its replicas."""
 
 import json
 from collections.abc import Mapping

@@ -103,7 +103,7 @@ class Small:
 
 
 def statuses(replicas: list[Replica], within_s: float = ENDS_WITHIN_S) -> list[int]:
-    """The exit statuses of all, which must come within so many seconds."""
+    """The exit statuses of all, which must arrive within this number of seconds."""
     deadline = time.monotonic() + within_s
     return [replica.process.wait(max(0.1, deadline - time.monotonic())) for replica in replicas]
 

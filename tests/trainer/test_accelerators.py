@@ -47,7 +47,7 @@ def variables(*machines: dict[str, Any], pool: int = 0, **more: str) -> dict[str
     ids=[
         "GPUs", "the API's spelling", "the worker's", "the evaluator's", "a device", "a TPU", "no accelerator",
         "another pool's", "no device of a GPU", "a count of 0", "none by name", "a parameter server",
-        "a TPU of the network", "the local stack", "a machine of one's own",
+        "a TPU of the network", "the local stack", "the user's own machine",
     ],
 )  # fmt: skip
 def test_what_a_replica_expects_follows_from_its_own_worker_pool_or_from_its_devices(

@@ -1,4 +1,4 @@
-"""Where a run goes on behind a checkpoint, and what replicas agree upon, as values."""
+"""Where a run resumes after a checkpoint, and what replicas agree on, as values."""
 
 import pytest
 from hypothesis import given

@@ -65,7 +65,7 @@ def test_two_replicas_train_one_model(watched: dict[str, Replica]) -> None:
         assert all(0 <= line["accuracy"] <= 1 for line in replica.events("train_progress"))
     ends = [replica.events("epoch_finished") for replica in trainers.values()]
     assert [line["metrics"] for line in ends[0]] == [line["metrics"] for line in ends[1]]
-    # What was reported at an epoch's last step is what Keras says of the epoch.
+    # What was reported at an epoch's last step is what Keras reports for the epoch.
     last = watched["chief-0"].events("train_progress")[-1]
     assert last["loss"] == pytest.approx(ends[0][-1]["metrics"]["loss"], rel=1e-4)
     assert last["accuracy"] == pytest.approx(ends[0][-1]["metrics"]["accuracy"], rel=1e-4)

@@ -1,4 +1,4 @@
-"""Generated data sets, and a training on one of them: what a user gets to see and to serve."""
+"""Generated data sets, and a training on one of them: what a user sees and serves."""
 
 import json
 import re
@@ -77,7 +77,7 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def started(tree: Path, name: str, *options: str) -> Replica:
-    """`python -m trainer.task` with the documented workload, as a process of its own without any cluster."""
+    """`python -m trainer.task` with the documented workload, as a separate process without a cluster."""
     arguments = ("--workload=flat", "--dataset=cassava", "--epochs=1", *options)
     return start_replica(*arguments, cwd=tree, files=tree / name)
 

@@ -1,6 +1,6 @@
 """Replicas forked from one process that has loaded TensorFlow, for loading it costs more than a small training.
 
-The packages are loaded once for each pytest process, the trainer itself anew in each replica.
+The packages are loaded once for each pytest process, the trainer itself again in each replica.
 tests/e2e and tests/inspect start `python -m trainer.task` as an image does.
 """
 
@@ -21,7 +21,7 @@ _BEFORE_TENSORFLOW = {"TF_USE_LEGACY_KERAS": "1", "TF_CPP_MIN_LOG_LEVEL": "1"}
 
 
 class WarmProcess:
-    """A `python` of its own with the part of Popen's interface that tests use."""
+    """A separate `python` with the part of Popen's interface that tests use."""
 
     def __init__(
         self, *arguments: str, cwd: Path, environment: Mapping[str, str], out: Path, err: Path

@@ -29,7 +29,7 @@ def pytest_configure() -> None:
     stated = {text: path for path, texts in schema_problems().items() for text in texts}
     original = Fault.__post_init__
 
-    def recorded(self: Fault, at: Any, value: object, among: Any) -> None:  # Any: as the dataclass has them
+    def recorded(self: Fault, at: Any, value: object, among: Any) -> None:  # Any: as in the dataclass
         original(self, at, value, among)
         if self.problem in stated:
             _keep(stated[self.problem], re.escape(self.problem), str(self))

@@ -72,7 +72,7 @@ def _sites_of(
             continue
         problem = _problem_of(call)
         if problem is None or (isinstance(problem, ast.Name) and problem.id in parameters):
-            continue  # one that passes on what it is given is no site: its callers are
+            continue  # a function that passes on its arguments is not a site: its callers are
         texts = tuple(dict.fromkeys(_texts(problem, known)))
         yield Site(
             path=path, first_line=call.lineno, last_line=call.end_lineno or call.lineno, problems=texts

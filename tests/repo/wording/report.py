@@ -9,7 +9,7 @@ from tests.repo.wording.names import replaced_names
 from tests.repo.wording.phrases import findings
 from tests.repo.wording.prose import WORD, passages, repository
 
-LIMIT = 5.2
+LIMIT = 0.3
 """Phrases per 1,000 words of prose in the whole repository. It only falls."""
 
 

@@ -22,7 +22,7 @@ DEADLINE_S = 60
 
 
 class Recorder:
-    """Answers events as told, and remembers them."""
+    """Answers events as configured, and remembers them."""
 
     def __init__(self) -> None:
         self.events: list[CloudEvent] = []

@@ -70,7 +70,7 @@ def test_a_name_that_no_header_can_carry_is_percent_encoded(name: str, subject: 
 def test_no_object_name_can_add_a_header(name: str) -> None:
     try:
         name.encode()
-    except UnicodeEncodeError:  # a lone surrogate is no name
+    except UnicodeEncodeError:  # a lone surrogate is not a valid name
         return
     value = from_notification(notification(objectId=name)).headers["ce-subject"]
     assert value.isascii()

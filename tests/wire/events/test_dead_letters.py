@@ -1,4 +1,4 @@
-"""An event that keeps failing is given up after its deliveries, kept on the dead-letter topic, and blocks nobody."""
+"""An event that keeps failing is given up after its deliveries, kept on the dead-letter topic, and blocks no other event."""
 
 import json
 

@@ -220,7 +220,7 @@ def test_a_request_that_comes_between_two_processes_waits_for_the_next(run: Run)
         for process in everyone:
             with contextlib.suppress(psutil.NoSuchProcess):  # the guard ends those whose master is gone
                 process.kill()
-        # Until the last of them is gone, the port takes connections that nobody answers.
+        # Until the last of them is gone, the port accepts connections that no process answers.
         until(lambda: all(_is_over(process) for process in everyone), "the end of all processes")
         assert answered(instance, *event()) == 200
         assert instance.pid != before

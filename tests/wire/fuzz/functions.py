@@ -1,4 +1,4 @@
-"""One function of the staged source, in its process as the local stack runs it, against emulators of its own."""
+"""One function of the staged source, in its process as the local stack runs it, against its own emulators."""
 
 import contextlib
 from collections.abc import AsyncIterator, Iterator

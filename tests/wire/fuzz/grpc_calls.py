@@ -1,4 +1,4 @@
-"""Calls of Pub/Sub's gRPC methods, with messages of any content and with bytes that are no message."""
+"""Calls of Pub/Sub's gRPC methods, with messages of any content and with bytes that are not a message."""
 
 from dataclasses import dataclass
 from random import Random
@@ -48,7 +48,7 @@ _MOST_DEPTH = 4
 
 @dataclass(frozen=True, kw_only=True)
 class GrpcCall:
-    """One call; `spoiled` says that the bytes may be no message."""
+    """One call; `spoiled` says that the bytes may not be a message."""
 
     service: str
     method: str
@@ -80,7 +80,7 @@ class GrpcTarget:
         )
 
     def feed(self, given: GrpcCall) -> Verdict:
-        """What became of a call. What it took away is there again for the next: without it every other is refused."""
+        """The outcome of a call. Whatever it deleted is created again for the next call, which would be refused without it."""
         verdict = self._fed(given)
         if verdict is Verdict.TAKEN and given.method in _REMOVING:
             self._provide()
@@ -91,7 +91,7 @@ class GrpcTarget:
             self._ask(given.service, given.method, given.content)
         except grpc.RpcError as refusal:
             code, words = refusal.code(), refusal.details() or ""
-            # gRPC itself answers so to bytes that are no message of the method.
+            # gRPC itself answers so to bytes that are not a message of the method.
             no_message = given.spoiled and "DecodeError" in words
             promised(
                 holds=code not in _UNMEANT or no_message,
@@ -113,9 +113,7 @@ class GrpcTarget:
     def _provide(self) -> None:
         topic = types.Topic.pb()(name=TOPIC)
         subscription = types.Subscription.pb()(name=SUBSCRIPTION, topic=TOPIC)
-        whole = types.DeleteSubscriptionRequest.pb()(
-            subscription=SUBSCRIPTION
-        )  # it may be of no topic any more
+        whole = types.DeleteSubscriptionRequest.pb()(subscription=SUBSCRIPTION)  # its topic may be deleted
         for service, method, message in (
             ("google.pubsub.v1.Publisher", "CreateTopic", topic),
             ("google.pubsub.v1.Subscriber", "DeleteSubscription", whole),
@@ -142,7 +140,7 @@ def request_class(service: str, method: str) -> Any:
 
 
 def _fill(message: Any, random: Random, depth: int = 0) -> None:
-    """About half of the fields, each with values of its own kind."""
+    """About half of the fields, each with values of its type."""
     for field in message.DESCRIPTOR.fields:
         if field.name in _USUAL and not field.message_type and random.random() < 0.85:
             setattr(message, field.name, random.choice(_USUAL[field.name]))

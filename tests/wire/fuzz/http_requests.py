@@ -181,7 +181,7 @@ class Answer:
 
 
 def asked(host: str, port: int, request: HttpRequest, *, timeout_s: float = 20.0) -> Answer:
-    """Send the request on a connection of its own and read to the end of the answer.
+    """Send the request on a separate connection and read to the end of the answer.
 
     A request that may lack its end waits as long as its sender does: not long.
 

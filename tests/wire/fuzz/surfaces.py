@@ -1,4 +1,4 @@
-"""The wire surfaces of the local stack and of the functions, each started on a folder of its own and fuzzed.
+"""The wire surfaces of the local stack and of the functions, each started on a separate folder and fuzzed.
 
 What holds for each: an answer that is meant, no file outside its folder written or shown, and a server that lives on.
 """
@@ -49,7 +49,7 @@ class Target(Protocol):
 class HttpTarget:
     """`meant` are the statuses of 500 and above that the service means; `alive` is a request that is always taken.
 
-    `own_failures` are the lines of the server's log that tell of an error nobody named.
+    `own_failures` are the lines of the server's log about unexpected errors.
     `renew` makes what a request deleted, so that those after it do not all end at the front door.
     """
 
@@ -91,7 +91,7 @@ class HttpTarget:
         answer = asked("127.0.0.1", self.port, self.alive)
         promised(holds=answer.status == 200, promise="a server that lives on", found=answer.status)
         failures = self.own_failures()
-        promised(holds=not failures, promise="no error that nobody named", found=failures[:3])
+        promised(holds=not failures, promise="no unexpected error", found=failures[:3])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,7 +127,7 @@ def _outside(folder: Path, state: Path) -> Iterator[Path]:
 
 
 def fed_wire(target: Target, name: str, seed: int, number: int) -> Verdict | Finding:
-    """What became of one request. Anything but an answer that is meant is a finding."""
+    """The outcome of one request. Anything but an intended answer is a finding."""
     given = target.draw(Random(f"{seed}/{name}/{number}"))
     try:
         return target.feed(given)
@@ -225,7 +225,7 @@ def _function(entry_point: str, kind: str, data: list[Any]) -> Surface:
                 ),
                 body=json.dumps(data[0]).encode(),
             )
-            # 500: what is no event at all breaks functions-framework before any line of ours runs.
+            # 500: a request that is not an event fails in functions-framework, before our code runs.
             yield HttpTarget(
                 drawing=shapes.function_drawing(kind, data),
                 port=port,

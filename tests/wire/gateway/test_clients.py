@@ -1,4 +1,4 @@
-"""Google's own clients, told nothing but what a replica's environment says, work against the stack."""
+"""Google's own clients, configured only by a replica's environment, work against the stack."""
 
 import json
 import subprocess

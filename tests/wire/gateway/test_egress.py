@@ -20,7 +20,7 @@ _NAMES = ("http_proxy", "https_proxy", "no_proxy", "all_proxy")
 
 
 class TinyProxy:
-    """An HTTP proxy for one connection, which answers as it was told and then echoes; `head` is what it was asked."""
+    """An HTTP proxy for one connection, which sends a given answer and then echoes; `head` is the request it received."""
 
     def __init__(self, answer: bytes) -> None:
         self.head = b""

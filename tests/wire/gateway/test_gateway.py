@@ -22,7 +22,7 @@ STORAGE = "storage.googleapis.com:443"
 
 
 def connect(replica: Replica, target: str, token: str | None) -> socket.socket:
-    """A connection on which CONNECT has been asked for."""
+    """A connection on which CONNECT was sent."""
     connection = socket.create_connection(("127.0.0.1", replica.gateway.port), timeout=30)
     shown = base64.b64encode(f"any:{token}".encode()).decode()
     credentials = f"Proxy-Authorization: Basic {shown}\r\n" if token is not None else ""

@@ -1,4 +1,4 @@
-"""How tests ask for injections: over HTTP, as anybody would."""
+"""How tests ask for injections: over HTTP, as a user would."""
 
 import time
 from collections.abc import Callable
@@ -16,7 +16,7 @@ def ask(url: str, *injections: dict[str, object], seed: int = 0) -> None:
 
 
 def account(url: str, name: str) -> dict[str, Any]:
-    """What became of one injection."""
+    """The outcome of one injection."""
     shown = httpx.get(f"{url}{PATH}", timeout=60).json()
     found: dict[str, Any] = next(each for each in shown["injections"] if each["name"] == name)
     return found

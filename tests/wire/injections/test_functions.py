@@ -38,7 +38,7 @@ def event(name: str = "requests/a b.yaml", event_id: str = "1", **data: str) -> 
 
 
 class RecordingFunction:
-    """A function that remembers what it was told."""
+    """A function that remembers what it received."""
 
     def __init__(self) -> None:
         self.ids: list[str] = []
@@ -110,7 +110,7 @@ class Running:
         return [one["name"] for one in found]
 
     def bring(self, given: CloudEvent) -> None:
-        """Until it is taken: while the last of the killed processes dies, the port takes what nobody answers."""
+        """Until it is accepted: while the last killed process dies, the port accepts connections that no process answers."""
         until(lambda: self.invoke(given) == 200, "the event is taken")
 
 

@@ -25,7 +25,7 @@ def test_a_request_is_answered_once_although_its_function_is_killed(tmp_path: Pa
     arguments = ("--injections", str(plan), "--retry-min-s", "0.2", "--retry-max-s", "1", "--tick-s", "2")
     with running_project(tmp_path / "state", *arguments, project="injections-1") as project:
         url = project.env["STORAGE_EMULATOR_HOST"]
-        # Pub/Sub has no HTTP surface of its own: every surface of the stack takes the injections of all.
+        # Pub/Sub has no HTTP surface: every surface of the stack accepts the injections of all.
         ask(url, {"name": "twice", "at": "pubsub.publish", "kind": "duplicate", "times": 1}, seed=3)
         project.upload("requests/bad.yaml", "model_name: [unclosed")
         status = project.final_status("requests/bad.yaml")

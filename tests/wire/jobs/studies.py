@@ -1,4 +1,4 @@
-"""Studies whose trials are small programs, and what became of them."""
+"""Studies whose trials are small programs, and their results."""
 
 import time
 from collections.abc import Callable
@@ -30,7 +30,7 @@ X = {"parameter_id": "x", "double_value_spec": {"min_value": 0.0, "max_value": 1
 def study(
     stack: Stack, body: str, *, spec: Any = None, job_spec: Any = None, workers: int = 0, **counts: int
 ) -> Any:
-    """A tuning job whose replicas run REPORT and then `body`; 4 trials, 2 at a time, unless told otherwise."""
+    """A tuning job whose replicas run REPORT and then `body`; 4 trials, 2 at a time by default."""
     pools = [container("-c", REPORT + body, command=["python"])]
     if workers:
         pools.append(container("-c", REPORT + body, command=["python"], replicas=workers))

@@ -72,7 +72,7 @@ def test_all_replicas_start_again_with_a_lost_one_where_the_job_asks_for_it(stac
 def test_a_loss_that_its_peers_report_as_a_failure_of_their_own_restarts_the_job_where_it_is_asked_to(
     stack: Stack,
 ) -> None:
-    """The worker's end is told late, because something keeps its output open; the chief ended after it."""
+    """The worker's end is reported late, because something keeps its output open; the chief ended after it."""
     (stack.buckets / "b").mkdir()
     chief = container("print=chief started", "exit_after_death=1,b/pid", "print=second life")
     worker = container("cling=3", "own_pid=b/pid", "wait=b/pid.mourned", "die_once=9,b/died", "sleep=600")
@@ -90,7 +90,7 @@ def test_a_worker_that_was_started_again_alone_starts_with_all_when_its_chief_gi
 ) -> None:
     (stack.buckets / "b").mkdir()
     chief = container("wait=b/again", "die_once=6,b/gave-up", "wait=b/third", "print=chief done")
-    # In its second life the worker waits for its end; in the third it lets the chief go on.
+    # In its second life the worker waits for its end; in the third it lets the chief continue.
     worker = container(
         "print=worker started", "die_once=9,b/died", "sleep_once=b/again", "write=b/third", "sleep=600"
     )

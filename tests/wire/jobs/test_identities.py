@@ -1,4 +1,4 @@
-"""Each replica of a job is a principal of its own, for as long as the job runs."""
+"""Each replica of a job is a separate principal while the job runs."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -50,7 +50,7 @@ def test_a_replica_is_a_principal_until_its_job_ends(start: Callable[..., Any], 
 
 
 def _environ(stack: Any, name: str, replica: str) -> dict[str, str]:
-    """What the replica told of its environment; empty until it did."""
+    """What the replica printed about its environment; empty before that."""
     try:
         found: dict[str, str] = stack.told(name, replica)["environ"]
     except StopIteration:

@@ -27,7 +27,7 @@ print("answer", vendored.ANSWER, "in", sys.prefix, flush=True)
 
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
-    """A source tree with a wheel of its own and a program that imports it."""
+    """A source tree with its own wheel and a program that imports it."""
     folder = tmp_path / "own"
     wheel(folder, "vendored", code="ANSWER = 42\n")
     (folder / "show.py").write_text(SHOW)

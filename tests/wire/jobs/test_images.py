@@ -1,4 +1,4 @@
-"""What a Dockerfile says of the program to run, and where its files are."""
+"""What a Dockerfile says about the program to run, and where its files are."""
 
 import contextlib
 from pathlib import Path

@@ -75,7 +75,7 @@ def test_a_wait_and_a_run_that_are_too_long_name_their_limits() -> None:
         ({"maxWaitDuration": "60s"}, None),  # only a flexible start has a limit
         ({"strategy": "SPOT", "maxWaitDuration": "60s"}, None),
         ({"strategy": "FLEX_START"}, 24 * 3600),
-        ({"strategy": "FLEX_START", "maxWaitDuration": "0s"}, None),  # for ever
+        ({"strategy": "FLEX_START", "maxWaitDuration": "0s"}, None),  # forever
         ({"strategy": "FLEX_START", "maxWaitDuration": "60s"}, 60),
     ],
 )

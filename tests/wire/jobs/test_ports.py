@@ -9,7 +9,7 @@ def test_a_port_of_before_is_given_again_while_it_is_free() -> None:
     (before,) = free_ports(1)
     give_back([before])
     assert free_port(before) == before
-    other = free_port(before)  # it was given out, though nobody listens yet
+    other = free_port(before)  # reserved, although no process listens yet
     assert other != before
     give_back([before, other])
     with socket.create_server(("127.0.0.1", before)):

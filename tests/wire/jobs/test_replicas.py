@@ -1,4 +1,4 @@
-"""What a replica sees and what becomes of what it prints, in both ways of showing it its files."""
+"""What a replica sees and where its output goes, in both ways of showing it its files."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""A study whose stack ends, politely or not, goes on where it stood."""
+"""A study whose stack ends, politely or not, continues where it stopped."""
 
 import contextlib
 import sqlite3

@@ -63,7 +63,7 @@ class Stack:
         return parsed
 
     def received(self, topic_id: str, count: int) -> list[dict[str, Any]]:
-        """So many entries that a sink has published, acknowledged."""
+        """This number of entries that a sink has published, acknowledged."""
         found: list[dict[str, Any]] = []
         end = time.monotonic() + 60
         while len(found) < count and time.monotonic() < end:

@@ -12,7 +12,7 @@ from google.cloud.logging_v2.resource import Resource
 
 from tests.wire.logging.stack import JOB_LOG, RESOURCE, Stack, service_entry
 
-# Whoever does not say where he runs has the client ask the network for Google's metadata server.
+# Without an explicit project, the client queries the network for Google's metadata server.
 HERE = Resource(type="global", labels={})
 
 

@@ -130,7 +130,7 @@ def test_a_masked_update_changes_those_fields_alone(stack: Stack) -> None:
 
 @contextlib.contextmanager
 def process(folder: Path, address: str) -> Iterator[str]:
-    """Logging as a process of its own, killed at the end."""
+    """Logging as a separate process, killed at the end."""
     command = [sys.executable, "-m", "trainmaster.local.logging", "--dir", str(folder)]
     environment = {**os.environ, "PUBSUB_EMULATOR_HOST": address}
     with subprocess.Popen(
@@ -150,7 +150,7 @@ def test_a_kill_between_writing_and_publishing_loses_nothing(tmp_path: Path) -> 
         "filter": "severity>=ERROR",
     }
     with pubsub.serve(tmp_path / "pubsub") as address:
-        with process(tmp_path / "logging", "127.0.0.1:1") as url:  # nobody listens there
+        with process(tmp_path / "logging", "127.0.0.1:1") as url:  # no process listens there
             requests.post(f"{url}/v2/projects/p1/sinks", json=sink, timeout=60)
             entries = [service_entry(str(number), severity="ERROR") for number in range(20)]
             requests.post(f"{url}/v2/entries:write", json={"entries": entries}, timeout=60)

@@ -7,7 +7,7 @@ import sys
 
 from trainmaster.local.process import ProcessGuard
 
-# Ignores SIGTERM, starts a grandchild in a session of its own and one without any environment.
+# Ignores SIGTERM, starts a grandchild in a new session and one without any environment.
 CHILD = """
 import os, signal, subprocess, sys, time
 signal.signal(signal.SIGTERM, signal.SIG_IGN)

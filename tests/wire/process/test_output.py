@@ -1,4 +1,4 @@
-"""The reading of a process's pipes after its end, whoever else holds them."""
+"""A process's pipes are read after its end, even while other processes hold them."""
 
 import asyncio
 import contextlib

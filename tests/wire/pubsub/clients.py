@@ -25,7 +25,7 @@ def wait_for(condition: Callable[[], object], what: str, *, timeout_s: float = 6
 
 @dataclass(frozen=True, kw_only=True)
 class Clients:
-    """The official clients on one server, and names nobody else uses."""
+    """The official clients on one server, and names that no other test uses."""
 
     kind: str
     address: str

@@ -84,7 +84,7 @@ def test_a_message_that_keeps_failing_goes_to_the_dead_letter_topic_with_its_his
         (received,) = either.pull(subscription)
         attempts.append(received.delivery_attempt)
         either.nack(subscription, received)
-    # The official emulator forwards only when somebody asks once more, and then asks in vain.
+    # The official emulator forwards only on the next pull, which then returns nothing.
     assert either.peek(subscription) == []
     (letter,) = either.pull(dead_subscription)
     assert attempts == [1, 2, 3, 4, 5]

@@ -1,4 +1,4 @@
-"""Subscription filters: what passes, and what is no filter."""
+"""Subscription filters: what passes, and what is not a filter."""
 
 import contextlib
 

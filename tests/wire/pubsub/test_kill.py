@@ -15,7 +15,7 @@ from tests.wire.pubsub.clients import Clients, connected
 
 @contextlib.contextmanager
 def running(folder: Path) -> Iterator[tuple[subprocess.Popen[str], Clients]]:
-    """The emulator as a process of its own, with clients on it; killed at the end."""
+    """The emulator as a separate process, with clients on it; killed at the end."""
     command = [sys.executable, "-m", "trainmaster.local.pubsub", "--dir", str(folder)]
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[3]

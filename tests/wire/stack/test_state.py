@@ -50,7 +50,7 @@ def test_ports_are_found_again_and_damage_to_them_is_no_matter(tmp_path: Path) -
 
 
 def until_it_has_its_command_line(pid: int) -> None:
-    """A process that was started a moment ago may have none yet, by which it is told from others."""
+    """A process that has just started may not have one yet; that tells it apart from others."""
     deadline = time.monotonic() + 60
     while not Path(f"/proc/{pid}/cmdline").read_bytes():
         assert time.monotonic() < deadline

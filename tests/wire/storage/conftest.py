@@ -1,4 +1,4 @@
-"""One emulator for most tests of a module, a bucket of its own for each, and the official client."""
+"""One emulator for most tests of a module, a separate bucket for each, and the official client."""
 
 import itertools
 import shutil
@@ -43,7 +43,7 @@ def eventually() -> Callable[[Callable[[], bool]], None]:
     def wait(holds: Callable[[], bool], timeout_s: float = 60.0) -> None:
         deadline = time.monotonic() + timeout_s
         while not holds():
-            assert time.monotonic() < deadline, "it never came to hold"
+            assert time.monotonic() < deadline, "it never became true"
             time.sleep(0.005)
 
     return wait

@@ -20,7 +20,7 @@ Eventually = Callable[[Callable[[], bool]], None]
 
 @contextmanager
 def process(directory: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """The emulator as a process of its own, killed at the end."""
+    """The emulator as a separate process, killed at the end."""
     environment = {key: value for key, value in os.environ.items() if key != "PUBSUB_EMULATOR_HOST"}
     with subprocess.Popen(
         [sys.executable, "-m", "trainmaster.local.storage", "--dir", str(directory)],

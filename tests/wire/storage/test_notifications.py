@@ -18,7 +18,7 @@ Eventually = Callable[[Callable[[], bool]], None]
 
 
 class Sink:
-    """Takes messages as Pub/Sub would; refuses them while `down`, and those about the object `refused` for ever."""
+    """Takes messages as Pub/Sub would; refuses them while `down`, and those about the object `refused` forever."""
 
     def __init__(self) -> None:
         self.messages: list[tuple[str, bytes, Mapping[str, str]]] = []

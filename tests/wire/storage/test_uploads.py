@@ -17,7 +17,7 @@ from trainmaster.local.storage.objects.errors import RefusedError
 
 PIECE = 256 * 1024
 
-# As gcloud 528 sent it: lines end in LF alone, the boundary stands in single quotes.
+# As gcloud 528 sent it: lines end in LF alone, the boundary is in single quotes.
 GCLOUD_TYPE = "multipart/related; boundary='===============8309951124003146529=='"
 GCLOUD_BODY = b"""--===============8309951124003146529==
 Content-Type: application/json

@@ -12,7 +12,7 @@ Eventually = Callable[[Callable[[], bool]], None]
 
 
 class Notes:
-    """Notes what it is pointed at; watches the folders it is told to refresh, as `DropScanner` does."""
+    """Records the paths it receives; watches the folders it is asked to refresh, as `DropScanner` does."""
 
     def __init__(self, watch: Watch) -> None:
         self.watch = watch

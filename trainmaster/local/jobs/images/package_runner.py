@@ -62,7 +62,7 @@ def install(files: Sequence[Path], target: Path, python: str, indexes: Mapping[s
     `indexes` are variables for uv.
 
     Raises:
-        InstallError: a file is no package, cannot be built, or needs what cannot be found.
+        InstallError: a file is not a package, cannot be built, or needs what cannot be found.
     """
     is_own = python == sys.executable
     have = by_name(distributions() if is_own else distributions(path=[str(site_packages(Path(python)))]))
@@ -124,7 +124,7 @@ def _file_of(uri: str) -> Path:
     """Where the object is a file.
 
     Raises:
-        InstallError: it is no gs:// URI, or there is no such object.
+        InstallError: it is not a gs:// URI, or the object does not exist.
     """
     found = _GS.fullmatch(uri)
     path = Path(os.environ.get("TRAINMASTER_GCS_ROOT", "/gcs"), *found.groups()) if found else None
@@ -145,7 +145,7 @@ def _search_paths(target: Path) -> dict[str, str]:
 def _uv(environment: Mapping[str, str], target: Path, python: str, *what: str) -> None:
     """Install exactly `what`, without what it needs. Output goes to the log, as errors where it fails.
 
-    What must be built is built with the environment's packages, without network; else in an environment of its own.
+    What must be built is built with the environment's packages, without network; else in a separate environment.
 
     Raises:
         InstallError: uv does not succeed.

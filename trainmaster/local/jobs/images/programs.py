@@ -47,7 +47,7 @@ class Container:
 
 
 class ProgramError(Exception):
-    """A worker pool that cannot be run here as it is; the message is for whoever submitted the job."""
+    """A worker pool that cannot be run here as it is; the message is for the user who submitted the job."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,7 +97,7 @@ class Provided:
 
     Attributes:
         images: gives source trees by repository, as `images.repository_of` has it; asked for each job.
-        find: an image in the store of the machine's containers by its URI, None where it is not there; itself None
+        find: an image in the store of the machine's containers by its URI, None where it is missing; itself None
             where replicas are processes.
     """
 
@@ -108,7 +108,7 @@ class Provided:
 def programs_of(spec: Message, *, pools: Iterable[int], provided: Provided) -> dict[int, Program]:
     """The programs of `pools` of a CustomJobSpec. Reads Dockerfiles, and asks for containers' images.
 
-    An image that several pools name is asked for once, so that all of them run the same one though its tag moves.
+    An image that several pools name is looked up once, so that all of them run the same one even if its tag moves.
 
     Raises:
         ProgramError: an image is not provided or cannot be read, or a variable asks for what cannot be;

@@ -44,7 +44,7 @@ def lines_of(path: Path) -> Iterator[str]:
 def need_of(line: str) -> str | None:
     """The requirement of a line; empty where it asks for nothing here, None where only pip or uv can tell.
 
-    The lines of a file that a line names stand beside it in `lines_of`.
+    The lines of a file that a line names follow it in `lines_of`.
     """
     if _NESTED.fullmatch(line):
         return ""

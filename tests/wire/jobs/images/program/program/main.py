@@ -70,7 +70,7 @@ def own_pid(name: str) -> None:
 
 
 def once(name: str) -> bool:
-    """Whether nobody was here before; leaves the mark."""
+    """Whether this is the first start; leaves a mark."""
     first = not bucket_path(name).exists()
     write(name)
     return first
@@ -83,7 +83,7 @@ def fail_once(name: str) -> None:
 
 
 def cling(seconds: str) -> None:
-    """Leave a process that nobody finds and that keeps our output open, so that our end is told late."""
+    """Leave a detached process that keeps our output open, so that our end is reported late."""
     subprocess.Popen(["sleep", seconds], env={"PATH": os.environ["PATH"]}, start_new_session=True)
 
 

@@ -102,7 +102,7 @@ def test_the_status_of_a_refused_request_has_its_faults_and_how_many_more_there_
     status = told(world)
     assert status["state"] == "rejected"
     assert status["reason"].startswith(
-        "the request was refused for 33 faults, the first of them: $.cluster: missing"
+        "the request was rejected for 33 faults, the first of them: $.cluster: missing"
     )
     assert status["problems"][0].startswith("$.cluster: missing")
     assert (len(status["problems"]), status["problems"][-1]) == (21, "and 13 more")

@@ -139,7 +139,7 @@ def _reason(record: RunRecord) -> str | None:
         faults = (
             f"{len(record.problems)} faults, the first of them" if len(record.problems) > 1 else "one fault"
         )
-        return f"the request was refused for {faults}: {record.problems[0]}"
+        return f"the request was rejected for {faults}: {record.problems[0]}"
     return record.failure.message if record.failure is not None else None
 
 

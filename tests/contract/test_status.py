@@ -188,7 +188,7 @@ def test_the_failure_of_an_older_drop_is_not_reported_for_a_newer_one() -> None:
         ("rules/nightly", "does not end in any of"),
         ("request/cassava.yaml", "did you mean 'requests/'?"),
         ("cassava.yaml", "copy a request to requests/, a rule to rules/"),
-        ("data/1.csv", "is in none of the folders requests/, rules/"),
+        ("data/1.csv", "is not in requests/, rules/"),
     ],
 )
 def test_the_status_of_an_ignored_file_says_why(name: str, words: str) -> None:

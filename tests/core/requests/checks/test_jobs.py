@@ -34,7 +34,7 @@ from tests.core.roles import L4, MACHINE, ONE, OTHER, PACKAGE, TUNING, cluster, 
                 "cluster": {"chief": {**MACHINE, "accelerator": {"type": "NVIDIA_TESLA_T4", "count": 1}}},
             },
             "$.cluster.chief.accelerator.type",
-            "is only for scarce GPUs",
+            "works only with these GPUs",
         ),
         (
             {

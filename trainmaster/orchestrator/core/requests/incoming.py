@@ -92,7 +92,7 @@ def _ignored(envelope: Envelope, bucket: str, name: str) -> Ignored:
         problem = f"{plain(name)!r} does not end in any of {listed(REQUEST_SUFFIXES)}"
         repair = "rename it"
     else:
-        problem = f"{plain(name)!r} is in none of the folders {listed(known)}"
+        problem = f"{plain(name)!r} is not in {listed(known)}"
         repair = nearest(f"{folder}/", known) or "copy a request to requests/, a rule to rules/"
         repair += "; a file that a rule's request_uri names may stay where it is"
     reason = f"this file is ignored: {problem}; {repair}"

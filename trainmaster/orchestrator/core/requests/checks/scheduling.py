@@ -32,7 +32,7 @@ def flex_start_faults(draft: Draft) -> Iterator[Fault]:
         if "machine" in pool and accelerator not in FLEX_START_ACCELERATORS:
             yield Fault(
                 at=("cluster", role, *(("accelerator", "type") if accelerator else ("machine",))),
-                problem="flex_start is only for scarce GPUs, and this is not one",
+                problem="flex_start works only with these GPUs",
                 value=accelerator or pool["machine"],
                 among=FLEX_START_ACCELERATORS,
                 repair="use such a machine, or remove flex_start",

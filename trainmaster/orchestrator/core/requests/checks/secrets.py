@@ -54,7 +54,7 @@ def _by_name(names: Sequence[str], draft: Draft) -> Iterator[tuple[Path, str]]:
     for here, place in draft.places.items():
         for name, value in mapping_at(place, "env").items():
             if isinstance(value, str) and _says_secret(str(name), names) and _holds(value):
-                yield (*here, "env", str(name)), f"a value of {name}"
+                yield (*here, "env", str(name)), f"the value of {name}"
         for key in ("command", "args"):
             words = list_at(place, key)
             for index, word in enumerate(words):
@@ -62,7 +62,7 @@ def _by_name(names: Sequence[str], draft: Draft) -> Iterator[tuple[Path, str]]:
                     before = words[index - 1] if index else None
                     name = _find_secret(word, before, names)
                     if name:
-                        yield (*here, key, index), f"a value of {name}"
+                        yield (*here, key, index), f"the value of {name}"
 
 
 def _find_secret(word: str, before: object, names: Sequence[str]) -> str:

@@ -73,12 +73,12 @@ def flags_of(args: Sequence[object]) -> frozenset[str]:
 
 def _counts(tuning: Mapping[str, object]) -> Iterator[Fault]:
     total = _number(tuning.get("max_trials"))
-    for key, meaning in (("parallel_trials", "at once"), ("max_failed_trials", "may fail")):
+    for key, meaning in (("parallel_trials", "at once"), ("max_failed_trials", "allowed to fail")):
         count = _number(tuning.get(key))
         if total is not None and count is not None and count > total:
             yield Fault(
                 at=(*HERE, key),
-                problem=f"more trials {meaning} than there are in all",
+                problem=f"more trials {meaning} than max_trials",
                 value=count,
                 allowed=f"at most max_trials, {total}",
                 repair=f"write {key}: {total}, or raise max_trials",

@@ -98,7 +98,9 @@ def test_a_legacy_config_of_packages_is_refused_while_no_container_can_run_them(
     status, record = ended_run(project, "requests/legacy/package.yaml", text)
     assert (status["state"], record["state"]) == ("rejected", "rejected")
     (problem,) = record["problems"]
-    assert problem.startswith("$.trainingInput.runtimeVersion: the prebuilt container is no longer available")
+    assert problem.startswith(
+        "$.trainingInput.runtimeVersion: the prebuilt container has been unavailable since"
+    )
     assert project.jobs(record["run_id"]) == []
 
 

@@ -72,7 +72,7 @@ def test_make_demo_ends_with_a_model_that_answers() -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     assert "on_job_log closes the record" in done.stdout
     assert "every size and sha256 matches export.json" in done.stdout
-    right, asked = map(int, re.findall(r"(\d+) of (\d+) pictures of the test split", done.stdout)[0])
+    right, asked = map(int, re.findall(r"(\d+) of (\d+) test images classified correctly", done.stdout)[0])
     assert right > asked / 2  # five classes: guessing would name one in five
     records = (ROOT / ".trainmaster/demo/storage/buckets/trainmaster-local-ledger/runs").glob("*.json")
     (record,) = [json.loads(path.read_text()) for path in records]

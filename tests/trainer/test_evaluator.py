@@ -71,4 +71,4 @@ def test_an_evaluator_without_examples_says_what_to_repair(own_runner: Runner) -
     )
     replica = roles.start("evaluator")
     assert replica.wait() == 2
-    assert "nothing to evaluate on" in replica.err.read_text()
+    assert "An evaluator needs an evaluation split" in replica.err.read_text()

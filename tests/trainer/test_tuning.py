@@ -159,6 +159,6 @@ def test_what_the_workload_or_the_study_cannot_use_is_told_in_plain_words(
     assert (
         "Trial 5 has no metric to report: horses_or_humans has no evaluation split" in blind.err.read_text()
     )
-    assert "--dataset: it has 5 classes, and the one sigmoid unit" in other.err.read_text()
+    assert "--dataset: the data set has 5 classes" in other.err.read_text()
     assert "--image_size=16x16: --workload=horses_or_humans needs at least 22" in other.err.read_text()
     assert trials.reports("5") == trials.reports("6") == []

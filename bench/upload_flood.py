@@ -7,7 +7,7 @@ sink as the stack's emulators, the official clients between all of them, and eve
 Not real: what the replica does (a shell script that leaves a file that looks like a model), and the pauses of
 redelivery, which are shorter than the cloud's. Every fiftieth upload is not a valid request.
 
-One in ten events is brought twice at the same time. One in twenty calls at every boundary is struck by an injection:
+One in ten events is delivered twice at the same time. One in twenty calls at every boundary has an injected fault:
 refused, done without an answer, cut off, delayed, delivered twice, or its function killed.
 Exits with 1 when a run is lost, doubled or unfinished, or has two jobs.
 """

@@ -61,7 +61,7 @@ def _whole_way(console: Console, environment: Mapping[str, str], state: Path) ->
 
 @dataclass(frozen=True, kw_only=True)
 class _Stage:
-    """Looks on and shows what is seen, until what is waited for has come."""
+    """Show progress until the awaited state is reached."""
 
     watch: RetrainWatch
     view: View[RetrainSighting]

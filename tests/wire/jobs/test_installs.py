@@ -4,7 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from trainmaster.local.jobs.images import syncs
@@ -256,6 +256,8 @@ WORDS = st.lists(
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(words=WORDS)
+@example(words=["-r", "./lib"])  # a folder
+@example(words=["-c", "lib"])
 def test_any_command_is_an_install_or_is_shown_as_not_done(tree: Path, words: list[str]) -> None:
     image = read_image(_plain(tree))
     run = Run(command="pip install " + " ".join(words), before=image)

@@ -151,6 +151,11 @@ def _installer(command: Command) -> int | None:
     return before + 1 if words[before : before + 1] == ("install",) else None
 
 
+def _file(path: str, image: Image) -> Path | None:
+    found = find(image, path)
+    return found if isinstance(found, Path) and found.is_file() else None
+
+
 def _install(command: Command) -> Install | None:
     """None for an install into another environment, or one that uses what is not understood or not there."""
     before, words, image = _installer(command), command.before_redirection, command.image
@@ -162,20 +167,18 @@ def _install(command: Command) -> Install | None:
         return None
     paths = [word for word in asked.packages if _is_path(word)]
     projects = [_project(word, image) for word in [*paths, *asked.editable]]
-    files = [find(image, path) for path in asked.requirement]
-    constraints = [find(image, path) for path in asked.constraint]
+    files = [_file(path, image) for path in asked.requirement]
+    constraints = [_file(path, image) for path in asked.constraint]
     links = [find(image, path) for path in asked.find_links if "://" not in path]
     urls = [word for url in asked.find_links if "://" in url for word in ("--find-links", url)]
     if unknown or None in (*projects, *files, *constraints, *links):
         return None
-    paths_in_files = any(
-        names_a_path(line) for path in files if isinstance(path, Path) for line in lines_of(path)
-    )
+    paths_in_files = any(names_a_path(line) for path in files if path for line in lines_of(path))
     named = (word for word in asked.packages if not _is_path(word) and not _INSTALLERS_OWN.fullmatch(word))
     return Install(
         requirements=tuple(named),
-        files=tuple(path for path in files if isinstance(path, Path)),
-        constraints=tuple(path for path in constraints if isinstance(path, Path)),
+        files=tuple(path for path in files if path),
+        constraints=tuple(path for path in constraints if path),
         projects=tuple(project for project in projects if project),
         links=tuple(node for node in links if node is not None),
         options=(*asked.options, *urls),

@@ -16,7 +16,7 @@ from trainmaster.cli.demo.retraining.view import news, picture
 from trainmaster.cli.demo.retraining.watch import RetrainSighting
 from trainmaster.cli.demo.stage import filled
 from trainmaster.cli.demo.view import View
-from trainmaster.client.clients import Target
+from trainmaster.client.context import Context
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 DONE = START + timedelta(seconds=30)
@@ -194,9 +194,9 @@ def test_the_live_picture_fits_the_terminal(seen: RetrainSighting, width: int) -
 
 
 def test_the_rules_own_places_are_left_to_the_rule() -> None:
-    target = Target(
+    target = Context(
         project="p", region="us-central1", inbox_bucket="inbox", ledger_bucket="ledger", models_bucket="models",
-        storage_host=None, vertex_host=None, logging_host=None,
+        data_bucket="data",
     )  # fmt: skip
     rule = filled(RULE, target)
     assert "gs://p-data/horses/**" in rule

@@ -18,7 +18,7 @@ from trainmaster.cli.demo.view import View
 from trainmaster.cli.demo.watch import Sighting, epochs
 from trainmaster.cli.study.board import Board
 from trainmaster.cli.study.study import Study
-from trainmaster.client.clients import Target
+from trainmaster.client.context import Context
 from trainmaster.orchestrator.core.runs.job import TrialState
 
 from .studies import JOB, START, many, study, trial
@@ -138,9 +138,9 @@ def test_a_static_terminal_shows_each_trial_once_and_the_end_last() -> None:
 
 
 def scene(state: Path) -> Scene:
-    target = Target(
+    target = Context(
         project="p", region="us-central1", inbox_bucket="inbox", ledger_bucket="ledger", models_bucket="models",
-        storage_host=None, vertex_host=None, logging_host=None,
+        data_bucket="data",
     )  # fmt: skip
     return Scene(target=target, state=state, data_dir="gs://data/tfds")
 

@@ -13,7 +13,7 @@ from trainmaster.cli.demo.tuning.play import hops, news, picture
 from trainmaster.cli.demo.tuning.report import disagreements
 from trainmaster.cli.demo.view import View
 from trainmaster.cli.demo.watch import Dropped, Watch
-from trainmaster.client.clients import target_from
+from trainmaster.client.context import context_of_stack
 
 from .project import ROOT, Project, request
 
@@ -47,7 +47,7 @@ def test_a_tuning_is_seen_from_its_drop_to_its_record_and_can_be_drawn(
     project: Project, tmp_path: Path
 ) -> None:
     out = io.StringIO()
-    watch = Watch(target_from(project.env), dropped(project))
+    watch = Watch(context_of_stack(project.env), dropped(project))
     view = View(Console(file=out, force_terminal=False, width=300), picture=picture, news=news)
     seen = look_until(view, watch.look, lambda seen: seen.ended, "the end of the run")
     assert seen.board is not None

@@ -1,7 +1,7 @@
 """The command `trainmaster`: finds the verb, and returns its exit status.
 
 A verb's module is imported when the verb runs, so `--help` and `--version` load no client library.
-Every verb returns its exit status: 0 done, 1 a bad end or a finding, 2 wrong usage.
+Every verb returns its exit status, one of `exits.Exit`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -9,6 +9,7 @@ from importlib import import_module
 
 import click
 
+from trainmaster.cli.exits import Exit, Stop, stop_for
 from trainmaster.version import VERSION
 
 VERBS: Mapping[str, tuple[str, str]] = {
@@ -19,6 +20,7 @@ VERBS: Mapping[str, tuple[str, str]] = {
     "env": ("stack:env", "Print the variables that make gcloud use the local stack."),
     "provide": ("stack:provide", "Provide images by source trees, also while the local stack runs."),
     "preempt": ("stack:preempt", "Take the machine of a running job's replica away."),
+    "context": ("context:context", "Show or choose where the other commands work."),
     "convert": ("convert:convert", "Print the Vertex AI form of a request in any dialect."),
     "study": ("study.command:study", "Draw a tuning job: learning curves, parameters and results."),
     "dead-letters": ("dead_letters.command:dead_letters", "List or replay the events that kept failing."),
@@ -59,10 +61,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the verb in `arguments`, by default the command line's, and return its exit status."""
     try:
         status: int = verbs.main(arguments, standalone_mode=False)
+    except Stop as stop:
+        stop.show()
+        return stop.status
     except click.ClickException as fault:
         fault.show()
         return fault.exit_code
-    except click.Abort:
+    except (click.Abort, KeyboardInterrupt):
         click.echo("Stopped.", err=True)
-        return 130
+        return Exit.INTERRUPTED
+    except Exception as error:
+        known = stop_for(error)
+        if known is None:
+            raise
+        known.show()
+        return known.status
     return status

@@ -1,9 +1,13 @@
-"""Official clients for the local stack or Google Cloud, as environment variables say."""
+"""Official clients of the services of one context."""
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from functools import cached_property
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from trainmaster.client.context import Context
+from trainmaster.partial_import import VERTEX_CLIENT, import_parts_of
 
 if TYPE_CHECKING:
     from google.cloud.aiplatform_v1.services.job_service import JobServiceClient
@@ -12,42 +16,59 @@ if TYPE_CHECKING:
     from google.pubsub_v1 import PublisherClient, SubscriberClient
 
 
-@dataclass(frozen=True, kw_only=True)
-class Target:
-    """A project and region, and the addresses of its services; `None` stands for Google Cloud's."""
+class Clients:
+    """The clients of one context, each made when it is first used, and all closed at the end of a `with` block."""
 
-    project: str
-    region: str
-    inbox_bucket: str
-    ledger_bucket: str
-    models_bucket: str
-    storage_host: str | None
-    vertex_host: str | None
-    logging_host: str | None
+    def __init__(self, context: Context) -> None:
+        self.context = context
+        self.storage_calls = 0
+        """Requests to Cloud Storage so far: each is billed as one operation."""
+        self._open = ExitStack()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._open.close()
+
+    @cached_property
+    def storage(self) -> "StorageClient":
+        client = storage_client(self.context)
+        client._http.hooks["response"].append(self._count)  # noqa: SLF001 - the client has no counter
+        self._open.callback(client.close)
+        return client
+
+    def _count(self, *_: object, **__: object) -> None:
+        self.storage_calls += 1
+
+    @cached_property
+    def logs(self) -> "LoggingClient":
+        client = log_reader(project=self.context.project, logging_host=self.context.logging_host)
+        self._open.callback(client.close)
+        return client
+
+    @cached_property
+    def jobs(self) -> "JobServiceClient":
+        """For jobs in the context's region; `jobs_of_region` has those of other regions."""
+        return self.jobs_of_region(self.context.region)
+
+    def jobs_of_region(self, region: str) -> "JobServiceClient":
+        import_parts_of(*VERTEX_CLIENT)
+        client = job_client(region=region, vertex_host=self.context.vertex_host)
+        self._open.callback(client.transport.close)
+        return client
+
+    @cached_property
+    def pubsub(self) -> "tuple[SubscriberClient, PublisherClient]":
+        return self._open.enter_context(pubsub_clients(self.context.pubsub_host))
 
 
-def target_from(environment: Mapping[str, str]) -> Target:
-    """The target that `environment` names.
-
-    Raises:
-        KeyError: one of the required variables is missing; `stack.env` holds them all.
-    """
-    return Target(
-        project=environment["GOOGLE_CLOUD_PROJECT"],
-        region=environment["TRAINMASTER_REGION"],
-        inbox_bucket=environment["TRAINMASTER_INBOX_BUCKET"],
-        ledger_bucket=environment["TRAINMASTER_LEDGER_BUCKET"],
-        models_bucket=environment["TRAINMASTER_MODELS_BUCKET"],
-        storage_host=environment.get("STORAGE_EMULATOR_HOST"),
-        vertex_host=environment.get("VERTEX_EMULATOR_HOST"),
-        logging_host=environment.get("LOGGING_EMULATOR_HOST"),
-    )
-
-
-def storage_client(target: Target) -> "StorageClient":
+def storage_client(context: Context) -> "StorageClient":
     from google.cloud import storage
 
-    return storage.Client(project=target.project, **_local(target.storage_host))
+    return storage.Client(project=context.project, **_local(context.storage_host))
 
 
 def job_client(*, region: str, vertex_host: str | None) -> "JobServiceClient":

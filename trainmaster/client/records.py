@@ -3,7 +3,7 @@
 import json
 from typing import TYPE_CHECKING, Any
 
-from trainmaster.client.clients import Target
+from trainmaster.client.context import Context
 from trainmaster.orchestrator.core.names import status_object
 
 if TYPE_CHECKING:
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def latest_run_of(
-    storage: "StorageClient", target: Target, object_name: str, generation: int
+    storage: "StorageClient", target: Context, object_name: str, generation: int
 ) -> dict[str, Any]:
     """The run record of one drop; empty until the ledger has one for that generation."""
     status = document_at(storage, target.ledger_bucket, status_object(object_name))

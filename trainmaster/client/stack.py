@@ -1,11 +1,13 @@
-"""The environment variables of the local stack that runs on a folder, from its `stack.env`."""
+"""The local stacks that run on this machine, and the environment variables of each, from its `stack.env`."""
 
+import hashlib
 import shlex
 import socket
 from pathlib import Path
 from urllib.parse import urlsplit
 
 ANSWERS_WITHIN_S = 5
+STACKS_MAX = 100
 
 
 class NoStack(Exception):
@@ -39,3 +41,54 @@ def environment_on(state: Path) -> dict[str, str]:
             f"The stack on {str(state)!r} does not answer at {address!r} any more: {start}"
         ) from fault
     return environment
+
+
+def running_stacks(directory: Path, settings: Path) -> list[Path]:
+    """The state folders of the stacks that are ready: those of the nearest folder that has any, else all that are known.
+
+    A project's stacks are in `.trainmaster` of its folder, or below that.
+
+    Args:
+        directory: searched first, then its parents.
+        settings: the user's folder of settings, where stacks are registered.
+    """
+    for folder in (directory, *directory.parents):
+        state = folder / ".trainmaster"
+        ready = [
+            each.parent
+            for each in (state / "stack.env", *sorted(state.glob("*/stack.env")))
+            if _is_ready(each)
+        ]
+        if ready:
+            return ready
+    registered = {_registered_state(each) for each in sorted((settings / "stacks").glob("*"))[:STACKS_MAX]}
+    return sorted(each for each in registered if each is not None and _is_ready(each / "stack.env"))
+
+
+def _is_ready(env_file: Path) -> bool:
+    try:
+        environment_on(env_file.parent)
+    except (NoStack, OSError):
+        return False
+    return True
+
+
+def _registered_state(file: Path) -> Path | None:
+    try:
+        with file.open(encoding="utf-8") as opened:
+            return Path(opened.read(4096).strip())
+    except (OSError, UnicodeDecodeError):
+        return None
+
+
+def register_stack(state: Path, settings: Path) -> Path:
+    """Let commands in other folders find the stack on `state`. Returns the file to remove when the stack stops.
+
+    Raises:
+        OSError: the folder cannot be written.
+    """
+    folder = settings / "stacks"
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder / hashlib.sha256(bytes(state)).hexdigest()[:20]
+    file.write_text(f"{state}\n", encoding="utf-8")
+    return file

@@ -20,7 +20,8 @@ from rich.syntax import Syntax
 from trainmaster.cli.demo.local_stack import StackFailed, local_stack
 from trainmaster.cli.demo.view import News, Picture, View
 from trainmaster.cli.demo.watch import Dropped, Sighting, Watch
-from trainmaster.client.clients import Target, storage_client, target_from
+from trainmaster.client.clients import storage_client
+from trainmaster.client.context import Context, context_of_stack
 from trainmaster.local.stack.state import owner_of
 from trainmaster.resources import ROOT
 
@@ -44,7 +45,7 @@ class DemoFailed(Exception):
 class Scene:
     """Where a demo plays."""
 
-    target: Target
+    target: Context
     state: Path  # the stack's folder
     data_dir: str  # where replicas find TFDS data: a path, or a `gs://` URI
 
@@ -64,7 +65,7 @@ class Demo:
         return on_fresh_stack(state, self._whole_way)
 
     def _whole_way(self, console: Console, environment: Mapping[str, str], state: Path) -> int:
-        target = target_from(environment)
+        target = context_of_stack(environment)
         real = os.environ.get("TFDS_DATA_DIR")
         data_dir = (
             str(Path(real).resolve())
@@ -131,7 +132,7 @@ def write_dataset(folder: Path, *options: str) -> Path:
     return folder
 
 
-def delivered(target: Target, folder: Path) -> str:
+def delivered(target: Context, folder: Path) -> str:
     """The URI of the data directory, uploaded to a new bucket, which no rule watches."""
     bucket = storage_client(target).create_bucket(f"{target.project}-datasets")
     upload_all(bucket, "tfds/", folder)
@@ -157,7 +158,7 @@ def upload_all(bucket: "Bucket", prefix: str, folder: Path) -> None:
     )
 
 
-def filled(template: Path, target: Target, **more: str) -> str:
+def filled(template: Path, target: Context, **more: str) -> str:
     """The template's text; names that are not given here, as a rule's own, stay as they are."""
     return Template(template.read_text()).safe_substitute(
         project=target.project, region=target.region, **more
@@ -171,7 +172,7 @@ def show_document(console: Console, title: str, document: str) -> None:
     console.print(Syntax(said, "yaml", background_color="default", word_wrap=True))
 
 
-def drop(target: Target, object_name: str, request: str) -> Dropped:
+def drop(target: Context, object_name: str, request: str) -> Dropped:
     """The request or rule, uploaded to the inbox under that name.
 
     Raises:

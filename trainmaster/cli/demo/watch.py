@@ -8,7 +8,8 @@ from typing import Any
 from trainmaster.cli.demo.progress import TrainingProgress
 from trainmaster.cli.study.board import Board
 from trainmaster.cli.study.read import study_of
-from trainmaster.client.clients import Target, job_client, log_reader, storage_client
+from trainmaster.client.clients import job_client, log_reader, storage_client
+from trainmaster.client.context import Context
 from trainmaster.client.job_logs import JobLogs, says_completed
 from trainmaster.client.records import latest_run_of
 from trainmaster.client.times import moment_of
@@ -55,7 +56,7 @@ class Sighting:
 class Watch:
     """Every call of `look` queries the services."""
 
-    def __init__(self, target: Target, dropped: Dropped) -> None:
+    def __init__(self, target: Context, dropped: Dropped) -> None:
         self._target, self._dropped = target, dropped
         self._storage = storage_client(target)
         self._logs = JobLogs(log_reader(project=target.project, logging_host=target.logging_host))

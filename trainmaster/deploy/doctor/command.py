@@ -14,7 +14,8 @@ import yaml
 from google.api_core.exceptions import GoogleAPICallError
 from google.auth.exceptions import GoogleAuthError
 
-from trainmaster.client.clients import Target, log_reader, pubsub_clients, storage_client, target_from
+from trainmaster.client.clients import log_reader, pubsub_clients, storage_client
+from trainmaster.client.context import Context, context_of_stack
 from trainmaster.client.stack import NoStack, environment_on
 from trainmaster.deploy.doctor.access import account_findings
 from trainmaster.deploy.doctor.caller import caller_finding
@@ -42,7 +43,7 @@ class _Visit:
     """One examination of a deployment, with the clients that it needs."""
 
     deployment: Deployment
-    target: Target
+    target: Context
     questions: Questions
     logs: "LoggingClient"
     storage: "StorageClient"
@@ -150,7 +151,7 @@ def _visit(
     request: bytes,
     wait_s: float,
 ) -> _Visit:
-    target = target_from(environment)
+    target = context_of_stack(environment)
     questions = Questions(iam=environment.get("IAM_EMULATOR_HOST"), storage=target.storage_host)
     logs = log_reader(project=target.project, logging_host=target.logging_host)
     storage = storage_client(target)

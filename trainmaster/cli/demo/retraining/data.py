@@ -9,7 +9,8 @@ from datetime import datetime
 from pathlib import Path
 
 from trainmaster.cli.demo.stage import upload_all, write_dataset
-from trainmaster.client.clients import Target, storage_client
+from trainmaster.client.clients import storage_client
+from trainmaster.client.context import Context
 
 DATASET = "horses_or_humans"
 BURST_FILES = 200
@@ -47,7 +48,7 @@ class Delivery:
         return f"{self.prefix}{DONE}"
 
 
-def read_delivery(target: Target, bucket: str, number: int) -> Delivery:
+def read_delivery(target: Context, bucket: str, number: int) -> Delivery:
     """What has arrived of a burst."""
     prefix = burst_prefix(number)
     created = {
@@ -61,7 +62,7 @@ def read_delivery(target: Target, bucket: str, number: int) -> Delivery:
     )
 
 
-def upload(target: Target, bucket: str, number: int, folder: Path) -> None:
+def upload(target: Context, bucket: str, number: int, folder: Path) -> None:
     """Everything in `folder`, and DONE after all of it."""
     destination, prefix = storage_client(target).bucket(bucket), burst_prefix(number)
     upload_all(destination, prefix, folder)

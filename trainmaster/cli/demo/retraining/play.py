@@ -22,7 +22,7 @@ from trainmaster.cli.demo.stage import (
     show_document,
 )
 from trainmaster.cli.demo.view import View
-from trainmaster.client.clients import target_from
+from trainmaster.client.context import context_of_stack
 from trainmaster.orchestrator.core.runs.states import ENDS
 from trainmaster.resources import ROOT
 
@@ -37,7 +37,7 @@ def run(state: Path) -> int:
 
 
 def _whole_way(console: Console, environment: Mapping[str, str], state: Path) -> int:
-    target, data_bucket = target_from(environment), environment["TRAINMASTER_DATA_BUCKET"]
+    target, data_bucket = context_of_stack(environment), environment["TRAINMASTER_DATA_BUCKET"]
     bursts = write_bursts(state / "data")
     with notices_of(target, environment["PUBSUB_EMULATOR_HOST"]) as notices:
         # The first champion's data is where its request looks for it: in a bucket that no rule watches.

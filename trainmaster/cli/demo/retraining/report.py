@@ -13,7 +13,8 @@ from trainmaster.cli.demo.model import ExportDamaged, local_path, verified_expor
 from trainmaster.cli.demo.retraining.data import BURST_FILES
 from trainmaster.cli.demo.retraining.view import asked_by, outcome
 from trainmaster.cli.demo.retraining.watch import Document, RetrainSighting
-from trainmaster.client.clients import Target, job_client, storage_client
+from trainmaster.client.clients import job_client, storage_client
+from trainmaster.client.context import Context
 from trainmaster.client.times import moment
 from trainmaster.orchestrator.core.notices.notice import CHAMPION_PROMOTED, RUN_PREFIX, RUN_TYPES
 from trainmaster.orchestrator.core.runs.states import RunState
@@ -22,7 +23,7 @@ BURSTS = 2
 
 
 def report(
-    console: Console, seen: RetrainSighting, *, target: Target, state: Path, rule_generation: int
+    console: Console, seen: RetrainSighting, *, target: Context, state: Path, rule_generation: int
 ) -> int:
     """0 if every claim holds; 1 with each that does not."""
     console.rule("The runs", align="left")
@@ -140,7 +141,7 @@ def way_back(seen: RetrainSighting, rule_generation: int) -> Iterator[Station]:
     yield _station("trained on", " ".join(named), named, [f"--data_dir={burst.prefix}"])
 
 
-def _from_the_services(lineage: Document, target: Target, state: Path) -> Iterator[Station]:
+def _from_the_services(lineage: Document, target: Context, state: Path) -> Iterator[Station]:
     """The rest of the way: the job as Vertex AI tells it, the export as it lies in the bucket."""
     jobs = job_client(region=target.region, vertex_host=target.vertex_host)
     job: Any = jobs.get_custom_job(name=lineage["job_name"])

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from trainmaster.cli.demo.progress import TrainingProgress
 from trainmaster.cli.demo.retraining.data import Delivery, read_delivery
-from trainmaster.client.clients import Target, log_reader, pubsub_clients, storage_client
+from trainmaster.client.clients import log_reader, pubsub_clients, storage_client
+from trainmaster.client.context import Context
 from trainmaster.client.job_logs import JobLogs
 from trainmaster.client.records import document_at
 from trainmaster.orchestrator.core.runs.states import ENDS
@@ -64,7 +65,7 @@ class RetrainSighting:
 
 
 @contextmanager
-def notices_of(target: Target, pubsub_host: str) -> "Iterator[SubscriberClient]":
+def notices_of(target: Context, pubsub_host: str) -> "Iterator[SubscriberClient]":
     """The client of a subscription to every notice that is published from now on."""
     with pubsub_clients(pubsub_host) as (subscriber, _):
         topic = f"projects/{target.project}/topics/{TOPIC}"
@@ -76,7 +77,7 @@ class RetrainWatch:
     """Queries the services at every `look`; `bursts` is the number of bursts started so far."""
 
     def __init__(
-        self, target: Target, data_bucket: str, notices: "SubscriberClient", started_at: datetime
+        self, target: Context, data_bucket: str, notices: "SubscriberClient", started_at: datetime
     ) -> None:
         self._target, self._data_bucket, self._started_at = target, data_bucket, started_at
         self._subscriber = notices
@@ -133,5 +134,5 @@ class RetrainWatch:
         return document_at(self._storage, self._target.ledger_bucket, name)
 
 
-def _subscription(target: Target) -> str:
+def _subscription(target: Context) -> str:
     return f"projects/{target.project}/subscriptions/{SUBSCRIPTION}"

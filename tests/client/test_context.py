@@ -1,0 +1,120 @@
+"""The context is chosen by flag, variable, kept choice and running stack, in this order."""
+
+import contextlib
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from trainmaster.client.context import (
+    NoContext,
+    UnknownContext,
+    choose_context,
+    context_in_cloud,
+    keep_choice,
+    kept_choice,
+)
+from trainmaster.client.stack import register_stack
+from trainmaster.resources import DEPLOY
+
+
+@contextlib.contextmanager
+def stack_on(state: Path, project: str = "local-project") -> Iterator[Path]:
+    """A folder whose stack seems to run: a socket listens at the address in its `stack.env`."""
+    state.mkdir(parents=True)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        variables = {
+            "GOOGLE_CLOUD_PROJECT": project,
+            "TRAINMASTER_REGION": "us-central1",
+            "LOGGING_EMULATOR_HOST": f"http://127.0.0.1:{server.getsockname()[1]}",
+            **{f"TRAINMASTER_{role}_BUCKET": role.lower() for role in ("INBOX", "LEDGER", "MODELS", "DATA")},
+        }
+        (state / "stack.env").write_text(
+            "".join(f"export {key}={value}\n" for key, value in variables.items())
+        )
+        yield state
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Path:
+    return tmp_path / "settings"
+
+
+def test_the_flag_beats_the_variable_which_beats_the_kept_choice(tmp_path: Path, settings: Path) -> None:
+    keep_choice("kept-project/us-central1", settings)
+    variable = {"TRAINMASTER_CONTEXT": "variable-project/us-east1"}
+
+    def chosen(name: str | None, environment: dict[str, str]) -> tuple[str, str]:
+        context = choose_context(name, environment, directory=tmp_path, settings=settings)
+        return context.name, context.chosen_by
+
+    assert chosen("flag-project/us-west1", variable) == ("flag-project/us-west1", "--context")
+    assert chosen(None, variable) == ("variable-project/us-east1", "TRAINMASTER_CONTEXT")
+    assert chosen(None, {}) == ("kept-project/us-central1", "trainmaster context use")
+
+
+def test_a_forgotten_choice_gives_way_to_the_stack_that_runs(tmp_path: Path, settings: Path) -> None:
+    keep_choice("kept-project/us-central1", settings)
+    keep_choice(None, settings)
+    assert kept_choice(settings) is None
+    with stack_on(tmp_path / "work" / ".trainmaster") as state:
+        below = tmp_path / "work" / "src"
+        below.mkdir()
+        context = choose_context(None, {}, directory=below, settings=settings)
+    assert (context.state, context.project, context.ledger_bucket) == (state, "local-project", "ledger")
+    assert context.name == f"local:{state}"
+
+
+def test_a_stack_of_another_folder_is_found_if_it_is_the_only_one(tmp_path: Path, settings: Path) -> None:
+    with stack_on(tmp_path / "far" / "state") as state:
+        register_stack(state, settings)
+        register_stack(tmp_path / "long-gone", settings)
+        assert choose_context(None, {}, directory=tmp_path / "here", settings=settings).state == state
+
+
+def test_two_stacks_are_not_chosen_between_and_both_are_named(tmp_path: Path, settings: Path) -> None:
+    folder = tmp_path / ".trainmaster"
+    with stack_on(folder / "demo") as one, stack_on(folder / "demo-tuning") as other:
+        with pytest.raises(NoContext) as refused:
+            choose_context("local", {}, directory=tmp_path, settings=settings)
+        assert f"--context local:{one}" in str(refused.value)
+        assert f"--context local:{other}" in str(refused.value)
+        assert choose_context(f"local:{other}", {}, directory=tmp_path, settings=settings).state == other
+
+
+def test_without_a_stack_the_refusal_says_how_to_start_one(tmp_path: Path, settings: Path) -> None:
+    with pytest.raises(NoContext, match="trainmaster up --detach"):
+        choose_context(None, {}, directory=tmp_path, settings=settings)
+
+
+def test_a_stack_that_was_killed_is_reported_as_gone(tmp_path: Path, settings: Path) -> None:
+    with stack_on(tmp_path / "state") as state:
+        pass
+    with pytest.raises(NoContext, match="does not answer"):
+        choose_context(f"local:{state}", {}, directory=tmp_path, settings=settings)
+
+
+@pytest.mark.parametrize(
+    "text", ["Local", "project", "project/", "/us-central1", "p/us-central1", "a b/us-central1"]
+)
+def test_a_text_that_names_no_context_is_refused_with_the_forms(
+    text: str, tmp_path: Path, settings: Path
+) -> None:
+    with pytest.raises(UnknownContext, match="PROJECT/REGION") as refused:
+        choose_context(text, {}, directory=tmp_path, settings=settings)
+    assert repr(text) in str(refused.value)
+
+
+def test_the_buckets_of_a_project_are_those_of_the_topology() -> None:
+    buckets = yaml.safe_load((DEPLOY / "topology.yaml").read_text().replace("${project}", "my-project"))[
+        "buckets"
+    ]
+    cloud = context_in_cloud("my-project", "us-central1")
+    assert buckets == {
+        "inbox": cloud.inbox_bucket,
+        "ledger": cloud.ledger_bucket,
+        "models": cloud.models_bucket,
+        "data": cloud.data_bucket,
+    }

@@ -1,0 +1,40 @@
+"""`trainmaster context`: shows or keeps where the other commands work."""
+
+import click
+
+from trainmaster.cli.verb import context_of, settings_folder, talk
+from trainmaster.client.context import FORMS, keep_choice
+
+
+@click.group(invoke_without_command=True)
+@click.pass_context
+def context(call: click.Context) -> int:
+    """Show where the other commands work, or choose it: the local stack, or a project and region.
+
+    The order of choice: --context, the variable TRAINMASTER_CONTEXT, `context use`, the stack that runs.
+    """
+    if call.invoked_subcommand is not None:
+        return 0
+    current = context_of(None)
+    click.echo(current.name)
+    talk(f"{current.title[0].upper()}{current.title[1:]}, chosen by {current.chosen_by}.")
+    return 0
+
+
+@context.command()
+@click.argument("name", required=False)
+@click.option("--clear", is_flag=True, help="forget the choice")
+def use(name: str | None, clear: bool) -> int:
+    """Keep NAME for later commands: local, local:DIR or PROJECT/REGION."""
+    if (name is None) != clear:
+        raise click.UsageError(f"Name a context ({FORMS}), or --clear the choice.")
+    settings = settings_folder()
+    if name is None:
+        keep_choice(None, settings)
+        talk("Later commands use the stack that runs.")
+        return 0
+    chosen = context_of(name)
+    # `local` stays a choice by what runs; a folder is kept as a full path, which holds in every folder.
+    keep_choice(name if name == "local" else chosen.name, settings)
+    talk(f"Later commands use {chosen.title}.")
+    return 0

@@ -1,0 +1,69 @@
+"""Exit statuses of the command, and the errors that end it with one: docs/reference/command.md."""
+
+from enum import IntEnum
+
+import click
+
+CREDENTIALS = "Sign in: gcloud auth application-default login"
+
+
+class Exit(IntEnum):
+    """What a program that runs the command can rely on."""
+
+    DONE = 0
+    FINDING = 1
+    """A run ended badly, or a check found a fault."""
+    USAGE = 2
+    """Wrong usage, or a request that is refused."""
+    NOT_FOUND = 3
+    UNREACHABLE = 4
+    """Nothing answers, or the credentials are missing or do not suffice."""
+    TIMED_OUT = 5
+    """A wait ended before what it waited for."""
+    INTERRUPTED = 130
+
+
+class Stop(click.ClickException):
+    """Ends the command with this message on standard error. The message says what to do next, where anything can be done."""
+
+    def __init__(self, status: Exit, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+def stop_for(error: Exception) -> Stop | None:
+    """The end that an error of a client library or of `trainmaster.client` stands for; None for any other error.
+
+    Nothing is imported for it: an error of a library can only come from a process that has loaded the library.
+    """
+    kinds = {f"{each.__module__}.{each.__qualname__}" for each in type(error).__mro__}
+    for status, names in _STATUSES.items():
+        if kinds & names:
+            return Stop(status, _message(error, status))
+    return None
+
+
+_CORE = "google.api_core.exceptions"
+_STATUSES = {
+    Exit.NOT_FOUND: {"trainmaster.client.errors.NotFound", f"{_CORE}.NotFound"},
+    Exit.USAGE: {"trainmaster.client.context.UnknownContext", f"{_CORE}.InvalidArgument", f"{_CORE}.BadRequest"},
+    Exit.TIMED_OUT: {"trainmaster.client.errors.TimedOut"},
+    Exit.UNREACHABLE: {
+        "trainmaster.client.context.NoContext",
+        "trainmaster.client.stack.NoStack",
+        f"{_CORE}.GoogleAPICallError",
+        f"{_CORE}.RetryError",
+        "google.auth.exceptions.GoogleAuthError",
+        "requests.exceptions.RequestException",
+    },
+}  # fmt: skip
+
+
+def _message(error: Exception, status: Exit) -> str:
+    text = str(getattr(error, "message", "") or error)
+    module = type(error).__module__
+    if status is not Exit.UNREACHABLE or module.startswith("trainmaster."):
+        return text
+    if module.startswith("google.auth"):
+        return f"{text}\n{CREDENTIALS}"
+    return f"The service could not be used: {text}"

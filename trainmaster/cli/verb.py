@@ -1,0 +1,94 @@
+"""What most verbs share: the context to work in, its clients, and how results are printed."""
+
+import functools
+import json
+import os
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from trainmaster.client.context import Context, choose_context
+
+if TYPE_CHECKING:
+    from trainmaster.client.clients import Clients
+
+TABLE, JSON, YAML, NAME = "table", "json", "yaml", "name"
+
+
+def settings_folder() -> Path:
+    """This user's folder of settings: the kept context, and the list of running stacks."""
+    return Path(click.get_app_dir("trainmaster"))
+
+
+def context_of(name: str | None) -> Context:
+    """The context that the option, the environment, the kept choice or a running stack chooses.
+
+    Raises:
+        NoContext, UnknownContext: as `choose_context`.
+    """
+    return choose_context(name, os.environ, directory=Path.cwd(), settings=settings_folder())
+
+
+def takes_context(verb: Callable[..., int]) -> Callable[..., int]:
+    """Give the verb `--context` and `--verbose`, and its first argument: the `Clients` of the chosen context."""
+
+    @click.option(
+        "--context", metavar="NAME", help="local, local:DIR or PROJECT/REGION; default: the current one"
+    )
+    @click.option("--verbose", is_flag=True, help="say where, and how many storage operations it took")
+    @functools.wraps(verb)
+    def run(
+        *arguments: Any, context: str | None, verbose: bool, **options: Any
+    ) -> int:  # Any: the verb's own
+        from trainmaster.client.clients import Clients
+
+        chosen = context_of(context)
+        if verbose:
+            talk(f"In {chosen.title}, chosen by {chosen.chosen_by}.")
+        with Clients(chosen) as clients:
+            status = verb(clients, *arguments, **options)
+            if verbose:
+                talk(f"Storage operations: {clients.storage_calls}.")
+        return status
+
+    return run
+
+
+def says_where(clients: "Clients", what: str) -> None:
+    """Announce a change and where it happens, before it is made."""
+    talk(f"{what} in {clients.context.title}.")
+
+
+def output_option(*formats: str) -> Callable[[Callable[..., int]], Callable[..., int]]:
+    """The option `-o`, as `output`; the first format is the default."""
+    return click.option(
+        "-o",
+        "--output",
+        type=click.Choice(formats),
+        default=formats[0],
+        show_default=True,
+        help="how to print",
+    )
+
+
+def print_data(document: Mapping[str, Any] | list[Any], output: str) -> None:
+    """Print JSON or YAML on standard output."""
+    if output == YAML:
+        import yaml
+
+        click.echo(yaml.safe_dump(document, sort_keys=False, allow_unicode=True), nl=False)
+        return
+    click.echo(json.dumps(document, indent=2, ensure_ascii=False))
+
+
+def print_names(names: Iterable[str]) -> None:
+    """Print one name a line on standard output."""
+    for name in names:
+        click.echo(name)
+
+
+def talk(message: str) -> None:
+    """Say something beside the data: on standard error."""
+    click.echo(message, err=True)

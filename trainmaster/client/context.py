@@ -1,0 +1,175 @@
+"""Where the command works: the local stack of a folder, or a project and region of Google Cloud.
+
+The order of choice: an explicit name, the environment variable, the kept choice, a running stack.
+"""
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from trainmaster.client.stack import NoStack, environment_on, running_stacks
+
+VARIABLE = "TRAINMASTER_CONTEXT"
+LOCAL = "local"
+FORMS = f"{LOCAL}, {LOCAL}:DIR or PROJECT/REGION"
+_CLOUD = re.compile(r"(?P<project>[a-z][a-z0-9-]{4,28}[a-z0-9])/(?P<region>[a-z]+-[a-z]+[0-9]+)")
+_HINT = "For a deployed project: trainmaster context use PROJECT/REGION."
+
+
+class NoContext(Exception):
+    """There is nothing to work with; the message says how to start a stack or choose a project."""
+
+
+class UnknownContext(Exception):
+    """The text names no context; the message shows the forms that do."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Context:
+    """One local stack, or one deployment. `*_host` is a local service's address, None for Google Cloud's."""
+
+    project: str
+    region: str
+    inbox_bucket: str
+    ledger_bucket: str
+    models_bucket: str
+    data_bucket: str
+    storage_host: str | None = None
+    vertex_host: str | None = None
+    logging_host: str | None = None
+    pubsub_host: str | None = None
+    state: Path | None = None
+    """The folder of the local stack; None for Google Cloud."""
+    chosen_by: str = ""
+    """What chose it, in words: a flag, a variable, the kept choice, or that it runs."""
+
+    @property
+    def name(self) -> str:
+        """The text that chooses this context: `local:DIR` or `PROJECT/REGION`."""
+        return f"{self.project}/{self.region}" if self.state is None else f"{LOCAL}:{self.state}"
+
+    @property
+    def title(self) -> str:
+        """In words, for people."""
+        if self.state is None:
+            return f"project {self.project}, region {self.region}"
+        return f"the local stack on {self.state}"
+
+
+def context_of_stack(environment: Mapping[str, str], state: Path | None = None) -> Context:
+    """The stack with these variables, which `stack.env` exports.
+
+    Raises:
+        KeyError: one of the variables is missing.
+    """
+    return Context(
+        project=environment["GOOGLE_CLOUD_PROJECT"],
+        region=environment["TRAINMASTER_REGION"],
+        inbox_bucket=environment["TRAINMASTER_INBOX_BUCKET"],
+        ledger_bucket=environment["TRAINMASTER_LEDGER_BUCKET"],
+        models_bucket=environment["TRAINMASTER_MODELS_BUCKET"],
+        data_bucket=environment["TRAINMASTER_DATA_BUCKET"],
+        storage_host=environment.get("STORAGE_EMULATOR_HOST"),
+        vertex_host=environment.get("VERTEX_EMULATOR_HOST"),
+        logging_host=environment.get("LOGGING_EMULATOR_HOST"),
+        pubsub_host=environment.get("PUBSUB_EMULATOR_HOST"),
+        state=state,
+    )
+
+
+def context_in_cloud(project: str, region: str) -> Context:
+    """The deployment in this project. Its buckets are named as in trainmaster/deploy/topology.yaml."""
+    return Context(
+        project=project,
+        region=region,
+        inbox_bucket=f"{project}-inbox",
+        ledger_bucket=f"{project}-ledger",
+        models_bucket=f"{project}-models",
+        data_bucket=f"{project}-data",
+    )
+
+
+def choose_context(
+    name: str | None, environment: Mapping[str, str], *, directory: Path, settings: Path
+) -> Context:
+    """The context that `name`, the variable TRAINMASTER_CONTEXT, the kept choice or a running stack chooses.
+
+    Args:
+        name: an explicit choice, in one of FORMS.
+        environment: this process's variables.
+        directory: where stacks are looked for first, and what a relative DIR is relative to.
+        settings: this user's folder of settings, which holds the kept choice and the list of stacks.
+
+    Raises:
+        NoContext: nothing was chosen and not exactly one stack runs, or the chosen stack does not answer.
+        UnknownContext: the text that chooses has another form.
+    """
+    for text, chosen_by in (
+        (name, "--context"),
+        (environment.get(VARIABLE), VARIABLE),
+        (kept_choice(settings), "trainmaster context use"),
+    ):
+        if text:
+            return _named(text, chosen_by, directory, settings)
+    return _running(directory, settings)
+
+
+def _named(text: str, chosen_by: str, directory: Path, settings: Path) -> Context:
+    kind, _, folder = text.partition(":")
+    if kind == LOCAL and folder:
+        return _on(directory / Path(folder).expanduser(), chosen_by)
+    if text == LOCAL:
+        return replace(_running(directory, settings), chosen_by=chosen_by)
+    cloud = _CLOUD.fullmatch(text)
+    if cloud is None:
+        raise UnknownContext(f"Expected {FORMS}, found {text!r} (from {chosen_by}).")
+    return replace(context_in_cloud(cloud["project"], cloud["region"]), chosen_by=chosen_by)
+
+
+def _running(directory: Path, settings: Path) -> Context:
+    stacks = running_stacks(directory, settings)
+    match stacks:
+        case []:
+            raise NoContext(f"No local stack is running. Start one: trainmaster up --detach\n{_HINT}")
+        case [only]:
+            return _on(only, "it is the only stack that is running")
+        case _:
+            names = "\n".join(f"  --context {LOCAL}:{each}" for each in stacks)
+            raise NoContext(f"{len(stacks)} local stacks are running. Choose one:\n{names}")
+
+
+def _on(state: Path, chosen_by: str) -> Context:
+    try:
+        return replace(context_of_stack(environment_on(state), state), chosen_by=chosen_by)
+    except NoStack as fault:
+        raise NoContext(f"{fault}\n{_HINT}") from fault
+    except KeyError as fault:
+        raise NoContext(
+            f"{state / 'stack.env'} lacks {fault}: another version wrote it. Stop that stack and start it again."
+        ) from fault
+
+
+def kept_choice(settings: Path) -> str | None:
+    """What `trainmaster context use` kept, or None."""
+    try:
+        with (settings / "context").open(encoding="utf-8") as file:
+            return file.read(4096).strip() or None
+    except (OSError, UnicodeDecodeError):
+        return None
+
+
+def keep_choice(name: str | None, settings: Path) -> None:
+    """Keep the choice for later commands; None forgets it.
+
+    Raises:
+        OSError: the folder cannot be written.
+    """
+    if name is None:
+        (settings / "context").unlink(missing_ok=True)
+        return
+    settings.mkdir(parents=True, exist_ok=True)
+    unfinished = settings / f"context.{os.getpid()}"
+    unfinished.write_text(f"{name}\n", encoding="utf-8")
+    unfinished.replace(settings / "context")

@@ -1,0 +1,9 @@
+"""What reading and changing runs may end with. Errors of the official clients pass unchanged."""
+
+
+class NotFound(Exception):
+    """There is nothing of that name; the message has the nearest names, or how to list them."""
+
+
+class TimedOut(Exception):
+    """What was waited for had not happened at the deadline; the message has the last state."""

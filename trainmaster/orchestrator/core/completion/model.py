@@ -16,7 +16,8 @@ from typing import Any
 from trainmaster.orchestrator.core.completion.formats import format_of
 from trainmaster.orchestrator.core.documents.codec import decoded, encoded
 from trainmaster.orchestrator.core.documents.document import MAX_DEPTH, is_too_deep
-from trainmaster.orchestrator.core.documents.faults import listed, plain
+from trainmaster.orchestrator.core.documents.faults import listed
+from trainmaster.orchestrator.core.documents.quoting import plain
 from trainmaster.orchestrator.core.documents.validation import schema_faults
 from trainmaster.orchestrator.core.runs.end import Model, ModelData, ModelFiles
 

@@ -5,7 +5,8 @@ from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import InitVar, asdict, dataclass, field, replace
 from typing import Self
 
-FOUND_MAX_CHARS = 200
+from trainmaster.orchestrator.core.documents.quoting import FOUND_MAX_CHARS, shown
+
 KEYS_SHOWN = 10
 """Of the keys that a mapping may have, where one is unknown."""
 HINT = "did you mean"
@@ -105,17 +106,6 @@ def json_path(parts: Iterable[PathPart]) -> str:
         else:
             path += f"[{part!r}]"
     return path
-
-
-def shown(value: object) -> str:
-    """The value as a report quotes it: `repr`, which escapes control characters, cut to FOUND_MAX_CHARS."""
-    text = repr(value[: FOUND_MAX_CHARS + 1] if isinstance(value, str) else value)
-    return text if len(text) <= FOUND_MAX_CHARS else text[: FOUND_MAX_CHARS - 1] + "…"
-
-
-def plain(text: str) -> str:
-    """The text as `shown` writes it, without quotes: always one line."""
-    return shown(text)[1:-1]
 
 
 def nearest(word: str, known: Sequence[str]) -> str:

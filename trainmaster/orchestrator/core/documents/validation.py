@@ -11,10 +11,10 @@ from trainmaster.orchestrator.core.documents.faults import (
     PathPart,
     json_path,
     nearest,
-    shown,
     unknown_key,
     without_echoes,
 )
+from trainmaster.orchestrator.core.documents.quoting import shown
 from trainmaster.orchestrator.core.documents.values import whole
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ def _faults(error: "ValidationError", spelled: Mapping[str, str]) -> Iterator[Fa
                 for absent in sorted(set(needed) - set(value)) if key in value else ():
                     yield Fault(at=(*path, absent), problem=f"missing: {key} needs it")
         case "type":
-            yield _wrong_kind(path, value, str(rule), spelled, schema)
+            yield _wrong_kind(path, value, [rule] if isinstance(rule, str) else rule, spelled, schema)
         case _ if "propertyNames" in error.schema_path:
             # The value is the key itself, and jsonschema's path ends at its mapping.
             yield Fault(
@@ -119,28 +119,44 @@ def _faults(error: "ValidationError", spelled: Mapping[str, str]) -> Iterator[Fa
             near = nearest(value, rule) if isinstance(value, str) else ""
             yield Fault(at=path, problem="not an allowed value", value=value, among=rule, repair=near)
         case validator:
-            problem = schema.get("problem")
-            yield Fault(
-                at=path,
-                problem=problem or _PROBLEMS.get(str(validator), "not allowed"),
-                value=value,
-                allowed=schema.get("description") or ("" if problem else f"{validator} {rule}"),
-                repair=schema.get("repair", ""),
-            )
+            yield _out_of_bounds(path, str(validator), value, rule, schema)
 
 
-_PROBLEMS = {
-    "pattern": "not in the expected format",
-    "const": "not the required value",
-    "minimum": "too small",
-    "maximum": "too large",
-    "minLength": "too short",
-    "maxLength": "too long",
-    "minItems": "too few entries",
-    "maxItems": "too many entries",
-    "minProperties": "too few entries",
-    "maxProperties": "too many entries",
+# Any: a value of the document, and of the schema.
+def _out_of_bounds(
+    path: tuple[PathPart, ...], validator: str, value: Any, rule: Any, schema: Mapping[str, Any]
+) -> Fault:
+    problem, meaning = schema.get("problem"), schema.get("description") or ""
+    name, limit = _LIMITS.get(validator, ("not allowed", f"{validator} {{}}"))
+    limit = limit.format(rule if isinstance(rule, str) else shown(rule))
+    is_counted = validator in _COUNTED and not problem and rule > 0
+    if is_counted and str(rule) not in meaning:
+        meaning = f"{limit.replace(' 1 entries', ' 1 entry')}{meaning and f': {meaning}'}"
+    return Fault(
+        at=path,
+        problem=problem or name,
+        found=("1 entry" if len(value) == 1 else f"{len(value)} entries") if is_counted else shown(value),
+        allowed=meaning or ("" if problem else limit),
+        repair=schema.get("repair", ""),
+    )
+
+
+_COUNTED = frozenset({"minItems", "maxItems", "minProperties", "maxProperties"})
+_LIMITS = {
+    "pattern": ("not in the expected format", "text of the pattern {}"),
+    "const": ("not the required value", "{}"),
+    "minimum": ("too small", "at least {}"),
+    "maximum": ("too large", "at most {}"),
+    "exclusiveMinimum": ("too small", "more than {}"),
+    "exclusiveMaximum": ("too large", "less than {}"),
+    "minLength": ("too short", "at least {} characters"),
+    "maxLength": ("too long", "at most {} characters"),
+    "minItems": ("too few entries", "at least {} entries"),
+    "maxItems": ("too many entries", "at most {} entries"),
+    "minProperties": ("too few entries", "at least {} entries"),
+    "maxProperties": ("too many entries", "at most {} entries"),
 }
+"""What is wrong, and what is allowed, for each keyword that limits a value."""
 
 
 def _missing_keys(
@@ -158,11 +174,11 @@ def _missing_keys(
 def _wrong_kind(
     path: tuple[PathPart, ...],
     value: object,
-    wanted: str,
+    kinds: Sequence[str],
     spelled: Mapping[str, str],
     schema: Mapping[str, Any],
 ) -> Fault:
-    where = json_path(path)
+    where, wanted = json_path(path), kinds[0]
     repair = ""
     if wanted == "string" and isinstance(value, bool) and where in spelled:
         word = spelled[where]
@@ -177,7 +193,7 @@ def _wrong_kind(
         repair = "write a list: one entry a line, each after '- '"
     return Fault(
         path=where,
-        problem=schema.get("problem") or f"expected {_KINDS.get(wanted, wanted)}",
+        problem=schema.get("problem") or f"expected {' or '.join(_KINDS[kind] for kind in kinds)}",
         found=spelled.get(where) or shown(value),
         repair="; ".join(filter(None, (repair, schema.get("repair")))),
     )

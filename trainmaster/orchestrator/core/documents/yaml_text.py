@@ -10,7 +10,8 @@ from yaml.composer import Composer
 from yaml.cyaml import CParser  # type: ignore[attr-defined]  # its stubs import it there as PyYAML does
 from yaml.resolver import Resolver
 
-from trainmaster.orchestrator.core.documents.faults import Fault, PathPart, json_path, plain, shown
+from trainmaster.orchestrator.core.documents.faults import Fault, PathPart, json_path
+from trainmaster.orchestrator.core.documents.quoting import plain, shown
 from trainmaster.orchestrator.core.documents.values import (
     KEEP_ONE,
     MAX_DEPTH,

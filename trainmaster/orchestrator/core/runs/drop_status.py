@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any
 
 from trainmaster.orchestrator.core.documents.codec import encoded
-from trainmaster.orchestrator.core.documents.faults import plain
+from trainmaster.orchestrator.core.documents.quoting import plain
 from trainmaster.orchestrator.core.errors import TrainmasterError
 from trainmaster.orchestrator.core.names import job_id, message_status_object, status_object
 from trainmaster.orchestrator.core.runs.end import Model

@@ -5,7 +5,8 @@ Source of what a cluster can be: https://cloud.google.com/vertex-ai/docs/trainin
 
 from collections.abc import Iterator
 
-from trainmaster.orchestrator.core.documents.faults import Fault, listed, shown
+from trainmaster.orchestrator.core.documents.faults import Fault, listed
+from trainmaster.orchestrator.core.documents.quoting import shown
 from trainmaster.orchestrator.core.documents.unvalidated import is_true, whole_at
 from trainmaster.orchestrator.core.policy.policy import glob_matches, repository
 from trainmaster.orchestrator.core.requests.checks.programs import program_faults, strategy_faults

@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from trainmaster.orchestrator.core.documents.faults import Fault, listed, nearest, plain
+from trainmaster.orchestrator.core.documents.faults import Fault, listed, nearest
+from trainmaster.orchestrator.core.documents.quoting import plain
 from trainmaster.orchestrator.core.documents.unvalidated import (
     Path,
     at,

@@ -8,7 +8,8 @@ import re
 from calendar import monthrange
 from collections.abc import Iterator, Mapping, Sequence
 
-from trainmaster.orchestrator.core.documents.faults import Fault, json_path, listed, nearest, shown
+from trainmaster.orchestrator.core.documents.faults import Fault, json_path, listed, nearest
+from trainmaster.orchestrator.core.documents.quoting import shown
 from trainmaster.orchestrator.core.documents.unvalidated import Path, at, list_at, mapping_at
 from trainmaster.orchestrator.core.requests.draft import Draft
 

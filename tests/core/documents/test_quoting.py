@@ -1,0 +1,87 @@
+"""Messages quote values in the notation of YAML and JSON, never in Python's."""
+
+import json
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trainmaster.orchestrator.core.documents.quoting import FOUND_MAX_CHARS, shown
+from trainmaster.orchestrator.core.documents.validation import schema_faults
+
+WORDS = st.sampled_from(
+    ["a", "gs://b/c", "yes", "Null", "1", "", "a b", "it's", "--flag=x", "/p", "1.5", "on"]
+)
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-99, 99) | WORDS,
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(WORDS, inner, max_size=2),
+    max_leaves=6,
+)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (True, "true"),
+        (False, "false"),
+        (None, "null"),
+        (1.5, "1.5"),
+        ("a", "'a'"),
+        (["a", "--b", "no", 1, None], "[a, '--b', 'no', 1, null]"),
+        ({"machine": "n1-standard-4", "spot": True}, "{machine: n1-standard-4, spot: true}"),
+        ({}, "{}"),
+        ([], "[]"),
+        (b"\xff\x00", "bytes ff 00"),
+        ("a\x1b\n", r"'a\x1b\n'"),
+        (["\n"], r"['\n']"),
+    ],
+)
+def test_a_value_is_quoted_as_its_author_would_write_it(value: object, text: str) -> None:
+    assert shown(value) == text
+
+
+@given(VALUES)
+def test_what_is_quoted_reads_back_as_the_value(value: object) -> None:
+    text = shown(value)
+    if "\\" not in text and len(text) < FOUND_MAX_CHARS:
+        assert yaml.safe_load(text) == value
+
+
+@pytest.mark.parametrize(
+    "value", ["x" * 10**6, ["x"] * 10**6, {"k" * 10**6: 1}, b"x" * 10**6, [[["x" * 999]]] * 9]
+)
+def test_a_large_value_is_cut(value: object) -> None:
+    assert len(shown(value)) == FOUND_MAX_CHARS
+    assert shown(value).endswith("…")
+
+
+@pytest.mark.parametrize(
+    ("schema", "value", "text"),
+    [
+        ({"minItems": 1}, [], "$: too few entries; found 0 entries; allowed: at least 1 entry"),
+        ({"minItems": 2}, [1], "$: too few entries; found 1 entry; allowed: at least 2 entries"),
+        ({"maxItems": 2}, [1, 2, 3], "$: too many entries; found 3 entries; allowed: at most 2 entries"),
+        (
+            {"maxProperties": 1, "description": "a map of names"},
+            {"a": 1, "b": 2},
+            "$: too many entries; found 2 entries; allowed: at most 1 entry: a map of names",
+        ),
+        (
+            {"maxItems": 2, "description": "1 to 2 values"},
+            [1, 2, 3],
+            "$: too many entries; found 3 entries; allowed: 1 to 2 values",
+        ),
+        ({"minimum": 1}, 0, "$: too small; found 0; allowed: at least 1"),
+        ({"exclusiveMinimum": 0}, 0, "$: too small; found 0; allowed: more than 0"),
+        ({"maxLength": 2}, "abc", "$: too long; found 'abc'; allowed: at most 2 characters"),
+        ({"const": True}, None, "$: not the required value; found null; allowed: true"),
+        ({"type": ["string", "null"]}, [True], "$: expected a string or nothing; found [true]"),
+    ],
+    ids=json.dumps,
+)
+def test_a_limit_says_what_was_found_and_what_is_allowed(
+    schema: dict[str, Any], value: object, text: str
+) -> None:
+    assert [str(fault) for fault in schema_faults(schema, value)] == [text]

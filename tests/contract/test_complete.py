@@ -82,7 +82,7 @@ def test_every_state_is_announced_once_and_the_run_is_no_longer_active() -> None
     assert world.active() == []
 
 
-def test_an_end_costs_ten_storage_operations_and_its_repetition_one() -> None:
+def test_an_end_costs_twelve_storage_operations_and_its_repetition_one() -> None:
     world, incoming, job = launched()
     world.train(world.record(incoming.run_id))
     first, second = Boundary(), Boundary()
@@ -96,6 +96,8 @@ def test_an_end_costs_ten_storage_operations_and_its_repetition_one() -> None:
         "write model_files",
         "write runs",
         "read ledger",
+        "read ledger",
+        "write index",
         "write status",
         "publish",
         "publish",

@@ -12,6 +12,7 @@ from functools import cache
 
 import pytest
 
+from tests.contract.index import index_violations
 from tests.contract.rooms import RECORD
 from tests.contract.simulation.disruptions import PAUSES, DisruptedBoundary, Disruption, changes
 from tests.contract.simulation.guarantees import notice_ids
@@ -187,6 +188,7 @@ def violations(scenario: Scenario, world: ScenarioWorld) -> list[str]:
             problems.append(f"{record.rejection.cap} was reached without a notice")
         if not world.document(f"rejected/{record.run_id}.json")["faults"]:
             problems.append(f"{record.run_id} was rejected without a report")
+    problems += index_violations(world, records)
     left = [each.name for prefix in ("waiting/", "slots/") for each in world.objects.listing(LEDGER, prefix)]
     return [*problems, *(f"left over: {name}" for name in [*world.batches(), *left])]
 

@@ -62,7 +62,7 @@ def test_the_status_of_the_drop_says_where_its_run_stands() -> None:
     assert (status["state"], status["run_id"]) == ("submitted", incoming.run_id)
 
 
-def test_a_first_delivery_costs_nine_storage_operations_and_a_second_two() -> None:
+def test_a_first_delivery_costs_ten_storage_operations_and_a_second_two() -> None:
     world = World()
     incoming = world.drop()
     first, second = Boundary(), Boundary()
@@ -80,6 +80,7 @@ def test_a_first_delivery_costs_nine_storage_operations_and_a_second_two() -> No
         "publish",
         "publish",
         "write runs",
+        "write index",
         "write status",
     ]
     assert second.calls == ["read ledger", "read ledger"]

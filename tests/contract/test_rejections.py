@@ -14,7 +14,7 @@ STATUS = Draft202012Validator(schema("drop_status.v1"))
 REPORT = Draft202012Validator(schema("rejection_report.v1"))
 
 
-def test_a_refused_request_costs_six_storage_operations_and_submits_nothing() -> None:
+def test_a_refused_request_costs_seven_storage_operations_and_submits_nothing() -> None:
     world = World()
     boundary = Boundary()
     world.launch(world.drop(b"model_name: 1"), boundary)
@@ -24,6 +24,7 @@ def test_a_refused_request_costs_six_storage_operations_and_submits_nothing() ->
         "write active",
         "write rejected",
         "write runs",
+        "write index",
         "write status",
     ]
 

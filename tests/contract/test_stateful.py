@@ -21,6 +21,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
+from tests.contract.index import index_violations
 from tests.contract.rooms import NO_CAPACITY
 from tests.contract.simulation.guarantees import notice_ids
 from tests.contract.simulation.process import Process
@@ -215,6 +216,7 @@ class Deployment(RuleBasedStateMachine):
             assert state in ENDS, f"{run_id} is {state}"
             assert {f"{run_id}/{each}" for each in notice_ids(self.world.record(run_id))} <= ids
             assert {f"{run_id}/{end}" for end in ENDS} & ids == {f"{run_id}/{state}"}
+        assert list(index_violations(self.world, list(map(self.world.record, self.seen)))) == []
 
     def _begin(self, flow: Flow, pending: Flow | None, calls: int) -> None:
         process = Process(self.world, flow)

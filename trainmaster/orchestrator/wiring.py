@@ -33,6 +33,7 @@ from trainmaster.orchestrator.stores.arrivals import ArrivalLog, Arrivals
 from trainmaster.orchestrator.stores.champions import Champions
 from trainmaster.orchestrator.stores.drop_statuses import DropStatuses
 from trainmaster.orchestrator.stores.inbox import Inbox, Models
+from trainmaster.orchestrator.stores.index import Index
 from trainmaster.orchestrator.stores.ledger import Ledger
 from trainmaster.orchestrator.stores.rules import RuleBook, RuleStates, RuleStatuses
 from trainmaster.orchestrator.stores.self_tests import SelfTests
@@ -65,6 +66,7 @@ def services_over(
     objects, ledger_bucket = adapters.objects, settings.ledger_bucket
     return Services(
         ledger=Ledger(objects, ledger_bucket),
+        index=Index(objects, ledger_bucket),
         drop_statuses=DropStatuses(objects, ledger_bucket),
         inbox=Inbox(objects, settings.inbox_bucket),
         models=Models(objects),

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterator
 from itertools import pairwise
 
+from tests.contract.index import index_violations
 from tests.contract.simulation.checks import RUNS_PER_HOUR
 from tests.contract.simulation.requests import CHAMPION, MODELS_WITH_CHAMPION
 from tests.contract.simulation.simulation import Simulation
@@ -65,6 +66,7 @@ def check_guarantees(simulation: Simulation, users: Users, training_jobs: Traini
     _count_waits(tally, records)
     tally.violations += _admission_violations(simulation, records)
     tally.violations += _status_violations(simulation, users, records)
+    tally.violations += index_violations(world, list(records.values()))
     tally.violations += _champion_violations(simulation, records)
     tally.violations += [f"a bug: {bug}" for bug in tally.bugs]
     return tally

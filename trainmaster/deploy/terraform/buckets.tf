@@ -10,8 +10,9 @@ import {
 locals {
   every_bucket = merge(module.plan.buckets, { builds = module.plan.builds_bucket })
 
-  # Short-lived objects of the ledger, whose deleted versions have no use.
-  passing = sort(concat(["active/", "arrivals/", "slots/", "waiting/"], keys(module.plan.ledger_days)))
+  # Objects of the ledger whose replaced and deleted versions have no use: most are short-lived, and an index row
+  # repeats its record.
+  passing = sort(concat(["active/", "arrivals/", "index/", "slots/", "waiting/"], keys(module.plan.ledger_days)))
 
   # Days for which a bucket keeps replaced and deleted objects, optionally restricted to some prefixes.
   # Each change of a run replaces its record, and a damaged record is repaired from its earlier generation

@@ -15,7 +15,7 @@ from trainmaster.orchestrator.core.runs.job import Failure
 from trainmaster.orchestrator.core.runs.states import OVER, RunState
 from trainmaster.orchestrator.flows.completion.complete import complete_run
 from trainmaster.orchestrator.flows.completion.finish import all_done, finish_run
-from trainmaster.orchestrator.flows.completion.status import warned
+from trainmaster.orchestrator.flows.completion.status import add_row, warned
 from trainmaster.orchestrator.flows.completion.transitions import second_look_done
 from trainmaster.orchestrator.flows.services import FlowResult, Services
 from trainmaster.orchestrator.flows.submission.queue_pass import admit
@@ -109,6 +109,7 @@ def _look_at(services: Services, marker: Marker, waiting: list[Held]) -> FlowRes
         waiting.append(held)  # the queue pass handles it
         return None
     if record.state is RunState.RESERVED:
+        add_row(services, held)
         return resume(services, held)
     if (
         record.submission.second_job_check_at is not None

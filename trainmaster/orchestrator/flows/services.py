@@ -16,6 +16,7 @@ from trainmaster.orchestrator.stores.arrivals import Arrivals
 from trainmaster.orchestrator.stores.champions import Champions
 from trainmaster.orchestrator.stores.drop_statuses import DropStatuses
 from trainmaster.orchestrator.stores.inbox import Inbox, Models
+from trainmaster.orchestrator.stores.index import Index
 from trainmaster.orchestrator.stores.ledger import Ledger
 from trainmaster.orchestrator.stores.rules import RuleBook, RuleStates, RuleStatuses
 from trainmaster.orchestrator.stores.self_tests import SelfTests
@@ -31,6 +32,7 @@ class Services:
     """
 
     ledger: Ledger
+    index: Index
     drop_statuses: DropStatuses
     inbox: Inbox
     models: Models

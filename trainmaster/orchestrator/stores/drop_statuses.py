@@ -41,6 +41,13 @@ class DropStatuses(Store):
 
         self._change(status.object_name, change, is_first=is_first)
 
+    def shows(self, status: DropStatus) -> bool:
+        """Whether the object is this status, or a newer one of the same run. Costs one read."""
+        name = status.object_name
+        present, generation = self._read(name)
+        self._last = name, present, generation
+        return present.get("run_id") == status.run_id and status_after(present, status) is None
+
     def write_failure(self, drop: DropStatus, error: Exception) -> None:
         """Write that a delivery failed. `drop` is the first status of a drop that has none.
 

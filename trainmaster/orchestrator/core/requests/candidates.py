@@ -68,7 +68,12 @@ class Candidate:
     @property
     def text(self) -> str:
         """`us-central1, n1-standard-8 with 1 NVIDIA_TESLA_T4, 3 workers of n1-standard-4, spot`, for people."""
-        return ", ".join([self.region, *_machines(self.spec.cluster), *_terms(self.spec.scheduling)])
+        return f"{self.region}, {self.machines}"
+
+    @property
+    def machines(self) -> str:
+        """The same without the region."""
+        return ", ".join([*_machines(self.spec.cluster), *_terms(self.spec.scheduling)])
 
 
 def candidates_of(record: RunRecord) -> tuple[Candidate, ...]:

@@ -96,7 +96,7 @@ def status_of_run(record: RunRecord, version: int, record_uri: str, project: str
     job, model, reached = record.job, record.model, _reached(record)
     return replace(
         status,
-        reason=_reason(record),
+        reason=reason_of(record),
         run_id=record.run_id,
         record_uri=record_uri,
         record_generation=version,
@@ -132,7 +132,8 @@ def log_filter(job_name: str) -> str:
     return f'resource.type="ml_job" AND resource.labels.job_id="{job_id(job_name)}"'
 
 
-def _reason(record: RunRecord) -> str | None:
+def reason_of(record: RunRecord) -> str | None:
+    """Why the run waits, was rejected or failed; None if it does none of these."""
     if record.admission.waiting is not None:
         return record.admission.waiting.reason
     if record.state is RunState.REJECTED:

@@ -30,7 +30,7 @@ from trainmaster.orchestrator.core.runs.moves import gave_up, job_of_run
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.core.runs.states import END_OF, RunState
 from trainmaster.orchestrator.flows.completion.finish import finish_run, refresh_status
-from trainmaster.orchestrator.flows.completion.status import publish_states, warned, write_status
+from trainmaster.orchestrator.flows.completion.status import publish_states, show, show_again, warned
 from trainmaster.orchestrator.flows.completion.transitions import (
     cancel_second_jobs,
     look_for_second_job,
@@ -148,7 +148,9 @@ def _write(
         if known is not None:
             known = _with_overwriting_noted(services, record, known, job)
             publish_states(services, record, known)
-            write_status(services, services.ledger.replace(held, known))
+            show(services, services.ledger.replace(held, known))
+        elif not shows_progress:  # a redelivery: the last one may have crashed before it showed the record
+            show_again(services, held)
         return FlowResult(
             message=f"the job is still active: {job.state}", run_id=record.run_id, severity="DEBUG"
         )

@@ -19,7 +19,14 @@ from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.core.runs.states import RunState
 from trainmaster.orchestrator.flows.completion.champion import challenge
 from trainmaster.orchestrator.flows.completion.explain import explain_failure
-from trainmaster.orchestrator.flows.completion.status import publish_states, write_status
+from trainmaster.orchestrator.flows.completion.status import (
+    is_shown,
+    publish_states,
+    show,
+    show_again,
+    write_row,
+    write_status,
+)
 from trainmaster.orchestrator.flows.queue import give_back, leave_queue
 from trainmaster.orchestrator.flows.services import FlowResult, Services
 from trainmaster.orchestrator.stores.ledger import Held
@@ -53,8 +60,13 @@ def _explain_failure(end: End) -> str | None:
         return result
     end.held = result
     if "status" in steps_done(end.record):  # an earlier pass wrote it without the reason
-        write_status(end.services, result)
+        show(end.services, result)
     return None
+
+
+def _update_index(end: End) -> None:
+    if not is_shown(end.services, end.held):
+        write_row(end.services, end.held)
 
 
 def _update_status(end: End) -> None:
@@ -102,6 +114,7 @@ def _free_slots(end: End) -> None:
 REASON = "reason"
 STEPS: Mapping[str, Step] = {
     REASON: _explain_failure,
+    "index": _update_index,
     "status": _update_status,
     "champion": _compare_with_champion,
     "notices": _publish_notices,
@@ -167,7 +180,7 @@ def refresh_status(services: Services, held: Held, message: str) -> FlowResult:
     """Refresh the status when an event of the run is redelivered; remaining steps are left to the reconciler."""
     record = held.record
     if "status" not in steps_done(record):
-        write_status(services, held)
+        show_again(services, held)
     return FlowResult(message=f"{message}: {record.state}", run_id=record.run_id)
 
 

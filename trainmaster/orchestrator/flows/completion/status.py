@@ -1,4 +1,8 @@
-"""What users see of a run: the status object of its drop or message, and a notice for every state it entered.
+"""What users see of a run: its row in the index, the status of its drop or message, and a notice for every state.
+
+The row is written before the status, so a status that shows a version of the record proves that the row does, too: a
+duplicate event reads only the status. A reserved run has no row until its submission is answered, which spares most runs
+a second write within a second; the reconciler adds the row of one that takes longer.
 
 The notice of a state before the end is published before the record shows that state: the job already exists or runs,
 and after a crash between the two the notice is published again. The notice of an end follows the record
@@ -12,6 +16,7 @@ from dataclasses import replace
 from trainmaster.orchestrator.core.errors import GenerationMoved, LeaseHeld, RecordMoved, TrainmasterError
 from trainmaster.orchestrator.core.notices.notice import run_entered
 from trainmaster.orchestrator.core.requests.incoming import Ignored, IncomingDocument
+from trainmaster.orchestrator.core.requests.indexing import index_row_of
 from trainmaster.orchestrator.core.runs.drop_status import (
     HELD,
     IGNORED,
@@ -26,6 +31,41 @@ from trainmaster.orchestrator.flows.services import FlowResult, Services
 from trainmaster.orchestrator.stores.ledger import Held
 
 
+def show(services: Services, held: Held, *, is_first: bool = False) -> None:
+    """Write the run's row in the index, then its status. Safe to repeat. `is_first` as in `write_status`."""
+    write_row(services, held)
+    write_status(services, held, is_first=is_first)
+
+
+def show_again(services: Services, held: Held) -> None:
+    """The same for a version of the record that another attempt has most likely shown: costs one read then."""
+    if not is_shown(services, held):
+        show(services, held)
+
+
+def is_shown(services: Services, held: Held) -> bool:
+    """Whether the status, and so the row, shows this version of the record or a newer one. Costs one read."""
+    status = _status_of(services, held)
+    return status is not None and services.drop_statuses.shows(status)
+
+
+def write_row(services: Services, held: Held) -> None:
+    """Write the run's row in the index. Safe to repeat, in any order: it never returns to an older record."""
+    if held.record.state is not RunState.RESERVED:
+        services.index.put(index_row_of(held.record, held.version), is_first=_has_no_row(held.record))
+
+
+def add_row(services: Services, held: Held) -> None:
+    """Write the row of a reserved run, unless it has one. Safe to repeat."""
+    services.index.add(index_row_of(held.record, held.version))
+
+
+def _has_no_row(record: RunRecord) -> bool:
+    """Whether the run most likely has no row yet: it has just left its first state, or was rejected."""
+    waiting = record.admission.waiting
+    return len(record.history) <= 2 and (waiting is None or waiting.attempts <= 1)  # noqa: PLR2004
+
+
 def write_status(
     services: Services, held: Held, *, is_first: bool = False, is_explained: bool = True
 ) -> None:
@@ -33,15 +73,18 @@ def write_status(
 
     `is_first`: most likely no status exists yet. `is_explained` False: the job's log has not been read yet.
     """
-    record = held.record
-    record_uri = services.ledger.record_uri(record.run_id)
-    status = status_of_run(record, held.version, record_uri, services.target.project)
+    status = _status_of(services, held)
     if status is not None and not is_explained:
         status = replace(
             status, reason=f"{status.reason} (the reason will appear here once its log has been read)"
         )
     if status is not None:
         services.drop_statuses.write(status, is_first=is_first)
+
+
+def _status_of(services: Services, held: Held) -> DropStatus | None:
+    record_uri = services.ledger.record_uri(held.record.run_id)
+    return status_of_run(held.record, held.version, record_uri, services.target.project)
 
 
 def warned(result: FlowResult, problems: Sequence[str]) -> FlowResult:

@@ -28,7 +28,7 @@ from trainmaster.orchestrator.core.runs.moves import (
 from trainmaster.orchestrator.core.runs.record import RunRecord, Waiting
 from trainmaster.orchestrator.core.runs.states import OVER, RunState
 from trainmaster.orchestrator.flows.completion.finish import finish_run
-from trainmaster.orchestrator.flows.completion.status import publish_states, warned, write_status
+from trainmaster.orchestrator.flows.completion.status import publish_states, show, warned
 from trainmaster.orchestrator.flows.queue import give_back, leave_queue, place_of
 from trainmaster.orchestrator.flows.services import FlowResult, Services
 from trainmaster.orchestrator.log_events import LogEvent
@@ -67,7 +67,7 @@ def submitted(services: Services, held: Held, job: Job, what: str, *, is_only: b
         leave_queue(services, held.record)
         if held.record.submission.second_job_check_at is not None:
             held = look_for_second_job(services, held)
-    write_status(services, held)
+    show(services, held)
     if held.record.job is None or not same_job(held.record.job.name, job.name):
         problem = held.record.problems[-1] if held.record.problems else f"{job.name} is not the run's"
         return FlowResult(message=problem, run_id=held.record.run_id, severity="WARNING")
@@ -87,7 +87,7 @@ def _given_up(services: Services, held: Held, job: Job) -> FlowResult:
         free = replace(record, submission=submission, updated_at=now, attempt=services.attempt)
         with suppress(RecordMoved):
             held = services.ledger.replace(held, free)
-    write_status(services, held)
+    show(services, held)
     message = f"{job.name} found no capacity before it was on record"
     return FlowResult(
         message=message,
@@ -161,7 +161,7 @@ def put_in_queue(services: Services, held: Held, waiting: RunRecord, slots: Sequ
     publish_states(services, held.record, waiting)
     waits = services.ledger.replace(held, waiting)
     give_back(services, tuple(dict.fromkeys((*held.record.admission.slots, *slots))))
-    write_status(services, waits)
+    show(services, waits)
 
 
 def cancel_second_jobs(services: Services, held: Held, jobs: Sequence[Job]) -> Held:

@@ -45,7 +45,7 @@ from trainmaster.orchestrator.core.runs.record import (
     SubmissionState,
 )
 from trainmaster.orchestrator.core.runs.states import RunState
-from trainmaster.orchestrator.flows.completion.status import warned, write_status
+from trainmaster.orchestrator.flows.completion.status import show, warned, write_status
 from trainmaster.orchestrator.flows.services import FlowResult, Services
 from trainmaster.orchestrator.flows.submission.resume import resume
 from trainmaster.orchestrator.flows.submission.submit import submit
@@ -186,7 +186,7 @@ def reject(
         return resume(services, there)
     if over is not None and over.mark is not None:
         services.starts.unmark(over.mark)
-    write_status(services, held, is_first=True)
+    show(services, held, is_first=True)
     number = len(refused.faults)
     faults = "1 fault" if number == 1 else f"{number} faults"
     why = f"for {faults}" if over is None else f"by a cap: {over.reached.text}"

@@ -20,7 +20,7 @@ from trainmaster.orchestrator.core.runs.moves import live_lease, taken_over
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.core.runs.states import RunState
 from trainmaster.orchestrator.flows.completion.finish import refresh_status
-from trainmaster.orchestrator.flows.completion.status import warned, write_status
+from trainmaster.orchestrator.flows.completion.status import show_again, warned
 from trainmaster.orchestrator.flows.completion.transitions import cancelled, failed, job_of, submitted
 from trainmaster.orchestrator.flows.services import FlowResult, Services
 from trainmaster.orchestrator.flows.submission.submit import submit
@@ -40,7 +40,7 @@ def resume(services: Services, held: Held) -> FlowResult:
     if lease is not None:
         raise LeaseHeld(record.run_id, lease.expires_at)
     if record.state is RunState.WAITING:
-        write_status(services, held)
+        show_again(services, held)
         return FlowResult(message="the run is waiting for capacity", run_id=record.run_id)
     return take_over(services, held, None)
 

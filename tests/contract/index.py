@@ -1,0 +1,35 @@
+"""What the index must show once nothing is in flight: every run once, as its record says."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from tests.contract.world import World
+from trainmaster.orchestrator.core.requests.indexing import index_row_of
+from trainmaster.orchestrator.core.runs.record import RunRecord
+
+
+def index_violations(world: World, records: Sequence[RunRecord]) -> Iterator[str]:
+    """Every run without exactly one row, every row without a run, and every difference between the two.
+
+    Steps after the end change the record, but nothing that its row shows.
+    """
+    rows = list(world.services().index.rows())
+    times = Counter(row.run_id for row in rows)
+    found = {row.run_id: row for row in rows}
+    yield from (f"{run_id} has {times[run_id]} rows in the index" for run_id in times if times[run_id] > 1)
+    yield from (
+        f"{run_id} has a row in the index and no record" for run_id in times.keys() - _ids_of(records)
+    )
+    for record in records:
+        row = found.get(record.run_id)
+        if row is None:
+            yield f"{record.run_id} has no row in the index"
+            continue
+        expected = replace(index_row_of(record, 0), generation=row.generation, updated_at=row.updated_at)
+        if row != expected:
+            yield f"{record.run_id}: the index shows {row}, its record says {expected}"
+
+
+def _ids_of(records: Sequence[RunRecord]) -> set[str]:
+    return {record.run_id for record in records}

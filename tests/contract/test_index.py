@@ -1,0 +1,202 @@
+"""The index of runs: one row each, the newest first, never older than what was shown before."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import TypeVar
+
+import pytest
+
+from tests.contract.index import index_violations
+from tests.contract.world import LEDGER, Boundary, Killed, World
+from trainmaster.orchestrator.adapters.memory import MemoryJobs
+from trainmaster.orchestrator.core.names import JobKind
+from trainmaster.orchestrator.core.requests.submission import Submission
+from trainmaster.orchestrator.core.runs.index_row import INDEX_PREFIX, IndexRow
+from trainmaster.orchestrator.core.runs.job import Job, JobState
+from trainmaster.orchestrator.core.runs.states import RunState
+from trainmaster.orchestrator.flows.completion.status import show
+
+Answer = TypeVar("Answer")
+LABELLED = b"""
+model_name: flowers
+labels: {team: agronomy}
+priority: 70
+cluster:
+  chief: {machine: n1-standard-8, image: us-docker.pkg.dev/my-project/training/flowers:1, accelerator: {type: NVIDIA_TESLA_T4, count: 1}}
+"""
+
+
+def rows(world: World) -> list[IndexRow]:
+    return list(world.services().index.rows())
+
+
+def mismatches(world: World, *run_ids: str) -> list[str]:
+    return list(index_violations(world, [world.record(run_id) for run_id in run_ids]))
+
+
+def test_a_listing_shows_the_newest_run_first_and_reads_no_record() -> None:
+    world = World()
+    names = ["requests/b.yaml", "requests/a.yaml", "requests/c.yaml"]
+    for name in names:
+        world.launch(world.drop(name=name))
+        world.clock.advance(timedelta(milliseconds=1))
+    boundary = Boundary()
+    found = [row.run_id[0] for row in world.services(boundary).index.rows()]
+    assert found == ["c", "a", "b"]
+    assert boundary.calls == ["list ledger"]
+
+
+def test_the_row_shows_the_request_and_the_job() -> None:
+    world = World()
+    incoming = world.drop(LABELLED)
+    world.launch(incoming)
+    (row,) = rows(world)
+    (job,) = world.jobs.all()
+    assert row.state is RunState.SUBMITTED
+    assert (row.source, row.model_name, row.priority, row.labels) == (
+        "upload",
+        "flowers",
+        70,
+        {"team": "agronomy"},
+    )
+    assert (row.job_kind, row.job_id) == (JobKind.CUSTOM, job.name.rpartition("/")[2])
+    assert (row.region, row.machines) == ("us-central1", "n1-standard-8 with 1 NVIDIA_TESLA_T4")
+    assert row.created_at == world.record(incoming.run_id).history[0].at
+
+
+def test_a_rejected_run_has_a_row_with_its_first_fault() -> None:
+    world = World()
+    incoming = world.drop(b"model_name: Bad Name\nimgae: x\n")
+    world.launch(incoming)
+    (row,) = rows(world)
+    assert (row.state, row.model_name) == (RunState.REJECTED, None)
+    assert row.reason == world.record(incoming.run_id).problems[0]
+    assert row.ended_at == world.record(incoming.run_id).history[0].at
+
+
+def test_the_row_follows_the_run_to_its_end() -> None:
+    world = World()
+    incoming = world.drop()
+    world.launch(incoming)
+    (job,) = world.jobs.all()
+    world.jobs.become(job.name, JobState.RUNNING)
+    world.complete(world.hint(job, tells_end=False))
+    assert [row.state for row in rows(world)] == [RunState.RUNNING]
+    world.clock.advance(timedelta(minutes=5))
+    ended = world.train(world.record(incoming.run_id))
+    world.complete(world.hint(job))
+    (row,) = rows(world)
+    assert (row.state, row.ended_at) == (RunState.SUCCEEDED, ended.end_time)
+    assert mismatches(world, incoming.run_id) == []
+
+
+def test_a_late_writer_does_not_bring_an_older_state_back() -> None:
+    world = World()
+    incoming = world.drop()
+    world.launch(incoming)
+    earlier = world.ledger.present(incoming.run_id)
+    world.train(earlier.record)
+    world.reconcile()
+    show(world.services(), earlier)
+    assert [row.state for row in rows(world)] == [RunState.SUCCEEDED]
+
+
+class DiesBefore(Boundary):
+    """A process that crashes before its first call of that name."""
+
+    def __init__(self, call: str) -> None:
+        super().__init__()
+        self.call = call
+
+    def cross(self, name: str, call: Callable[[], Answer]) -> Answer:
+        if name == self.call:
+            raise Killed(f"before {name}")
+        return super().cross(name, call)
+
+
+class SlowJobs(MemoryJobs):
+    """Does what `meanwhile` says while a submission is under way, then submits."""
+
+    meanwhile: Callable[[], object]
+
+    def submit(self, submission: Submission) -> Job:
+        self.meanwhile()
+        return super().submit(submission)
+
+
+def test_a_run_whose_submission_takes_long_is_listed_by_the_next_tick() -> None:
+    world = World()
+    jobs = SlowJobs(world.clock, project="my-project")
+    seen: list[RunState] = []
+
+    def tick() -> None:
+        world.reconcile()
+        seen.extend(row.state for row in rows(world))
+
+    jobs.meanwhile = tick
+    incoming = world.drop()
+    world.launch(incoming, jobs=jobs)
+    assert seen == [RunState.RESERVED]
+    assert [row.state for row in rows(world)] == [RunState.SUBMITTED]
+    assert mismatches(world, incoming.run_id) == []
+
+
+def test_a_run_is_written_to_the_index_once_when_it_is_launched() -> None:
+    """One write per second is the limit of an object's name."""
+    world = World()
+    boundary = Boundary()
+    world.launch(world.drop(), boundary)
+    assert boundary.calls.count("write index") == 1
+
+
+def test_a_repeated_event_costs_the_index_nothing() -> None:
+    world = World()
+    incoming = world.drop()
+    world.launch(incoming)
+    boundary = Boundary()
+    world.launch(incoming, boundary)
+    assert boundary.calls == ["read ledger", "read ledger"]
+
+
+def test_a_repeated_event_mends_the_row_that_a_crash_left_out() -> None:
+    world = World()
+    incoming = world.drop()
+    with pytest.raises(Killed):
+        world.launch(incoming, DiesBefore("write index"))
+    assert rows(world) == []
+    world.launch(incoming)
+    assert [row.state for row in rows(world)] == [RunState.SUBMITTED]
+
+
+def test_a_repeated_log_entry_mends_the_row_that_a_crash_left_behind() -> None:
+    world = World()
+    incoming = world.drop()
+    world.launch(incoming)
+    (job,) = world.jobs.all()
+    world.jobs.become(job.name, JobState.RUNNING)
+    hint = world.hint(job, tells_end=False)
+    with pytest.raises(Killed):
+        world.complete(hint, DiesBefore("write index"))
+    assert world.record(incoming.run_id).state is RunState.RUNNING
+    assert [row.state for row in rows(world)] == [RunState.SUBMITTED]
+    world.complete(hint)
+    assert [row.state for row in rows(world)] == [RunState.RUNNING]
+
+
+def test_an_object_that_is_no_row_is_left_out() -> None:
+    world = World()
+    world.launch(world.drop())
+    world.objects.write(LEDGER, f"{INDEX_PREFIX}readme.txt", b"", if_generation=None)
+    assert len(rows(world)) == 1
+
+
+def test_a_row_with_damaged_content_is_written_over() -> None:
+    world = World()
+    incoming = world.drop()
+    world.launch(incoming)
+    (listed,) = world.objects.listing(LEDGER, INDEX_PREFIX)
+    world.objects.write(LEDGER, listed.name, b"\xff" * 30, if_generation=None)
+    assert rows(world) == []
+    world.train(world.record(incoming.run_id))
+    world.reconcile()
+    assert mismatches(world, incoming.run_id) == []

@@ -1,0 +1,68 @@
+"""What the index shows of a run: its record, and the candidate that runs or runs next."""
+
+from dataclasses import replace
+from datetime import datetime
+
+from trainmaster.orchestrator.core.names import job_id, job_kind, job_region
+from trainmaster.orchestrator.core.requests.candidates import candidates_of
+from trainmaster.orchestrator.core.runs.drop_status import reason_of
+from trainmaster.orchestrator.core.runs.index_row import IndexRow, bounded_labels, bounded_text
+from trainmaster.orchestrator.core.runs.record import Estimate, RunRecord
+from trainmaster.orchestrator.core.runs.states import RunState
+
+
+def index_row_of(record: RunRecord, generation: int) -> IndexRow:
+    """The row of this generation of the record."""
+    row = IndexRow(
+        run_id=record.run_id,
+        created_at=record.history[0].at,
+        state=record.state,
+        source=record.source.kind,
+        generation=generation,
+        updated_at=record.updated_at,
+        ended_at=_ended_at(record),
+        model_name=record.model_name,
+        reason=_reason(record),
+    )
+    return _with_job(_with_request(row, record), record)
+
+
+def _ended_at(record: RunRecord) -> datetime | None:
+    if not record.ended:
+        return None
+    return (record.job.end_time if record.job is not None else None) or record.history[-1].at
+
+
+def _reason(record: RunRecord) -> str | None:
+    is_rejected = record.state is RunState.REJECTED and record.problems
+    reason = record.problems[0] if is_rejected else reason_of(record)
+    return bounded_text(reason) if reason is not None else None
+
+
+def _with_request(row: IndexRow, record: RunRecord) -> IndexRow:
+    if record.request is None:
+        return row
+    candidates = candidates_of(record)
+    candidate = candidates[min(record.submission.candidate, len(candidates) - 1)]
+    spec, labels = candidate.spec, bounded_labels(candidate.spec.labels)
+    estimate = record.request.estimate or Estimate(currency="")
+    return replace(
+        row,
+        job_kind=spec.kind,
+        region=candidate.region,
+        machines=bounded_text(candidate.machines),
+        priority=candidates[0].spec.priority,
+        labels=labels,
+        labels_left_out=len(spec.labels) - len(labels),
+        currency=estimate.currency or None,
+        per_hour=estimate.per_hour,
+        at_most=estimate.at_most,
+        prices_unknown=bool(estimate.unknown),
+    )
+
+
+def _with_job(row: IndexRow, record: RunRecord) -> IndexRow:
+    if record.job is None:
+        return row
+    name = record.job.name
+    return replace(row, job_kind=job_kind(name), job_id=job_id(name), region=job_region(name))

@@ -1,0 +1,141 @@
+"""One run in the index: what a list shows of it, in the name and the custom metadata of one object of the ledger bucket.
+
+The name begins with the inverted time at which the run was recorded, so a listing shows the newest runs first, a
+thousand for each billed operation, and reads no record. The metadata are the row's fields, without those that are None:
+texts and times as they are, all else as JSON.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+from trainmaster.orchestrator.core.documents.codec import decoded, encoded
+from trainmaster.orchestrator.core.names import JobKind, is_run_id
+from trainmaster.orchestrator.core.runs.states import RunState
+
+INDEX_PREFIX = "index/"
+METADATA_MAX_BYTES = 8 * 1024
+"""All keys and values of one object: https://cloud.google.com/storage/docs/metadata#custom-metadata (read 2026-11-23)."""
+TEXT_MAX_BYTES = 400
+"""The longest `reason` and the longest `machines`, in UTF-8."""
+LABELS_MAX_BYTES = 4096
+"""A row's labels as JSON: at least 30 labels fit, however long they are."""
+_LATEST = datetime.max.replace(tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+_TIME_CHARS = 18
+"""Digits of the microseconds from any time to the end of the year 9999."""
+_AS_JSON = frozenset({"labels", "labels_left_out", "priority", "prices_unknown", "generation"})
+_LEFT_OUT: Mapping[str, object] = {"labels": {}, "labels_left_out": 0, "prices_unknown": False}
+"""The values that the metadata leave out, beside None."""
+_IN_NAME = frozenset({"run_id", "created_at"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class IndexRow:
+    """What a list shows of a run. Amounts are in `currency`, and None where they are not known."""
+
+    run_id: str
+    created_at: datetime
+    """When the run was recorded, which its state `reserved` or `rejected` began with."""
+    state: RunState
+    source: str
+    """What started it: `upload`, `message` or `rule`."""
+    generation: int
+    """The generation of the record that the row was made from. Of two rows of a run, the larger one is newer."""
+    updated_at: datetime
+    """When that record was written."""
+    ended_at: datetime | None = None
+    """When its job ended, or without a job the run."""
+    model_name: str | None = None
+    """None for a rejected run, like all fields that describe its request."""
+    job_kind: JobKind | None = None
+    job_id: str | None = None
+    """Before there is a job, None."""
+    region: str | None = None
+    """Where the job is, or where it is submitted next."""
+    machines: str | None = None
+    """`n1-standard-8 with 1 NVIDIA_TESLA_T4, 3 workers of n1-standard-4, spot`, at most TEXT_MAX_BYTES of it."""
+    priority: int | None = None
+    labels: Mapping[str, str] = field(default_factory=dict)
+    """The request's labels, by name: the first that fit LABELS_MAX_BYTES."""
+    labels_left_out: int = 0
+    """How many more labels the record has. If there are any, a label that is missing here may be one of them."""
+    reason: str | None = None
+    """Why the run waits or failed, or a rejected run's first fault: one line, at most TEXT_MAX_BYTES of it."""
+    currency: str | None = None
+    per_hour: Decimal | None = None
+    """What the job was estimated to cost per hour."""
+    at_most: Decimal | None = None
+    """What the job was estimated to cost if it uses all its time."""
+    prices_unknown: bool = False
+    """Whether the price table lacked a price that the estimate needs."""
+
+
+def index_object(created_at: datetime, run_id: str) -> str:
+    """`index/<microseconds until the year 10000>-<run_id>`: of two runs, the name of the newer one sorts first.
+
+    Raises:
+        TypeError: the time is naive.
+    """
+    return f"{INDEX_PREFIX}{(_LATEST - created_at) // _MICROSECOND:0{_TIME_CHARS}}-{run_id}"
+
+
+def index_parts(object_name: str) -> tuple[datetime, str]:
+    """The arguments of the `index_object` call that built the name.
+
+    Raises:
+        ValueError: the name has another form.
+    """
+    inverted, _, run_id = object_name.removeprefix(INDEX_PREFIX).partition("-")
+    is_time = len(inverted) == _TIME_CHARS and inverted.isascii() and inverted.isdecimal()
+    if not (object_name.startswith(INDEX_PREFIX) and is_time and is_run_id(run_id)):
+        raise ValueError(f"{object_name!r} is not an index row")
+    try:
+        return _LATEST - int(inverted) * _MICROSECOND, run_id
+    except OverflowError as error:
+        raise ValueError(f"{object_name!r} is not an index row: {error}") from error
+
+
+def row_metadata(row: IndexRow) -> dict[str, str]:
+    """The custom metadata of the row's object: at most METADATA_MAX_BYTES, if `bounded_*` made its texts and labels."""
+    document: Any = encoded(row)  # Any: a JSON object
+    return {
+        key: json.dumps(value) if key in _AS_JSON else value
+        for key, value in document.items()
+        if key not in _IN_NAME and value != _LEFT_OUT.get(key)
+    }
+
+
+def parse_row(object_name: str, metadata: Mapping[str, str]) -> IndexRow | None:
+    """The row in an object's name and metadata. None for any other object, and for a row of an unknown version."""
+    try:
+        created_at, run_id = index_parts(object_name)
+        # Any: JSON, whose types `decoded` checks.
+        document: dict[str, Any] = {
+            key: json.loads(value) if key in _AS_JSON else value for key, value in metadata.items()
+        }
+        return decoded(IndexRow, {**document, "run_id": run_id, "created_at": encoded(created_at)})
+    except (ValueError, RecursionError):
+        return None
+
+
+def bounded_text(text: str) -> str:
+    """One line of at most TEXT_MAX_BYTES, which ends with `…` if the text was longer."""
+    line = "".join(each if each.isprintable() else " " for each in text)
+    if len(line.encode()) <= TEXT_MAX_BYTES:
+        return line
+    return line.encode()[: TEXT_MAX_BYTES - len("…".encode())].decode(errors="ignore") + "…"
+
+
+def bounded_labels(labels: Mapping[str, str]) -> dict[str, str]:
+    """The first labels, by name, whose JSON has at most LABELS_MAX_BYTES."""
+    kept: dict[str, str] = {}
+    for key in sorted(labels):
+        more = {**kept, key: labels[key]}
+        if len(json.dumps(more)) > LABELS_MAX_BYTES:
+            break
+        kept = more
+    return kept

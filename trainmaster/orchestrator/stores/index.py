@@ -1,0 +1,78 @@
+"""The index of runs: one small object each, which a listing reads without its content."""
+
+from collections.abc import Iterator
+from contextlib import suppress
+
+from trainmaster.orchestrator.core.errors import GenerationMoved
+from trainmaster.orchestrator.core.runs.index_row import (
+    INDEX_PREFIX,
+    IndexRow,
+    index_object,
+    parse_row,
+    row_metadata,
+)
+from trainmaster.orchestrator.ports.objects import Objects
+from trainmaster.orchestrator.stores.store import RACES_MAX, TEXT, Store
+
+GENERATION_MAX_CHARS = 19
+"""Generations are 64-bit integers."""
+
+
+class Index(Store):
+    """The index, for one delivery: the generation of the last row that it wrote is cached.
+
+    A row's content is the generation of its record, so that a row can be ordered by one read.
+    """
+
+    def __init__(self, objects: Objects, bucket: str) -> None:
+        super().__init__(objects, bucket)
+        self._last: tuple[str, int, int] | None = None
+
+    def rows(self) -> Iterator[IndexRow]:
+        """Every row, the newest run first; objects that cannot be read as a row are left out."""
+        listed = self.objects.listing(self.bucket, INDEX_PREFIX)
+        rows = (parse_row(each.name, each.metadata) for each in listed)
+        return (row for row in rows if row is not None)
+
+    def add(self, row: IndexRow) -> None:
+        """Write the row, if the run has none."""
+        with suppress(GenerationMoved):
+            self._write(row, 0)
+
+    def put(self, row: IndexRow, *, is_first: bool = False) -> None:
+        """Write the row, unless the present one is newer or the same. Safe to repeat, in any order.
+
+        `is_first`: most likely the run has no row yet, so none is read first.
+
+        Raises:
+            GenerationMoved: the row kept changing.
+        """
+        name = index_object(row.created_at, row.run_id)
+        if self._last is not None and self._last[0] == name:
+            _, present, version = self._last
+        else:
+            present, version = (0, 0) if is_first else self._present(name)
+        for _ in range(RACES_MAX):
+            if present >= row.generation:
+                return
+            with suppress(GenerationMoved):
+                self._write(row, version)
+                return
+            present, version = self._present(name)
+        raise GenerationMoved(self._uri(name), version)
+
+    def _write(self, row: IndexRow, version: int) -> None:
+        name, content = index_object(row.created_at, row.run_id), str(row.generation).encode()
+        written = self.objects.write(
+            self.bucket, name, content, if_generation=version, metadata=row_metadata(row), content_type=TEXT
+        )
+        self._last = name, row.generation, written
+
+    def _present(self, name: str) -> tuple[int, int]:
+        """The generations of the row's record and of the row; the former is 0 if it cannot be read."""
+        stored = self._find(name)
+        if stored is None:
+            return 0, 0
+        text = stored.content
+        is_row = text.isdigit() and len(text) <= GENERATION_MAX_CHARS
+        return int(text) if is_row else 0, stored.generation

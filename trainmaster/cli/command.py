@@ -20,6 +20,8 @@ VERBS: Mapping[str, tuple[str, str]] = {
     "env": ("stack:env", "Print the variables that make gcloud use the local stack."),
     "provide": ("stack:provide", "Provide images by source trees, also while the local stack runs."),
     "preempt": ("stack:preempt", "Take the machine of a running job's replica away."),
+    "init": ("submit.init:init", "Write a request and a script to start from."),
+    "wait": ("submit.wait:wait", "Wait until a run has ended."),
     "context": ("context:context", "Show or choose where the other commands work."),
     "convert": ("convert:convert", "Print the Vertex AI form of a request in any dialect."),
     "study": ("study.command:study", "Draw a tuning job: learning curves, parameters and results."),

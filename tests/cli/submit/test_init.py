@@ -1,0 +1,75 @@
+"""`trainmaster init` writes files that work, and never over others."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.command import trainmaster
+
+NO_VARIABLES: dict[str, str] = {}
+
+
+def test_the_files_are_written_and_the_next_commands_printed(tmp_path: Path) -> None:
+    done = trainmaster("init", cwd=tmp_path, environment=NO_VARIABLES)
+    assert (done.status, done.out) == (0, "request.yaml\ntrain.py\n")
+    assert done.err.splitlines() == [
+        "Next:",
+        "  trainmaster up --detach",
+        "  trainmaster submit request.yaml --script train.py --logs",
+    ]
+
+
+def test_a_new_folder_is_made_and_its_name_quoted(tmp_path: Path) -> None:
+    done = trainmaster("init", "a b/c", cwd=tmp_path, environment=NO_VARIABLES)
+    assert done.status == 0
+    assert "trainmaster submit 'a b/c/request.yaml' --script 'a b/c/train.py' --logs" in done.err
+    assert (tmp_path / "a b/c/train.py").is_file()
+
+
+@pytest.mark.parametrize("name", ["request.yaml", "train.py"])
+def test_nothing_is_written_over_an_existing_file_nor_beside_it(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text("mine")
+    done = trainmaster("init", cwd=tmp_path, environment=NO_VARIABLES)
+    assert (done.status, done.out) == (2, "")
+    assert f"{name} already exists. Choose another folder: trainmaster init DIR" in done.err
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [(name, "mine")]
+
+
+def test_a_link_that_leads_nowhere_is_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "train.py").symlink_to(tmp_path / "elsewhere")
+    assert trainmaster("init", cwd=tmp_path, environment=NO_VARIABLES).status == 2
+    assert not (tmp_path / "elsewhere").exists()
+
+
+def test_a_file_is_no_folder(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    assert trainmaster("init", "file", cwd=tmp_path, environment=NO_VARIABLES).status == 2
+    done = trainmaster("init", "file/below", cwd=tmp_path, environment=NO_VARIABLES)
+    assert done.status == 2
+    assert "Cannot write to 'file/below'" in done.err
+
+
+def train(folder: Path, *args: str) -> list[str]:
+    """What the script prints, with the folders that Vertex AI would name."""
+    buckets = {"AIP_MODEL_DIR": "gs://models/a/model/", "AIP_CHECKPOINT_DIR": "gs://models/a/checkpoints/"}
+    environment = {"PATH": os.environ["PATH"], "TRAINMASTER_GCS_ROOT": str(folder / "buckets"), **buckets}
+    command = [sys.executable, "-I", str(folder / "train.py"), *args]
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=True)
+    return done.stdout.splitlines()
+
+
+def test_the_script_trains_leaves_model_and_metrics_and_resumes_from_its_checkpoint(tmp_path: Path) -> None:
+    trainmaster("init", cwd=tmp_path, environment=NO_VARIABLES)
+    progress = [json.loads(line) for line in train(tmp_path, "--epochs=3")[:-1]]
+    assert [each["epoch"] for each in progress] == [1, 2, 3]
+    assert progress[-1]["loss"] < progress[0]["loss"]
+    model = tmp_path / "buckets/models/a/model"
+    assert json.loads((model / "metrics.json").read_text())["val_accuracy"] > 0.95
+    assert set(json.loads((model / "model.json").read_text())) == {"x", "y", "bias"}
+    first, *others, _ = train(tmp_path, "--epochs=5")
+    assert first == "continuing after epoch 3"
+    assert [json.loads(line)["epoch"] for line in others] == [4, 5]

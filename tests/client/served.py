@@ -1,0 +1,61 @@
+"""A context whose only service is storage, on a real server: enough for verbs that read and write objects."""
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.command import Done, trainmaster
+from trainmaster.client.clients import Clients
+from trainmaster.client.context import context_of_stack
+from trainmaster.local.storage import serve
+
+ROOT = Path(__file__).resolve().parents[2]
+PROJECT = "trainmaster-local"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Served:
+    """The context's official clients, and the command run in its folder."""
+
+    clients: Clients
+    folder: Path
+
+    def write(self, bucket: str, name: str, document: Mapping[str, Any]) -> None:
+        self.clients.storage.bucket(f"{PROJECT}-{bucket}").blob(name).upload_from_string(json.dumps(document))
+
+    def trainmaster(self, *words: str, text: str = "") -> Done:
+        environment = {"HOME": str(self.folder), "PATH": "/usr/bin:/bin"}
+        return trainmaster(*words, cwd=self.folder, environment=environment, text=text)
+
+
+def run_record(example: str = "succeeded", **changes: Any) -> dict[str, Any]:  # Any: a JSON document
+    """A record of schemas/examples, with these keys changed."""
+    path = ROOT / "schemas/examples/valid" / f"run_record.v2.{example}.json"
+    document: dict[str, Any] = json.loads(path.read_text())
+    return document | changes
+
+
+@contextmanager
+def served_context(folder: Path) -> Iterator[Served]:
+    with serve(folder / "storage") as url:
+        variables = {
+            "GOOGLE_CLOUD_PROJECT": PROJECT,
+            "TRAINMASTER_REGION": "us-central1",
+            "STORAGE_EMULATOR_HOST": url,
+            "LOGGING_EMULATOR_HOST": url,  # only asked whether it answers
+            **{f"TRAINMASTER_{name.upper()}_BUCKET": f"{PROJECT}-{name}" for name in BUCKETS},
+        }
+        state = folder / ".trainmaster"
+        state.mkdir()
+        lines = [f"export {name}={value}\n" for name, value in variables.items()]
+        (state / "stack.env").write_text("".join(lines))
+        with Clients(context_of_stack(variables, state)) as clients:
+            for name in BUCKETS:
+                clients.storage.create_bucket(f"{PROJECT}-{name}")
+            yield Served(clients=clients, folder=folder)
+
+
+BUCKETS = ("inbox", "ledger", "models", "data")

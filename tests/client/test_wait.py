@@ -1,0 +1,79 @@
+"""Waiting for the end of a run, on a real storage server."""
+
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from tests.client.served import Served, run_record, served_context
+from trainmaster.client.durations import parse_duration
+from trainmaster.client.find import Run
+from trainmaster.client.wait import wait_for_end
+
+RUN = "cassava-20260302t081500-3f9a1c04de"
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with served_context(tmp_path_factory.mktemp("served")) as served:
+        yield served
+
+
+def record(served: Served, run_id: str, state: str) -> None:
+    served.write("ledger", f"runs/{run_id}.json", run_record(run_id=run_id, state=state))
+
+
+@pytest.mark.parametrize(
+    ("state", "status"), [("succeeded", 0), ("failed", 1), ("cancelled", 1), ("rejected", 1)]
+)
+def test_the_exit_status_is_that_of_the_end(served: Served, state: str, status: int) -> None:
+    record(served, f"a-{state}", state)
+    done = served.trainmaster("wait", f"a-{state}")
+    assert (done.status, done.out) == (status, f"{state}\n")
+    assert f"a-{state} is {state}" in done.err
+
+
+def test_a_run_that_has_not_ended_in_time_ends_the_wait_with_5_and_its_state(served: Served) -> None:
+    record(served, "slow", "running")
+    done = served.trainmaster("wait", "slow", "--timeout", "0.1s")
+    assert (done.status, done.out) == (5, "")
+    assert "slow is still running after 0.1 s. Keep waiting: trainmaster wait slow" in done.err
+
+
+def test_an_unknown_run_ends_the_wait_with_3(served: Served) -> None:
+    done = served.trainmaster("wait", "unknown", "--timeout", "1m")
+    assert done.status == 3
+    assert "trainmaster ls" in done.err
+
+
+@pytest.mark.parametrize("text", ["soon", "-1", "1w", "", "1e9", "99999999999"])
+def test_a_timeout_that_is_no_time_is_wrong_usage(served: Served, text: str) -> None:
+    done = served.trainmaster("wait", "slow", f"--timeout={text}")
+    assert done.status == 2
+    assert "for example 90s, 15m, 2h or 1d" in done.err
+
+
+def test_times_have_units() -> None:
+    seconds = [parse_duration(text).total_seconds() for text in ("90", "1.5s", "15m", "2h", "1d")]
+    assert seconds == [90, 1.5, 900, 7200, 86400]
+
+
+def test_the_file_that_started_the_run_stands_for_it(served: Served) -> None:
+    record(served, "of-a-file", "succeeded")
+    status = {"schema": "drop_status.v1", "state": "succeeded", "run_id": "of-a-file"}
+    served.write("ledger", "status/requests/vision.yaml.json", status)
+    assert served.trainmaster("wait", "some/folder/vision.yaml").status == 0
+
+
+def test_every_change_that_is_seen_is_reported_until_the_end(served: Served) -> None:
+    record(served, RUN, "waiting")
+    states: list[str] = []
+
+    def moved_on(run: Run) -> None:
+        states.append(run.record.state)
+        following = {"waiting": "running", "running": "succeeded"}.get(run.record.state)
+        if following:
+            threading.Timer(0, record, (served, RUN, following)).start()
+
+    assert wait_for_end(served.clients, RUN, timeout_s=60, on_change=moved_on).record.ended
+    assert states == ["waiting", "running", "succeeded"]

@@ -1,0 +1,1 @@
+"""From files to a run: `init`, `submit` and `wait`."""

@@ -1,0 +1,67 @@
+"""What `submit` and `wait` print while a run goes from state to state, and their exit status at its end."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+import click
+
+from trainmaster.cli.exits import Exit
+from trainmaster.cli.verb import talk
+from trainmaster.client.durations import parse_duration
+from trainmaster.client.find import Run
+from trainmaster.client.terminal import one_line
+from trainmaster.orchestrator.core.runs.states import RunState
+
+REASON_MAX_CHARS = 500
+F = TypeVar("F", bound=Callable[..., Any])  # Any: a verb, or click's command of one
+
+
+def timeout_option(verb: F) -> F:
+    """The option `--timeout`, as a `timeout_s` in seconds or None."""
+    return click.option(
+        "--timeout",
+        "timeout_s",
+        metavar="TIME",
+        callback=_seconds,
+        help="stop waiting after this time, for example 15m",
+    )(verb)
+
+
+def _seconds(_call: click.Context, _option: click.Parameter, text: str | None) -> float | None:
+    try:
+        return None if text is None else parse_duration(text).total_seconds()
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from error
+
+
+def say_state(run: Run) -> None:
+    """One line on standard error: the run, its state, and why it waits or ended badly."""
+    record = run.record
+    waiting = record.admission.waiting
+    reason = record.failure.message if record.failure else waiting.reason if waiting else ""
+    if record.state is RunState.REJECTED and record.problems:
+        reason = record.problems[0]
+    more = f": {one_line(reason, REASON_MAX_CHARS)}" if reason else ""
+    talk(f"{record.run_id} is {record.state}{more}")
+
+
+def status_of_end(run: Run) -> Exit:
+    """0 for success, 1 for any other end."""
+    return Exit.DONE if run.record.state is RunState.SUCCEEDED else Exit.FINDING
+
+
+@contextmanager
+def run_survives_interrupt(*run_ids: str) -> Iterator[None]:
+    """Say, after Ctrl-C, that the runs continue and how to see or cancel them."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        talk(
+            "\nStopped following. The run continues:"
+            if len(run_ids) == 1
+            else "\nStopped following. The runs continue:"
+        )
+        for run_id in run_ids:
+            talk(f"  trainmaster status {run_id}\n  trainmaster cancel {run_id}")
+        raise

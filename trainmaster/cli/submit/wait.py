@@ -1,0 +1,30 @@
+"""`trainmaster wait`: wait until a run has ended."""
+
+from typing import TYPE_CHECKING
+
+import click
+
+from trainmaster.cli.submit.follow import run_survives_interrupt, say_state, status_of_end, timeout_option
+from trainmaster.cli.verb import print_names, takes_context
+
+if TYPE_CHECKING:
+    from trainmaster.client.clients import Clients
+
+
+@click.command()
+@click.argument("run")
+@timeout_option
+@takes_context
+def wait(clients: "Clients", run: str, timeout_s: float | None) -> int:
+    """Wait until RUN has ended, and print its last state.
+
+    RUN is a run's id, the file that started it, or the id or key of a message.
+
+    Exit status: 0 it succeeded, 1 it ended in another way, 3 there is no such run, 5 it has not ended in time.
+    """
+    from trainmaster.client.wait import wait_for_end
+
+    with run_survives_interrupt(run):
+        ended = wait_for_end(clients, run, timeout_s=timeout_s, on_change=say_state)
+    print_names([ended.record.state])
+    return status_of_end(ended)

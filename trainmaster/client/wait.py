@@ -1,0 +1,74 @@
+"""Waits until a run has ended, by reading its record."""
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeVar
+
+from trainmaster.client.errors import TimedOut
+from trainmaster.client.find import Run, find_run
+
+if TYPE_CHECKING:
+    from trainmaster.client.clients import Clients
+
+FIRST_PAUSE_S, LONGEST_PAUSE_S, LONGEST_LOCAL_PAUSE_S = 0.2, 15.0, 1.0
+PAUSE_GROWTH = 1.5
+T = TypeVar("T")
+
+
+def wait_for_end(
+    clients: "Clients",
+    text: str,
+    *,
+    timeout_s: float | None = None,
+    on_change: Callable[[Run], object] = lambda _: None,
+) -> Run:
+    """The run that `text` means, as in `find_run`, once it has ended.
+
+    Args:
+        clients: of the context that has the run.
+        text: a run's id, a file or a message.
+        timeout_s: in seconds; None waits as long as it takes.
+        on_change: gets the run as it is first, and after each change of its state that was seen.
+
+    Raises:
+        NotFound: nothing of that name has started a run.
+        TimedOut: the run has not ended in time; the message has its state.
+    """
+    run = find_run(clients, text)
+    on_change(run)
+
+    def ended() -> Run | None:
+        nonlocal run
+        if not run.record.ended:
+            before, run = run, find_run(clients, run.record.run_id)
+            if run.record.state is not before.record.state:
+                on_change(run)
+        return run if run.record.ended else None
+
+    def late() -> str:
+        run_id, state = run.record.run_id, run.record.state
+        return f"{run_id} is still {state} after {timeout_s:g} s. Keep waiting: trainmaster wait {run_id}"
+
+    return poll(ended, is_local=clients.context.state is not None, timeout_s=timeout_s, late=late)
+
+
+def poll(
+    look: Callable[[], T | None], *, is_local: bool, timeout_s: float | None, late: Callable[[], str]
+) -> T:
+    """The first result of `look` that is not None; looks at least once.
+
+    The pauses between two looks grow to 15 s, on the local stack to 1 s, and end at the timeout.
+
+    Raises:
+        TimedOut: there was no result within `timeout_s`; `late` gives the message.
+    """
+    deadline = None if timeout_s is None else time.monotonic() + timeout_s
+    longest = LONGEST_LOCAL_PAUSE_S if is_local else LONGEST_PAUSE_S
+    pause = FIRST_PAUSE_S
+    while (found := look()) is None:
+        left = pause if deadline is None else deadline - time.monotonic()
+        if left <= 0:
+            raise TimedOut(late())
+        time.sleep(min(pause, left))
+        pause = min(pause * PAUSE_GROWTH, longest)
+    return found

@@ -5,11 +5,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-import click
 import pytest
 
 from trainmaster.cli.command import VERBS, main
-from trainmaster.cli.stack import PassedOn
 
 ROOT = Path(__file__).resolve().parents[2]
 HELP_WITHIN_S = 0.4
@@ -96,12 +94,3 @@ def test_the_command_of_a_checkout_works_from_any_folder(tmp_path: Path) -> None
         [command, "--version"], cwd=tmp_path, env={}, capture_output=True, text=True, check=True
     )
     assert done.stdout.startswith("trainmaster ")
-
-
-@pytest.mark.parametrize("words", [["--foreground", "--", "--epochs=1"], ["--", "--help"], ["--help", "x"]])
-def test_every_word_behind_a_verb_with_a_parser_of_its_own_is_left_to_that(words: list[str]) -> None:
-    @click.command(cls=PassedOn)
-    def verb(words: tuple[str, ...]) -> tuple[str, ...]:
-        return words
-
-    assert verb.main(words, standalone_mode=False) == tuple(words)

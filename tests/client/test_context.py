@@ -92,7 +92,7 @@ def test_without_a_stack_the_refusal_says_how_to_start_one(tmp_path: Path, setti
 def test_a_stack_that_was_killed_is_reported_as_gone(tmp_path: Path, settings: Path) -> None:
     with stack_on(tmp_path / "state") as state:
         pass
-    with pytest.raises(NoContext, match="does not answer"):
+    with pytest.raises(NoContext, match="no longer answers"):
         choose_context(f"local:{state}", {}, directory=tmp_path, settings=settings)
 
 

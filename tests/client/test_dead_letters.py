@@ -285,7 +285,7 @@ def test_a_folder_without_a_stack_is_reported_with_how_to_start_one(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["dead-letters", "replay", "--state", str(tmp_path)]) == 1
-    assert f"trainmaster up --state {tmp_path}" in capsys.readouterr().err
+    assert f"trainmaster up --detach --state {tmp_path}" in capsys.readouterr().err
 
 
 def test_a_missing_project_is_reported(

@@ -23,5 +23,5 @@ def test_a_stack_answers_or_what_it_left_behind_is_reported(tmp_path: Path) -> N
         address = f"http://127.0.0.1:{listening.getsockname()[1]}"
         (tmp_path / "stack.env").write_text(f"export LOGGING_EMULATOR_HOST={address}\n")
         assert environment_on(tmp_path) == {"LOGGING_EMULATOR_HOST": address}
-    with pytest.raises(NoStack, match=f"does not answer at '{address}' any more: trainmaster up"):
+    with pytest.raises(NoStack, match=f"no longer answers at '{address}'. Start it again: trainmaster up"):
         environment_on(tmp_path)

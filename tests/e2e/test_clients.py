@@ -17,7 +17,7 @@ pytestmark = pytest.mark.slow
 
 def in_shell(project: Project, home: Path, script: str, *flags: str) -> str:
     """What a shell prints that has taken the stack's variables, and has nothing else."""
-    variables = f"{sys.executable} -m trainmaster env --state {project.state} {' '.join(flags)}"
+    variables = f"{sys.executable} -m trainmaster stack env --state {project.state} {' '.join(flags)}"
     done = subprocess.run(
         ["bash", "-euc", f'eval "$({variables})"\n{script}'],
         cwd=ROOT, env={"PATH": os.environ["PATH"], "HOME": str(home), "LANG": "C.UTF-8"},

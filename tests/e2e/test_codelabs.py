@@ -37,7 +37,7 @@ def images(project: Project) -> dict[str, str]:
     """The URI of each codelab's image, which stands for its source tree."""
     uris = {"cassava": f"gcr.io/{project.id}/multiworker", "horses": f"gcr.io/{project.id}/horse-human"}
     trees = [f"{uri}={IMAGES / name}" for name, uri in uris.items()]
-    command = [sys.executable, "-m", "trainmaster", "provide", *trees, "--state", str(project.state)]
+    command = [sys.executable, "-m", "trainmaster", "stack", "provide", *trees, "--state", str(project.state)]
     subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
     return {name: f"{uri}:1" for name, uri in uris.items()}
 

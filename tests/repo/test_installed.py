@@ -153,7 +153,7 @@ def request() -> str:
 
 
 def test_a_script_of_the_users_is_trained_and_on_record(stack: Project, installed: Installed) -> None:
-    assert "# ready" in installed.run("status").stdout
+    assert "# ready" in installed.run("stack", "status").stdout
     stack.drop("requests/own.yaml", request())
     status = stack.final_status("requests/own.yaml")
     assert status["state"] in ENDED, status

@@ -14,12 +14,9 @@ from trainmaster.version import VERSION
 
 VERBS: Mapping[str, tuple[str, str]] = {
     "demo": ("demo.command:demo", "Watch a request become a trained model, on this machine."),
-    "up": ("stack:up", "Run the local stack in the foreground until Ctrl-C."),
-    "down": ("stack:down", "Stop the local stack that runs on a state folder."),
-    "status": ("stack:status", "Show the local stack that runs on a state folder."),
-    "env": ("stack:env", "Print the variables that make gcloud use the local stack."),
-    "provide": ("stack:provide", "Provide images by source trees, also while the local stack runs."),
-    "preempt": ("stack:preempt", "Take the machine of a running job's replica away."),
+    "up": ("stack.up:up", "Run the local stack: Google Cloud's services on this machine."),
+    "down": ("stack.down:down", "Stop the local stack that runs on a state folder."),
+    "stack": ("stack.command:stack", "Show the local stack, or change what runs on it."),
     "init": ("submit.init:init", "Write a request and a script to start from."),
     "wait": ("submit.wait:wait", "Wait until a run has ended."),
     "context": ("context:context", "Show or choose where the other commands work."),

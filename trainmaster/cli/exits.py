@@ -44,9 +44,17 @@ def stop_for(error: Exception) -> Stop | None:
 
 
 _CORE = "google.api_core.exceptions"
+_STACK = "trainmaster.local.stack.errors"
 _STATUSES = {
     Exit.NOT_FOUND: {"trainmaster.client.errors.NotFound", f"{_CORE}.NotFound"},
-    Exit.USAGE: {"trainmaster.client.context.UnknownContext", f"{_CORE}.InvalidArgument", f"{_CORE}.BadRequest"},
+    Exit.USAGE: {
+        "trainmaster.client.context.UnknownContext",
+        f"{_STACK}.BadOptionsError",
+        f"{_STACK}.BadTopologyError",
+        f"{_CORE}.InvalidArgument",
+        f"{_CORE}.BadRequest",
+    },
+    Exit.FINDING: {f"{_STACK}.StackRefusedError"},
     Exit.TIMED_OUT: {"trainmaster.client.errors.TimedOut"},
     Exit.UNREACHABLE: {
         "trainmaster.client.context.NoContext",

@@ -6,6 +6,7 @@ import socket
 from pathlib import Path
 from urllib.parse import urlsplit
 
+DEFAULT_STATE = Path(".trainmaster")
 ANSWERS_WITHIN_S = 5
 STACKS_MAX = 100
 
@@ -20,17 +21,23 @@ def read_stack_env(text: str) -> dict[str, str]:
     return dict(word.split("=", 1) for word in words if "=" in word)
 
 
+def start_command(state: Path) -> str:
+    """The command that starts a stack on `state`."""
+    words = ["trainmaster", "up", "--detach", *(["--state", str(state)] if state != DEFAULT_STATE else [])]
+    return shlex.join(words)
+
+
 def environment_on(state: Path) -> dict[str, str]:
     """The variables of the stack that runs on `state`.
 
     Raises:
         NoStack: no stack is ready there, or it was killed and left its `stack.env` behind.
     """
-    start = f"trainmaster up --state {shlex.quote(str(state))}"
+    start = start_command(state)
     try:
         environment = read_stack_env((state / "stack.env").read_text())
-    except FileNotFoundError as fault:
-        raise NoStack(f"No stack is ready on {str(state)!r}: {start}") from fault
+    except OSError as fault:
+        raise NoStack(f"No stack is ready on {str(state)!r}. Start one: {start}") from fault
     # Its logging service is always its own process; storage and Pub/Sub may be servers that run elsewhere.
     address = environment.get("LOGGING_EMULATOR_HOST", "")
     where = urlsplit(address)
@@ -38,7 +45,7 @@ def environment_on(state: Path) -> dict[str, str]:
         socket.create_connection((where.hostname or "", where.port or 0), timeout=ANSWERS_WITHIN_S).close()
     except OSError as fault:
         raise NoStack(
-            f"The stack on {str(state)!r} does not answer at {address!r} any more: {start}"
+            f"The stack on {str(state)!r} no longer answers at {address!r}. Start it again: {start}"
         ) from fault
     return environment
 

@@ -6,7 +6,7 @@ import httpx
 import pytest
 
 from tests.e2e.project import running_project
-from trainmaster.local.stack.command import main
+from trainmaster.cli.command import main
 
 from .conftest import PATH, account, ask
 

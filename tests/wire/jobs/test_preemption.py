@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from trainmaster.local.stack.command import main
+from trainmaster.cli.command import main
 
 from .conftest import Stack, container, gone
 
@@ -135,25 +135,26 @@ def test_the_command_preempts_on_the_stack_of_a_state_folder(
         "GOOGLE_CLOUD_PROJECT": "p1",
         "TRAINMASTER_REGION": "us-central1",
         "VERTEX_EMULATOR_HOST": stack.url,
+        "LOGGING_EMULATOR_HOST": stack.url,
     }
     (state / "stack.env").write_text("".join(f"export {name}={value}\n" for name, value in variables.items()))
     job = stack.submit(container("-c", SAVES, "0", command=["python"]))
     stack.until(job.name, lambda _job: "up" in stack.texts(job.name))
     job_id = job.name.rpartition("/")[2]
-    assert main(["preempt", job_id, "workerpool7-0", "--state", str(state)]) == 1
+    assert main(["stack", "preempt", job_id, "workerpool7-0", "--state", str(state)]) == 2
     assert "has no replica 'workerpool7-0'; it has workerpool0-0." in capsys.readouterr().err
-    assert main(["preempt", job_id, "--state", str(state)]) == 0
+    assert main(["stack", "preempt", job_id, "--state", str(state)]) == 0
     assert capsys.readouterr().out == f"Preempting replica workerpool0-0 of job {job_id}: SIGTERM was sent.\n"
     assert stack.ended(job.name).state.name == "JOB_STATE_SUCCEEDED"
-    assert main(["preempt", job.name, "--state", str(state)]) == 1
+    assert main(["stack", "preempt", job.name, "--state", str(state)]) == 2
     assert "JOB_STATE_SUCCEEDED" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("words", [["preempt", "1"], ["env"], ["env", "--gateway"]])
+@pytest.mark.parametrize("words", [["preempt", "1"], ["env"], ["env", "--gateway"], ["status"]])
 def test_the_command_says_where_no_stack_is(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], words: list[str]
 ) -> None:
-    assert main([*words, "--state", str(tmp_path)]) == 1
+    assert main(["stack", *words, "--state", str(tmp_path)]) == 4
     told = capsys.readouterr()
-    assert f"No stack is ready on {str(tmp_path)!r}. Start one with: trainmaster up --state" in told.err
+    assert f"on {str(tmp_path)!r}. Start one: trainmaster up --detach --state {tmp_path}\n" in told.err
     assert not told.out

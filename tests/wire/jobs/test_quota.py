@@ -8,8 +8,8 @@ import httpx
 import pytest
 from google.api_core.exceptions import TooManyRequests
 
+from trainmaster.cli.command import main
 from trainmaster.local.jobs.capacity.quota import BadQuotaError, quota_from
-from trainmaster.local.stack.command import main
 
 from .conftest import PARENT, Stack, container
 from .studies import ended, study

@@ -198,7 +198,7 @@ def test_an_image_that_nobody_provides_fails_the_job_in_the_services_words_and_w
         == "Failed to read the container uri [gcr.io/p/unknown:1]. Please make sure that the image exists."
     )
     assert way_out.startswith(
-        "trainmaster provide gcr.io/p/unknown=DIR, where DIR has its Dockerfile; provided: "
+        "trainmaster stack provide gcr.io/p/unknown=DIR, where DIR has its Dockerfile; provided: "
     )
     assert stack.service_lines(job.name)[-2:] == [expected, "Job failed."]
 

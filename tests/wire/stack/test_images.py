@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from trainmaster.local.stack.command import main
+from trainmaster.cli.command import main
 from trainmaster.local.stack.images import ProvidedImages, provide
 
 URI = "example.com/p/own"
@@ -26,7 +26,7 @@ def test_an_image_that_is_provided_while_a_stack_runs_is_there_at_once_and_for_t
     state, ours = tmp_path / "state", {"example.com/p/trainer": tmp_path}
     running = ProvidedImages(state, ours)
     assert dict(running) == ours
-    assert main(["provide", f"{URI}=tree", "--state", str(state)]) == 0
+    assert main(["stack", "provide", f"{URI}=tree", "--state", str(state)]) == 0
     assert capsys.readouterr().out == f"{tree} provides the image {URI}, starting with the next job.\n"
     assert dict(running) == dict(ProvidedImages(state, ours)) == {**ours, URI: tree}
 
@@ -41,7 +41,7 @@ def test_what_can_provide_no_image_is_refused_all_at_once_and_nothing_is_kept(
 ) -> None:
     (tmp_path / "empty").mkdir()
     words = [f"{URI}={tree}", f"a={tmp_path / 'missing'}", f"b={tmp_path / 'empty'}"]
-    assert main(["provide", *words, "--state", str(tmp_path / "state")]) == 2
+    assert main(["stack", "provide", *words, "--state", str(tmp_path / "state")]) == 2
     said = capsys.readouterr().err
     assert "Image a: the directory" in said
     assert "Image b: no Dockerfile can be read at" in said
@@ -62,6 +62,6 @@ def test_a_damaged_file_is_refused_with_the_repair(
     tmp_path: Path, tree: Path, capsys: pytest.CaptureFixture[str], text: str
 ) -> None:
     (tmp_path / "images.json").write_text(text)
-    assert main(["provide", f"{URI}={tree}", "--state", str(tmp_path)]) == 1
+    assert main(["stack", "provide", f"{URI}={tree}", "--state", str(tmp_path)]) == 1
     assert "images.json cannot be read" in (said := capsys.readouterr().err)
     assert "Remove it and provide the images again." in said

@@ -13,7 +13,7 @@ from trainmaster.local.loopback import GATEWAY_ADDRESS
 _CHALLENGE = 'Bearer realm="https://accounts.google.com/"'
 _INVALID = (
     "Request had invalid authentication credentials. Expected an access token of this local stack: a replica's is good "
-    "while its job runs. Outside of jobs send none, or use the variables that `trainmaster env` prints."
+    "while its job runs. Outside of jobs send none, or use the variables that `trainmaster stack env` prints."
 )
 _MISSING = (
     "Request is missing required authentication credential. Expected an OAuth 2 access token, as the clients take it "

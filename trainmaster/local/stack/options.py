@@ -80,7 +80,7 @@ def quota_of(path: Path) -> "Quota":
     from trainmaster.local.jobs.capacity.quota import (
         BadQuotaError,
         quota_from,
-    )  # so that `down` and `status` start at once
+    )  # so that `down` starts at once
 
     return _read_file("--quota", path, quota_from, BadQuotaError)
 
@@ -88,7 +88,7 @@ def quota_of(path: Path) -> "Quota":
 def _read_file(
     flag: str, path: Path, parse: Callable[[object], _Parsed], refusal: type[Exception]
 ) -> _Parsed:
-    import yaml  # so that `down` and `status` start at once
+    import yaml  # so that `down` starts at once
 
     try:
         return parse(yaml.safe_load(path.read_text(encoding="utf-8")))
@@ -100,7 +100,7 @@ def _read_file(
 
 def image_faults(images: Mapping[str, Path]) -> list[str]:
     """The faults of source trees that cannot provide an image."""
-    from trainmaster.local.jobs.images.dockerfile import (  # so that `down` and `status` start at once
+    from trainmaster.local.jobs.images.dockerfile import (  # so that `down` starts at once
         ImageError,
         read_image,
     )

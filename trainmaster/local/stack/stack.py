@@ -32,7 +32,7 @@ from trainmaster.local.stack.provision import provision
 from trainmaster.local.stack.services import Services, running_services
 from trainmaster.local.stack.state import USER_FOLDER, StateFolder
 from trainmaster.local.stack.table import endpoints, show
-from trainmaster.local.stack.topology import Topology, read_topology
+from trainmaster.local.stack.topology import Topology
 from trainmaster.resources import DEPLOY, IMPORTED_FROM, ROOT
 
 _GUARD_GRACE_S = 2.0
@@ -231,16 +231,14 @@ async def _source_directory(given: Path | None, *, destination: Path, guard: Pro
     return destination
 
 
-def run_until_stopped(options: Options) -> None:
-    """Run a stack until SIGINT, SIGTERM or SIGHUP.
+def run_until_stopped(options: Options, topology: Topology, state: StateFolder) -> None:
+    """Run a stack on a claimed state folder until SIGINT, SIGTERM or SIGHUP, and release the folder.
 
     A second signal, or a stop that takes longer than STOP_DEADLINE_S, ends this process at once, with status 1.
 
     Raises:
         StackRefusedError: the stack cannot start.
     """
-    topology = read_topology(options.topology, project=options.project, region=options.region)
-    state = StateFolder(options.state)
     try:
         asyncio.run(_until_stopped(options, topology, state))
     finally:

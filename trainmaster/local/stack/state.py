@@ -83,7 +83,7 @@ class StateFolder:
         write_whole(self.env_path, _exports(variables))
 
     def keep_client_variables(self, kind: str, variables: Mapping[str, str]) -> None:
-        """Store what `trainmaster env` prints, in a folder that only its owner can read, because it may have a token."""
+        """Store what `trainmaster stack env` prints, in a folder that only its owner can read, because it may have a token."""
         write_whole(client_variables_path(self.path, kind), _exports(variables))
 
     def withdraw(self) -> None:

@@ -166,7 +166,7 @@ def _not_provided(uri: str, images: Iterable[str]) -> ProgramError:
     """In the service's own words, and with the way out that only the local stack has."""
     known = ", ".join(sorted(images)) or "none"
     return ProgramError(
-        f"{_not_in_store(uri)} Provide it with: trainmaster provide {repository_of(uri)}=DIR, "
+        f"{_not_in_store(uri)} Provide it with: trainmaster stack provide {repository_of(uri)}=DIR, "
         f"where DIR has its Dockerfile; provided: {known}."
     )
 

@@ -142,7 +142,7 @@ def _known(name: str) -> Base:
     if base is None:
         raise ImageError(
             f"The base image {name!r} is not known here, so what it brings cannot be installed. Known are {EXAMPLES}. "
-            f"If you have its source tree: trainmaster provide {repository_of(name)}=DIR, where DIR has its Dockerfile; "
+            f"If you have its source tree: trainmaster stack provide {repository_of(name)}=DIR, where DIR has its Dockerfile; "
             "or build the image and run it with --runtime container"
         )
     return base

@@ -1,0 +1,1 @@
+"""The verbs of the local stack: `up`, `down` and `stack`."""

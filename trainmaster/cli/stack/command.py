@@ -1,0 +1,109 @@
+"""`trainmaster stack`: what only the local stack has."""
+
+import re
+from pathlib import Path
+
+import click
+
+from trainmaster.cli.exits import Exit, Stop
+from trainmaster.cli.stack.options import images_by_uri, state_option
+from trainmaster.client.stack import NoStack, environment_on, start_command
+
+CHIEF = "workerpool0-0"
+_JOB_NAME = re.compile(r"projects/[^/]+/locations/[^/]+/customJobs/[0-9]+")
+_NOT_FOUND = 404
+
+
+@click.group()
+def stack() -> None:
+    """Show the local stack, or change what runs on it."""
+
+
+@stack.command(short_help="Print a stack's variables and process.")
+@state_option
+def status(state: Path) -> int:
+    """Print the variables of the stack that runs on a state folder, and its process.
+
+    Exit status: 0 a stack runs, 4 none does.
+    """
+    from trainmaster.local.stack.state import owner_of
+
+    owner = owner_of(state)
+    if owner is None:
+        raise NoStack(f"No stack is running on {str(state)!r}. Start one: {start_command(state)}")
+    if (env_path := state / "stack.env").exists():
+        click.echo(f"# ready, process {owner}\n{env_path.read_text()}", nl=False)
+    else:
+        click.echo(f"# starting or stopping, process {owner}")
+    return 0
+
+
+@stack.command(short_help="Print the variables that make gcloud use the stack.")
+@click.option(
+    "--gateway",
+    is_flag=True,
+    help="also those for programs that use Google's default endpoints, as in a local job",
+)
+@state_option
+def env(gateway: bool, state: Path) -> int:
+    """Print the variables that make gcloud use the stack, for a shell's eval.
+
+    Exit status: 0 printed, 4 no stack is ready.
+    """
+    from trainmaster.local.stack.state import client_variables_path
+
+    environment_on(state)
+    kinds = ["gcloud", *(["gateway"] if gateway else [])]
+    paths = [state / "stack.env", *(client_variables_path(state, kind) for kind in kinds)]
+    click.echo("".join(path.read_text() for path in paths), nl=False)
+    if gateway:  # it would take precedence over the metadata server's account
+        click.echo("unset GOOGLE_APPLICATION_CREDENTIALS")
+    return 0
+
+
+@stack.command(short_help="Provide images by source trees.")
+@click.argument("images", callback=images_by_uri, metavar="URI=DIR...", nargs=-1, required=True)
+@state_option
+def provide(images: dict[str, Path], state: Path) -> int:
+    """Provide images by source trees, starting with the next job, also while the stack runs.
+
+    URI=DIR is an image, and a folder with its Dockerfile. Exit status: 0 done, 1 the state folder cannot be written, 2
+    wrong usage.
+    """
+    from trainmaster.local.stack.errors import BadOptionsError
+    from trainmaster.local.stack.images import provide
+    from trainmaster.local.stack.options import image_faults
+
+    if faults := image_faults(images):
+        raise BadOptionsError("\n".join(faults))
+    provide(state, images)
+    for uri, tree in images.items():
+        click.echo(f"{tree.resolve()} provides the image {uri}, starting with the next job.")
+    return 0
+
+
+@stack.command(short_help="Take the machine of a running job's replica away.")
+@click.argument("job")
+@click.argument("replica", default=CHIEF)
+@state_option
+def preempt(job: str, replica: str, state: Path) -> int:
+    """Take the machine of a running job's replica away.
+
+    JOB is a custom job's id, or its full name; REPLICA is named as in the job's log, by default the chief,
+    workerpool0-0. Exit status: 0 SIGTERM was sent, 2 refused, 3 there is no such job, 4 no stack is ready.
+    """
+    from trainmaster.local.events.rest import CallRefusedError, call
+
+    variables = environment_on(state)
+    project, region = variables["GOOGLE_CLOUD_PROJECT"], variables["TRAINMASTER_REGION"]
+    name = job if _JOB_NAME.fullmatch(job) else f"projects/{project}/locations/{region}/customJobs/{job}"
+    try:
+        call("POST", variables["VERTEX_EMULATOR_HOST"], f"/emulator/v1/{name}:preempt", {"replica": replica})
+    except CallRefusedError as refused:
+        raise Stop(
+            Exit.NOT_FOUND if refused.status == _NOT_FOUND else Exit.USAGE, refused.reason
+        ) from refused
+    except OSError as error:
+        raise NoStack(f"The stack on {str(state)!r} does not answer: {error}.") from error
+    click.echo(f"Preempting replica {replica} of job {job}: SIGTERM was sent.")
+    return 0

@@ -1,0 +1,41 @@
+"""What the verbs of the local stack share: its state folder, and images by source tree."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from trainmaster.client.stack import DEFAULT_STATE
+
+
+def state_option(verb: Callable[..., Any]) -> Callable[..., Any]:  # Any: click's callback
+    """The option `--state`, as `state`."""
+    option = click.option(
+        "--state",
+        type=Path,
+        default=DEFAULT_STATE,
+        show_default=True,
+        metavar="DIR",
+        help="the stack's folder",
+    )
+    return option(verb)
+
+
+def images_by_uri(
+    _context: click.Context, _parameter: click.Parameter, texts: tuple[str, ...]
+) -> dict[str, Path]:
+    """The source trees of images, from words URI=DIR; the folders need not exist.
+
+    Raises:
+        click.BadParameter: a word has another form.
+    """
+    found: dict[str, Path] = {}
+    for text in texts:
+        uri, equals, directory = text.partition("=")
+        if not (uri and equals and directory):
+            raise click.BadParameter(
+                f"expected URI=DIR, found {text!r}; for example: example/trainer=./trainer"
+            )
+        found[uri] = Path(directory)
+    return found

@@ -1,0 +1,148 @@
+"""`trainmaster up`: runs the local stack."""
+
+import logging
+import os
+import sys
+from dataclasses import fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import click
+
+from trainmaster.cli.exits import stop_for
+from trainmaster.cli.stack.options import images_by_uri, state_option
+from trainmaster.partial_import import VERTEX_CLIENT, import_parts_of
+
+if TYPE_CHECKING:
+    from trainmaster.local.stack.options import Options
+    from trainmaster.local.stack.state import StateFolder
+    from trainmaster.local.stack.topology import Topology
+
+
+@click.command()
+@state_option
+@click.option(
+    "--image",
+    "images",
+    callback=images_by_uri,
+    multiple=True,
+    metavar="URI=DIR",
+    help="an image and the source tree with a Dockerfile that provides it, now and at later starts; repeatable",
+)
+@click.option(
+    "--functions", type=Path, metavar="DIR", help="the staged functions; default: staged at each start"
+)
+@click.option(
+    "--topology", type=Path, metavar="FILE", help="the project's resources; default: those of a deployment"
+)
+@click.option(
+    "--project", default="trainmaster-local", show_default=True, metavar="ID", help="the project's id"
+)
+@click.option("--region", default="us-central1", show_default=True, help="the region")
+@click.option(
+    "--port-base",
+    type=int,
+    metavar="PORT",
+    help="the first of four ports; default: the last stack's if they are free",
+)
+@click.option(
+    "--mounts",
+    type=click.Choice(["auto", "private", "environment"]),
+    default="auto",
+    show_default=True,
+    help="where a replica finds the buckets: under /gcs, or under $TRAINMASTER_GCS_ROOT",
+)
+@click.option(
+    "--runtime",
+    type=click.Choice(["process", "container"]),
+    default="process",
+    show_default=True,
+    help="run replicas as processes, or as podman containers of their built images",
+)
+@click.option(
+    "--registry", is_flag=True, help="also run an image registry, which notifies the topic gcr of every push"
+)
+@click.option(
+    "--capacity", type=int, metavar="N", help="most replicas that run at once; default: four per processor"
+)
+@click.option(
+    "--grace-s",
+    type=float,
+    default=5.0,
+    metavar="S",
+    help="seconds from SIGTERM to SIGKILL for a replica; default 5, on Google Cloud 30",
+)
+@click.option(
+    "--retry-min-s",
+    type=float,
+    default=1.0,
+    metavar="S",
+    help="shortest pause before an event is redelivered; default 1, on Google Cloud 10",
+)
+@click.option(
+    "--retry-max-s",
+    type=float,
+    default=60.0,
+    metavar="S",
+    help="longest pause before an event is redelivered; default 60, on Google Cloud 600",
+)
+@click.option(
+    "--injections",
+    type=Path,
+    metavar="FILE",
+    help="faults to inject into the services, JSON or YAML; see docs/reference/local-stack.md",
+)
+@click.option(
+    "--quota",
+    type=Path,
+    metavar="FILE",
+    help="each region's quotas and stockouts for jobs, JSON or YAML; default: no limits",
+)
+@click.option("--tick-s", type=float, metavar="S", help="tick every S seconds instead of by the schedules")
+def up(**given: Any) -> int:  # Any: click's values, of the types above
+    """Run the local stack in the foreground until Ctrl-C: Google Cloud's services on this machine.
+
+    Exit status: 0 stopped, 1 it could not start, 2 wrong usage.
+    """
+    # Otherwise grpc's core logs every connection that a stop closes to the terminal; it reads this at import.
+    os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
+    import_parts_of(*VERTEX_CLIENT)  # the services need Vertex AI's messages, and none of its clients
+    from trainmaster.local.stack.state import StateFolder
+    from trainmaster.local.stack.topology import read_topology
+
+    options = _options(given)
+    options.check()
+    topology = read_topology(options.topology, project=options.project, region=options.region)
+    _run(options, topology, StateFolder(options.state))
+
+
+def _run(options: "Options", topology: "Topology", state: "StateFolder") -> NoReturn:
+    """Run the stack, and end this process: nothing is left to clean up, and Python takes a second to unload libraries."""
+    from trainmaster.local.stack.errors import StackRefusedError
+    from trainmaster.local.stack.stack import run_until_stopped
+
+    logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
+    status = 0
+    try:
+        run_until_stopped(options, topology, state)
+    except StackRefusedError as refusal:
+        stop = stop_for(refusal)
+        status = stop.status if stop else 1
+        click.echo(str(refusal), err=True)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status)
+
+
+def _options(given: dict[str, Any]) -> "Options":
+    from trainmaster.local.events.backoff import Backoff
+    from trainmaster.local.injections import Plan
+    from trainmaster.local.stack.options import DEFAULT_TOPOLOGY, Options, injections_of, quota_of
+
+    chosen = given | {
+        "topology": given["topology"] or DEFAULT_TOPOLOGY,
+        "backoff": Backoff(min_s=given["retry_min_s"], max_s=given["retry_max_s"]),
+        "injections": injections_of(given["injections"]) if given["injections"] else Plan(),
+        "quota": quota_of(given["quota"]) if given["quota"] else None,
+    }
+    return Options(**{each.name: chosen[each.name] for each in fields(Options)})

@@ -117,6 +117,13 @@ def test_standard_input_is_a_file_without_a_name() -> None:
     assert convert("-", "--name", "Census 1", text=text).status == 2
 
 
+def test_a_gpu_chooses_its_machine_without_a_policy() -> None:
+    request = {"model_name": "m", "image": IMAGE, "cluster": {"chief": {"gpu": "L4:2"}}}
+    (pool,) = yaml.safe_load(convert("-", text=yaml.safe_dump(request)).out)["jobSpec"]["workerPoolSpecs"]
+    machine = {"machineType": "g2-standard-24", "acceleratorType": "NVIDIA_L4", "acceleratorCount": 2}
+    assert pool["machineSpec"] == machine
+
+
 @pytest.mark.parametrize(
     "document",
     [

@@ -13,6 +13,7 @@ from typing import Any
 import click
 import yaml
 
+from trainmaster.client.machines import shipped_machines
 from trainmaster.orchestrator.core.documents.document import Document, is_json, parse_document
 from trainmaster.orchestrator.core.documents.faults import Fault
 from trainmaster.orchestrator.core.documents.validation import schema_faults
@@ -187,7 +188,9 @@ def _is_json(file: str, content: bytes) -> bool:
 def _request_rules(region: str, policy: Policy | None) -> RequestRules:
     """The rules that the request is checked against."""
     schemas, today = {REQUEST_SCHEMA: _schema(REQUEST_SCHEMA)}, datetime.now(UTC).date()
-    return RequestRules(schemas=schemas, policy=policy, region=region, today=today)
+    return RequestRules(
+        schemas=schemas, policy=policy, region=region, today=today, without_policy=shipped_machines()
+    )
 
 
 def _moved(read: Document, region: str) -> Document:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from trainmaster.client.machines import shipped_machines
 from trainmaster.inspect.finding import Unusable
 from trainmaster.orchestrator.core.documents.document import Document, parse_document
 from trainmaster.orchestrator.core.documents.faults import Fault, without_echoes
@@ -14,6 +15,7 @@ from trainmaster.orchestrator.core.documents.validation import schema_faults
 from trainmaster.orchestrator.core.names import model_name_from
 from trainmaster.orchestrator.core.requests.checks.tuning import iter_parameters
 from trainmaster.orchestrator.core.requests.dialects import dialect_of
+from trainmaster.orchestrator.core.requests.gpus import with_machines
 from trainmaster.orchestrator.core.requests.request import REQUEST_SCHEMA
 from trainmaster.orchestrator.core.requests.spec import (
     JobSpec,
@@ -105,6 +107,7 @@ def read_request(path: Path) -> Request:
         raise Unusable(f"--request {str(path)!r} cannot be read: {error}.") from error
     if isinstance(read.value, dict):
         meant = dialect_of(read.value).in_own(read.value, model_name_from(path.stem))
+        meant = with_machines(meant, shipped_machines())
         faults = _faults(read, meant)
         if not faults:
             return Request(path=str(path), spec=spec_from(meant.document))

@@ -11,6 +11,7 @@ from trainmaster.orchestrator.core.policy.policy import among
 from trainmaster.orchestrator.core.requests.checks.policy import policy_faults
 from trainmaster.orchestrator.core.requests.dialects import dialect_of
 from trainmaster.orchestrator.core.requests.draft import Draft
+from trainmaster.orchestrator.core.requests.gpus import with_machines
 from trainmaster.orchestrator.core.requests.request import (
     Refused,
     Request,
@@ -49,7 +50,7 @@ def _translated(
     value: dict[str, Any], read: Document, request_rules: RequestRules, name: str | None
 ) -> Request | Refused:
     dialect = dialect_of(value)
-    meant = _allowed(dialect.in_own(value, name), request_rules)
+    meant = _allowed(with_machines(dialect.in_own(value, name), request_rules.machines), request_rules)
     request = checked(
         meant.document,
         request_rules,

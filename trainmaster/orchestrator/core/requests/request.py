@@ -12,7 +12,7 @@ from typing import Any
 from trainmaster.orchestrator.core.documents.faults import Fault, without_echoes
 from trainmaster.orchestrator.core.documents.unvalidated import text_at
 from trainmaster.orchestrator.core.documents.validation import schema_faults
-from trainmaster.orchestrator.core.policy.policy import Policy
+from trainmaster.orchestrator.core.policy.policy import Machines, Policy
 from trainmaster.orchestrator.core.requests.candidates import (
     fallback_faults,
     fallback_path,
@@ -39,13 +39,19 @@ MAX_FAULTS = 200
 class RequestRules:
     """What requests are checked against: schemas by their id, the policy, the region of this deployment, and the day (UTC).
 
-    Without a policy, as where a request is only converted, everything is allowed.
+    Without a policy, as where a request is only converted, everything is allowed, and `gpu` chooses from the
+    machines `without_policy`.
     """
 
     schemas: Mapping[str, Mapping[str, Any]]
     policy: Policy | None
     region: str
     today: date
+    without_policy: tuple[Machines, ...] = ()
+
+    @property
+    def machines(self) -> tuple[Machines, ...]:
+        return self.without_policy if self.policy is None else self.policy.machines
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from trainmaster.orchestrator.core.documents.faults import Fault, listed, nearest
+from trainmaster.orchestrator.core.documents.faults import HINT, Fault, listed, nearest
 from trainmaster.orchestrator.core.documents.quoting import plain
 from trainmaster.orchestrator.core.documents.unvalidated import (
     Path,
@@ -23,6 +23,7 @@ from trainmaster.orchestrator.core.policy.policy import (
 )
 from trainmaster.orchestrator.core.requests.checks.tuning import iter_parameters
 from trainmaster.orchestrator.core.requests.draft import EXECUTOR_IMAGE, Draft
+from trainmaster.orchestrator.core.requests.gpus import accelerator_type
 
 _CHIPS = "remove it: tpu_topology already sets the number of chips"
 
@@ -112,13 +113,20 @@ def _accelerator(here: Path, machine: str, row: Machines, pool: Mapping[str, obj
             problem=f"{machine} does not support it",
             value=accelerator,
             among=kinds,
-            repair=nearest(accelerator, list(taken)) or (_CHIPS if row.tpu_topologies else ""),
+            repair=_meant(accelerator, row),
         )
     elif count is not None and count not in taken[accelerator]:
         problem = f"{machine} does not support this many {accelerator}"
         yield Fault(
             at=(*here, "accelerator", "count"), problem=problem, value=count, among=taken[accelerator]
         )
+
+
+def _meant(accelerator: str, row: Machines) -> str:
+    if row.tpu_topologies:
+        return _CHIPS
+    full = accelerator_type(accelerator, [row])
+    return f"{HINT} {full!r}?" if full else nearest(accelerator, list(row.accelerators or {}))
 
 
 def _topology(path: Path, machine: str, row: Machines, pool: Mapping[str, object]) -> Iterator[Fault]:

@@ -2,6 +2,7 @@
 
 from typing import TypeVar
 
+import pytest
 from jsonschema import Draft202012Validator
 
 from tests.contract.world import REQUEST, Boundary, World, schema
@@ -45,6 +46,45 @@ def test_every_fault_of_a_request_is_reported_under_rejected() -> None:
     assert status["report_uri"] == f"gs://ledger/rejected/{incoming.run_id}.json"
     RECORD.validate(encoded(world.record(incoming.run_id)))
     assert world.jobs.all() == []
+
+
+def test_the_report_and_the_status_show_where_each_fault_is_but_no_secret() -> None:
+    world = World()
+    key = "AIza" + "Sy0123456789_abcdefghijklmnopqrstuv"
+    text = b"env: {MAPS: %s, modle: 1}\n%s" % (key.encode(), REQUEST)
+    incoming = world.drop(text + b"imgae: x\n")
+    world.launch(incoming)
+    report = world.document(f"rejected/{incoming.run_id}.json")
+    REPORT.validate(report)
+    faults = {fault["path"]: fault for fault in report["faults"]}
+    last = text.count(b"\n") + 1
+    place = {"line": last, "column": 1, "length": 5, "text": "imgae: x", "text_column": 1}
+    assert place.items() <= faults["$.imgae"].items()
+    assert (faults["$.env.MAPS"]["line"], faults["$.env.MAPS"].get("text")) == (1, None)
+    assert (faults["$.env.modle"]["line"], faults["$.env.modle"].get("text")) == (1, None)
+    status = world.document("status/requests/cassava.yaml.json")
+    STATUS.validate(status)
+    assert status["faults"] == report["faults"]
+    record = encoded(world.record(incoming.run_id))
+    RECORD.validate(record)
+    assert key not in str((report, status, record))
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        (b"image: [x\nargs: 1\n", (2, "args: 1")),
+        (b"image: [x\ncert: -----BEGIN PRIVATE " + b"KEY-----\n  MIIE", (2, None)),
+    ],
+)
+def test_the_line_of_a_broken_text_is_shown_unless_it_may_hold_a_secret(
+    text: bytes, place: tuple[int, str | None]
+) -> None:
+    world = World()
+    incoming = world.drop(text)
+    world.launch(incoming)
+    (fault,) = world.document(f"rejected/{incoming.run_id}.json")["faults"]
+    assert (fault["line"], fault.get("text")) == place
 
 
 def test_the_notice_of_a_rejection_goes_out_with_the_next_reconcile_pass() -> None:

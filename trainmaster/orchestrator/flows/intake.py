@@ -7,13 +7,14 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, assert_never
 
-from trainmaster.orchestrator.core.admission.cost import priced
 from trainmaster.orchestrator.core.documents.document import is_json
 from trainmaster.orchestrator.core.documents.faults import Fault
+from trainmaster.orchestrator.core.documents.placing import placed
 from trainmaster.orchestrator.core.errors import ObjectGone
 from trainmaster.orchestrator.core.events.envelope import Envelope, pubsub_message
 from trainmaster.orchestrator.core.events.self_test import Answer, DryRun, MarkedEntry, parse_dry_run
 from trainmaster.orchestrator.core.names import is_rule_object, object_uri, status_object
+from trainmaster.orchestrator.core.requests.checks.secrets import secret_lines
 from trainmaster.orchestrator.core.requests.incoming import (
     Ignored,
     IncomingDocument,
@@ -34,7 +35,6 @@ from trainmaster.orchestrator.core.requests.orders import (
     unknown_rule,
     unknown_run,
 )
-from trainmaster.orchestrator.core.requests.reading import parse_request
 from trainmaster.orchestrator.core.requests.request import Refused, too_large
 from trainmaster.orchestrator.core.requests.submission import submission_of
 from trainmaster.orchestrator.core.retraining.signals import manual_call, matches
@@ -48,7 +48,7 @@ from trainmaster.orchestrator.flows.completion.status import (
 from trainmaster.orchestrator.flows.retraining.accept import accept, rule_failures_in_status
 from trainmaster.orchestrator.flows.retraining.turn import take_signal
 from trainmaster.orchestrator.flows.services import FlowResult, Services
-from trainmaster.orchestrator.flows.submission.launch import reject, take_request
+from trainmaster.orchestrator.flows.submission.launch import checked_text, reject, take_request
 from trainmaster.orchestrator.flows.submission.queue_pass import admit
 from trainmaster.orchestrator.flows.submission.resume import cancel, resume
 
@@ -113,7 +113,7 @@ def take(services: Services, incoming: IncomingDocument) -> FlowResult:
 def _text(services: Services, incoming: IncomingDocument) -> Text | Refused:
     content = incoming.content
     if isinstance(content, bytes):
-        return too_large(len(content)) or decode_text(content, as_json=is_json(content))
+        return _published(content)
     refusal = too_large(content.size_bytes)
     if refusal is not None:
         return refusal
@@ -129,12 +129,19 @@ def _text(services: Services, incoming: IncomingDocument) -> Text | Refused:
     return decode_text(found, as_json=content.name.lower().endswith(".json"))
 
 
+def _published(content: bytes) -> Text | Refused:
+    return too_large(len(content)) or decode_text(content, as_json=is_json(content))
+
+
 def _take_order(services: Services, incoming: IncomingDocument, text: Text) -> FlowResult:
     """Orders start no run, so a valid one leaves no run record. Its identity is the document's."""
     schema, given_at = services.request_rules().schemas[ORDER_SCHEMA], incoming.source.event_time
     order = parse_order(text.read, schema, incoming.run_id, given_at)
     done = order if isinstance(order, Refused) else _carried_out(services, incoming, order)
-    return reject(services, incoming, done) if isinstance(done, Refused) else done
+    if not isinstance(done, Refused):
+        return done
+    marked = placed(done.faults, text.read, secret_lines(text.read, ()))
+    return reject(services, incoming, Refused(faults=marked))
 
 
 def _carried_out(services: Services, incoming: IncomingDocument, order: Order) -> FlowResult | Refused:
@@ -213,10 +220,8 @@ def try_request(services: Services, dry_run: DryRun) -> FlowResult:
         PolicyInvalid: the deployed policy cannot be used.
         ServiceFailed: the answer could not be written.
     """
-    content = dry_run.content
-    request_rules = services.request_rules()
-    read = parse_request(content, as_json=is_json(content), request_rules=request_rules)
-    request = priced(read, request_rules.policy, services.prices)
+    text = _published(dry_run.content)
+    request = text if isinstance(text, Refused) else checked_text(services, text)
     verdict: dict[str, Any] = {"accepted": not isinstance(request, Refused)}
     if isinstance(request, Refused):
         verdict["faults"] = [fault.document for fault in request.faults]

@@ -6,7 +6,9 @@ from typing import Any
 import pytest
 
 from tests.core.roles import MACHINE, OTHER, accepted, answer, request, told
-from trainmaster.orchestrator.core.requests.request import Refused
+from trainmaster.orchestrator.core.documents.values import Document
+from trainmaster.orchestrator.core.requests.checks.secrets import secret_lines
+from trainmaster.orchestrator.core.requests.request import MAX_REQUEST_BYTES, Refused
 
 REFERENCE = "projects/my-project/secrets/wandb/versions/3"
 KEY = "AIza" + "Sy0123456789_abcdefghijklmnopqrstuv"
@@ -79,3 +81,28 @@ def test_an_image_that_must_have_a_digest_is_refused_without(image: str) -> None
 def test_a_digest_is_wanted_of_the_named_images_alone() -> None:
     accepted(request(image=OTHER + DIGEST), require_digest=("**",))
     accepted(request(), require_digest=("*-docker.pkg.dev/*/release/**",))
+
+
+@pytest.mark.parametrize(
+    ("text", "hidden"),
+    [
+        ("a: 1\nAPI_TOKEN: x\nb: 2", {1, 2}),
+        ("a: 1\nb: 2\nargs:\n  - --api-token\n  - x\nc: 3", {3, 4, 5}),
+        ("a: 1\nb: 2\n- value: x\n  name: API_TOKEN\nc: 3\n", {3, 4, 5}),
+        ("b: 2\n\n\n- name: API_TOKEN\n  value: x\nc: 3", {3, 4, 5}),
+        ("b: 2\r\nc: 3\r\nAPI_TOKEN: |\r\n   x\r\nd: 4", {2, 3, 4}),
+        ("a: 1\nkey: |\n" + PEM + "b: 1", {3, 4, 5}),
+        ("a: 1\n" + PEM[:27] + "\nabc\nabc", {2, 3, 4}),
+        (f"a: 1\n# {KEY}\nb: 1", {2}),
+        ("tokens: 1\nmodel_name: token\n", set()),
+    ],
+)
+def test_a_report_quotes_no_line_that_may_hold_a_secret(text: str, hidden: set[int]) -> None:
+    read = Document(value=None, text=text)
+    assert secret_lines(read, ("*_TOKEN",)) == hidden
+
+
+@pytest.mark.parametrize("line", ["API_TOKEN: ", PEM[:27], "x_TOKEN\n", "_" * 100, "a.b-c"])
+def test_a_large_text_of_secrets_is_read_in_linear_time(line: str) -> None:
+    read = Document(value=None, text=line * (MAX_REQUEST_BYTES // len(line)))
+    assert secret_lines(read, ("*_TOKEN",)) <= frozenset(range(1, MAX_REQUEST_BYTES))

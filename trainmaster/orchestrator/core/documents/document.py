@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from trainmaster.orchestrator.core.documents.faults import Fault, PathPart
+from trainmaster.orchestrator.core.documents.places import Place
 from trainmaster.orchestrator.core.documents.values import (
     KEEP_ONE,
     MAX_DEPTH,
@@ -37,8 +38,10 @@ def parse_document(content: bytes, *, as_json: bool) -> Document:
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
+        before = content[: error.start].decode("utf-8-sig").split("\n")
         fault = Fault(
             path="$",
+            place=Place(line=len(before), column=len(before[-1]) + 1),
             problem=f"the file is not UTF-8 text (invalid at byte {error.start})",
             value=content[error.start : error.start + 8],
             repair="save it as UTF-8; a request is a text file",
@@ -49,7 +52,7 @@ def parse_document(content: bytes, *, as_json: bool) -> Document:
     read = _json_document(text) if as_json else yaml_document(text)
     reported = {fault.path for fault in read.faults}
     strange = tuple(fault for fault in _no_text(read.value) if fault.path not in reported)
-    return replace(read, faults=(*read.faults, *strange)) if strange else read
+    return replace(read, faults=(*read.faults, *strange), text=text, as_json=as_json)
 
 
 def is_json(content: bytes) -> bool:
@@ -84,47 +87,54 @@ def _no_text(value: object, path: tuple[PathPart, ...] = ()) -> Iterator[Fault]:
 
 
 def _json_document(text: str) -> Document:
-    faults: list[Fault] = []
-
-    def unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
-        times = Counter(key for key, _ in pairs)
-        for key in sorted(key for key, count in times.items() if count > 1):
-            # Only the key is known here, not its path.
-            faults.append(Fault(path="$", problem="duplicate key in one object", value=key, repair=KEEP_ONE))
-        return dict(pairs)
-
-    def refused(constant: str) -> None:
-        faults.append(
-            Fault(path="$", problem="not a finite number", found=constant, allowed="finite numbers")
-        )
-
     try:
-        value = json.loads(text, object_pairs_hook=unique, parse_constant=refused)
+        value = json.loads(text, object_pairs_hook=_object)
     except RecursionError:
         return unreadable(f"nested deeper than {MAX_DEPTH} levels")
-    except ValueError as error:
-        return unreadable(
-            f"broken JSON: {error}", repair="check the quotes, commas and brackets near this position"
-        )
-    faults += _too_deep_or_large(value)
+    except json.JSONDecodeError as error:
+        place = Place(line=error.lineno, column=error.colno)
+        repair = "check the quotes, commas and brackets near this position"
+        return unreadable(f"broken JSON: {error}", repair=repair, place=place)
+    except ValueError:  # Python reads no integer of more than 4,300 digits
+        return unreadable(f"a number of more than {MAX_DIGITS} digits")
+    faults = [*_unfit(value)]
     if is_too_deep(value):
         # Code that walks values recurses, and deep values would exhaust the stack.
         return Document(value=None, faults=tuple(faults))
     return Document(value=value, faults=tuple(faults))
 
 
-def _too_deep_or_large(value: object, path: tuple[PathPart, ...] = ()) -> Iterator[Fault]:
+class _Twice(dict[str, object]):
+    """An object with keys that it has more than once; no document without a fault holds one."""
+
+    keys_twice: tuple[str, ...] = ()
+
+
+def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    value = dict(pairs)
+    if len(value) == len(pairs):
+        return value
+    twice = _Twice(value)
+    twice.keys_twice = tuple(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)
+    return twice
+
+
+def _unfit(value: object, path: tuple[PathPart, ...] = ()) -> Iterator[Fault]:
+    """The faults of JSON that Python's reader accepts."""
     if len(path) > MAX_DEPTH:
         yield Fault(at=path[:4], problem=f"nested deeper than {MAX_DEPTH} levels")
         return
     match value:
         case dict():
+            for key in value.keys_twice if isinstance(value, _Twice) else ():
+                yield Fault(at=(*path, key), problem="duplicate key", repair=KEEP_ONE, is_key=True)
             for key, part in value.items():
-                yield from _too_deep_or_large(part, (*path, key))
+                yield from _unfit(part, (*path, key))
         case list():
             for index, part in enumerate(value):
-                yield from _too_deep_or_large(part, (*path, index))
+                yield from _unfit(part, (*path, index))
         case float() if not math.isfinite(value):
-            yield Fault(at=path, problem="not a finite number", allowed="finite numbers")
+            found = json.dumps(value)
+            yield Fault(at=path, problem="not a finite number", found=found, allowed="finite numbers")
         case int() if abs(value) >= 10**MAX_DIGITS:
             yield Fault(at=path, problem=f"a number of more than {MAX_DIGITS} digits")

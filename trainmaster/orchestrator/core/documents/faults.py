@@ -2,9 +2,10 @@
 
 import difflib
 from collections.abc import Callable, Container, Iterable, Sequence
-from dataclasses import InitVar, asdict, dataclass, field, replace
+from dataclasses import InitVar, dataclass, field, replace
 from typing import Self
 
+from trainmaster.orchestrator.core.documents.places import Place
 from trainmaster.orchestrator.core.documents.quoting import FOUND_MAX_CHARS, shown
 
 KEYS_SHOWN = 10
@@ -12,6 +13,7 @@ KEYS_SHOWN = 10
 HINT = "did you mean"
 PathPart = str | int
 _NOTHING = object()
+_REPORTED = ("path", "problem", "found", "allowed", "repair")
 
 
 @dataclass(frozen=True, kw_only=True, order=True)
@@ -22,6 +24,8 @@ class Fault:
     `found` is text, empty if something is absent; `value` is the value itself, which `shown` quotes.
     `allowed` is text; `among` are the allowed values, which are listed.
     `meant` is the path of the absent key of which an unknown one is most likely a misspelling.
+    `is_key`: the key at the path is wrong, not its value. `is_secret`: no report may quote the value.
+    `place` is where it is in the user's text, once `placed` has looked for it.
     Each text stays on one line: unprintable characters, also in quotes from the document, are escaped.
     """
 
@@ -31,6 +35,9 @@ class Fault:
     allowed: str = ""
     repair: str = ""
     meant: str = field(default="", compare=False)
+    is_key: bool = field(default=False, compare=False)
+    is_secret: bool = field(default=False, compare=False)
+    place: Place | None = field(default=None, compare=False)
     at: InitVar[Iterable[PathPart] | None] = None
     value: InitVar[object] = _NOTHING
     among: InitVar[Iterable[object] | None] = None
@@ -38,7 +45,7 @@ class Fault:
     def __post_init__(
         self, at: Iterable[PathPart] | None, value: object, among: Iterable[object] | None
     ) -> None:
-        texts = dict(vars(self))
+        texts = {name: text for name, text in vars(self).items() if isinstance(text, str)}
         texts["path"] = self.path if at is None else json_path(at)
         texts["found"] = self.found if value is _NOTHING else shown(value)
         texts["allowed"] = self.allowed if among is None else listed(among) or "none"
@@ -47,9 +54,16 @@ class Fault:
             object.__setattr__(self, name, printable)
 
     @property
-    def document(self) -> dict[str, str]:
+    def document(self) -> dict[str, object]:
         """The fault as an entry of a report, without empty fields."""
-        return {name: text for name, text in asdict(self).items() if text and name != "meant"}
+        texts = {name: getattr(self, name) for name in _REPORTED}
+        place = {} if self.place is None else self.place.document
+        return {**{name: text for name, text in texts.items() if text}, **place}
+
+    @property
+    def is_hint(self) -> bool:
+        """Whether the repair is a suggestion, which helps more than a list of everything allowed."""
+        return self.repair.startswith(HINT) and self.repair.endswith("?")
 
     def moved(self, moved_path: Callable[[str], str]) -> Self:
         """The fault at the path that `moved_path` gives for another document."""
@@ -61,9 +75,7 @@ class Fault:
         if self.found:
             parts.append(f"found {self.found}")
         allowed = f"allowed: {self.allowed}" if self.allowed else ""
-        # A suggestion helps more than a list of everything allowed.
-        is_hint = self.repair.startswith(HINT) and self.repair.endswith("?")
-        parts += (self.repair, allowed) if is_hint else (allowed, self.repair)
+        parts += (self.repair, allowed) if self.is_hint else (allowed, self.repair)
         return "; ".join(filter(None, parts))
 
 
@@ -88,6 +100,7 @@ def unknown_key(
         allowed=listed(known, KEYS_SHOWN) or "none",
         repair=nearest(key, [near] if near else known),
         meant=json_path((*parents, near)) if near else "",
+        is_key=True,
     )
 
 
@@ -97,15 +110,14 @@ def _printable(char: str) -> str:
 
 def json_path(parts: Iterable[PathPart]) -> str:
     """`$.cluster.workers[0]`; a key that is not a plain word is quoted: `$.labels['a b']`."""
-    path = "$"
-    for part in parts:
-        if isinstance(part, int):
-            path += f"[{part}]"
-        elif part.isidentifier():
-            path += f".{part}"
-        else:
-            path += f"[{part!r}]"
-    return path
+    return "$" + "".join(map(json_step, parts))
+
+
+def json_step(part: PathPart) -> str:
+    """What a key or an index adds to the path of its mapping or list."""
+    if isinstance(part, int):
+        return f"[{part}]"
+    return f".{part}" if part.isidentifier() else f"[{part!r}]"
 
 
 def nearest(word: str, known: Sequence[str]) -> str:

@@ -153,6 +153,7 @@ class Fields:
             problem="the key is given in two spellings",
             found=listed((self._keys[name], self._again[name])),
             repair="keep one of the two",
+            is_key=True,
         )
 
     def _foreign(self, name: str) -> Fault:

@@ -1,11 +1,13 @@
-"""The line of each path of a document."""
+"""Where each path of a document stands in its text."""
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from itertools import islice
 
-from trainmaster.orchestrator.core.documents.faults import PathPart, json_path
+from trainmaster.orchestrator.core.documents.faults import json_step
+from trainmaster.orchestrator.core.documents.places import Found, Place
 
 MAX_LINES = 10_000
 """Further paths are left out, so that the map stays small compared with the largest text accepted."""
@@ -14,39 +16,65 @@ _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s{}\[\],:"]+')
 
 def parse_line_numbers(text: str, *, as_json: bool) -> Mapping[str, int]:
     """The line, counted from 1, of each path of a text that has no fault."""
+    found = iter_places(text, as_json=as_json, enters=lambda _: True)
+    return {path: key.line for path, key, _ in islice(found, MAX_LINES)}
+
+
+def iter_places(text: str, *, as_json: bool, enters: Callable[[str], bool]) -> Iterator[Found]:
+    """The places of the root and of what is directly in it, and so on in each list or mapping that `enters` accepts.
+
+    The text is one that `parse_document` could read.
+    """
     if as_json:
-        found = _json_lines(text)
-    else:
-        from trainmaster.orchestrator.core.documents.yaml_text import yaml_lines
+        yield from _json_places(text, enters)
+        return
+    from trainmaster.orchestrator.core.documents.yaml_text import yaml_places
 
-        found = yaml_lines(text)
-    return {json_path(path): line for path, line in islice(found, MAX_LINES)}
+    yield from yaml_places(text, enters)
 
 
-def _json_lines(text: str) -> Iterator[tuple[tuple[PathPart, ...], int]]:
-    path: list[PathPart | None] = []
-    """For each enclosing container: the index in a list, the key in an object, None before a key."""
-    line, at = 1, 0
+@dataclass(kw_only=True)
+class _Open:
+    """A list or object that is being read; `path` None: what it holds is not asked for."""
+
+    path: str | None
+    index: int | None
+    """Of the next item; None in an object."""
+    key: tuple[str, Place] | None = None
+
+
+def _json_places(text: str, enters: Callable[[str], bool]) -> Iterator[Found]:
+    within: list[_Open] = []
+    line, line_start, at = 1, 0, 0
     for token in _TOKEN.finditer(text):
-        line, at = line + text.count("\n", at, token.start()), token.start()
-        match token[0]:
+        # Looked for between two tokens only: a search from the start, or back through a long line, would be quadratic.
+        ends = text.count("\n", at, token.start())
+        if ends:
+            line, line_start = line + ends, text.rfind("\n", at, token.start()) + 1
+        at, word = token.start(), token[0]
+        here = Place(line=line, column=at - line_start + 1, length=len(word), end_line=line)
+        inner = within[-1] if within else None
+        match word:
             case ":":
                 continue
             case ",":
-                path[-1] = path[-1] + 1 if isinstance(path[-1], int) else None
+                if inner is not None:
+                    inner.index, inner.key = None if inner.index is None else inner.index + 1, None
                 continue
             case "}" | "]":
-                path.pop()
+                within.pop()
                 continue
-        if path and path[-1] is None:
-            path[-1] = str(json.loads(token[0]))
-            yield _whole(path), line
+        if inner is not None and inner.index is None and inner.key is None:
+            inner.key = (json_step(str(json.loads(word))) if inner.path is not None else "", here)
             continue
-        if not path or isinstance(path[-1], int):
-            yield _whole(path), line
-        if token[0] in "{[":
-            path.append(None if token[0] == "{" else 0)
-
-
-def _whole(path: list[PathPart | None]) -> tuple[PathPart, ...]:
-    return tuple(part for part in path if part is not None)
+        path, key = "$", here
+        if inner is not None:
+            step, key = inner.key or (f"[{inner.index}]", here)
+            path = "" if inner.path is None else inner.path + step
+        opens = word in "{["
+        if path:
+            yield path, key, None if opens else here
+        if opens:
+            within.append(
+                _Open(path=path if path and enters(path) else None, index=0 if word == "[" else None)
+            )

@@ -114,6 +114,7 @@ def _faults(error: "ValidationError", spelled: Mapping[str, str]) -> Iterator[Fa
                 problem="not a valid name",
                 value=value,
                 allowed=str(schema.get("description", rule)),
+                is_key=True,
             )
         case "enum":
             near = nearest(value, rule) if isinstance(value, str) else ""

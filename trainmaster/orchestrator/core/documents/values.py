@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from trainmaster.orchestrator.core.documents.faults import Fault
+from trainmaster.orchestrator.core.documents.places import Place
 
 MAX_DEPTH = 32
 MAX_DIGITS = 20
@@ -15,15 +16,18 @@ class Document:
     """The values that could be read, and all faults of the text.
 
     `spelled` is the text of every boolean by path: only the author knows whether `no` means false.
+    `text` is what was read, `as_json` or as YAML; empty for values that come from no text.
     """
 
     value: object
     faults: tuple[Fault, ...] = ()
     spelled: Mapping[str, str] = field(default_factory=dict)
+    text: str = field(default="", repr=False, compare=False)
+    as_json: bool = field(default=False, repr=False, compare=False)
 
 
-def unreadable(problem: str, *, repair: str = "") -> Document:
-    return Document(value=None, faults=(Fault(path="$", problem=problem, repair=repair),))
+def unreadable(problem: str, *, repair: str = "", place: Place | None = None) -> Document:
+    return Document(value=None, faults=(Fault(path="$", problem=problem, repair=repair, place=place),))
 
 
 def is_too_deep(value: object, depth: int = 0) -> bool:

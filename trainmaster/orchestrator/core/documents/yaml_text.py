@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import yaml
@@ -10,7 +10,8 @@ from yaml.composer import Composer
 from yaml.cyaml import CParser  # type: ignore[attr-defined]  # its stubs import it there as PyYAML does
 from yaml.resolver import Resolver
 
-from trainmaster.orchestrator.core.documents.faults import Fault, PathPart, json_path
+from trainmaster.orchestrator.core.documents.faults import Fault, PathPart, json_path, json_step
+from trainmaster.orchestrator.core.documents.places import Found, Place, split_lines
 from trainmaster.orchestrator.core.documents.quoting import plain, shown
 from trainmaster.orchestrator.core.documents.values import (
     KEEP_ONE,
@@ -23,6 +24,8 @@ from trainmaster.orchestrator.core.documents.values import (
 _TAG = "tag:yaml.org,2002:"
 _BOOLEANS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
 _DECIMAL = re.compile(r"[-+]?(0|[1-9][0-9]*)")
+_TO_LINE_END = 10**6
+"""The length of a value of several lines on its first one; `quoted` cuts it."""
 _TABBED = re.compile(" *\t")
 
 
@@ -30,29 +33,61 @@ def yaml_document(text: str) -> Document:
     try:
         node = _Composer(text).get_single_node()
     except yaml.YAMLError as error:
-        return unreadable(f"broken YAML: {_where(error)}", repair=_repair(error, text))
+        problem, repair = f"broken YAML: {_where(error)}", _repair(error, text)
+        return unreadable(problem, repair=repair, place=_mark_of(error, text))
     reader = _NodeReader()
     value = reader.value(node, ()) if node is not None else None
     return Document(value=value, faults=tuple(reader.faults), spelled=reader.spelled)
 
 
-def yaml_lines(text: str) -> Iterator[tuple[tuple[PathPart, ...], int]]:
-    """Each path of a text that `yaml_document` read without a fault, with its line, counted from 1."""
+def yaml_places(text: str, enters: Callable[[str], bool]) -> Iterator[Found]:
+    """See `iter_places`; of a text that `yaml_document` could read."""
     node = _Composer(text).get_single_node()
     if node is not None:
-        yield (), node.start_mark.line + 1
-        yield from _lines_within(node, ())
+        yield "$", _place(node), _scalar_place(node)
+        yield from _places_within(node, "$", enters)
 
 
-def _lines_within(node: yaml.Node, path: tuple[PathPart, ...]) -> Iterator[tuple[tuple[PathPart, ...], int]]:
+def _places_within(node: yaml.Node, path: str, enters: Callable[[str], bool]) -> Iterator[Found]:
     inside: Iterable[tuple[PathPart, yaml.Node, yaml.Node]] = ()
+    if not enters(path):
+        return
     if isinstance(node, yaml.MappingNode):
-        inside = ((key.value, key, value) for key, value in node.value)
+        # A list or a mapping as a key is a fault, and has no path.
+        inside = ((key.value, key, value) for key, value in node.value if isinstance(key, yaml.ScalarNode))
     elif isinstance(node, yaml.SequenceNode):
         inside = ((index, item, item) for index, item in enumerate(node.value))
     for part, marked, value in inside:
-        yield (*path, part), marked.start_mark.line + 1
-        yield from _lines_within(value, (*path, part))
+        here = path + json_step(part)
+        yield here, _place(marked), _scalar_place(value)
+        yield from _places_within(value, here, enters)
+
+
+def _scalar_place(node: yaml.Node) -> Place | None:
+    """The value's place; None for a list, a mapping, and a value that is absent."""
+    place = _place(node) if isinstance(node, yaml.ScalarNode) else None
+    return place if place is not None and place.length else None
+
+
+def _place(node: yaml.Node) -> Place:
+    start, end = node.start_mark, node.end_mark
+    on_one_line = start.line == end.line
+    return Place(
+        line=start.line + 1,
+        column=start.column + 1,
+        length=end.column - start.column if on_one_line else _TO_LINE_END,
+        end_line=end.line + 1,
+    )
+
+
+def _mark_of(error: yaml.YAMLError, text: str) -> Place | None:
+    """Where the text is broken."""
+    if isinstance(error, yaml.reader.ReaderError):
+        before = text[: max(0, text.find(chr(int(error.character))))]
+        lines = split_lines(before, as_json=False)
+        return Place(line=len(lines), column=len(lines[-1]) + 1)
+    mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
+    return None if mark is None else Place(line=mark.line + 1, column=mark.column + 1)
 
 
 def _where(error: yaml.YAMLError) -> str:
@@ -149,9 +184,10 @@ class _NodeReader:
                     f"YAML 1.1 reads this key as {_KIND[tag]}",
                     found=plain(key) or "an empty key",
                     repair=f'quote it: "{plain(key)}"',
+                    is_key=True,
                 )
             elif key in values:
-                self._fault(here, "duplicate key", repair=KEEP_ONE)
+                self._fault(here, "duplicate key", repair=KEEP_ONE, is_key=True)
             values[key] = self.value(value_node, here)
         return values
 
@@ -201,8 +237,9 @@ class _NodeReader:
         self._fault(path, "not a finite decimal number", found=shown(text), allowed="finite decimal numbers")
         return None
 
-    def _fault(self, path: tuple[PathPart, ...], problem: str, **texts: str) -> None:
-        self.faults.append(Fault(at=path, problem=problem, **texts))
+    # Any: the other arguments of `Fault`, of different types.
+    def _fault(self, path: tuple[PathPart, ...], problem: str, **said: Any) -> None:
+        self.faults.append(Fault(at=path, problem=problem, **said))
 
 
 _KIND = {

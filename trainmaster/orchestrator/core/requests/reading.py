@@ -5,10 +5,12 @@ from typing import Any
 
 from trainmaster.orchestrator.core.documents.document import Document, parse_document
 from trainmaster.orchestrator.core.documents.faults import Fault
+from trainmaster.orchestrator.core.documents.placing import placed
 from trainmaster.orchestrator.core.documents.translation import Translated
 from trainmaster.orchestrator.core.documents.unvalidated import text_at
-from trainmaster.orchestrator.core.policy.policy import among
+from trainmaster.orchestrator.core.policy.policy import Policy, among
 from trainmaster.orchestrator.core.requests.checks.policy import policy_faults
+from trainmaster.orchestrator.core.requests.checks.secrets import secret_lines
 from trainmaster.orchestrator.core.requests.dialects import dialect_of
 from trainmaster.orchestrator.core.requests.draft import Draft
 from trainmaster.orchestrator.core.requests.gpus import with_machines
@@ -31,7 +33,8 @@ def parse_request(
     refusal = too_large(len(content))
     if refusal is not None:
         return refusal
-    return checked_request(parse_document(content, as_json=as_json), request_rules, name=name)
+    read = parse_document(content, as_json=as_json)
+    return with_places(checked_request(read, request_rules, name=name), read, request_rules.policy)
 
 
 def checked_request(
@@ -44,6 +47,18 @@ def checked_request(
         fault = Fault(path="$", problem="a request must be a mapping", value=read.value)
         return Refused(faults=(*read.faults, fault))
     return _translated(read.value, read, request_rules, name)
+
+
+def with_places(outcome: Request | Refused, read: Document, policy: Policy | None) -> Request | Refused:
+    """The request with its warnings, or the refusal with its faults, at their places in the text that was read.
+
+    Lines that may hold a secret are not quoted.
+    """
+    found = outcome.faults if isinstance(outcome, Refused) else outcome.warnings
+    if not found or not read.text:
+        return outcome
+    marked = placed(found, read, secret_lines(read, () if policy is None else policy.env.secrets))
+    return Refused(faults=marked) if isinstance(outcome, Refused) else replace(outcome, warnings=marked)
 
 
 def _translated(

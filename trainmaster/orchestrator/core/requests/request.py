@@ -81,7 +81,7 @@ class Refused:
 
     def __post_init__(self) -> None:
         more = len(self.faults) - MAX_FAULTS
-        if more > 0:
+        if more > 1:  # one more takes the place of the note, which a refusal made of a refusal keeps
             rest = Fault(path="$", problem=f"{more} more faults are not listed", repair="fix these first")
             object.__setattr__(self, "faults", (*self.faults[:MAX_FAULTS], rest))
 

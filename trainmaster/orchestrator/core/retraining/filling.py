@@ -122,7 +122,8 @@ def place_faults(document: object, provided: Iterable[str]) -> list[Fault]:
 def _fault(found: PlaceholderAt, possible: Sequence[str]) -> Fault | None:
     path, placeholder = found.path, found.placeholder
     if found.in_key:
-        return Fault(at=path, problem="placeholders are allowed in values, not in keys", value=path[-1])
+        problem = "placeholders are allowed in values, not in keys"
+        return Fault(at=path, problem=problem, value=path[-1], is_key=True)
     if not found.closed:
         repair = "close it, or write $${ for a literal ${"
         return Fault(

@@ -7,8 +7,10 @@ from typing import Any
 
 from trainmaster.orchestrator.core.documents.document import Document, parse_document
 from trainmaster.orchestrator.core.documents.faults import Fault, json_path, listed
+from trainmaster.orchestrator.core.documents.placing import placed
 from trainmaster.orchestrator.core.documents.validation import schema_faults
 from trainmaster.orchestrator.core.names import REQUESTS_PREFIX, RULES_PREFIX, Buckets, split_object_uri
+from trainmaster.orchestrator.core.requests.checks.secrets import secret_lines
 from trainmaster.orchestrator.core.requests.request import Refused, too_large
 from trainmaster.orchestrator.core.retraining.book import MAX_BOOK_BYTES, MAX_RULES, Book, loops_of
 from trainmaster.orchestrator.core.retraining.condition import Condition, condition_from
@@ -54,7 +56,31 @@ def parse_rule(
     refusal = rule_too_large(len(content))
     if refusal is not None:
         return refusal
-    rule_id, read = rule_id_of(dropped_name), _read(content, dropped_name)
+    read, policy = _read(content, dropped_name), requirements.requests.policy
+    rule = _checked(
+        read,
+        dropped_name=dropped_name,
+        generation=generation,
+        requirements=requirements,
+        book=book,
+        template=template,
+    )
+    if not isinstance(rule, Refused):
+        return rule
+    hidden = secret_lines(read, () if policy is None else policy.env.secrets)
+    return Refused(faults=placed(rule.faults, read, hidden))
+
+
+def _checked(
+    read: Document,
+    *,
+    dropped_name: str,
+    generation: int,
+    requirements: RuleRequirements,
+    book: Book,
+    template: bytes | None,
+) -> Rule | Refused:
+    rule_id = rule_id_of(dropped_name)
     faults = [*_name_faults(dropped_name, rule_id, book), *read.faults]
     if not isinstance(read.value, dict):
         no_mapping = Fault(path="$", problem="a rule must be a mapping", value=read.value)

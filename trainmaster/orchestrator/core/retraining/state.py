@@ -275,6 +275,7 @@ class RuleStatus:
         firings: the number of firings so far.
         reason: why the rule is in this standing.
         problems: the first faults of a refused rule, and how many more there are; None if there are none.
+        faults: the same faults as in the report, with their places in the text.
     """
 
     schema: str = "rule_status.v1"
@@ -290,6 +291,7 @@ class RuleStatus:
     held: HeldBack | None = None
     reason: str | None = None
     problems: tuple[str, ...] | None = None
+    faults: tuple[Mapping[str, object], ...] | None = None
 
 
 def status_of(rule: Rule, state: RuleState | None, now: datetime) -> RuleStatus:

@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import Any
 
 from trainmaster.orchestrator.core.documents.codec import encoded
+from trainmaster.orchestrator.core.documents.faults import Fault
 from trainmaster.orchestrator.core.documents.quoting import plain
 from trainmaster.orchestrator.core.errors import TrainmasterError
 from trainmaster.orchestrator.core.names import job_id, message_status_object, status_object
@@ -65,6 +66,8 @@ class DropStatus:
     trials: Mapping[str, int] | None = None
     report_uri: str | None = None
     problems: tuple[str, ...] = ()
+    faults: tuple[Mapping[str, object], ...] | None = None
+    """Of a refused request the first PROBLEMS_MAX, as in its report."""
 
     @property
     def object_name(self) -> str:
@@ -109,6 +112,7 @@ def status_of_run(record: RunRecord, version: int, record_uri: str, project: str
         trials=reached.trials or None,
         report_uri=record.rejection.report_uri if record.rejection else None,
         problems=first_problems(record.problems),
+        faults=record.rejection.faults if record.rejection else None,
     )
 
 
@@ -148,6 +152,11 @@ def first_problems(problems: Sequence[str]) -> tuple[str, ...]:
     """The first PROBLEMS_MAX, followed by how many more there are."""
     more = len(problems) - PROBLEMS_MAX
     return (*problems[:PROBLEMS_MAX], f"and {more} more") if more > 0 else tuple(problems)
+
+
+def first_faults(faults: Sequence[Fault]) -> tuple[Mapping[str, object], ...]:
+    """The first PROBLEMS_MAX, as entries of a report."""
+    return tuple(fault.document for fault in faults[:PROBLEMS_MAX])
 
 
 def parse_status(content: bytes) -> Mapping[str, Any]:

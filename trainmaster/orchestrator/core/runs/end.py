@@ -53,11 +53,13 @@ class TuningResult:
 
 @dataclass(frozen=True, kw_only=True)
 class Rejection:
-    """Where the report of a refused request is, and the cap that refused it, if one did."""
+    """Where the report of a refused request is, its first faults, and the cap that refused it, if one did."""
 
     report_uri: str
     cap: str | None = None
     """The cap and its period: `runs_per_hour/2026-11-21T13`."""
+    faults: tuple[Mapping[str, object], ...] | None = None
+    """As in the report, with their places in the text."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,7 +17,7 @@ from trainmaster.orchestrator.core.retraining.reading import (
 from trainmaster.orchestrator.core.retraining.request_check import RuleRequirements
 from trainmaster.orchestrator.core.retraining.rule import Rule
 from trainmaster.orchestrator.core.retraining.state import RuleStanding, RuleStatus, state_for, status_of
-from trainmaster.orchestrator.core.runs.drop_status import failure_text, first_problems
+from trainmaster.orchestrator.core.runs.drop_status import failure_text, first_faults, first_problems
 from trainmaster.orchestrator.flows.retraining.turn import decide_nothing, take_turn
 from trainmaster.orchestrator.flows.services import FlowResult, Services
 from trainmaster.orchestrator.flows.submission.launch import report
@@ -118,6 +118,7 @@ def _refuse(services: Services, dropped: StoredObject, refused: Refused, report_
             in_force=present.generation if present is not None and present.enabled else None,
             reason=str(refused.faults[0]),
             problems=first_problems([str(fault) for fault in refused.faults]),
+            faults=first_faults(refused.faults),
         )
     )
     message = f"{dropped.name} was refused; faults: {len(refused.faults)}; report: {report_uri}"

@@ -33,8 +33,9 @@ from trainmaster.orchestrator.core.errors import RecordExists, TrainmasterError
 from trainmaster.orchestrator.core.names import model_name_from, stem
 from trainmaster.orchestrator.core.policy.admission import Caps
 from trainmaster.orchestrator.core.requests.incoming import IncomingDocument, Text, submitted_document
-from trainmaster.orchestrator.core.requests.reading import checked_request
+from trainmaster.orchestrator.core.requests.reading import checked_request, with_places
 from trainmaster.orchestrator.core.requests.request import Refused, Request
+from trainmaster.orchestrator.core.runs.drop_status import first_faults
 from trainmaster.orchestrator.core.runs.end import Rejection
 from trainmaster.orchestrator.core.runs.record import (
     AcceptedRequest,
@@ -53,13 +54,20 @@ from trainmaster.orchestrator.flows.submission.submit import submit
 
 def take_request(services: Services, incoming: IncomingDocument, text: Text) -> FlowResult:
     """Check the request in the text, and launch its run or reject it. See `launch`."""
-    request_rules, dropped = services.request_rules(), incoming.source.object_name
-    name = None if dropped is None else model_name_from(stem(dropped))
-    checked = checked_request(text.read, request_rules, name=name)
-    request = priced(checked, request_rules.policy, services.prices)
+    dropped = incoming.source.object_name
+    request = checked_text(services, text, None if dropped is None else model_name_from(stem(dropped)))
     if isinstance(request, Refused):
         return reject(services, incoming, request)
     return launch(services, incoming, request, text)
+
+
+def checked_text(services: Services, text: Text, name: str | None = None) -> Request | Refused:
+    """The request in the text, with its price, or every fault at its place; `name` is for a model without one."""
+    request_rules = services.request_rules()
+    request = priced(
+        checked_request(text.read, request_rules, name=name), request_rules.policy, services.prices
+    )
+    return with_places(request, text.read, request_rules.policy)
 
 
 def launch(services: Services, incoming: IncomingDocument, request: Request, text: Text) -> FlowResult:
@@ -174,7 +182,11 @@ def reject(
     record = replace(
         _first_record(services, incoming, RunState.REJECTED),
         problems=tuple(str(fault) for fault in refused.faults),
-        rejection=Rejection(report_uri=report_uri, cap=over.reached.window if over is not None else None),
+        rejection=Rejection(
+            report_uri=report_uri,
+            cap=over.reached.window if over is not None else None,
+            faults=first_faults(refused.faults),
+        ),
     )
     try:
         held = services.ledger.create(record)

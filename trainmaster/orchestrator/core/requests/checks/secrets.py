@@ -5,11 +5,15 @@ no variables from Secret Manager (its `SecretEnvVar` is for reasoning engines al
 and the program reads it: docs/explanation/security.md. A fault here never quotes what it found.
 """
 
+import functools
 import re
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 
 from trainmaster.orchestrator.core.documents.faults import Fault
+from trainmaster.orchestrator.core.documents.places import line_starts
 from trainmaster.orchestrator.core.documents.unvalidated import Path, list_at, mapping_at
+from trainmaster.orchestrator.core.documents.values import Document
 from trainmaster.orchestrator.core.policy.policy import among
 from trainmaster.orchestrator.core.requests.draft import Draft
 
@@ -32,6 +36,35 @@ _REFERENCE = re.compile(r"projects/[^/\s]+/secrets/[^/\s]+(/versions/[^/\s]+)?")
 _FLAG = re.compile(r"--?(?P<name>[A-Za-z_][A-Za-z0-9_.-]*)")
 
 
+_MENTION = re.compile(
+    r"""(?<![A-Za-z0-9_])(?P<name>[A-Za-z_][A-Za-z0-9_.-]{0,100})(?=(?P<until>["'\s:=,\-\[{|>]{1,60}))"""
+)
+"""A word, and what may stand between a name and its value, on the next line too."""
+_LINE_BEFORE_CHARS = 1000
+_PRIVATE_KEY = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END|\Z)", re.DOTALL)
+
+
+def secret_lines(read: Document, names: Sequence[str]) -> frozenset[int]:
+    """The lines of the text, counted from 1, that a report must not quote because they may hold a secret.
+
+    More than hold one: it also covers texts that cannot be parsed, and values that no check reads. `names` are the
+    policy's patterns of secrets' names. The work is linear in the text's length.
+    """
+    text, is_secret = read.text, functools.cache(lambda name: _says_secret(name, names))
+    spans = [
+        match.span() for pattern in (_PRIVATE_KEY, *_FORMATS.values()) for match in pattern.finditer(text)
+    ]
+    for mention in _MENTION.finditer(text) if names else ():
+        if is_secret(mention["name"]):
+            start, end = mention.span("name")[0], mention.end("until")
+            # A variable's value may also stand in the line before its name.
+            before = text.rfind("\n", max(0, start - _LINE_BEFORE_CHARS), start)
+            spans.append((start if before < 0 else before, end))
+    starts = line_starts(text, as_json=read.as_json)
+    lines = (range(bisect_right(starts, start), bisect_right(starts, end) + 1) for start, end in spans)
+    return frozenset(line for each in lines for line in each)
+
+
 def secret_faults(draft: Draft) -> list[Fault]:
     """One fault for each place that seems to hold a secret, sorted by path; without a policy nothing is refused."""
     if draft.policy is None:
@@ -44,6 +77,7 @@ def secret_faults(draft: Draft) -> list[Fault]:
             found=f"{what}, not shown here",
             allowed="projects/PROJECT/secrets/NAME/versions/VERSION, which the program reads itself",
             repair="store it in Secret Manager, refer to it here, and rotate it: the dropped file exposes it",
+            is_secret=True,
         )
         for path, what in found.items()
     )

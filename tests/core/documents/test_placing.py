@@ -1,0 +1,229 @@
+"""A fault is marked at the key or value of the user's text that it is about."""
+
+import json
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trainmaster.orchestrator.core.documents.document import Document, parse_document
+from trainmaster.orchestrator.core.documents.faults import Fault, json_path
+from trainmaster.orchestrator.core.documents.places import TEXT_MAX_CHARS, Place
+from trainmaster.orchestrator.core.documents.placing import placed, rendered
+
+YAML = """\
+# a comment
+model_name: m
+args:
+  - --a
+  - {b: "ünï", "c d": 2}
+cluster:
+  chief:
+    machine: n1
+    note: |
+      one
+      two
+  workers:
+"""
+JSON = """\
+{
+  "model_name": "m", "args": ["--a", {"b": 1}],
+  "cluster": {
+    "chief": {"machine": "n1"}
+  }
+}
+"""
+
+
+def marked(read: Document, path: str, *, is_key: bool = False) -> tuple[int, str]:
+    """The line of the fault at the path, and the text that is marked on it."""
+    (fault,) = placed([Fault(path=path, problem="wrong", is_key=is_key)], read)
+    place = fault.place
+    assert place is not None
+    start = place.column - place.text_column
+    return place.line, place.text[start : start + place.length]
+
+
+@pytest.mark.parametrize(
+    ("path", "is_key", "line", "text"),
+    [
+        ("$.model_name", False, 2, "m"),
+        ("$.model_name", True, 2, "model_name"),
+        ("$.args", False, 3, "args"),
+        ("$.args[0]", False, 4, "--a"),
+        ("$.args[1].b", False, 5, '"ünï"'),
+        ("$.args[1]['c d']", True, 5, '"c d"'),
+        ("$.cluster.chief", False, 7, "chief"),
+        ("$.cluster.chief.machine", False, 8, "n1"),
+        ("$.cluster.chief.note", False, 9, "|"),
+        ("$.cluster.workers", False, 12, "workers"),
+        ("$.cluster.chief.absent", False, 7, "chief"),
+        ("$.cluster.workers.machine", False, 12, "workers"),
+        ("$.absent", False, 2, "m"),
+    ],
+)
+def test_yaml_is_marked_at_the_value_or_at_the_key_above_what_is_missing(
+    path: str, is_key: bool, line: int, text: str
+) -> None:
+    read = parse_document(YAML.encode(), as_json=False)
+    assert marked(read, path, is_key=is_key) == (line, text)
+
+
+@pytest.mark.parametrize(
+    ("path", "is_key", "line", "text"),
+    [
+        ("$.args[0]", False, 2, '"--a"'),
+        ("$.args[1].b", False, 2, "1"),
+        ("$.args[1].b", True, 2, '"b"'),
+        ("$.args", False, 2, '"args"'),
+        ("$.cluster.chief.machine", False, 4, '"n1"'),
+        ("$.cluster.chief.absent", False, 4, '"chief"'),
+        ("$.absent", False, 1, "{"),
+    ],
+)
+def test_json_is_marked_alike(path: str, is_key: bool, line: int, text: str) -> None:
+    read = parse_document(JSON.encode(), as_json=True)
+    assert marked(read, path, is_key=is_key) == (line, text)
+
+
+TEXT = st.text('ab {}[],:"\\\n\t\u2028é', max_size=6)
+DOCUMENTS = st.recursive(
+    st.none() | st.booleans() | st.integers() | TEXT,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXT, inner, max_size=3),
+    max_leaves=10,
+)
+
+
+def scalars(value: object, path: tuple[str | int, ...] = ()) -> Sequence[tuple[str, object]]:
+    if isinstance(value, dict):
+        return [each for key, part in value.items() for each in scalars(part, (*path, key))]
+    if isinstance(value, list):
+        return [each for index, part in enumerate(value) for each in scalars(part, (*path, index))]
+    return [(json_path(path), value)]
+
+
+@given(st.dictionaries(TEXT, DOCUMENTS, max_size=3), st.sampled_from([None, 2]))
+def test_what_is_marked_in_json_is_the_value_at_the_path(
+    document: dict[str, object], indent: int | None
+) -> None:
+    read = parse_document(json.dumps(document, indent=indent).encode(), as_json=True)
+    for path, value in scalars(document) if not read.faults else ():
+        if path != "$" and len(json.dumps(value)) < TEXT_MAX_CHARS // 2:
+            assert json.loads(marked(read, path)[1]) == value
+
+
+@pytest.mark.parametrize(
+    ("content", "as_json", "place"),
+    [
+        (b"a: 1\nb: [1\n", False, (3, 1)),
+        (b"a: 1\n\tb: 1\n", False, (2, 1)),
+        (b"a: 1\nb: *x\n", False, (2, 4)),
+        (b"a: 1\nb: \x07\n", False, (2, 4)),
+        (b'{"a": 1,\n "b" 2}', True, (2, 6)),
+        (b"a: 1\nb: \xff", False, (2, 4)),
+        (b"a: 1\nb: 1\na: 2\n", False, (3, 1)),
+        (b'{"a": 1,\n "b": {"c": 1, "c": 2}}', True, (2, 16)),
+        (b'{"a": [\n1, NaN]}', True, (2, 4)),
+        (b"a: 0777\n", False, (1, 4)),
+        (b"? [a]\n: 1\nb: !x 1\n", False, (3, 4)),
+    ],
+)
+def test_a_fault_of_the_text_itself_has_its_place(
+    content: bytes, as_json: bool, place: tuple[int, int]
+) -> None:
+    read = parse_document(content, as_json=as_json)
+    found = [fault.place for fault in placed(read.faults, read)]
+    assert place in [(each.line, each.column) for each in found if each is not None]
+
+
+def test_line_ends_are_counted_as_the_parser_counts_them() -> None:
+    text = "a: 1\r\nb: 1\rc: 1\u2028d: 1\n"
+    read = parse_document(text.encode(), as_json=False)
+    assert [marked(read, f"$.{key}", is_key=True) for key in "abcd"] == list(enumerate("abcd", 1))
+    read = parse_document(b'{"a": 1,\r\n"b": "\xe2\x80\xa8", "c": 3}', as_json=True)
+    assert marked(read, "$.c") == (2, "3")
+
+
+def test_a_long_line_is_cut_around_the_place_and_a_control_character_keeps_its_column() -> None:
+    read = parse_document(json.dumps({f"key{n}": n for n in range(10_000)}).encode(), as_json=True)
+    assert marked(read, "$.key9000") == (1, "9000")
+    (fault,) = placed([Fault(path="$.key9000", problem="wrong")], read)
+    assert fault.place is not None
+    assert len(fault.place.text) == TEXT_MAX_CHARS
+    assert fault.place.text_column > 1
+    read = parse_document(b"a: {b:\t1, c: 2}", as_json=False)
+    assert marked(read, "$.a.c") == (1, "2")
+
+
+def test_faults_of_the_whole_document_and_of_values_without_a_text_have_no_place() -> None:
+    read = parse_document(b"a: 1", as_json=False)
+    assert [fault.place for fault in placed([Fault(path="$", problem="wrong")], read)] == [None]
+    values = Document(value={"a": 1})
+    assert [fault.place for fault in placed([Fault(path="$.a", problem="wrong")], values)] == [None]
+
+
+def test_a_report_has_the_place_as_fields() -> None:
+    read = parse_document(YAML.encode(), as_json=False)
+    (fault,) = placed([Fault(path="$.cluster.chief.machine", problem="wrong")], read)
+    assert fault.document == {
+        "path": "$.cluster.chief.machine",
+        "problem": "wrong",
+        "line": 8,
+        "column": 14,
+        "length": 2,
+        "text": "    machine: n1",
+        "text_column": 1,
+    }
+
+
+def test_a_fault_is_rendered_with_its_line_and_a_mark_below() -> None:
+    read = parse_document(YAML.encode(), as_json=False)
+    fault = Fault(
+        path="$.cluster.chief.machine",
+        problem="not an allowed value",
+        value="n1",
+        among=("n2", "n3"),
+        repair="did you mean 'n2'?",
+    )
+    (fault,) = placed([fault], read)
+    assert rendered(fault, "r.yaml") == (
+        "r.yaml:8:14: $.cluster.chief.machine: not an allowed value",
+        "  8 |     machine: n1",
+        "    |              ^^",
+        "  found 'n1'",
+        "  did you mean 'n2'?",
+        "  allowed: n2, n3",
+    )
+
+
+@pytest.mark.parametrize(
+    ("place", "lines"),
+    [
+        (Place(line=1, column=4, text="日本 x"), ("日本 x", "     ^")),
+        (Place(line=1, column=1, length=2, text="日本"), ("日本", "^^^^")),
+        (Place(line=1, column=50, text="abc", text_column=48), ("…abc", "   ^")),
+    ],
+)
+def test_the_mark_is_below_the_place_on_a_terminal(place: Place, lines: tuple[str, str]) -> None:
+    assert place.excerpt == lines
+
+
+def test_a_secret_is_not_quoted_on_any_of_its_lines() -> None:
+    text = b"env:\n  KEY: |\n    one\n    two\n  A: {TOKEN: abc, N: 1}\n"
+    read = parse_document(text, as_json=False)
+    faults = [
+        Fault(path="$.env.KEY", problem="a secret", is_secret=True),
+        Fault(path="$.env.A.TOKEN", problem="a secret", is_secret=True),
+        Fault(path="$.env.A.N", problem="wrong"),
+        Fault(path="$.env", problem="wrong"),
+    ]
+    texts = [fault.place.text for fault in placed(faults, read) if fault.place]
+    assert texts == ["", "", "", "env:"]
+    assert "  5 | (this line is not shown: it may hold a secret)" in rendered(placed(faults, read)[2], "f")
+
+
+def test_a_path_through_a_key_as_long_as_the_text_is_marked_at_the_key_above() -> None:
+    key = "a.b[" * 10_000
+    read = parse_document(json.dumps({"env": {key: {"c": 1}}}).encode(), as_json=True)
+    assert marked(read, json_path(("env", key, "c"))) == (1, '"env"')

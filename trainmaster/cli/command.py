@@ -19,6 +19,7 @@ VERBS: Mapping[str, tuple[str, str]] = {
     "stack": ("stack.command:stack", "Show the local stack, or change what runs on it."),
     "init": ("submit.init:init", "Write a request and a script to start from."),
     "wait": ("submit.wait:wait", "Wait until a run has ended."),
+    "ls": ("runs.ls:ls", "List the newest runs."),
     "context": ("context:context", "Show or choose where the other commands work."),
     "convert": ("convert:convert", "Print the Vertex AI form of a request in any dialect."),
     "study": ("study.command:study", "Draw a tuning job: learning curves, parameters and results."),

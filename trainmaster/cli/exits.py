@@ -49,6 +49,7 @@ _STATUSES = {
     Exit.NOT_FOUND: {"trainmaster.client.errors.NotFound", f"{_CORE}.NotFound"},
     Exit.USAGE: {
         "trainmaster.client.context.UnknownContext",
+        "trainmaster.client.errors.Refused",
         f"{_STACK}.BadOptionsError",
         f"{_STACK}.BadTopologyError",
         f"{_CORE}.InvalidArgument",

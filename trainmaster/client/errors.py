@@ -7,3 +7,7 @@ class NotFound(Exception):
 
 class TimedOut(Exception):
     """What was waited for had not happened at the deadline; the message has the last state."""
+
+
+class Refused(Exception):
+    """The service, or a check before it, refuses what was asked; the message has every fault."""

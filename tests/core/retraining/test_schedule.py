@@ -188,3 +188,24 @@ def test_every_zone_can_be_used() -> None:
     assert len(time_zones()) > 400
     for zone in time_zones():
         assert Schedule(cron="30 2 * * *", time_zone=zone).last_due(utc(2026, 3, 29, 12)) is not None
+
+
+@pytest.mark.parametrize(
+    ("cron", "zone", "after", "due"),
+    [
+        ("0 3 * * 1", "Etc/UTC", utc(2026, 11, 23, 2, 59), utc(2026, 11, 23, 3)),
+        ("0 3 * * 1", "Etc/UTC", utc(2026, 11, 23, 3), utc(2026, 11, 30, 3)),
+        (
+            "30 2 * * *",
+            "Europe/Amsterdam",
+            utc(2026, 3, 28, 12),
+            utc(2026, 3, 29, 1),
+        ),  # skipped by the clocks
+        ("30 2 * * *", "Europe/Amsterdam", utc(2026, 10, 25, 0, 30), utc(2026, 10, 26, 1, 30)),  # not twice
+        ("0 0 29 2 *", "Etc/UTC", utc(2026, 1, 1), utc(2028, 2, 29)),
+    ],
+)
+def test_the_next_due_time_is_the_first_after_the_moment(
+    cron: str, zone: str, after: datetime, due: datetime
+) -> None:
+    assert Schedule(cron=cron, time_zone=zone).next_due(after) == due

@@ -161,7 +161,7 @@ def parse_message(envelope: Envelope) -> IncomingDocument:
     message = pubsub_message(envelope)
     key = message.attributes.get(IDEMPOTENCY_KEY)
     if key:
-        run_id = run_id_of_key(MESSAGE_BASE, f"idempotency_key:{key}")
+        run_id = run_id_of_message_key(key)
     else:
         run_id = run_id_at(MESSAGE_BASE, message.publish_time, f"message:{message.message_id}")
     return IncomingDocument(
@@ -176,6 +176,11 @@ def parse_message(envelope: Envelope) -> IncomingDocument:
         ),
         content=message.data,
     )
+
+
+def run_id_of_message_key(key: str) -> str:
+    """The id of the run, or the order, of every message with this idempotency key."""
+    return run_id_of_key(MESSAGE_BASE, f"idempotency_key:{key}")
 
 
 @dataclass(frozen=True, kw_only=True)

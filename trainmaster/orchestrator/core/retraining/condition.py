@@ -123,6 +123,10 @@ class Schedule(_Condition):
         """See `schedule.last_due`."""
         return schedule.last_due(self.cron, self.time_zone, until)
 
+    def next_due(self, after: datetime) -> datetime | None:
+        """See `schedule.next_due`."""
+        return schedule.next_due(self.cron, self.time_zone, after)
+
 
 @dataclass(frozen=True, kw_only=True)
 class NewImage(_Condition):

@@ -107,6 +107,12 @@ def last_due(cron: str, time_zone: str, until: datetime) -> datetime | None:
     return next((due for due in (each.astimezone(UTC) for each in times) if due <= until), None)
 
 
+def next_due(cron: str, time_zone: str, after: datetime) -> datetime | None:
+    """The expression's first time after `after`, in UTC; None if there is none in 50 years."""
+    times = CronSim(cron, _in_zone(after.astimezone(UTC), zoneinfo.ZoneInfo(time_zone)))
+    return next((due for due in (each.astimezone(UTC) for each in times) if due > after), None)
+
+
 def _in_zone(moment: datetime, zone: zoneinfo.ZoneInfo) -> datetime:
     return moment if zone.key in ("UTC", "Etc/UTC") else moment.astimezone(zone)
 

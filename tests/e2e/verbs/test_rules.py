@@ -1,0 +1,127 @@
+"""`rules`, `champions` and `cancel` change what they say, and nothing else."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from tests.e2e.project import Project, request
+from tests.e2e.verbs.conftest import PROJECT, Trainmaster
+from trainmaster.client.checks import schema
+
+pytestmark = pytest.mark.slow
+TERMS = {"metric": "accuracy", "goal": "maximize"}
+
+
+def rule(path: Path, model_name: str, *conditions: dict[str, Any], **more: object) -> Path:
+    asked = json.loads(request(PROJECT, model_name=model_name))
+    path.write_text(json.dumps({"when": conditions, "request": asked, **more}))
+    return path
+
+
+def test_a_rule_is_applied_listed_fired_held_back_and_removed(
+    trainmaster: Trainmaster, stack: Project, tmp_path: Path
+) -> None:
+    nightly = {"schedule": {"cron": "0 3 * * *", "time_zone": "Europe/Amsterdam"}}
+    file = rule(tmp_path / "nightly.yaml", "nights", nightly, {"manual": {}}, cooldown_s=3600)
+    applied = trainmaster("rules", "apply", str(file))
+    assert (applied.status, applied.out) == (0, "nightly accepted\n"), applied.err
+    assert "in the local stack on" in applied.err
+
+    listed = trainmaster("rules", "ls")
+    assert "schedule 0 3 * * * Europe/Amsterdam, manual" in listed.out, "whole in a pipe"
+    views = json.loads(trainmaster("rules", "ls", "-o", "json").out)
+    jsonschema.validate(views[0], schema("rule_view.v1"))
+    assert views[0]["next_at"] > views[0]["status"]["updated_at"]
+    assert trainmaster("rules", "ls", "-o", "name").out == "nightly\n"
+
+    fired = trainmaster("rules", "fire", "nightly")
+    assert fired.status == 0, fired.err
+    run_id = fired.out.strip()
+    assert stack.record(run_id)["source"]["rule_id"] == "nightly"
+    assert trainmaster("wait", run_id).status == 0
+    held = trainmaster("rules", "fire", "nightly")
+    assert (held.status, held.out) == (1, "")
+    assert "its cooldown lasts until" in held.err
+    shown = trainmaster("rules", "show", "rules/nightly.yaml")
+    assert f"by manual: {run_id}" in shown.out
+    assert "held: its cooldown lasts until" in shown.out
+
+    misspelt = trainmaster("rules", "show", "nightyl")
+    assert (misspelt.status, misspelt.out) == (3, "")
+    assert "Did you mean 'nightly'?" in misspelt.err
+
+    unasked = trainmaster("rules", "rm", "nightly")
+    assert unasked.status == 2
+    assert "needs --yes" in unasked.err
+    assert trainmaster("rules", "rm", "nightly", "--yes").status == 0
+    stack.eventually(
+        lambda: (stack.status("rules/nightly.yaml") or {}).get("state") == "retired", "the rule is retired"
+    )
+    stack.eventually(lambda: not trainmaster("rules", "ls", "-o", "name").out, "it is listed no more")
+
+
+def test_faulty_rules_are_refused_together_and_nothing_is_changed(
+    trainmaster: Trainmaster, stack: Project, tmp_path: Path
+) -> None:
+    sound = rule(
+        tmp_path / "sound.yaml", "features", {"upstream": {"model_name": "ranks", "event": "succeeded"}}
+    )
+    looping = rule(
+        tmp_path / "looping.yaml", "ranks", {"upstream": {"model_name": "features", "event": "succeeded"}}
+    )
+    faulty = tmp_path / "faulty.yaml"
+    faulty.write_text('{"when": [{"schedule": {"cron": "0 0 30 2 *"}}], "request": {"image": 3}}')
+    refused = trainmaster("rules", "apply", *map(str, (sound, looping, faulty)))
+    assert (refused.status, refused.out) == (2, "")
+    for said in ("sound -> looping", "this never occurs", "$.request.image", "Nothing was changed."):
+        assert said in refused.err
+    assert not [
+        name for name in stack.storage.list_blobs(stack.inbox, prefix="rules/") if "sound" in name.name
+    ]
+
+
+def test_a_champion_is_listed_and_rolled_back(trainmaster: Trainmaster, stack: Project) -> None:
+    runs = []
+    for name, epochs in (("poor", 5), ("good", 20)):
+        content = request(PROJECT, f"--epochs={epochs}", model_name="verbs", champion=TERMS)
+        generation = stack.upload(f"requests/{name}.yaml", content)
+        status = stack.final_status(f"requests/{name}.yaml", generation)
+        runs.append(stack.finished_record(status["run_id"])["run_id"])
+    poor, good = runs
+    assert f"{good}  accuracy" in trainmaster("champions", "ls").out
+    back = trainmaster("champions", "rollback", "verbs")
+    assert (back.status, back.out) == (0, f"{poor}\n"), back.err
+    assert "Rolling back the champion of verbs in the local stack" in back.err
+    shown = trainmaster("champions", "show", "verbs")
+    assert "by rollback" in shown.out
+    jsonschema.validate(
+        json.loads(trainmaster("champions", "show", "verbs", "-o", "json").out), schema("champion.v1")
+    )
+    again = trainmaster("champions", "rollback", "verbs")
+    assert (again.status, again.out) == (2, "")
+    assert "there was no champion before it" in again.err
+    assert trainmaster("champions", "rollback", "verbs", "--to-run", good).out == f"{good}\n"
+    unknown = trainmaster("champions", "rollback", "verb")
+    assert (unknown.status, unknown.out) == (3, "")
+    assert "Did you mean 'verbs'?" in unknown.err
+
+
+def test_cancel_ends_a_running_run_and_no_run_if_one_is_unknown(
+    trainmaster: Trainmaster, stack: Project, trained: dict[str, Any]
+) -> None:
+    stack.drop("requests/endless.yaml", request(PROJECT, f"--wait-for=gs://{stack.models}/never"))
+    status = stack.eventually(
+        lambda: (found := stack.status("requests/endless.yaml")) and found["state"] == "running" and found,
+        "the run runs",
+    )
+    unknown = trainmaster("cancel", "requests/endless.yaml", "nothing-20260101t000000-0123456789")
+    assert (unknown.status, unknown.out) == (3, "")
+    assert stack.record(status["run_id"])["state"] == "running"
+    ended = trainmaster("cancel", "requests/endless.yaml", "--wait")
+    assert (ended.status, ended.out) == (0, f"{status['run_id']} cancelled\n"), ended.err
+    late = trainmaster("cancel", trained["run_id"])
+    assert (late.status, late.out) == (0, f"{trained['run_id']}\n")
+    assert "has already ended: succeeded" in late.err

@@ -1,0 +1,160 @@
+"""`trainmaster champions`: list the best models, show one, and restore an earlier one."""
+
+from collections.abc import Iterator
+from itertools import islice
+from typing import TYPE_CHECKING
+
+import click
+
+from trainmaster.cli.exits import Exit
+from trainmaster.cli.rules.screens import ABSENT, minute
+from trainmaster.cli.table import print_table
+from trainmaster.cli.verb import (
+    JSON,
+    NAME,
+    TABLE,
+    YAML,
+    output_option,
+    print_data,
+    print_names,
+    says_where,
+    takes_context,
+    talk,
+)
+from trainmaster.client.terminal import one_line
+
+if TYPE_CHECKING:
+    from trainmaster.client.clients import Clients
+    from trainmaster.orchestrator.core.champions.champion import Champion, Reign, Verdict
+
+LATEST = 5
+
+
+@click.group()
+def champions() -> None:
+    """List the best model of each name, show one, or restore an earlier one."""
+
+
+@champions.command()
+@output_option(TABLE, JSON, YAML, NAME)
+@takes_context
+def ls(clients: "Clients", output: str) -> int:
+    """List the champion of each model."""
+    from trainmaster.client.champions import champion_names, list_champions
+
+    if output == NAME:
+        print_names(champion_names(clients))
+        return Exit.DONE
+    found = list(list_champions(clients))
+    if output != TABLE:
+        print_data([each.document for each in found], output)
+    elif found:
+        print_table([_row(each.champion) for each in found], spare=("SINCE", "METRIC"))
+    else:
+        talk(f"No champions in {clients.context.title}. A request with `champion` makes its runs compete.")
+    return Exit.DONE
+
+
+def _row(champion: "Champion") -> dict[str, str]:
+    current = champion.current
+    return {
+        "MODEL": one_line(champion.model_name),
+        "RUN": current.run_id if current else ABSENT,
+        "METRIC": one_line(f"{current.contest.metric} {current.value:g}") if current else ABSENT,
+        "SINCE": minute(current.since) if current else ABSENT,
+    }
+
+
+@champions.command()
+@click.argument("model")
+@output_option(TABLE, JSON, YAML, NAME)
+@takes_context
+def show(clients: "Clients", model: str, output: str) -> int:
+    """Show the champion of MODEL, where it comes from, its predecessors, and the latest challengers."""
+    from trainmaster.client.champions import find_champion
+
+    found = find_champion(clients, model)
+    if output == NAME:
+        print_names([found.champion.current.run_id] if found.champion.current else [])
+    elif output == TABLE:
+        _print(found.champion)
+    else:
+        print_data(found.document, output)
+    return Exit.DONE
+
+
+@champions.command()
+@click.argument("model")
+@click.option("--to-run", metavar="RUN", help="the champion to restore; default: the one before the current")
+@click.option(
+    "--wait-s",
+    type=click.FloatRange(min=0),
+    default=120.0,
+    show_default=True,
+    metavar="S",
+    help="how long to wait for the service's answer",
+)
+@takes_context
+def rollback(clients: "Clients", model: str, to_run: str | None, wait_s: float) -> int:
+    """Restore an earlier champion of MODEL, and print its run's id.
+
+    Exit status: 0 done, 2 there is none to restore, 3 the model has no champion, 5 the service has not answered in time.
+    """
+    from trainmaster.client.champions import roll_back
+
+    says_where(clients, f"Rolling back the champion of {model}")
+    current = roll_back(clients, model, to_run, timeout_s=wait_s).champion.current
+    if current is not None:
+        talk(f"The champion is {current.model_uri}")
+        print_names([current.run_id])
+    return Exit.DONE
+
+
+def _print(champion: "Champion") -> None:
+    for name, text in _facts(champion):
+        click.echo(f"{name:<13} {one_line(text)}")
+    click.echo("\nChampions, latest first")
+    print_table([_reign(each) for each in islice(reversed(champion.history), LATEST)])
+    click.echo("\nComparisons, latest first")
+    print_table([_verdict(each) for each in islice(reversed(champion.considered), LATEST)])
+
+
+def _reign(reign: "Reign") -> dict[str, str]:
+    return {
+        "SINCE": minute(reign.since),
+        "BY": reign.cause,
+        "VALUE": f"{reign.value:g}",
+        "RUN": one_line(reign.run_id),
+    }
+
+
+def _verdict(verdict: "Verdict") -> dict[str, str]:
+    outcome = "promoted" if verdict.promoted else "not promoted"
+    return {
+        "AT": minute(verdict.at),
+        "RUN": one_line(verdict.run_id),
+        "OUTCOME": outcome,
+        "REASON": one_line(verdict.reason),
+    }
+
+
+def _facts(champion: "Champion") -> Iterator[tuple[str, str]]:
+    yield "model name", champion.model_name
+    current = champion.current
+    if current is None:
+        yield "champion", "none: no challenger could be compared yet"
+        return
+    contest, lineage = current.contest, current.lineage
+    yield "run", current.run_id
+    yield "model", current.model_uri
+    yield "metric", f"{contest.metric} {current.value:g} ({contest.goal})"
+    yield "since", f"{minute(current.since)} UTC, by {current.cause}"
+    yield "image", lineage.image
+    facts = {
+        "data set": " ".join(filter(None, (lineage.dataset, lineage.dataset_version))),
+        "request": lineage.request_uri,
+        "rule": lineage.rule_id,
+        "job": lineage.job_name,
+        "manifest": lineage.manifest_uri,
+    }
+    yield from ((name, text) for name, text in facts.items() if text)

@@ -1,0 +1,159 @@
+"""`trainmaster rules`: list, show, apply, fire and remove retraining rules."""
+
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from trainmaster.cli.exits import Exit, Stop
+from trainmaster.cli.verb import (
+    JSON,
+    NAME,
+    TABLE,
+    YAML,
+    output_option,
+    print_data,
+    print_names,
+    says_where,
+    takes_context,
+    talk,
+)
+
+if TYPE_CHECKING:
+    from trainmaster.client.clients import Clients
+
+_WAIT = click.option(
+    "--wait-s",
+    type=click.FloatRange(min=0),
+    default=120.0,
+    show_default=True,
+    metavar="S",
+    help="how long to wait for the service's answer",
+)
+
+
+@click.group()
+def rules() -> None:
+    """List, check and change the rules that start runs. RULE is a rule's id, or its file's name."""
+
+
+@rules.command()
+@output_option(TABLE, JSON, YAML, NAME)
+@takes_context
+def ls(clients: "Clients", output: str) -> int:
+    """List the rules: what they wait for, whether they are in force, and when each fired last and fires next."""
+    from trainmaster.cli.rules.screens import print_rules
+    from trainmaster.client.rules.listing import list_rules
+
+    found, now = list_rules(clients), datetime.now(UTC)
+    if output == NAME:
+        print_names(rule.name for rule in found)
+    elif output != TABLE:
+        print_data([rule.document(now) for rule in found], output)
+    elif found:
+        print_rules(found, now)
+    else:
+        talk(f"No rules in {clients.context.title}. Drop one: trainmaster rules apply FILE")
+    return Exit.DONE
+
+
+@rules.command()
+@click.argument("rule")
+@output_option(TABLE, JSON, YAML, NAME)
+@takes_context
+def show(clients: "Clients", rule: str, output: str) -> int:
+    """Show RULE: its document, its status, and what it has counted so far."""
+    from trainmaster.cli.rules.screens import print_rule
+    from trainmaster.client.rules.listing import find_rule
+
+    found, now = find_rule(clients, rule), datetime.now(UTC)
+    if output == NAME:
+        print_names([found.name])
+    elif output == TABLE:
+        print_rule(found, now)
+    else:
+        print_data(found.document(now), output)
+    return Exit.DONE
+
+
+@rules.command()
+@click.argument("files", nargs=-1, required=True, metavar="FILE...", type=click.Path(path_type=Path))
+@click.option(
+    "--policy", type=click.Path(path_type=Path), metavar="FILE", help="check with this policy instead"
+)
+@_WAIT
+@takes_context
+def apply(clients: "Clients", files: tuple[Path, ...], policy: Path | None, wait_s: float) -> int:
+    """Check the rules in each FILE, put them in force, and print the state of each.
+
+    All files are checked first, with the service's own checks; if any is faulty, every fault is printed and nothing is
+    changed. A file with the name of an earlier one takes its place.
+
+    Exit status: 0 accepted, 2 refused, 5 the service has not answered in time.
+    """
+    from trainmaster.client.checks import checks_from_files
+    from trainmaster.client.rules.changing import apply_rule, read_rule_file, rule_faults
+
+    checks = checks_from_files(clients.context, policy)
+    contents = {file: read_rule_file(file) for file in files}
+    faulty = rule_faults(clients, checks, contents)
+    if faulty:
+        faults = [f"{file}: {fault}" for file, found in faulty.items() for fault in found]
+        raise Stop(Exit.USAGE, "\n".join([*faults, "Nothing was changed."]))
+    says_where(clients, f"Applying {len(contents)} rules" if len(contents) > 1 else "Applying a rule")
+    refused = False
+    for file, content in contents.items():
+        status = apply_rule(clients, file, content, timeout_s=wait_s)
+        print_names([f"{status.rule_id or status.dropped_name} {status.state}"])
+        if status.problems or status.reason:
+            talk("\n".join(status.problems or [status.reason or ""]))
+        refused |= status.state == "refused"
+    return Exit.USAGE if refused else Exit.DONE
+
+
+@rules.command()
+@click.argument("rule")
+@_WAIT
+@takes_context
+def fire(clients: "Clients", rule: str, wait_s: float) -> int:
+    """Fire RULE now, and print the id of the run that it starts.
+
+    The rule's `when` needs the condition `manual: {}`. Its limits apply.
+
+    Exit status: 0 fired, 1 held back by a limit or its last run, 2 refused, 3 there is no such rule, 5 the service has not
+    answered in time.
+    """
+    from trainmaster.client.rules.changing import RuleHeld, fire_rule
+    from trainmaster.client.rules.listing import find_rule
+
+    found = find_rule(clients, rule)
+    says_where(clients, f"Firing {found.name}")
+    try:
+        print_names([fire_rule(clients, found, timeout_s=wait_s)])
+    except RuleHeld as held:
+        raise Stop(
+            Exit.FINDING, f"{found.name} is held back: {held}. See: trainmaster rules show {found.name}"
+        ) from held
+    return Exit.DONE
+
+
+@rules.command()
+@click.argument("rule")
+@click.option("--yes", is_flag=True, help="do not ask")
+@takes_context
+def rm(clients: "Clients", rule: str, yes: bool) -> int:
+    """Delete the file of RULE. The rule is retired within a minute; the runs that it has started continue."""
+    from trainmaster.client.rules.changing import remove_rule
+    from trainmaster.client.rules.listing import find_rule
+
+    found = find_rule(clients, rule)
+    says_where(clients, f"Removing {found.dropped_name}")
+    if not yes:
+        if not sys.stdin.isatty():
+            raise click.UsageError("Removing a rule needs --yes where no one can be asked.")
+        click.confirm("Remove it?", abort=True, err=True)
+    remove_rule(clients, found)
+    print_names([found.name])
+    return Exit.DONE

@@ -1,0 +1,83 @@
+"""What `rules ls` and `rules show` print for people."""
+
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+
+import click
+import yaml
+
+from trainmaster.cli.table import print_table, terminal_width
+from trainmaster.client.rules.found import FoundRule, condition_text
+from trainmaster.client.terminal import one_line
+
+ABSENT = "-"
+NARROW_CELL_CHARS = 30
+"""Of a condition or a reason, on a terminal; a pipe has all of it."""
+SPARE = ("LAST RUN", "FIRED", "NEXT", "WHEN")
+"""Columns to leave out on a narrow terminal."""
+
+
+def print_rules(rules: Iterable[FoundRule], now: datetime) -> None:
+    """A line for each rule."""
+    most = None if terminal_width() is None else NARROW_CELL_CHARS
+    print_table([_row(rule, now, most) for rule in rules], spare=SPARE)
+
+
+def _row(rule: FoundRule, now: datetime, most: int | None) -> dict[str, str]:
+    last = rule.status.last_firing if rule.status else None
+    when = ", ".join(map(condition_text, rule.rule.conditions)) if rule.rule else ""
+    return {
+        "RULE": one_line(rule.name),
+        "STATE": rule.standing,
+        "NEXT": one_line(next_text(rule, now), most) or ABSENT,
+        "WHEN": one_line(when, most) or ABSENT,
+        "FIRED": minute(last.at) if last else ABSENT,
+        "LAST RUN": last.run_id if last else ABSENT,
+    }
+
+
+def next_text(rule: FoundRule, now: datetime) -> str:
+    """The next scheduled time and the counts, why the rule is held back, or why it is refused."""
+    if rule.standing == "refused" and rule.status is not None:
+        return rule.status.reason or ""
+    if reason := rule.held_reason():
+        return f"held: {reason}"
+    if not rule.decides:
+        return ""
+    due = rule.next_at(now)
+    return ", ".join([*([minute(due)] if due else []), *rule.counts()])
+
+
+def print_rule(rule: FoundRule, now: datetime) -> None:
+    """The rule's standing, what it waits for, and its document as YAML."""
+    for name, text in _facts(rule, now):
+        click.echo(f"{name:<13} {one_line(text)}")
+    if rule.rule is not None:
+        click.echo()
+        click.echo(yaml.safe_dump(dict(rule.rule.document), sort_keys=False, allow_unicode=True), nl=False)
+
+
+def _facts(rule: FoundRule, now: datetime) -> Iterator[tuple[str, str]]:
+    yield "rule", rule.name
+    yield "file", rule.dropped_name
+    status, version = rule.status, rule.rule
+    newer = status is not None and version is not None and status.generation != version.generation
+    yield "state", rule.standing + ("; the previous version is in force" if newer and rule.decides else "")
+    if status is not None and status.reason:
+        yield "reason", status.reason
+    for problem in status.problems or () if status is not None else ():
+        yield "fault", problem
+    if version is not None:
+        yield "model", version.model_name
+    if rule.decides:
+        yield "next", next_text(rule, now) or "when its condition is met"
+    if rule.state is not None:
+        yield "firings", f"{rule.state.number}, {len(rule.state.fired_at)} of them in the last 24 hours"
+    if status is not None and status.last_firing is not None:
+        last = status.last_firing
+        yield "last firing", f"{minute(last.at)}, by {last.condition}: {last.run_id}"
+
+
+def minute(moment: datetime) -> str:
+    """`2026-11-23 03:00`, in UTC."""
+    return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M}"

@@ -1,0 +1,45 @@
+"""`trainmaster cancel`: end runs."""
+
+from typing import TYPE_CHECKING
+
+import click
+
+from trainmaster.cli.exits import Exit
+from trainmaster.cli.verb import print_names, says_where, takes_context, talk
+from trainmaster.orchestrator.core.runs.states import RunState
+
+if TYPE_CHECKING:
+    from trainmaster.client.clients import Clients
+
+
+@click.command()
+@click.argument("runs", nargs=-1, required=True, metavar="RUN...")
+@click.option("--wait", is_flag=True, help="until each run has ended")
+@takes_context
+def cancel(clients: "Clients", runs: tuple[str, ...], wait: bool) -> int:
+    """End each RUN: a waiting run gets no job, and a job is cancelled.
+
+    RUN is a run's id, the file that started it, or the id or key of a message. If one of several is unknown, none is
+    cancelled. A run that has ended stays as it is. Prints the ids of the runs.
+
+    Exit status: 0 done, 1 with --wait, if a run ended in another way, 2 refused, 3 there is no such run, 5 the service
+    has not answered in time.
+    """
+    from trainmaster.client.find import find_run
+    from trainmaster.client.orders import give_order
+    from trainmaster.client.wait import wait_for_end
+
+    found = {(run := find_run(clients, each)).record.run_id: run.record for each in runs}
+    for run_id, record in found.items():
+        if record.ended:
+            talk(f"{run_id} has already ended: {record.state}.")
+        else:
+            says_where(clients, f"Cancelling {run_id}")
+            give_order(clients, {"cancel": {"run": run_id}})
+        if not wait:
+            print_names([run_id])
+    if not wait:
+        return Exit.DONE
+    ended = [wait_for_end(clients, run_id).record for run_id in found]
+    print_names(f"{record.run_id} {record.state}" for record in ended)
+    return Exit.DONE if all(each.state is RunState.CANCELLED for each in ended) else Exit.FINDING

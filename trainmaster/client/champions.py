@@ -1,0 +1,90 @@
+"""Reads the champions, and restores earlier ones."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from trainmaster.client.errors import NotFound
+from trainmaster.client.find import read_document
+from trainmaster.client.nearest import nearest_names
+from trainmaster.client.orders import WAIT_S, give_order
+from trainmaster.orchestrator.core.champions.champion import Champion
+from trainmaster.orchestrator.core.documents.codec import decoded
+from trainmaster.orchestrator.core.names import champion_object
+
+if TYPE_CHECKING:
+    from trainmaster.client.clients import Clients
+
+CHAMPIONS_MAX = 1000
+_PREFIX = champion_object("").removesuffix(".json")
+
+
+@dataclass(frozen=True, kw_only=True)
+class FoundChampion:
+    """A champion: the document for programs, schemas/champion.v1.schema.json, and the same for this code."""
+
+    document: dict[str, Any]
+    champion: Champion
+
+
+def champion_names(clients: "Clients") -> list[str]:
+    """The names of all models that have a champion, sorted; at most CHAMPIONS_MAX. Costs a listing."""
+    bucket = clients.storage.bucket(clients.context.ledger_bucket)
+    found = clients.storage.list_blobs(
+        bucket, prefix=_PREFIX, max_results=CHAMPIONS_MAX, fields="items(name),nextPageToken"
+    )
+    names = (blob.name.removeprefix(_PREFIX) for blob in islice(found, CHAMPIONS_MAX))
+    return [name.removesuffix(".json") for name in names if name.endswith(".json")]
+
+
+def list_champions(clients: "Clients") -> Iterator[FoundChampion]:
+    """Every champion, by model name; costs one read each."""
+    for name in champion_names(clients):
+        found = _find(clients, name)
+        if found is not None:
+            yield found
+
+
+def find_champion(clients: "Clients", model_name: str) -> FoundChampion:
+    """The champion of this model.
+
+    Raises:
+        NotFound: it has none.
+    """
+    found = _find(clients, model_name)
+    if found is None:
+        near = nearest_names(model_name, champion_names(clients))
+        raise NotFound(
+            f"No champion of {model_name!r} in {clients.context.title}. "
+            f"{near or 'List those that there are: trainmaster champions ls'}"
+        )
+    return found
+
+
+def _find(clients: "Clients", model_name: str) -> FoundChampion | None:
+    document = read_document(clients, champion_object(model_name))
+    if document is None:
+        return None
+    try:
+        return FoundChampion(document=document, champion=decoded(Champion, document))
+    except (KeyError, TypeError, ValueError) as error:
+        raise NotFound(
+            f"The champion of {model_name!r} is damaged, or of another version: {error}"
+        ) from error
+
+
+def roll_back(
+    clients: "Clients", model_name: str, to_run: str | None, *, timeout_s: float = WAIT_S
+) -> FoundChampion:
+    """Restore the champion before the current one, or that of `to_run`, and return the champion after that.
+
+    Raises:
+        NotFound: the model has no champion.
+        Refused: there was none before, or `to_run` was never champion.
+        TimedOut: the service has not answered in time.
+    """
+    find_champion(clients, model_name)
+    back = {"model_name": model_name} | ({"to_run": to_run} if to_run is not None else {})
+    give_order(clients, {"rollback": back}, timeout_s=timeout_s)
+    return find_champion(clients, model_name)

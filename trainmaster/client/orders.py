@@ -1,0 +1,68 @@
+"""Orders to fire a rule, roll back a champion or end a run: published like requests, and followed to their outcome."""
+
+import json
+import uuid
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from trainmaster.client.errors import Refused
+from trainmaster.client.find import read_document
+from trainmaster.client.terminal import one_line
+from trainmaster.client.wait import poll
+from trainmaster.orchestrator.core.names import message_status_object
+from trainmaster.orchestrator.core.requests.incoming import IDEMPOTENCY_KEY, run_id_of_message_key
+from trainmaster.orchestrator.core.runs.drop_status import DEAD_LETTER, HELD
+from trainmaster.orchestrator.core.runs.states import RunState
+
+if TYPE_CHECKING:
+    from trainmaster.client.clients import Clients
+
+REQUESTS_TOPIC = "trainmaster-requests"
+"""As in trainmaster/deploy/topology.yaml."""
+WAIT_S = 120.0
+PUBLISH_WITHIN_S = 30.0
+
+
+def give_order(
+    clients: "Clients", order: Mapping[str, Any], *, timeout_s: float = WAIT_S
+) -> tuple[str, dict[str, Any]]:
+    """Publish an order, and return its id and its status once it is carried out or held.
+
+    Each call is a new order, with a separate key, so that a publication that is repeated after a lost response
+    is carried out once.
+
+    Args:
+        clients: of the context that carries it out.
+        order: as in schemas/order.v1.schema.json.
+        timeout_s: how long to wait for the outcome. The order stays given after that.
+
+    Raises:
+        Refused: the service refuses the order, or gave it up after many failures.
+        TimedOut: it is not carried out yet; the message has the key.
+        google.api_core.exceptions.GoogleAPICallError: it cannot be published, or its status cannot be read.
+    """
+    from google.pubsub_v1.types import PubsubMessage
+
+    key = f"order-{uuid.uuid4().hex}"
+    topic = f"projects/{clients.context.project}/topics/{REQUESTS_TOPIC}"
+    message = PubsubMessage(data=json.dumps(order).encode(), attributes={IDEMPOTENCY_KEY: key})
+    clients.pubsub[1].publish(topic=topic, messages=[message], timeout=PUBLISH_WITHIN_S)
+    name = message_status_object(message_id="", idempotency_key=key)
+    status: dict[str, Any] = {}
+
+    def outcome() -> dict[str, Any] | None:
+        nonlocal status
+        status = read_document(clients, name) or {}
+        return status if status.get("state") in _FINAL else None
+
+    def late() -> str:
+        why = one_line(str(status.get("reason") or "the service has not answered"))
+        return f"The order is not carried out after {timeout_s:g} s: {why}. See: trainmaster status {key}"
+
+    final = poll(outcome, is_local=clients.context.state is not None, timeout_s=timeout_s, late=late)
+    if final["state"] in (RunState.REJECTED, DEAD_LETTER):
+        raise Refused("\n".join(map(one_line, final.get("problems") or [str(final.get("reason"))])))
+    return run_id_of_message_key(key), final
+
+
+_FINAL = (RunState.SUCCEEDED, HELD, RunState.REJECTED, DEAD_LETTER)

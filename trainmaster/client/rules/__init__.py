@@ -1,0 +1,1 @@
+"""Reads, checks, drops, fires and removes retraining rules."""

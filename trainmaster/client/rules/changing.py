@@ -1,0 +1,155 @@
+"""Drops, fires and removes rules."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from trainmaster.client.checks import Checks, buckets_of
+from trainmaster.client.errors import NotFound, Refused, TimedOut
+from trainmaster.client.find import read_document
+from trainmaster.client.orders import WAIT_S, give_order
+from trainmaster.client.rules.found import FoundRule
+from trainmaster.client.rules.listing import read_book, read_state, read_status
+from trainmaster.client.wait import poll
+from trainmaster.orchestrator.core.documents.faults import Fault
+from trainmaster.orchestrator.core.names import RULES_PREFIX, record_object, split_object_uri
+from trainmaster.orchestrator.core.requests.request import MAX_REQUEST_BYTES
+from trainmaster.orchestrator.core.requests.request import Refused as RefusedDocument
+from trainmaster.orchestrator.core.retraining.reading import MAX_RULE_BYTES, parse_rule, template_uri
+from trainmaster.orchestrator.core.retraining.request_check import RuleRequirements
+from trainmaster.orchestrator.core.retraining.state import RuleStanding, RuleStatus
+from trainmaster.orchestrator.core.runs.drop_status import HELD
+
+if TYPE_CHECKING:
+    from trainmaster.client.clients import Clients
+
+NEWER_THAN_ANY = 2**63 - 1
+"""The generation under which a file is checked, so that it takes the place of the version in the book."""
+
+
+def dropped_name(file: Path) -> str:
+    """The object's name in the inbox: `rules/` and the file's own name."""
+    return f"{RULES_PREFIX}{file.name}"
+
+
+def read_rule_file(file: Path) -> bytes:
+    """The file's content, at most one byte more than a rule may have.
+
+    Raises:
+        Refused: it cannot be read.
+    """
+    try:
+        with file.open("rb") as opened:
+            return opened.read(MAX_RULE_BYTES + 1)
+    except OSError as error:
+        raise Refused(f"{file}: {error.strerror or error}") from error
+
+
+def rule_faults(
+    clients: "Clients", checks: Checks, files: Mapping[Path, bytes]
+) -> dict[Path, tuple[Fault, ...]]:
+    """The faults of each faulty file, as the service would find them, loops among the files included.
+
+    Reads the rule book and the requests that the rules name; changes nothing.
+    """
+    buckets = buckets_of(clients.context)
+    requirements = RuleRequirements(
+        requests=checks.request_rules, buckets=buckets, prices=lambda: checks.prices
+    )
+    book, found = read_book(clients), {}
+    for file, content in files.items():
+        name = dropped_name(file)
+        rule = parse_rule(
+            content,
+            dropped_name=name,
+            generation=NEWER_THAN_ANY,
+            requirements=requirements,
+            book=book,
+            template=_template(clients, template_uri(content, name, buckets)),
+        )
+        if isinstance(rule, RefusedDocument):
+            found[file] = rule.faults
+        else:
+            book = book.with_rule(rule)
+    return found
+
+
+def _template(clients: "Clients", uri: str | None) -> bytes | None:
+    from google.api_core.exceptions import NotFound as ObjectNotFound
+
+    if uri is None:
+        return None
+    bucket, name = split_object_uri(uri)
+    try:
+        return bytes(clients.storage.bucket(bucket).blob(name).download_as_bytes(end=MAX_REQUEST_BYTES))
+    except ObjectNotFound:
+        return None  # the check reports it with the other faults
+
+
+def apply_rule(clients: "Clients", file: Path, content: bytes, *, timeout_s: float = WAIT_S) -> RuleStatus:
+    """Drop the rule into the inbox, and return its status once the service has accepted or refused this version.
+
+    Raises:
+        TimedOut: the service has not answered in time; the rule stays in the inbox, and will be.
+    """
+    name = dropped_name(file)
+    blob = clients.storage.bucket(clients.context.inbox_bucket).blob(name)
+    blob.upload_from_string(content)
+    status: RuleStatus | None = None
+
+    def answered() -> RuleStatus | None:
+        nonlocal status
+        status = read_status(clients, name)
+        if status is None or status.generation < int(blob.generation):
+            return None
+        return None if status.state is RuleStanding.RETRYING else status
+
+    def late() -> str:
+        why = status.reason if status is not None and status.reason else "the service has not answered"
+        return f"{name} is uploaded, but after {timeout_s:g} s: {why}. See: trainmaster rules ls"
+
+    return poll(answered, is_local=clients.context.state is not None, timeout_s=timeout_s, late=late)
+
+
+def fire_rule(clients: "Clients", rule: FoundRule, *, timeout_s: float = WAIT_S) -> str:
+    """Fire the rule now, and return the id of the run that it started.
+
+    Raises:
+        Refused: the rule accepts no orders to fire.
+        RuleHeld: a limit, or its last run, holds the rule back.
+        TimedOut: the service has not answered in time.
+    """
+    order_id, status = give_order(clients, {"fire": {"rule": rule.name}}, timeout_s=timeout_s)
+    if status["state"] == HELD:
+        raise RuleHeld(str(status.get("reason") or "it is held back"))
+    state = read_state(clients, rule.name)
+    firings = (state.firing, state.last) if state is not None else ()
+    for firing in firings:
+        if firing is not None and _is_fired_by(clients, firing.run_id, order_id):
+            return firing.run_id
+    raise TimedOut(f"{rule.name} was fired, but other firings followed. See: trainmaster ls")
+
+
+class RuleHeld(Exception):
+    """The order to fire was carried out, but the rule holds the firing back; the message says why."""
+
+
+def _is_fired_by(clients: "Clients", run_id: str, order_id: str) -> bool:
+    record = read_document(clients, record_object(run_id))
+    return record is not None and record.get("source", {}).get("event_id") == order_id
+
+
+def remove_rule(clients: "Clients", rule: FoundRule) -> None:
+    """Delete the rule's file; the service retires the rule at its next tick, within about a minute.
+
+    Raises:
+        NotFound: the file is gone already.
+    """
+    from google.api_core.exceptions import NotFound as ObjectNotFound
+
+    try:
+        clients.storage.bucket(clients.context.inbox_bucket).delete_blob(rule.dropped_name)
+    except ObjectNotFound as error:
+        raise NotFound(
+            f"{rule.dropped_name} is deleted already; its rule retires within a minute."
+        ) from error

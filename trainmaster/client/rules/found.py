@@ -1,0 +1,106 @@
+"""A rule as its user knows it: the file, where it stands, and what comes next. Pure."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from trainmaster.orchestrator.core.documents.codec import encoded, encoded_time
+from trainmaster.orchestrator.core.retraining.condition import (
+    Age,
+    Alert,
+    Condition,
+    NewData,
+    NewImage,
+    Schedule,
+    Upstream,
+)
+from trainmaster.orchestrator.core.retraining.rule import Rule
+from trainmaster.orchestrator.core.retraining.state import RuleStanding, RuleState, RuleStatus
+
+NO_STATUS = "unanswered"
+"""The state of a file that the service has not answered yet."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FoundRule:
+    """A rule's file in the inbox or in the rule book, and what the ledger says about it.
+
+    Attributes:
+        rule_id: None if the file's name gives none.
+        rule: the version in the book, which decides; None before the first was accepted.
+        state: what the rule remembers; read only where it is needed.
+    """
+
+    dropped_name: str
+    rule_id: str | None
+    status: RuleStatus | None = None
+    rule: Rule | None = None
+    state: RuleState | None = None
+
+    @property
+    def name(self) -> str:
+        """The rule's id, or the file's name without one."""
+        return self.rule_id or self.dropped_name
+
+    @property
+    def standing(self) -> str:
+        return self.status.state if self.status is not None else NO_STATUS
+
+    @property
+    def decides(self) -> bool:
+        """Whether the rule may fire."""
+        tripped = self.status is not None and self.status.state is RuleStanding.TRIPPED
+        return self.rule is not None and self.rule.enabled and not tripped
+
+    def document(self, now: datetime) -> dict[str, Any]:
+        """For programs: schemas/rule_view.v1.schema.json."""
+        next_at = self.next_at(now)
+        found = {
+            "schema": "rule_view.v1",
+            "rule_id": self.rule_id,
+            "dropped_name": self.dropped_name,
+            "status": encoded(self.status) if self.status else None,
+            "rule": self.rule.document if self.rule else None,
+            "state": encoded(self.state) if self.state else None,
+            "next_at": encoded_time(next_at) if next_at else None,
+        }
+        return {key: value for key, value in found.items() if value is not None}
+
+    def next_at(self, now: datetime) -> datetime | None:
+        """The next time of its schedules; None without any, or while the rule may not fire."""
+        if self.rule is None or not self.decides:
+            return None
+        schedules = (each for each in self.rule.conditions if isinstance(each, Schedule))
+        return min((due for each in schedules if (due := each.next_due(now))), default=None)
+
+    def counts(self) -> Iterator[str]:
+        """How much of each data condition is met: `12 of 100 objects`."""
+        found = {each.objects: each for each in self.state.data} if self.state else {}
+        for condition in self.rule.new_data if self.rule else ():
+            counted = found.get(condition.pattern)
+            yield f"{counted.count if counted else 0} of {condition.min_objects} objects"
+
+    def held_reason(self) -> str | None:
+        """Why the last firing that was due has not happened."""
+        return self.status.held.reason if self.status and self.status.held else None
+
+
+def condition_text(condition: Condition) -> str:
+    """The condition in a few words: `new_data gs://…/**`, `schedule 0 3 * * 1 Europe/Amsterdam`."""
+    match condition:
+        case NewData():
+            detail = condition.objects
+        case Schedule():
+            detail = f"{condition.cron} {condition.time_zone}"
+        case NewImage():
+            detail = f"{condition.repository}:{condition.tag}"
+        case Alert():
+            detail = " ".join(filter(None, (condition.policy, condition.model)))
+        case Age():
+            detail = f"{condition.older_than_s} s"
+        case Upstream():
+            detail = f"{condition.model_name} {condition.event}"
+        case _:
+            detail = ""
+    return f"{condition.kind} {detail}".rstrip()

@@ -1,0 +1,109 @@
+"""Reads rules: the files in the inbox, the rule book, and each rule's status and state."""
+
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from functools import partial
+from itertools import islice
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
+
+from trainmaster.client.errors import NotFound
+from trainmaster.client.find import read_document
+from trainmaster.client.nearest import nearest_names
+from trainmaster.client.rules.found import FoundRule
+from trainmaster.orchestrator.core.documents.codec import decoded
+from trainmaster.orchestrator.core.names import RULES_PREFIX, is_rule_object, is_temporary, status_object
+from trainmaster.orchestrator.core.retraining.book import BOOK_OBJECT, Book, parse_book
+from trainmaster.orchestrator.core.retraining.reading import rule_id_of
+from trainmaster.orchestrator.core.retraining.rule import state_object
+from trainmaster.orchestrator.core.retraining.state import RuleState, RuleStatus
+
+if TYPE_CHECKING:
+    from trainmaster.client.clients import Clients
+
+FILES_MAX = 2000
+"""Files under rules/ that are listed: twice as many as there may be rules."""
+READS_AT_ONCE = 8
+
+
+def list_rules(clients: "Clients") -> list[FoundRule]:
+    """Every rule, by file name; at most FILES_MAX. Those whose file is gone are listed until they are retired.
+
+    Costs a listing, a read of the book, a read of each status, and a read of the state of each rule that counts objects.
+
+    Raises:
+        NotFound: a document in the ledger is damaged.
+    """
+    rules = _without_statuses(clients)
+    with ThreadPoolExecutor(READS_AT_ONCE) as pool:
+        return list(pool.map(partial(_completed, clients, is_whole=False), rules))
+
+
+def find_rule(clients: "Clients", text: str) -> FoundRule:
+    """The rule with this id, or whose file has this name, with or without `rules/`; with its state.
+
+    Raises:
+        NotFound: there is none; the message has the nearest ids.
+    """
+    rules = _without_statuses(clients)
+    names = (text, f"{RULES_PREFIX}{text}", f"{RULES_PREFIX}{PurePosixPath(text).name}")
+    for rule in rules:
+        if rule.rule_id == text or rule.dropped_name in names:
+            return _completed(clients, rule, is_whole=True)
+    near = nearest_names(text, [rule.name for rule in rules])
+    raise NotFound(
+        f"No rule {text!r} in {clients.context.title}. {near or 'List those that there are: trainmaster rules ls'}"
+    )
+
+
+def read_book(clients: "Clients") -> Book:
+    """Every accepted rule; empty before the first.
+
+    Raises:
+        NotFound: the object is damaged.
+    """
+    document = read_document(clients, BOOK_OBJECT)
+    try:
+        return Book() if document is None else parse_book(document)
+    except ValueError as error:
+        raise NotFound(f"{BOOK_OBJECT} in {clients.context.title} is damaged: {error}") from error
+
+
+def read_status(clients: "Clients", dropped_name: str) -> RuleStatus | None:
+    """The status of the drop with this name; None if there is none that this version can read."""
+    document = read_document(clients, status_object(dropped_name))
+    try:
+        return None if document is None else decoded(RuleStatus, document)
+    except (KeyError, TypeError, ValueError):
+        return None
+
+
+def read_state(clients: "Clients", rule_id: str) -> RuleState | None:
+    """What the rule remembers; None if there is nothing that this version can read."""
+    document = read_document(clients, state_object(rule_id))
+    try:
+        return None if document is None else decoded(RuleState, document)
+    except (KeyError, TypeError, ValueError):
+        return None
+
+
+def _without_statuses(clients: "Clients") -> list[FoundRule]:
+    book = read_book(clients)
+    by_file = {rule.dropped_name: rule for rule in book.rules}
+    names = sorted({*_files(clients), *by_file})
+    return [FoundRule(dropped_name=name, rule_id=rule_id_of(name), rule=by_file.get(name)) for name in names]
+
+
+def _files(clients: "Clients") -> Iterable[str]:
+    bucket = clients.storage.bucket(clients.context.inbox_bucket)
+    listed = clients.storage.list_blobs(bucket, prefix=RULES_PREFIX, fields="items(name),nextPageToken")
+    names = (blob.name for blob in islice(listed, FILES_MAX))
+    return (name for name in names if is_rule_object(name) and not is_temporary(name))
+
+
+def _completed(clients: "Clients", rule: FoundRule, *, is_whole: bool) -> FoundRule:
+    status = read_status(clients, rule.dropped_name)
+    counts = rule.rule is not None and bool(rule.rule.new_data)
+    state = read_state(clients, rule.rule_id) if rule.rule_id and (is_whole or counts) else None
+    return replace(rule, status=status, state=state)

@@ -67,8 +67,23 @@ def test_spot_machines_have_their_own_price_and_where_none_is_known_the_standard
     assert cost(cluster={"chief": {"machine": "n1-standard-8"}}, scheduling=spot)[0] == Decimal("2.1")
 
 
-def test_a_job_without_a_timeout_may_run_for_seven_days() -> None:
+def test_a_job_of_an_old_record_without_a_timeout_may_run_for_seven_days() -> None:
     assert cost() == (Decimal("1.8"), Decimal("1.8") * 24 * 7)
+
+
+@pytest.mark.parametrize(
+    ("changes", "timeout_s"),
+    [({}, 24 * 3600), ({"default_timeout_s": 7200}, 7200), ({"max_timeout_s": 3600}, 3600)],
+)
+@pytest.mark.parametrize("written", [document(), GCLOUD], ids=["ours", "gcloud"])
+def test_a_run_without_a_timeout_ends_after_a_day_or_when_the_policy_says(
+    written: dict[str, Any], changes: dict[str, Any], timeout_s: int
+) -> None:
+    found = sound(written, under=policy({"estimates": True}, **changes))
+    assert found.document["scheduling"] == {"timeout_s": timeout_s}
+    assert found.spec.scheduling.timeout_s == timeout_s
+    assert found.estimate is not None
+    assert found.estimate.at_most == Decimal("1.8") * timeout_s / 3600
 
 
 def test_every_trial_of_a_tuning_counts_and_as_many_at_once_as_may_run() -> None:
@@ -141,13 +156,22 @@ def test_a_run_that_may_cost_more_than_the_cap_is_refused_where_it_can_be_mended
     under = policy(CAPPED)
     without_timeout = faults(document(), under=under)
     assert list(without_timeout) == ["$.scheduling.timeout_s"]
-    assert "found 302.40 USD, at 1.80 USD an hour" in without_timeout["$.scheduling.timeout_s"]
+    assert "the job may run for 1 day" in without_timeout["$.scheduling.timeout_s"]
+    assert "found 43.20 USD, at 1.80 USD an hour" in without_timeout["$.scheduling.timeout_s"]
     assert "at most 10.00 USD, by the policy's cost_per_run" in without_timeout["$.scheduling.timeout_s"]
     workers = {**CHIEF, "count": 9}
     many = faults(document(cluster={"chief": CHIEF, "workers": workers}, scheduling=HOUR), under=under)
     assert list(many) == ["$.cluster.workers"]
     assert "fewer replicas" in many["$.cluster.workers"]
     assert sound(document(scheduling=HOUR), under=under).warnings == ()
+
+
+@pytest.mark.parametrize(
+    ("timeout_s", "said"), [(604800, "7 days"), (3600 * 30, "30 hours"), (86399, "86399 seconds")]
+)
+def test_the_refusal_says_how_long_a_run_without_a_timeout_may_run(timeout_s: int, said: str) -> None:
+    under = policy(CAPPED, default_timeout_s=timeout_s)
+    assert f"it the job may run for {said}" in faults(document(), under=under)["$.scheduling.timeout_s"]
 
 
 def test_a_run_that_fits_into_no_day_is_refused() -> None:

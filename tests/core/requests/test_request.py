@@ -81,7 +81,7 @@ def test_everything_a_request_can_say_reaches_the_job() -> None:
     assert pool["containerSpec"]["command"] == ["python", "-m", "x"]
     assert {each["name"]: each["value"] for each in pool["containerSpec"]["env"]} == {"B": "$(A)", "A": "1"}
     assert job["baseOutputDirectory"] == {"outputUriPrefix": "gs://models/team/cassava-resnet50/run-1"}
-    assert job["scheduling"] == {"strategy": "SPOT"}
+    assert job["scheduling"] == {"strategy": "SPOT", "timeout": "86400s"}
     assert job["serviceAccount"] == "trainer@my-project.iam.gserviceaccount.com"
     assert job["network"] == "projects/1/global/networks/n"
     assert job["tensorboard"] == "projects/p/locations/us-central1/tensorboards/1"

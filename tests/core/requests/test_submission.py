@@ -155,7 +155,8 @@ def test_what_only_another_policy_gives_reaches_the_service_too(
 def test_a_wait_without_end_is_said_and_not_left_out() -> None:
     document = request(scheduling={"flex_start": True, "max_wait_s": 0}, cluster={"chief": L4})
     job: Any = submitted(document).body["jobSpec"]
-    assert job["scheduling"] == {"strategy": "FLEX_START", "maxWaitDuration": "0s"}
+    wait = {"strategy": "FLEX_START", "maxWaitDuration": "0s", "timeout": "86400s"}
+    assert job["scheduling"] == wait
 
 
 @pytest.mark.parametrize(

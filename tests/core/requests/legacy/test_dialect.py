@@ -50,7 +50,14 @@ def test_the_job_becomes_this_one_of_vertex_ai(case: Case) -> None:
     body = dict(body_of(case.written))
     assert body.pop("displayName") == "run-1"
     assert body.pop("labels") == {RUN_LABEL: "run-1", MODEL_LABEL: "census"}
-    assert body == ({"jobSpec": case.becomes} if "studySpec" not in case.becomes else case.becomes)
+    becomes = dict(case.becomes) if "studySpec" in case.becomes else {"jobSpec": case.becomes}
+    key = "trialJobSpec" if "studySpec" in becomes else "jobSpec"
+    assert body == {**becomes, key: ends_after_a_day(becomes[key])}
+
+
+def ends_after_a_day(job_spec: Mapping[str, Any]) -> dict[str, Any]:
+    """The job with the shipped policy's timeout, if it has none."""
+    return {**job_spec, "scheduling": {"timeout": "86400s", **job_spec.get("scheduling", {})}}
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)

@@ -19,8 +19,8 @@ from trainmaster.orchestrator.core.runs.record import Estimate
 
 HOURS_PER_MONTH = 730
 """Converts monthly prices to hourly ones: https://cloud.google.com/compute/disks-image-pricing"""
-DEFAULT_TIMEOUT_S = 7 * 24 * 3600
-"""How long a job without a timeout may run:
+SERVICE_TIMEOUT_S = 7 * 24 * 3600
+"""How long Vertex AI lets a job without a timeout run; only runs of older versions have none:
 https://cloud.google.com/vertex-ai/docs/reference/rest/v1/CustomJobSpec#Scheduling"""
 
 
@@ -100,7 +100,7 @@ def estimate(spec: JobSpec, region: str, prices: Prices) -> Estimate:
     trials, at_once = 1, 1
     if spec.tuning:
         trials, at_once = spec.tuning.max_trials, min(spec.tuning.parallel_trials, spec.tuning.max_trials)
-    hours = Decimal(spec.scheduling.timeout_s or DEFAULT_TIMEOUT_S) / 3600
+    hours = Decimal(spec.scheduling.timeout_s or SERVICE_TIMEOUT_S) / 3600
     return Estimate(
         per_hour=one * at_once, at_most=one * trials * hours, currency=prices.currency, as_of=prices.as_of
     )
@@ -172,7 +172,7 @@ def priced(request: Request | Refused, policy: Policy | None, prices: ReadPrices
     if isinstance(request, Refused) or policy is None or prices is None or not policy.admission.priced:
         return request
     caps, candidates, table = policy.admission.caps, parse_candidates(request.document), prices()
-    faults = _at_written_places(request, _faults(caps, candidates, table))
+    faults = _at_written_places(request, _faults(request, caps, candidates, table))
     if faults:
         return Refused(faults=faults)
     warnings = {*request.warnings, *_at_written_places(request, _warnings(caps, candidates, table))}
@@ -183,12 +183,12 @@ def _at_written_places(request: Request, faults: Iterable[Fault]) -> tuple[Fault
     return tuple(sorted(each.moved(request.written_path) for each in faults))
 
 
-def _faults(caps: Caps, candidates: Sequence[Candidate], prices: Prices) -> Iterator[Fault]:
+def _faults(request: Request, caps: Caps, candidates: Sequence[Candidate], prices: Prices) -> Iterator[Fault]:
     told: set[str] = set()
     refuses = caps.of_cost and caps.unknown_prices is UnknownPrices.REFUSE
     for candidate in candidates:
         found = estimate(candidate.spec, candidate.region, prices)
-        fault = _too_dear(caps, candidate, found, prices)
+        fault = _too_dear(request, caps, candidate, found, prices)
         if refuses and found.unknown:
             repair = "use something else, or ask for its price to be added to prices.yaml"
             fault = _unknown(candidate, found, repair)
@@ -212,17 +212,20 @@ def _unknown(candidate: Candidate, found: Estimate, repair: str) -> Fault:
     )
 
 
-def _too_dear(caps: Caps, candidate: Candidate, found: Estimate, prices: Prices) -> Fault | None:
+def _too_dear(
+    request: Request, caps: Caps, candidate: Candidate, found: Estimate, prices: Prices
+) -> Fault | None:
     cap = min((each for each in (caps.cost_per_run, caps.cost_per_day) if each is not None), default=None)
     if cap is None or found.at_most is None or found.per_hour is None or found.at_most <= cap:
         return None
     name = "cost_per_run" if cap == caps.cost_per_run else "cost_per_day"
     allowed = f"at most {money(cap, caps.currency)}, by the policy's {name}"
     cost = f"{money(found.at_most, found.currency)}, at {money(found.per_hour, found.currency)} an hour"
-    if candidate.spec.scheduling.timeout_s is None and candidate.number == 0:
+    if request.has_default_timeout and candidate.number == 0:
+        longest = _duration(candidate.spec.scheduling.timeout_s or SERVICE_TIMEOUT_S)
         return Fault(
             path="$.scheduling.timeout_s",
-            problem="missing: without it the job may run for 7 days, which may cost too much",
+            problem=f"missing: without it the job may run for {longest}, which may cost too much",
             found=cost,
             allowed=allowed,
             repair="set scheduling.timeout_s to the longest time the job may need",
@@ -236,6 +239,14 @@ def _too_dear(caps: Caps, candidate: Candidate, found: Estimate, prices: Prices)
         repair="set a shorter scheduling.timeout_s, use fewer replicas or smaller machines, "
         f"or ask for {name} to be raised in the policy",
     )
+
+
+def _duration(seconds: int) -> str:
+    """`1 day`, `36 hours` or `90 seconds`."""
+    for unit, name in ((24 * 3600, "day"), (3600, "hour")):
+        if seconds % unit == 0:
+            return f"{seconds // unit} {name}{'' if seconds == unit else 's'}"
+    return f"{seconds} seconds"
 
 
 def _place(candidate: Candidate) -> tuple[PathPart, ...]:

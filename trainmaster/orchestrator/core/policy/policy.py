@@ -67,7 +67,8 @@ class RetiredImages(StrEnum):
 class Policy:
     """The policy file, its `${…}` filled in: schemas/policy.v1.schema.json.
 
-    What an older file does not mention is refused, except `executor_images`, which default to `images`.
+    What an older file does not mention is refused, except `executor_images`, which default to `images`, and
+    `default_timeout_s`.
     """
 
     schema: str
@@ -80,6 +81,7 @@ class Policy:
     networks: tuple[str, ...]
     output_prefixes: tuple[str, ...]
     env: EnvPolicy
+    default_timeout_s: int = 24 * 3600
     image_flags: tuple[ImageFlags, ...] = ()
     executor_images: tuple[str, ...] | None = None
     package_prefixes: tuple[str, ...] = ()
@@ -100,6 +102,11 @@ class Policy:
         """Where a request may place its model: under the output prefixes, and always in the models bucket."""
         own = (f"gs://{self.models_bucket}",) if self.models_bucket else ()
         return tuple(dict.fromkeys((*own, *self.output_prefixes)))
+
+    @property
+    def timeout_s(self) -> int:
+        """How long a job may run whose request has no timeout."""
+        return min(self.default_timeout_s, self.max_timeout_s)
 
     @property
     def region_names(self) -> tuple[str, ...]:

@@ -59,13 +59,15 @@ class Request:
     """A sound request: its canonical document, the job it describes, and what the user should know of it."""
 
     document: Mapping[str, Any]
-    """In our own dialect, the model's name and the region resolved."""
+    """In our own dialect, the model's name, the region and the timeout resolved."""
     spec: JobSpec
     warnings: tuple[Fault, ...] = ()
     dialect: str = "trainmaster"
     """The dialect that the user wrote."""
     estimate: Estimate | None = None
     """What it may cost at most, where the policy asks for it."""
+    has_default_timeout: bool = False
+    """Whether the timeout is the policy's, because the user wrote none."""
     written_path: Callable[[str], str] = field(default=str, repr=False, compare=False)
     """Where the user's text says what the canonical document has at a path."""
 
@@ -136,12 +138,22 @@ def checked(
     if known:
         return Refused(faults=tuple(sorted(without_echoes(known))))
     warnings = (*cluster_warnings(draft), *prebuilt_warnings(draft, request_rules.today))
+    complete = _with_timeout(document, request_rules.policy)
     return Request(
-        document={**document, "region": region},
-        spec=spec_from(document),
+        document={**complete, "region": region},
+        spec=spec_from(complete),
+        has_default_timeout=complete is not document,
         warnings=tuple(sorted(set(written(warnings)))),
         written_path=written_path,
     )
+
+
+def _with_timeout(document: Mapping[str, Any], policy: Policy | None) -> Mapping[str, Any]:
+    """The document with the policy's timeout if it has none; otherwise the same object."""
+    scheduling = document.get("scheduling", {})
+    if policy is None or "timeout_s" in scheduling:
+        return document
+    return {**document, "scheduling": {**scheduling, "timeout_s": policy.timeout_s}}
 
 
 def _first_of_each_place(groups: Iterable[Iterable[Fault]]) -> set[Fault]:

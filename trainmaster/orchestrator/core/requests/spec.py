@@ -109,7 +109,10 @@ class Cluster:
 
 @dataclass(frozen=True, kw_only=True)
 class Scheduling:
-    """How the job is run. `timeout_s` None leaves the service's 7 days, `max_wait_s` None its 24 hours."""
+    """How the job is run. `timeout_s` None leaves the service's 7 days, `max_wait_s` None its 24 hours.
+
+    Requests without a timeout get the policy's; only records of older versions and converted jobs have none.
+    """
 
     timeout_s: int | None = None
     restart_on_worker_restart: bool = False

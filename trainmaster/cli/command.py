@@ -19,6 +19,7 @@ VERBS: Mapping[str, tuple[str, str]] = {
     "stack": ("stack.command:stack", "Show the local stack, or change what runs on it."),
     "init": ("submit.init:init", "Write a request and a script to start from."),
     "wait": ("submit.wait:wait", "Wait until a run has ended."),
+    "ls": ("runs.ls:ls", "List the newest runs."),
     "context": ("context:context", "Show or choose where the other commands work."),
     "cancel": ("runs.cancel:cancel", "End runs: cancel their jobs, or take them out of the queue."),
     "rules": ("rules.command:rules", "List, apply, fire or remove the rules that start runs."),

@@ -36,6 +36,8 @@ class Clients:
     @cached_property
     def storage(self) -> "StorageClient":
         client = storage_client(self.context)
+        # For traces, which nothing here collects, the library would read each bucket: another billed operation.
+        client._bucket_metadata_cache = None  # noqa: SLF001 - otherwise only an environment variable prevents it
         client._http.hooks["response"].append(self._count)  # noqa: SLF001 - the client has no counter
         self._open.callback(client.close)
         return client

@@ -1,7 +1,9 @@
-"""Parses the services' timestamps."""
+"""Parses the services' timestamps and users' times, and writes lengths of time."""
 
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
+
+from trainmaster.client.durations import parse_duration
 
 
 def moment(text: str | None) -> datetime | None:
@@ -12,3 +14,33 @@ def moment(text: str | None) -> datetime | None:
 def moment_of(timestamp: Any) -> datetime | None:  # Any: proto-plus's DatetimeWithNanoseconds is untyped
     """The aware datetime of a protobuf timestamp field; None while it is unset."""
     return moment(timestamp.rfc3339()) if timestamp else None
+
+
+def parse_since(text: str, now: datetime) -> datetime:
+    """A moment in the past: a duration before `now`, as in `parse_duration`, or an ISO date or time, UTC if it has no zone.
+
+    Raises:
+        ValueError: the text is neither.
+    """
+    try:
+        return now - parse_duration(text)
+    except (ValueError, OverflowError):
+        pass
+    try:
+        found = datetime.fromisoformat(text.strip())
+        return (found if found.tzinfo else found.replace(tzinfo=UTC)).astimezone(UTC)
+    except (ValueError, OverflowError) as error:
+        raise ValueError(
+            f"Expected a duration (30m, 2h, 7d) or a date or time (2026-11-01, 2026-11-01T08:00Z), found {text!r}"
+        ) from error
+
+
+def span(length: timedelta) -> str:
+    """The length in its two largest units, cut below: `45s`, `12m 5s`, `3h 20m`, `9d 4h`."""
+    seconds = max(int(length.total_seconds()), 0)
+    parts = []
+    for unit, size in (("d", 86_400), ("h", 3600), ("m", 60), ("s", 1)):
+        count, seconds = divmod(seconds, size)
+        parts.append(f"{count}{unit}" if count else "")
+    first = next((index for index, part in enumerate(parts) if part), len(parts) - 1)
+    return " ".join(filter(None, parts[first : first + 2])) or "0s"

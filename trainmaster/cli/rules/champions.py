@@ -40,7 +40,7 @@ def champions() -> None:
 @takes_context
 def ls(clients: "Clients", output: str) -> int:
     """List the champion of each model."""
-    from trainmaster.client.champions import champion_names, list_champions
+    from trainmaster.client.rules.champions import champion_names, list_champions
 
     if output == NAME:
         print_names(champion_names(clients))
@@ -71,7 +71,7 @@ def _row(champion: "Champion") -> dict[str, str]:
 @takes_context
 def show(clients: "Clients", model: str, output: str) -> int:
     """Show the champion of MODEL, where it comes from, its predecessors, and the latest challengers."""
-    from trainmaster.client.champions import find_champion
+    from trainmaster.client.rules.champions import find_champion
 
     found = find_champion(clients, model)
     if output == NAME:
@@ -100,7 +100,7 @@ def rollback(clients: "Clients", model: str, to_run: str | None, wait_s: float) 
 
     Exit status: 0 done, 2 there is none to restore, 3 the model has no champion, 5 the service has not answered in time.
     """
-    from trainmaster.client.champions import roll_back
+    from trainmaster.client.rules.champions import roll_back
 
     says_where(clients, f"Rolling back the champion of {model}")
     current = roll_back(clients, model, to_run, timeout_s=wait_s).champion.current

@@ -26,7 +26,7 @@ def cancel(clients: "Clients", runs: tuple[str, ...], wait: bool) -> int:
     has not answered in time.
     """
     from trainmaster.client.find import find_run
-    from trainmaster.client.orders import give_order
+    from trainmaster.client.rules.orders import give_order
     from trainmaster.client.wait import wait_for_end
 
     found = {(run := find_run(clients, each)).record.run_id: run.record for each in runs}

@@ -1,1 +1,1 @@
-"""Reads, checks, drops, fires and removes retraining rules."""
+"""Reads, checks and changes rules, gives orders, and reads champions."""

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from trainmaster.client.checks import Checks, buckets_of
 from trainmaster.client.errors import NotFound, Refused, TimedOut
 from trainmaster.client.find import read_document
-from trainmaster.client.orders import WAIT_S, give_order
 from trainmaster.client.rules.found import FoundRule
 from trainmaster.client.rules.listing import read_book, read_state, read_status
+from trainmaster.client.rules.orders import WAIT_S, give_order
 from trainmaster.client.wait import poll
 from trainmaster.orchestrator.core.documents.faults import Fault
 from trainmaster.orchestrator.core.names import RULES_PREFIX, record_object, split_object_uri

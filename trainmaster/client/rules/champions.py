@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from trainmaster.client.errors import NotFound
 from trainmaster.client.find import read_document
 from trainmaster.client.nearest import nearest_names
-from trainmaster.client.orders import WAIT_S, give_order
+from trainmaster.client.rules.orders import WAIT_S, give_order
 from trainmaster.orchestrator.core.champions.champion import Champion
 from trainmaster.orchestrator.core.documents.codec import decoded
 from trainmaster.orchestrator.core.names import champion_object

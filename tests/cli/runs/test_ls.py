@@ -1,0 +1,128 @@
+"""`trainmaster ls` against a real storage server."""
+
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+
+import click
+import pytest
+import yaml
+
+from tests.cli.screens import assert_screen
+from tests.client.runs.rows import START, row, write_row
+from tests.client.served import Served, served_context
+from trainmaster.cli.runs.ls import SPARE, columns
+from trainmaster.cli.table import table_lines
+from trainmaster.orchestrator.core.runs.index_row import IndexRow
+from trainmaster.orchestrator.core.runs.states import RunState
+
+ROWS = [
+    row(3, state=RunState.RUNNING, currency="USD", at_most=Decimal("6.7288")),
+    row(2, state=RunState.REJECTED, model_name=None, ended_at=START + timedelta(minutes=2)),
+    row(
+        1,
+        model_name="flowers",
+        ended_at=START + timedelta(minutes=77, seconds=5),
+        labels={"team": "vision"},
+        currency="USD",
+        at_most=Decimal("0.5"),
+    ),
+]
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with served_context(tmp_path_factory.mktemp("served")) as served:
+        for each in ROWS:
+            write_row(served, each)
+        yield served
+
+
+@pytest.mark.parametrize("width", [None, 80, 60])
+def test_the_table_fits_the_terminal(width: int | None) -> None:
+    shown = [columns(_long(each), START + timedelta(hours=2)) for each in ROWS]
+    lines = table_lines(shown, width=width, spare=SPARE)
+    assert_screen(f"ls.{width or 'pipe'}", "".join(f"{click.unstyle(line)}\n" for line in lines))
+
+
+def _long(each: IndexRow) -> IndexRow:
+    changes = {"run_id": f"{each.model_name or 'broken'}-20260302t081500-3f9a1c04de"}
+    return IndexRow(**{**vars(each), **changes})
+
+
+def test_a_pipe_gets_whole_words_and_no_colour(served: Served) -> None:
+    done = served.trainmaster("ls")
+    header, *lines = done.out.splitlines()
+    assert header.split() == ["RUN", "STATE", "MODEL", "AGE", "DURATION", "COST", "SOURCE"]
+    assert [line.split()[:2] for line in lines] == [
+        ["run-3", "running"],
+        ["run-2", "rejected"],
+        ["run-1", "succeeded"],
+    ]
+    assert "\x1b" not in done.out
+    assert (done.status, done.err) == (0, "")
+
+
+def test_other_formats_are_for_programs(served: Served) -> None:
+    as_json = json.loads(served.trainmaster("ls", "-o", "json").out)
+    assert [each["run_id"] for each in as_json["runs"]] == ["run-3", "run-2", "run-1"]
+    assert yaml.safe_load(served.trainmaster("ls", "-o", "yaml").out) == as_json
+    assert served.trainmaster("ls", "-o", "name").out == "run-3\nrun-2\nrun-1\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "names"),
+    [
+        (["--state", "rejected", "--state", "running"], ["run-3", "run-2"]),
+        (["--model", "flow*"], ["run-1"]),
+        (["--label", "team=vision"], ["run-1"]),
+        (["--since", "2026-03-01T12:02"], ["run-3", "run-2"]),
+        (["--before", "2026-03-01T13:02+01:00"], ["run-1"]),
+        (["--since", "1d"], []),
+    ],
+)
+def test_filters(served: Served, words: list[str], names: list[str]) -> None:
+    assert served.trainmaster("ls", "-o", "name", *words).out.split() == names
+
+
+def test_a_cut_list_says_how_to_continue_and_verbose_what_it_cost(served: Served) -> None:
+    done = served.trainmaster("ls", "--limit", "1", "--verbose")
+    assert (
+        "There are more. Continue with the same options and: --before 2026-03-01T12:02:00.000001" in done.err
+    )
+    assert "Storage operations: 1." in done.err
+    before = done.err.split("--before ")[1].split()[0]
+    assert served.trainmaster("ls", "--before", before, "-o", "name").out == "run-2\nrun-1\n"
+
+
+def test_an_empty_list_is_no_failure_and_says_so(served: Served) -> None:
+    done = served.trainmaster("ls", "--model", "unknown")
+    assert (done.status, done.out, done.err) == (0, "", "No run matches.\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--state", "lost"], "'reserved', 'waiting'"),
+        (["--label", "team"], "expected KEY=VALUE, found team"),
+        (["--since", "soon"], "a date or time (2026-11-01"),
+        (["--before", "2026-13-01"], "'--before'"),
+        (["--limit", "0"], "1<=x<=10000"),
+        (["run-1"], "unexpected extra argument"),
+    ],
+)
+def test_wrong_usage_names_what_is_right(served: Served, words: list[str], said: str) -> None:
+    done = served.trainmaster("ls", *words)
+    assert (done.status, done.out) == (2, "")
+    assert said in done.err
+
+
+def test_without_a_stack_the_command_says_how_to_start_one(served: Served) -> None:
+    done = served.trainmaster("ls", "--context", "local:elsewhere")
+    assert done.status == 4
+    assert "trainmaster up" in done.err
+
+
+def test_the_age_is_counted_from_now() -> None:
+    assert columns(ROWS[0], datetime(2026, 3, 1, 15, 23, 9, tzinfo=UTC))["AGE"] == "3h 20m"

@@ -1,0 +1,113 @@
+"""Lists of runs, on a real storage server: what matches, what it costs, and how a list continues."""
+
+import dataclasses
+import json
+from collections.abc import Iterator
+from datetime import timedelta
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from tests.client.runs.rows import START, row, write_index_object, write_row
+from tests.client.served import ROOT, Served, served_context
+from trainmaster.client.runs import listing
+from trainmaster.client.runs.listing import Filters, RunList, list_runs
+from trainmaster.orchestrator.core.runs.index_row import IndexRow, index_object
+from trainmaster.orchestrator.core.runs.states import RunState
+
+SCHEMA = json.loads((ROOT / "schemas/run_list.v1.schema.json").read_text())
+RUNS = 12
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """Twelve runs, a minute apart: every third failed, every fourth of another model; and two other objects."""
+    with served_context(tmp_path_factory.mktemp("served")) as served:
+        for number in range(RUNS):
+            state = RunState.FAILED if number % 3 == 0 else RunState.SUCCEEDED
+            model = "flowers-large" if number % 4 == 0 else "cassava"
+            write_row(served, row(number, state=state, model_name=model, labels={"team": f"t{number % 2}"}))
+        write_index_object(served, "index/unknown", {})
+        write_index_object(
+            served, index_object(START - timedelta(days=1), "of-another-version"), {"state": "lost"}
+        )
+        yield served
+
+
+def listed(served: Served, filters: Filters) -> list[int]:
+    found = list_runs(served.clients, filters, limit=100)
+    return [int(each.run_id.removeprefix("run-")) for each in found.rows]
+
+
+def test_the_newest_runs_come_first(served: Served) -> None:
+    assert listed(served, Filters()) == list(reversed(range(RUNS)))
+
+
+@pytest.mark.parametrize(
+    ("filters", "numbers"),
+    [
+        (Filters(states=frozenset({RunState.FAILED})), [9, 6, 3, 0]),
+        (Filters(states=frozenset({RunState.FAILED, RunState.WAITING}), model="cassava"), [9, 6, 3]),
+        (Filters(model="flowers-*"), [8, 4, 0]),
+        (Filters(model="flowers"), []),
+        (Filters(labels={"team": "t1"}), [11, 9, 7, 5, 3, 1]),
+        (Filters(labels={"team": "t1", "owner": "ann"}), []),
+        (Filters(since=START + timedelta(minutes=9)), [11, 10, 9]),
+        (Filters(since=START + timedelta(minutes=9, microseconds=1)), [11, 10]),
+        (Filters(before=START + timedelta(minutes=2)), [1, 0]),
+        (Filters(before=START + timedelta(minutes=2, microseconds=1)), [2, 1, 0]),
+        (Filters(since=START, before=START + timedelta(minutes=6), states=frozenset({RunState.FAILED})), [3, 0]),
+    ],
+)  # fmt: skip
+def test_filters_choose_by_what_the_index_shows(served: Served, filters: Filters, numbers: list[int]) -> None:
+    assert listed(served, filters) == numbers
+
+
+def test_the_first_page_costs_one_operation(served: Served) -> None:
+    before = served.clients.storage_calls
+    list_runs(served.clients, Filters(), limit=5)
+    assert served.clients.storage_calls - before == 1
+
+
+@pytest.mark.parametrize("filters", [Filters(), Filters(states=frozenset({RunState.FAILED}))])
+def test_a_list_is_continued_where_it_ended(served: Served, filters: Filters) -> None:
+    whole = list_runs(served.clients, filters, limit=100).rows
+    pages: list[IndexRow] = []
+    while True:
+        page = list_runs(served.clients, filters, limit=2)
+        pages += page.rows
+        if page.next_before is None:
+            break
+        filters = dataclasses.replace(filters, before=page.next_before)
+    assert tuple(pages) == whole
+
+
+def test_a_search_ends_at_its_bound_and_can_be_continued(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(listing, "SCANNED_MAX", 5)
+    flowers = Filters(model="flowers-*")
+    first = list_runs(served.clients, flowers, limit=100)
+    assert (first.scanned, first.bound_reached) == (5, True)
+    assert first.next_before is not None
+    second = list_runs(served.clients, dataclasses.replace(flowers, before=first.next_before), limit=100)
+    assert [each.run_id for each in (*first.rows, *second.rows)][:2] == ["run-8", "run-4"]
+
+
+def test_a_run_whose_row_leaves_labels_out_is_counted_and_not_listed() -> None:
+    filters = Filters(labels={"team": "vision"})
+    assert filters.labels_match(row(0, labels={"a": "b"}, labels_left_out=3)) is None
+    assert filters.labels_match(row(0, labels={"a": "b"})) is False
+    assert filters.labels_match(row(0, labels={"team": "audio"}, labels_left_out=3)) is False
+    assert filters.labels_match(row(0, labels={"team": "vision"}, labels_left_out=3)) is True
+
+
+def test_the_list_as_json_fits_its_schema_which_describes_every_field(served: Served) -> None:
+    found = list_runs(served.clients, Filters(), limit=3)
+    Draft202012Validator(SCHEMA).validate(found.document)
+    assert set(SCHEMA["$defs"]["row"]["properties"]) == {each.name for each in dataclasses.fields(IndexRow)}
+    assert set(SCHEMA["properties"]) == {"schema", "runs", *_fields(RunList)} - {"rows"}
+
+
+def _fields(kind: type) -> set[str]:
+    return {each.name for each in dataclasses.fields(kind)}

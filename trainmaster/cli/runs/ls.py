@@ -1,0 +1,146 @@
+"""`trainmaster ls`: the newest runs."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import click
+
+from trainmaster.cli.table import print_table
+from trainmaster.cli.verb import (
+    JSON,
+    NAME,
+    TABLE,
+    YAML,
+    output_option,
+    print_data,
+    print_names,
+    takes_context,
+    talk,
+)
+from trainmaster.orchestrator.core.runs.states import RunState
+
+if TYPE_CHECKING:
+    from trainmaster.client.clients import Clients
+    from trainmaster.client.runs.listing import RunList
+    from trainmaster.orchestrator.core.runs.index_row import IndexRow
+
+LIMIT_MAX = 10_000
+SPARE = ("SOURCE", "MODEL", "DURATION", "COST", "AGE")
+"""Columns to leave out on a narrow terminal."""
+
+
+@click.command()
+@click.option(
+    "--state",
+    "states",
+    multiple=True,
+    type=click.Choice([each.value for each in RunState]),
+    help="only in this state; may be repeated",
+)
+@click.option("--model", metavar="NAME", help="only of this model; * stands for any characters")
+@click.option(
+    "--label", "labels", multiple=True, metavar="KEY=VALUE", help="only with this label; may be repeated"
+)
+@click.option(
+    "--since", metavar="TIME", help="recorded since then: 2h, 7d, 2026-11-01 or a time, UTC if it has no zone"
+)
+@click.option(
+    "--before", metavar="TIME", help="recorded before that time, in the same forms: continues an earlier list"
+)
+@click.option(
+    "--limit", type=click.IntRange(1, LIMIT_MAX), default=20, show_default=True, help="at most so many runs"
+)
+@output_option(TABLE, JSON, YAML, NAME)
+@takes_context
+def ls(
+    clients: "Clients",
+    *,
+    states: tuple[str, ...],
+    model: str | None,
+    labels: tuple[str, ...],
+    since: str | None,
+    before: str | None,
+    limit: int,
+    output: str,
+) -> int:  # fmt: skip
+    """List the newest runs.
+
+    The first page costs one storage operation. A filter reads the index of runs, a thousand for each operation, and at
+    most 20,000; it then says how to continue.
+    """
+    from trainmaster.client.runs.listing import Filters, list_runs
+
+    now = datetime.now(UTC)
+    filters = Filters(
+        states=frozenset(map(RunState, states)),
+        model=model,
+        labels=_labels(labels),
+        since=_time("--since", since, now),
+        before=_time("--before", before, now),
+    )
+    found = list_runs(clients, filters, limit=limit)
+    if output == NAME:
+        print_names(row.run_id for row in found.rows)
+    elif output != TABLE:
+        print_data(found.document, output)
+    else:
+        print_table([columns(row, now) for row in found.rows], spare=SPARE)
+    _say_the_rest(found, is_filtered=filters != Filters(), is_table=output == TABLE)
+    return 0
+
+
+def _labels(texts: tuple[str, ...]) -> Mapping[str, str]:
+    pairs = [text.partition("=") for text in texts]
+    if any(not key or not separator for key, separator, _ in pairs):
+        raise click.BadParameter(f"expected KEY=VALUE, found {', '.join(texts)}", param_hint="'--label'")
+    return {key: value for key, _, value in pairs}
+
+
+def _time(option: str, text: str | None, now: datetime) -> datetime | None:
+    from trainmaster.client.times import parse_since
+
+    try:
+        return None if text is None else parse_since(text, now)
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint=f"'{option}'") from error
+
+
+def columns(row: "IndexRow", now: datetime) -> dict[str, str]:
+    """A run as a row of the table."""
+    from trainmaster.client.terminal import one_line
+    from trainmaster.client.times import span
+
+    return {
+        "RUN": row.run_id,
+        "STATE": row.state,
+        "MODEL": one_line(row.model_name or "-"),
+        "AGE": span(now - row.created_at),
+        "DURATION": span(row.ended_at - row.created_at) if row.ended_at else "-",
+        "COST": _cost(row),
+        "SOURCE": one_line(row.source),
+    }
+
+
+def _cost(row: "IndexRow") -> str:
+    from trainmaster.orchestrator.core.policy.currency import money
+
+    if row.at_most is None or row.currency is None:
+        return "-"
+    return f"≤ {money(row.at_most, row.currency)}"
+
+
+def _say_the_rest(found: "RunList", *, is_filtered: bool, is_table: bool) -> None:
+    if not found.rows and is_table:
+        talk("No run matches." if is_filtered else "No runs yet. Submit one: trainmaster submit FILE")
+    if found.undecided:
+        talk(
+            f"{found.undecided} runs have more labels than the index shows, and may match: trainmaster status RUN"
+        )
+    if found.next_before is not None and (is_table or found.bound_reached):
+        why = (
+            f"The first {found.scanned:,} runs were searched; there are more"
+            if found.bound_reached
+            else "There are more"
+        )
+        talk(f"{why}. Continue with the same options and: --before {found.next_before.isoformat()}")

@@ -1,0 +1,1 @@
+"""What lists and explains runs: their index, the queue, and documents of the ledger."""

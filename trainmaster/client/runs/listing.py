@@ -1,0 +1,137 @@
+"""Lists runs from their index: one storage operation for the first page, one for each thousand runs behind a filter."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from trainmaster.orchestrator.core.documents.codec import encoded, encoded_time
+from trainmaster.orchestrator.core.policy.policy import glob_matches
+from trainmaster.orchestrator.core.runs.index_row import INDEX_PREFIX, IndexRow, index_object, parse_row
+from trainmaster.orchestrator.core.runs.states import RunState
+
+if TYPE_CHECKING:
+    from trainmaster.client.clients import Clients
+
+RUN_LIST_SCHEMA = "run_list.v1"
+PAGE_SIZE = 1000
+"""The most objects in one response: https://cloud.google.com/storage/docs/json_api/v1/objects/list (read 2026-11-23)."""
+SCANNED_MAX = 20_000
+"""Objects of the index that one call reads: 20 storage operations."""
+_FIELDS = "items(name,metadata),nextPageToken"
+_MICROSECOND = timedelta(microseconds=1)
+_EARLIEST = datetime.min.replace(tzinfo=UTC) + _MICROSECOND
+
+
+@dataclass(frozen=True, kw_only=True)
+class Filters:
+    """Which runs are listed. Every filter must match; without any, all runs are listed."""
+
+    states: frozenset[RunState] = frozenset()
+    """Any of these; empty for all."""
+    model: str | None = None
+    """The model's name; `*` stands for any characters."""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    since: datetime | None = None
+    """Runs that were recorded then or later."""
+    before: datetime | None = None
+    """Runs that were recorded earlier than that."""
+
+    @property
+    def by_content(self) -> bool:
+        """Whether rows in the period may be left out."""
+        return bool(self.states or self.model or self.labels)
+
+    def matches(self, row: IndexRow) -> bool:
+        """Whether the run is listed, but for its time and labels."""
+        return (not self.states or row.state in self.states) and (
+            self.model is None or (row.model_name is not None and glob_matches(self.model, row.model_name))
+        )
+
+    def labels_match(self, row: IndexRow) -> bool | None:
+        """Whether the run has the labels; None if the row leaves out labels that may be among them."""
+        present = {key: row.labels[key] for key in self.labels if key in row.labels}
+        if present == self.labels:
+            return True
+        if any(value != self.labels[key] for key, value in present.items()) or not row.labels_left_out:
+            return False
+        return None
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunList:
+    """Runs, newest first."""
+
+    rows: tuple[IndexRow, ...]
+    scanned: int
+    """How many objects of the index were read."""
+    undecided: int = 0
+    """Runs that may have the labels: their rows leave some out. They are not in the list."""
+    next_before: datetime | None = None
+    """The `before` that continues the list; None if it is complete."""
+    bound_reached: bool = False
+    """The list ends because SCANNED_MAX objects were read; more runs may match."""
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """schemas/run_list.v1.schema.json."""
+        more = {} if self.next_before is None else {"next_before": encoded_time(self.next_before)}
+        return {
+            "schema": RUN_LIST_SCHEMA,
+            "runs": [encoded(row) for row in self.rows],
+            "scanned": self.scanned,
+            "undecided": self.undecided,
+            "bound_reached": self.bound_reached,
+            **more,
+        }
+
+
+def list_runs(clients: "Clients", filters: Filters, *, limit: int) -> RunList:
+    """The newest `limit` runs that match. Reads no record.
+
+    Raises:
+        google.api_core.exceptions.GoogleAPICallError: the index cannot be listed.
+    """
+    kept: list[IndexRow] = []
+    scanned = undecided = 0
+    last: datetime | None = None
+    for blob in _listed(clients, filters, PAGE_SIZE if filters.by_content else min(PAGE_SIZE, limit + 1)):
+        row = parse_row(blob.name, blob.metadata or {})
+        is_full = len(kept) == limit and row is not None
+        if is_full or scanned == SCANNED_MAX:
+            return RunList(
+                rows=tuple(kept),
+                scanned=scanned,
+                undecided=undecided,
+                # A microsecond later than the first row that is left out, so that no row of the same time is lost.
+                next_before=row.created_at + _MICROSECOND if row is not None else last,
+                bound_reached=not is_full,
+            )
+        scanned += 1
+        if row is None:
+            continue
+        last = row.created_at
+        labels_match = filters.matches(row) and filters.labels_match(row)
+        if labels_match:
+            kept.append(row)
+        undecided += labels_match is None
+    return RunList(rows=tuple(kept), scanned=scanned, undecided=undecided)
+
+
+def _listed(clients: "Clients", filters: Filters, page_size: int) -> Iterator[Any]:  # Any: untyped blobs
+    """Every object of the index in the period, newest first."""
+    return iter(
+        clients.storage.list_blobs(
+            clients.context.ledger_bucket,
+            prefix=INDEX_PREFIX,
+            start_offset=None if filters.before is None else _first_name(filters.before),
+            end_offset=None if filters.since is None else _first_name(filters.since),
+            page_size=page_size,
+            fields=_FIELDS,
+        )
+    )
+
+
+def _first_name(moment: datetime) -> str:
+    """Sorts after every row of that time or later, and before all older ones."""
+    return index_object(max(moment, _EARLIEST) - _MICROSECOND, "")

@@ -53,6 +53,15 @@ def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.Tes
     return report
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _settings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Stacks of tests register in a separate folder, not in that of the user."""
+    folder = tmp_path_factory.mktemp("settings")
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("TRAINMASTER_CONFIG", str(folder))
+        yield
+
+
 @pytest.fixture(scope="session")
 def staged(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The functions' source as it is deployed."""

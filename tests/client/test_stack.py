@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from trainmaster.client.stack import NoStack, environment_on, read_stack_env
+from trainmaster.client.stack import NoStack, environment_on, read_stack_env, register_stack, registered_stack
 
 
 def test_stack_env_is_read_as_a_shell_reads_it() -> None:
@@ -25,3 +25,23 @@ def test_a_stack_answers_or_what_it_left_behind_is_reported(tmp_path: Path) -> N
         assert environment_on(tmp_path) == {"LOGGING_EMULATOR_HOST": address}
     with pytest.raises(NoStack, match=f"no longer answers at '{address}'. Start it again: trainmaster up"):
         environment_on(tmp_path)
+
+
+def test_a_stack_is_on_the_list_while_it_is_ready_and_one_that_was_killed_is_removed(tmp_path: Path) -> None:
+    states = [tmp_path / name for name in ("here", "there", "gone")]
+    for state in states:
+        state.mkdir()
+        (state / "stack.env").touch()
+    settings = tmp_path / "settings"
+    register_stack(states[2], settings)
+    (states[2] / "stack.env").unlink()
+    with registered_stack(states[0], settings), registered_stack(states[1], settings):
+        listed = {each.read_text() for each in (settings / "stacks").iterdir()}
+        assert listed == {f"{states[0]}\n", f"{states[1]}\n"}
+    assert not list((settings / "stacks").iterdir())
+
+
+def test_settings_that_cannot_be_written_do_not_prevent_a_stack(tmp_path: Path) -> None:
+    (tmp_path / "settings").write_text("a file")
+    with registered_stack(tmp_path, tmp_path / "settings"):
+        pass

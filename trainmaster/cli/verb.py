@@ -18,8 +18,12 @@ TABLE, JSON, YAML, NAME = "table", "json", "yaml", "name"
 
 
 def settings_folder() -> Path:
-    """This user's folder of settings: the kept context, and the list of running stacks."""
-    return Path(click.get_app_dir("trainmaster"))
+    """This user's folder of settings: the kept context, and the list of running stacks.
+
+    The variable TRAINMASTER_CONFIG names another.
+    """
+    chosen = os.environ.get("TRAINMASTER_CONFIG")
+    return Path(chosen).absolute() if chosen else Path(click.get_app_dir("trainmaster"))
 
 
 def context_of(name: str | None) -> Context:

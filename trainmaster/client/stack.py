@@ -3,6 +3,8 @@
 import hashlib
 import shlex
 import socket
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -88,14 +90,37 @@ def _registered_state(file: Path) -> Path | None:
         return None
 
 
+@contextmanager
+def registered_stack(state: Path, settings: Path) -> Iterator[None]:
+    """Let commands in other folders find the stack on `state`, which is ready, while the block runs.
+
+    Settings that cannot be written are no error: commands in the folder of the stack still find it.
+    """
+    file: Path | None = None
+    try:
+        with suppress(OSError):
+            file = register_stack(state, settings)
+        yield
+    finally:
+        with suppress(OSError):
+            if file is not None:
+                file.unlink(missing_ok=True)
+
+
 def register_stack(state: Path, settings: Path) -> Path:
-    """Let commands in other folders find the stack on `state`. Returns the file to remove when the stack stops.
+    """Put the stack on the list of stacks. Returns the file to remove when the stack stops.
+
+    Stacks that have ended without removing themselves are removed.
 
     Raises:
         OSError: the folder cannot be written.
     """
     folder = settings / "stacks"
     folder.mkdir(parents=True, exist_ok=True)
+    for each in sorted(folder.glob("*"))[:STACKS_MAX]:
+        registered = _registered_state(each)
+        if registered is None or not (registered / "stack.env").exists():
+            each.unlink(missing_ok=True)
     file = folder / hashlib.sha256(bytes(state)).hexdigest()[:20]
     file.write_text(f"{state}\n", encoding="utf-8")
     return file

@@ -28,7 +28,7 @@ class Trainmaster:
 
     Attributes:
         folder: where it runs; its stack is on `folder/.trainmaster`.
-        environment: its variables; the settings are in XDG_CONFIG_HOME.
+        environment: its variables; the settings are in TRAINMASTER_CONFIG.
     """
 
     folder: Path
@@ -44,7 +44,7 @@ def trainmaster(tmp_path_factory: pytest.TempPathFactory) -> Trainmaster:
     """The command in a new folder; without the fixture `stack`, none may be running."""
     home = tmp_path_factory.mktemp("verbs")
     (home / "work").mkdir()
-    environment = {"PATH": os.environ["PATH"], "HOME": str(home), "XDG_CONFIG_HOME": str(home / "config")}
+    environment = {"PATH": os.environ["PATH"], "HOME": str(home), "TRAINMASTER_CONFIG": str(home / "config")}
     return Trainmaster(folder=home / "work", environment=environment)
 
 
@@ -53,7 +53,7 @@ def stack(trainmaster: Trainmaster) -> Iterator[Project]:
     """The running stack on the command's folder."""
     arguments = ("--tick-s", "2", "--retry-min-s", "0.5", "--retry-max-s", "3")
     state = trainmaster.folder / ".trainmaster"
-    settings = {"XDG_CONFIG_HOME": trainmaster.environment["XDG_CONFIG_HOME"]}
+    settings = {"TRAINMASTER_CONFIG": trainmaster.environment["TRAINMASTER_CONFIG"]}
     with running_project(state, *arguments, project=PROJECT, environment=settings) as running:
         yield running
 

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, TypeVar
 from rich.console import Console
 from rich.syntax import Syntax
 
-from trainmaster.cli.demo.local_stack import StackFailed, local_stack
 from trainmaster.cli.demo.view import News, Picture, View
 from trainmaster.cli.demo.watch import Dropped, Sighting, Watch
+from trainmaster.cli.stack.process import StackFailed, local_stack
 from trainmaster.client.clients import storage_client
 from trainmaster.client.context import Context, context_of_stack
 from trainmaster.local.stack.state import owner_of

@@ -11,6 +11,7 @@ import click
 
 from trainmaster.cli.exits import stop_for
 from trainmaster.cli.stack.options import images_by_uri, state_option
+from trainmaster.cli.verb import settings_folder
 from trainmaster.partial_import import VERTEX_CLIENT, import_parts_of
 
 if TYPE_CHECKING:
@@ -18,8 +19,20 @@ if TYPE_CHECKING:
     from trainmaster.local.stack.state import StateFolder
     from trainmaster.local.stack.topology import Topology
 
+_WORDS = f"{__name__}.words"
 
-@click.command()
+
+class _KeepsWords(click.Command):
+    """Keeps the words of the command line, for the process that `--detach` starts."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """As every command, with the words in the context's `meta`."""
+        ctx.meta[_WORDS] = list(args)
+        return super().parse_args(ctx, args)
+
+
+@click.command(cls=_KeepsWords)
+@click.option("--detach", is_flag=True, help="return when the stack is ready, and leave it running")
 @state_option
 @click.option(
     "--image",
@@ -99,10 +112,16 @@ if TYPE_CHECKING:
     help="each region's quotas and stockouts for jobs, JSON or YAML; default: no limits",
 )
 @click.option("--tick-s", type=float, metavar="S", help="tick every S seconds instead of by the schedules")
-def up(**given: Any) -> int:  # Any: click's values, of the types above
-    """Run the local stack in the foreground until Ctrl-C: Google Cloud's services on this machine.
+@click.pass_context
+def up(
+    call: click.Context, /, *, detach: bool, **given: Any
+) -> int:  # Any: click's values, of the types above
+    """Run the local stack: Google Cloud's services on this machine.
 
-    Exit status: 0 stopped, 1 it could not start, 2 wrong usage.
+    In the foreground it prints a line for each change of a run, and Ctrl-C stops it; a stack with --detach is stopped by
+    trainmaster down, and prints the lines into stack.log of its folder.
+
+    Exit status: 0 stopped or detached, 1 it could not start, 2 wrong usage.
     """
     # Otherwise grpc's core logs every connection that a stop closes to the terminal; it reads this at import.
     os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
@@ -113,7 +132,12 @@ def up(**given: Any) -> int:  # Any: click's values, of the types above
     options = _options(given)
     options.check()
     topology = read_topology(options.topology, project=options.project, region=options.region)
-    _run(options, topology, StateFolder(options.state))
+    if detach:
+        from trainmaster.cli.stack.detach import detach_stack
+
+        words = [word for word in call.meta[_WORDS] if word != "--detach"]
+        return detach_stack(options.state, words)
+    return _run(options, topology, StateFolder(options.state))
 
 
 def _run(options: "Options", topology: "Topology", state: "StateFolder") -> NoReturn:
@@ -124,7 +148,7 @@ def _run(options: "Options", topology: "Topology", state: "StateFolder") -> NoRe
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
     status = 0
     try:
-        run_until_stopped(options, topology, state)
+        run_until_stopped(options, topology, state, settings=settings_folder())
     except StackRefusedError as refusal:
         stop = stop_for(refusal)
         status = stop.status if stop else 1

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from google.api_core.exceptions import GoogleAPICallError
 
+from trainmaster.client.stack import registered_stack
 from trainmaster.local.events.clients import clients_of
 from trainmaster.local.events.cloudevent import CloudEvent
 from trainmaster.local.events.delivery import Delivery, Invoke
@@ -21,12 +22,14 @@ from trainmaster.local.events.injections import with_injections
 from trainmaster.local.events.rest import CallRefusedError
 from trainmaster.local.events.schedule import Scheduler
 from trainmaster.local.functions import Deployment, FunctionsHost, Instance, StartFailedError
+from trainmaster.local.functions.function import Function, TopicTrigger
 from trainmaster.local.injections import Injections
 from trainmaster.local.process import ProcessGuard, Stream
 from trainmaster.local.stack.access import grants_of
 from trainmaster.local.stack.clients import function_variables, user_variables
 from trainmaster.local.stack.errors import StackRefusedError
 from trainmaster.local.stack.images import ProvidedImages, provide, remembered
+from trainmaster.local.stack.news import News
 from trainmaster.local.stack.options import Options
 from trainmaster.local.stack.provision import provision
 from trainmaster.local.stack.services import Services, running_services
@@ -78,8 +81,12 @@ def addresses(services: Services) -> dict[str, str]:
 
 
 @asynccontextmanager
-async def running_stack(options: Options, topology: Topology, state: StateFolder) -> AsyncIterator[Stack]:
+async def running_stack(
+    options: Options, topology: Topology, state: StateFolder, news: News
+) -> AsyncIterator[Stack]:
     """Run a stack on a claimed state folder while the block runs; no process of it remains afterwards.
+
+    `news` sees every notice that is delivered.
 
     Raises:
         StackRefusedError: a service cannot run or refuses a resource; or the functions cannot be staged, or one does not start.
@@ -124,7 +131,7 @@ async def running_stack(options: Options, topology: Topology, state: StateFolder
             await host.start()
         except StartFailedError as error:
             raise StackRefusedError(str(error)) from error
-        await _deliver_events(options, topology, services, host, running)
+        await _deliver_events(options, topology, services, host, running=running, news=news)
         # Only from here on: injections must not affect the start of a stack.
         services.injections.put(options.injections)
         gcloud, clients = await user_variables(
@@ -138,7 +145,9 @@ async def _deliver_events(
     topology: Topology,
     services: Services,
     host: FunctionsHost,
+    *,
     running: AsyncExitStack,
+    news: News,
 ) -> None:
     clients = running.enter_context(clients_of(services.pubsub_host))
     try:
@@ -157,7 +166,9 @@ async def _deliver_events(
             function=function,
             transport=transports[function.name],
             subscriber=clients.subscriber,
-            invoke=_posting_to(host.instances[function.name], services.injections),
+            invoke=_showing(
+                news, function, topology, _posting_to(host.instances[function.name], services.injections)
+            ),
         )
         for function in topology.functions
     ]
@@ -175,6 +186,18 @@ async def _deliver_events(
 
 async def _stop_all(deliveries: Sequence[Delivery]) -> None:
     await asyncio.gather(*(delivery.stop() for delivery in deliveries))
+
+
+def _showing(news: News, function: Function, topology: Topology, invoke: Invoke) -> Invoke:
+    """`invoke`, after which a notice is shown."""
+    if function.trigger != TopicTrigger(topic=topology.topics.get("notices", "")):
+        return invoke
+
+    def invoked(event: CloudEvent) -> int:
+        news.show(event)
+        return invoke(event)
+
+    return invoked
 
 
 def _posting_to(instance: Instance, injections: Injections) -> Invoke:
@@ -231,8 +254,10 @@ async def _source_directory(given: Path | None, *, destination: Path, guard: Pro
     return destination
 
 
-def run_until_stopped(options: Options, topology: Topology, state: StateFolder) -> None:
+def run_until_stopped(options: Options, topology: Topology, state: StateFolder, *, settings: Path) -> None:
     """Run a stack on a claimed state folder until SIGINT, SIGTERM or SIGHUP, and release the folder.
+
+    While it is ready, it is on the list of stacks in `settings`, and prints what happens to runs.
 
     A second signal, or a stop that takes longer than STOP_DEADLINE_S, ends this process at once, with status 1.
 
@@ -240,12 +265,17 @@ def run_until_stopped(options: Options, topology: Topology, state: StateFolder) 
         StackRefusedError: the stack cannot start.
     """
     try:
-        asyncio.run(_until_stopped(options, topology, state))
+        asyncio.run(_until_stopped(options, topology, state, settings))
     finally:
         state.close()
 
 
-async def _until_stopped(options: Options, topology: Topology, state: StateFolder) -> None:
+def _print_line(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
+async def _until_stopped(options: Options, topology: Topology, state: StateFolder, settings: Path) -> None:
     loop = asyncio.get_running_loop()
     running = asyncio.current_task()
 
@@ -265,8 +295,9 @@ async def _until_stopped(options: Options, topology: Topology, state: StateFolde
 
     for number in _SIGNALS:
         loop.add_signal_handler(number, stop)
+    news = News(_print_line)
     with contextlib.suppress(asyncio.CancelledError):
-        async with running_stack(options, topology, state) as stack:
+        async with running_stack(options, topology, state, news) as stack:
             # So that files can be copied there at once; the folders themselves are not objects.
             inbox = stack.services.buckets_dir / topology.buckets["inbox"]
             for folder in ("requests", "rules"):
@@ -276,4 +307,6 @@ async def _until_stopped(options: Options, topology: Topology, state: StateFolde
             state.keep_client_variables("gcloud", stack.gcloud)
             state.keep_client_variables("gateway", stack.clients)
             state.announce(stack.variables())
-            await asyncio.Event().wait()
+            with registered_stack(state.path, settings):
+                news.start()
+                await asyncio.Event().wait()

@@ -1,6 +1,7 @@
 """The table that `up` prints when the stack is ready."""
 
 import shlex
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -13,6 +14,10 @@ from trainmaster.local.functions.function import BucketTrigger, Function
 from trainmaster.local.stack.services import Services
 from trainmaster.local.stack.topology import Topology
 
+WELCOME = (
+    "The local stack is ready. In another shell: trainmaster init, then trainmaster submit request.yaml. "
+    "Ctrl-C here, or trainmaster down, stops the stack."
+)
 _WIDEST = 1000
 
 
@@ -45,7 +50,11 @@ def endpoints(
 
 
 def show(table: Table) -> None:
-    """Print the table unwrapped, even if the terminal is narrower or there is none: users copy addresses from it."""
+    """Print what to do next, and the table.
+
+    The table is unwrapped, even if the terminal is narrower or there is none: users copy addresses from it.
+    """
+    sys.stdout.write(f"{WELCOME}\n")
     console = Console()
     unlimited = console.options.update(width=_WIDEST)
     Console(width=Measurement.get(console, unlimited, table).maximum).print(table)

@@ -1,0 +1,94 @@
+"""`trainmaster up --detach`: leaves a stack running in the background, and says how to use it."""
+
+import contextlib
+import shlex
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from trainmaster.cli.exits import Exit, Stop
+from trainmaster.cli.stack.process import (
+    POLL_S,
+    START_DEADLINE_S,
+    StackFailed,
+    start_stack,
+    stop_process,
+    wait_until_ready,
+)
+from trainmaster.cli.verb import talk
+from trainmaster.client.stack import DEFAULT_STATE, NoStack, environment_on
+from trainmaster.local.stack.state import StateFolder, owner_of
+
+LOG = "stack.log"
+
+
+def detach_stack(state: Path, arguments: Sequence[str]) -> int:
+    """Start a stack in the background with the arguments of `up`, and return when it is ready.
+
+    Where a stack runs already, it stays as it is.
+
+    Raises:
+        StateError: the folder cannot be used.
+        Stop: the stack could not start, and the message has the end of its log; or another one has claimed the folder
+            and is not ready within START_DEADLINE_S seconds.
+    """
+    environment = _running(state)
+    if environment is None:
+        environment = _started(state, arguments)
+    else:
+        talk(f"A stack is already running on {str(state)!r}; its options stay as they are.")
+    click.echo(f"The local stack is running on {str(state)!r}: process {owner_of(state)}, "
+               f"project {environment['GOOGLE_CLOUD_PROJECT']}, region {environment['TRAINMASTER_REGION']}.")  # fmt: skip
+    for title, command in _next(state):
+        click.echo(f"  {title:26}{command}")
+    return 0
+
+
+def _running(state: Path) -> dict[str, str] | None:
+    """The variables of the stack that runs on the folder, once it is ready; None if none runs."""
+    deadline = time.monotonic() + START_DEADLINE_S
+    while owner := owner_of(state):
+        with contextlib.suppress(NoStack):
+            return environment_on(state)
+        if time.monotonic() > deadline:
+            raise Stop(
+                Exit.FINDING,
+                f"The stack on {str(state)!r} (process {owner}) is not ready after {START_DEADLINE_S} s. "
+                f"Stop it: trainmaster down{_of_state(state)}",
+            )
+        time.sleep(POLL_S)
+    return None
+
+
+def _started(state: Path, arguments: Sequence[str]) -> dict[str, str]:
+    StateFolder(
+        state
+    ).close()  # refuses a folder that cannot be written, and waits for the end of a killed stack
+    log = state / LOG
+    process = start_stack(state, log, arguments)
+    try:
+        return wait_until_ready(process, state, log)
+    except StackFailed as fault:
+        stop_process(process)
+        raise Stop(Exit.FINDING, str(fault)) from fault
+    except BaseException:  # Ctrl-C
+        stop_process(process)
+        raise
+
+
+def _next(state: Path) -> list[tuple[str, str]]:
+    of_state = _of_state(state)
+    return [
+        ("Write a first request", "trainmaster init"),
+        ("Submit it", "trainmaster submit request.yaml"),
+        ("List runs", "trainmaster ls"),
+        ("Let gcloud use the stack", f'eval "$(trainmaster stack env{of_state})"'),
+        ("Follow its log", f"tail -f {shlex.quote(str(state / LOG))}"),
+        ("Stop it", f"trainmaster down{of_state}"),
+    ]
+
+
+def _of_state(state: Path) -> str:
+    return "" if state == DEFAULT_STATE else f" --state {shlex.quote(str(state))}"

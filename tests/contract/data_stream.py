@@ -66,6 +66,11 @@ class MeteredObjects(MemoryObjects):
                 self._advance(timedelta(seconds=READ_S))
         return super().read(bucket, name, generation)
 
+    def describe(self, bucket: str, name: str, generation: int | None = None) -> Listed:
+        with self._counting:
+            self.meter.count("read", name)
+        return super().describe(bucket, name, generation)
+
     def write(
         self,
         bucket: str,

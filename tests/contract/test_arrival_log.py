@@ -49,6 +49,9 @@ class Gate:
     def read(self, bucket: str, name: str, generation: int | None = None) -> Stored:
         return self._inner.read(bucket, name, generation)
 
+    def describe(self, bucket: str, name: str, generation: int | None = None) -> Listed:
+        return self._inner.describe(bucket, name, generation)
+
     def read_start(self, bucket: str, name: str, max_bytes: int) -> bytes:
         return self._inner.read_start(bucket, name, max_bytes)
 

@@ -2,10 +2,10 @@
 
 from collections.abc import Callable
 from datetime import timedelta
-from typing import TypeVar
 
 import pytest
 
+from tests.contract.boundaries import dies_before
 from tests.contract.index import index_violations
 from tests.contract.world import LEDGER, Boundary, Killed, World
 from trainmaster.orchestrator.adapters.memory import MemoryJobs
@@ -16,7 +16,6 @@ from trainmaster.orchestrator.core.runs.job import Job, JobState
 from trainmaster.orchestrator.core.runs.states import RunState
 from trainmaster.orchestrator.flows.completion.status import show
 
-Answer = TypeVar("Answer")
 LABELLED = b"""
 model_name: flowers
 labels: {team: agronomy}
@@ -101,19 +100,6 @@ def test_a_late_writer_does_not_bring_an_older_state_back() -> None:
     assert [row.state for row in rows(world)] == [RunState.SUCCEEDED]
 
 
-class DiesBefore(Boundary):
-    """A process that crashes before its first call of that name."""
-
-    def __init__(self, call: str) -> None:
-        super().__init__()
-        self.call = call
-
-    def cross(self, name: str, call: Callable[[], Answer]) -> Answer:
-        if name == self.call:
-            raise Killed(f"before {name}")
-        return super().cross(name, call)
-
-
 class SlowJobs(MemoryJobs):
     """Does what `meanwhile` says while a submission is under way, then submits."""
 
@@ -162,7 +148,7 @@ def test_a_repeated_event_mends_the_row_that_a_crash_left_out() -> None:
     world = World()
     incoming = world.drop()
     with pytest.raises(Killed):
-        world.launch(incoming, DiesBefore("write index"))
+        world.launch(incoming, dies_before("write index"))
     assert rows(world) == []
     world.launch(incoming)
     assert [row.state for row in rows(world)] == [RunState.SUBMITTED]
@@ -176,7 +162,7 @@ def test_a_repeated_log_entry_mends_the_row_that_a_crash_left_behind() -> None:
     world.jobs.become(job.name, JobState.RUNNING)
     hint = world.hint(job, tells_end=False)
     with pytest.raises(Killed):
-        world.complete(hint, DiesBefore("write index"))
+        world.complete(hint, dies_before("write index"))
     assert world.record(incoming.run_id).state is RunState.RUNNING
     assert [row.state for row in rows(world)] == [RunState.SUBMITTED]
     world.complete(hint)

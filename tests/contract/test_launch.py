@@ -62,7 +62,7 @@ def test_the_status_of_the_drop_says_where_its_run_stands() -> None:
     assert (status["state"], status["run_id"]) == ("submitted", incoming.run_id)
 
 
-def test_a_first_delivery_costs_ten_storage_operations_and_a_second_two() -> None:
+def test_a_first_delivery_costs_eleven_storage_operations_and_a_second_two() -> None:
     world = World()
     incoming = world.drop()
     first, second = Boundary(), Boundary()
@@ -70,6 +70,7 @@ def test_a_first_delivery_costs_ten_storage_operations_and_a_second_two() -> Non
     world.launch(incoming, second)
     assert first.calls == [
         "read ledger",
+        "describe inbox",
         "read inbox",
         "write active",
         "write submitted",

@@ -89,6 +89,17 @@ def test_a_listing_has_the_prefix_in_order_with_sizes(objects: Objects, bucket: 
     assert all(each.created_at.tzinfo is not None for each in listed)
 
 
+def test_an_object_is_described_as_a_listing_shows_it(objects: Objects, bucket: str) -> None:
+    old = objects.write(bucket, "a b/c.json", b"123", if_generation=0, metadata={"state": "x"})
+    (listed,) = objects.listing(bucket, "a b/")
+    assert objects.describe(bucket, "a b/c.json", old) == objects.describe(bucket, "a b/c.json") == listed
+    new = objects.write(bucket, "a b/c.json", b"1234", if_generation=old)
+    assert objects.describe(bucket, "a b/c.json").generation == new
+    for name, generation in (("a b/c.json", old), ("missing", None)):
+        with pytest.raises(ObjectGone):
+            objects.describe(bucket, name, generation)
+
+
 def test_the_ledger_behaves_alike_over_every_store(objects: Objects, bucket: str) -> None:
     world = World()
     incoming = world.drop()

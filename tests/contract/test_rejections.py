@@ -15,12 +15,13 @@ STATUS = Draft202012Validator(schema("drop_status.v1"))
 REPORT = Draft202012Validator(schema("rejection_report.v1"))
 
 
-def test_a_refused_request_costs_seven_storage_operations_and_submits_nothing() -> None:
+def test_a_refused_request_costs_eight_storage_operations_and_submits_nothing() -> None:
     world = World()
     boundary = Boundary()
     world.launch(world.drop(b"model_name: 1"), boundary)
     assert boundary.calls == [
         "read ledger",
+        "describe inbox",
         "read inbox",
         "write active",
         "write rejected",
@@ -100,7 +101,7 @@ def test_the_notice_of_a_rejection_goes_out_with_the_next_reconcile_pass() -> No
 def test_a_huge_upload_is_refused_without_being_read() -> None:
     world = World()
     boundary = Boundary()
-    incoming = world.uploaded("requests/huge.yaml", 7, 50_000_000)
+    incoming = world.drop(bytes(50_000_000), "requests/huge.yaml")
     world.launch(incoming, boundary)
     assert "read inbox" not in boundary.calls
     assert world.document(f"rejected/{incoming.run_id}.json")["faults"][0]["found"] == "50000000 bytes"

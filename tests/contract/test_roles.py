@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
+from tests.contract.boundaries import dies_before
 from tests.contract.rooms import Answering
-from tests.contract.world import LEASE, LEDGER, ROOT, Boundary, Killed, World, schema
+from tests.contract.world import LEASE, LEDGER, ROOT, Killed, World, schema
 from trainmaster.orchestrator.core.documents.codec import encoded
 from trainmaster.orchestrator.core.errors import SubmissionDeferred
 from trainmaster.orchestrator.core.requests.submission import Submission
@@ -67,7 +68,7 @@ def test_a_process_that_takes_a_run_over_submits_the_same_job(content: bytes) ->
     watched = Answering(world)
     incoming = world.drop(content)
     with pytest.raises(Killed):
-        world.launch(incoming, Boundary(die_at=5), jobs=watched)
+        world.launch(incoming, dies_before("write status"), jobs=watched)
     assert watched.sent == []
     world.clock.advance(LEASE)
     world.launch(incoming, jobs=watched)
@@ -96,7 +97,7 @@ def test_a_run_that_a_dead_function_reserved_is_submitted_where_its_record_says(
     world = World()
     incoming = world.drop(content)
     with pytest.raises(Killed):
-        world.launch(incoming, Boundary(die_at=5))
+        world.launch(incoming, dies_before("write status"))
     name = f"runs/{incoming.run_id}.json"
     stored = world.objects.read(LEDGER, name)
     record = json.loads(stored.content)
@@ -145,7 +146,7 @@ def test_a_process_that_takes_a_run_over_logs_its_warnings_too() -> None:
     world = World()
     incoming = world.drop(DOUBTFUL)
     with pytest.raises(Killed):
-        world.launch(incoming, Boundary(die_at=5))
+        world.launch(incoming, dies_before("write status"))
     world.clock.advance(LEASE)
     result = world.launch(incoming)
     assert "warning: $.scheduling.spot" in result.message

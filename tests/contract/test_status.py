@@ -177,7 +177,7 @@ def test_the_failure_of_an_older_drop_is_not_reported_for_a_newer_one() -> None:
     world = World()
     old, new = world.drop(), world.drop()
     world.launch(new)
-    failing(world, old, At("read inbox", before=raising(NO_READ)))
+    failing(world, old, At("describe inbox", before=raising(NO_READ)))
     assert (told(world)["state"], told(world)["run_id"]) == ("submitted", new.run_id)
 
 

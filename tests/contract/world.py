@@ -131,6 +131,11 @@ class BoundaryObjects:
     def read(self, bucket: str, name: str, generation: int | None = None) -> Stored:
         return self.boundary.cross(f"read {bucket}", lambda: self.inner.read(bucket, name, generation))
 
+    def describe(self, bucket: str, name: str, generation: int | None = None) -> Listed:
+        return self.boundary.cross(
+            f"describe {bucket}", lambda: self.inner.describe(bucket, name, generation)
+        )
+
     def read_start(self, bucket: str, name: str, max_bytes: int) -> bytes:
         return self.boundary.cross(f"read {bucket}", lambda: self.inner.read_start(bucket, name, max_bytes))
 
@@ -239,9 +244,13 @@ class World:
 
     def drop(self, content: bytes = REQUEST, name: str = OBJECT) -> IncomingDocument:
         generation = self.objects.write(INBOX, name, content, if_generation=None)
-        return self.uploaded(name, generation, len(content))
+        created_at = self.objects.describe(INBOX, name, generation).created_at
+        return self.uploaded(name, generation, len(content), created_at)
 
-    def uploaded(self, name: str, generation: int, size_bytes: int) -> IncomingDocument:
+    def uploaded(
+        self, name: str, generation: int, size_bytes: int, created_at: datetime | None = None
+    ) -> IncomingDocument:
+        """What came in by the event about that generation, which says this size and time; by default, now."""
         incoming = parse_upload(
             self.envelope(
                 {
@@ -249,7 +258,7 @@ class World:
                     "name": name,
                     "generation": str(generation),
                     "size": str(size_bytes),
-                    "timeCreated": self.clock.now().isoformat(),
+                    "timeCreated": (created_at or self.clock.now()).isoformat(),
                 }
             ),
             INBOX,

@@ -84,11 +84,31 @@ def test_other_objects_are_ignored(change: dict[str, str]) -> None:
     assert isinstance(parse_upload(envelope({**OBJECT, **change}), "inbox"), Ignored)
 
 
-@pytest.mark.parametrize("generation", [None, "", "x"])
-def test_an_upload_without_a_generation_is_malformed(generation: str | None) -> None:
-    with pytest.raises(EventMalformed) as malformed:
+@pytest.mark.parametrize(
+    "generation",
+    [None, "", "x", "0", "-1", -1, "+1", "1_0", " 1", "\u0661", 1.5, "9" * 31, 2**63, "9" * 5000, {}, True],
+)
+def test_an_upload_without_a_valid_generation_is_malformed(generation: object) -> None:
+    """Acknowledged: a delivery to come would have the same one."""
+    with pytest.raises(
+        EventMalformed, match="expected an integer from 1 to 9223372036854775807"
+    ) as malformed:
         parse_upload(envelope({**OBJECT, "generation": generation}), "inbox")
     assert not malformed.value.retryable
+    assert len(str(malformed.value)) < 500
+
+
+@pytest.mark.parametrize("generation", ["1", 2**63 - 1])
+def test_a_generation_is_a_positive_64_bit_integer(generation: object) -> None:
+    content = incoming(envelope({**OBJECT, "generation": generation})).content
+    assert isinstance(content, StoredObject)
+    assert content.generation == int(str(generation))
+
+
+@pytest.mark.parametrize("size", [None, "", "-1", "9" * 31])
+def test_an_upload_without_a_valid_size_is_malformed(size: object) -> None:
+    with pytest.raises(EventMalformed, match="has no valid size"):
+        parse_upload(envelope({**OBJECT, "size": size}), "inbox")
 
 
 @pytest.mark.parametrize(

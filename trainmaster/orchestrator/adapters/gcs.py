@@ -56,6 +56,14 @@ class GcsObjects:
             _translate(error, "read", object_uri(bucket, name), generation=generation)
         return Stored(content=content, generation=int(blob.generation))
 
+    def describe(self, bucket: str, name: str, generation: int | None = None) -> Listed:
+        blob = self._blob(bucket, name, generation)
+        try:
+            blob.reload(**self._options)
+        except Exception as error:  # translated or raised again, never swallowed
+            _translate(error, "read", object_uri(bucket, name), generation=generation)
+        return _listed(blob)
+
     def read_start(self, bucket: str, name: str, max_bytes: int) -> bytes:
         with IMPORTING:
             from google.api_core.exceptions import RequestRangeNotSatisfiable
@@ -107,20 +115,24 @@ class GcsObjects:
                 fields="items(name,generation,size,timeCreated,crc32c,md5Hash,metadata),nextPageToken",
                 **self._options,
             ):
-                yield Listed(
-                    name=blob.name,
-                    generation=int(blob.generation),
-                    size_bytes=int(blob.size),
-                    created_at=blob.time_created,
-                    crc32c=blob.crc32c or "",
-                    md5=blob.md5_hash,
-                    metadata=blob.metadata or {},
-                )
+                yield _listed(blob)
         except Exception as error:  # translated or raised again, never swallowed
             _translate(error, "list", object_uri(bucket, prefix))
 
     def _blob(self, bucket: str, name: str, generation: int | None = None) -> "Blob":
         return self._client.bucket(bucket).blob(name, generation=generation)
+
+
+def _listed(blob: "Blob") -> Listed:
+    return Listed(
+        name=blob.name,
+        generation=int(blob.generation),
+        size_bytes=int(blob.size),
+        created_at=blob.time_created,
+        crc32c=blob.crc32c or "",
+        md5=blob.md5_hash,
+        metadata=blob.metadata or {},
+    )
 
 
 def _translate(

@@ -68,6 +68,13 @@ class MemoryObjects:
             raise ObjectGone(object_uri(bucket, name), generation)
         return Stored(content=content, generation=found.generation)
 
+    def describe(self, bucket: str, name: str, generation: int | None = None) -> Listed:
+        with self._lock:
+            found = self._objects.get((bucket, name))
+        if found is None or generation not in (None, found.generation):
+            raise ObjectGone(object_uri(bucket, name), generation)
+        return found
+
     def read_start(self, bucket: str, name: str, max_bytes: int) -> bytes:
         return self.read(bucket, name).content[:max_bytes]
 

@@ -21,6 +21,7 @@ from trainmaster.orchestrator.core.requests.incoming import (
     StoredObject,
     Text,
     decode_text,
+    drop_of,
     parse_message,
     parse_upload,
 )
@@ -100,8 +101,30 @@ def take(services: Services, incoming: IncomingDocument) -> FlowResult:
     """
     # Reading the record first costs a new event one read, and ends a duplicate after two, without reading its request.
     held = services.ledger.find(incoming.run_id)
-    if held is not None:
-        return resume(services, held)
+    if held is None and isinstance(incoming.content, StoredObject):
+        return _take_object(services, incoming, incoming.content)
+    return _take_new(services, incoming) if held is None else resume(services, held)
+
+
+def _take_object(services: Services, incoming: IncomingDocument, dropped: StoredObject) -> FlowResult:
+    """Take an object that has no run under the time that its event gives.
+
+    Bucket, name and generation alone identify the run, so that no event can start a second one: the object itself says
+    when it was created. This costs a new drop one read, because a download does not say that.
+    """
+    try:
+        found = services.inbox.describe(dropped.bucket, dropped.name, dropped.generation)
+    except ObjectGone as gone:
+        run_id = services.drop_statuses.run_of(dropped.name, dropped.generation)
+        held = services.ledger.find(run_id) if run_id is not None else None
+        return reject(services, incoming, _gone(gone)) if held is None else resume(services, held)
+    source, own = incoming.source, replace(dropped, size_bytes=found.size_bytes)
+    actual = drop_of(own, source.event_id, found.created_at, source.received_at)
+    held = services.ledger.find(actual.run_id) if actual.run_id != incoming.run_id else None
+    return _take_new(services, actual) if held is None else resume(services, held)
+
+
+def _take_new(services: Services, incoming: IncomingDocument) -> FlowResult:
     text = _text(services, incoming)
     if isinstance(text, Refused):
         return reject(services, incoming, text)
@@ -120,17 +143,21 @@ def _text(services: Services, incoming: IncomingDocument) -> Text | Refused:
     try:
         found = services.inbox.read(content.bucket, content.name, content.generation)
     except ObjectGone as gone:
-        fault = Fault(
-            path="$",
-            problem=f"{gone}: it was deleted or overwritten before it was read",
-            repair="if it was overwritten, the newer upload becomes its own request; otherwise drop the file again",
-        )
-        return Refused(faults=(fault,))
+        return _gone(gone)
     return decode_text(found, as_json=content.name.lower().endswith(".json"))
 
 
 def _published(content: bytes) -> Text | Refused:
     return too_large(len(content)) or decode_text(content, as_json=is_json(content))
+
+
+def _gone(gone: ObjectGone) -> Refused:
+    fault = Fault(
+        path="$",
+        problem=f"{gone}: it was deleted or overwritten before it was read",
+        repair="if it was overwritten, the newer upload becomes its own request; otherwise drop the file again",
+    )
+    return Refused(faults=(fault,))
 
 
 def _take_order(services: Services, incoming: IncomingDocument, text: Text) -> FlowResult:

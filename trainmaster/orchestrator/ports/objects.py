@@ -42,6 +42,14 @@ class Objects(Protocol):
         """
         ...
 
+    def describe(self, bucket: str, name: str, generation: int | None = None) -> Listed:
+        """The live object, or the given generation if it is still live, as a listing shows it.
+
+        Raises:
+            ObjectGone: it does not exist.
+        """
+        ...
+
     def read_start(self, bucket: str, name: str, max_bytes: int) -> bytes:
         """The first `max_bytes` of the live object's content, or all of it if it is smaller.
 

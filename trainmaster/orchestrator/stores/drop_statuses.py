@@ -6,6 +6,7 @@ from typing import Any
 
 from trainmaster.orchestrator.core.documents.codec import encoded
 from trainmaster.orchestrator.core.errors import GenerationMoved
+from trainmaster.orchestrator.core.names import is_run_id, status_object
 from trainmaster.orchestrator.core.runs.drop_status import (
     DropStatus,
     parse_status,
@@ -47,6 +48,12 @@ class DropStatuses(Store):
         present, generation = self._read(name)
         self._last = name, present, generation
         return present.get("run_id") == status.run_id and status_after(present, status) is None
+
+    def run_of(self, dropped_name: str, generation: int) -> str | None:
+        """The id of the run of that generation, if the status of the drop is about it. Costs one read."""
+        present, _ = self._read(status_object(dropped_name))
+        run_id = present.get("run_id") if present.get("generation") == generation else None
+        return run_id if isinstance(run_id, str) and is_run_id(run_id) else None
 
     def write_failure(self, drop: DropStatus, error: Exception) -> None:
         """Write that a delivery failed. `drop` is the first status of a drop that has none.

@@ -40,6 +40,14 @@ class Inbox(Store):
         """
         return self.objects.read(bucket, name, generation).content
 
+    def describe(self, bucket: str, name: str, generation: int) -> Listed:
+        """When exactly that generation was created, and its size.
+
+        Raises:
+            ObjectGone: it was deleted or overwritten.
+        """
+        return self.objects.describe(bucket, name, generation)
+
     def latest(self, bucket: str, name: str) -> tuple[bytes, int]:
         """The current content, and its generation.
 

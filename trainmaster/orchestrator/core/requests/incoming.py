@@ -9,7 +9,7 @@ from trainmaster.orchestrator.core.documents.codec import time_or
 from trainmaster.orchestrator.core.documents.document import Document, parse_document
 from trainmaster.orchestrator.core.documents.faults import listed, nearest
 from trainmaster.orchestrator.core.documents.lines import parse_line_numbers
-from trainmaster.orchestrator.core.documents.quoting import plain
+from trainmaster.orchestrator.core.documents.quoting import plain, shown
 from trainmaster.orchestrator.core.errors import EventMalformed
 from trainmaster.orchestrator.core.events.envelope import Envelope, pubsub_message
 from trainmaster.orchestrator.core.names import (
@@ -29,6 +29,8 @@ from trainmaster.orchestrator.core.runs.record import Source
 
 IDEMPOTENCY_KEY = "idempotency_key"
 MESSAGE_BASE = "message"
+GENERATION_MAX = 2**63 - 1
+"""Generations and sizes are 64-bit integers: https://cloud.google.com/storage/docs/json_api/v1/objects#resource"""
 _GENERATION_SUFFIX = re.compile(r"#\d+$")
 
 
@@ -109,27 +111,39 @@ def parse_stored_object(envelope: Envelope, bucket: str, name: str) -> StoredObj
     """The object of this name, of whose generation the event tells.
 
     Raises:
-        EventMalformed: no object can have such a name, or the event gives no generation.
+        EventMalformed: no object can have such a name, generation or size.
     """
     fields = envelope.data if isinstance(envelope.data, Mapping) else {}
     if not (is_object_name(name) and is_object_name(bucket)):
         where = plain(object_uri(bucket, name))
         raise EventMalformed(f"event {envelope.id!r} names {where}, which is not a valid object name")
-    try:
-        generation, size_bytes = int(str(fields["generation"])), int(str(fields.get("size", 0)))
-    except (KeyError, ValueError) as error:
+    generation, size_bytes = _integer(fields.get("generation")), _integer(fields.get("size", 0))
+    if not generation:
         raise EventMalformed(
-            f"event {envelope.id!r} has no valid generation for {name!r}: {error}"
-        ) from error
-    return StoredObject(bucket=bucket, name=name, generation=generation, size_bytes=max(size_bytes, 0))
+            f"event {envelope.id!r} has no valid generation of {plain(name)!r}: expected an integer from 1 to "
+            f"{GENERATION_MAX}, found {shown(fields.get('generation'))}"
+        )
+    if size_bytes is None:
+        raise EventMalformed(
+            f"event {envelope.id!r} has no valid size of {plain(name)!r}: found {shown(fields['size'])}"
+        )
+    return StoredObject(bucket=bucket, name=name, generation=generation, size_bytes=size_bytes)
+
+
+def _integer(value: object) -> int | None:
+    """A 64-bit integer that is not negative, in decimal digits; None for anything else."""
+    text = str(value)
+    is_number = text.isascii() and text.isdecimal() and len(text) <= len(str(GENERATION_MAX))
+    return int(text) if is_number and int(text) <= GENERATION_MAX else None
 
 
 def drop_of(
     dropped: StoredObject, event_id: str, created_at: datetime, received_at: datetime
 ) -> IncomingDocument:
-    """What came in with this generation of a file; every event about it gives the same `run_id`.
+    """What came in with this generation of a file.
 
-    A run's id takes its time from the object's creation, which every redelivery repeats.
+    A request's `run_id` takes its time from `created_at`: by an event, until the object itself says when it was created.
+    A rule's has no time.
     """
     name, is_rule = stem(dropped.name), is_rule_object(dropped.name)
     return IncomingDocument(

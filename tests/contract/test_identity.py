@@ -1,0 +1,98 @@
+"""Bucket, name and generation alone identify the run of an upload, whatever else an event about it says."""
+
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from datetime import datetime, timedelta
+
+import pytest
+
+from tests.contract.world import INBOX, OBJECT, REQUEST, START, Boundary, World
+from trainmaster.orchestrator.core.errors import LeaseHeld, RecordMoved
+from trainmaster.orchestrator.core.requests.incoming import IncomingDocument
+from trainmaster.orchestrator.core.runs.states import RunState
+
+FORGED = START - timedelta(days=400)
+
+
+def forged(
+    world: World, incoming: IncomingDocument, created_at: datetime = FORGED, size_bytes: int = 9
+) -> IncomingDocument:
+    """Another event about the same generation."""
+    generation = incoming.source.generation
+    assert generation is not None
+    other = world.uploaded(OBJECT, generation, size_bytes, created_at)
+    assert other.run_id != incoming.run_id
+    return other
+
+
+def runs(world: World) -> list[str]:
+    return [row.run_id for row in world.services().index.rows()]
+
+
+@pytest.mark.parametrize("forged_first", [True, False])
+def test_an_event_with_another_time_leads_to_the_same_run(*, forged_first: bool) -> None:
+    world = World()
+    incoming = world.drop()
+    world.clock.advance(timedelta(minutes=1))
+    events = [incoming, forged(world, incoming)]
+    for event in reversed(events) if forged_first else events:
+        world.launch(event)
+    assert runs(world) == [incoming.run_id]
+    assert len(world.jobs.all()) == 1
+    assert world.record(incoming.run_id).source.event_time == START
+
+
+def test_of_many_events_with_different_times_at_once_one_starts_a_run() -> None:
+    world = World()
+    incoming = world.drop()
+    events = [incoming, *(forged(world, incoming, FORGED + timedelta(hours=hour)) for hour in range(15))]
+
+    def deliver(event: IncomingDocument) -> None:
+        with suppress(LeaseHeld, RecordMoved):
+            world.launch(event)
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(deliver, events))
+    assert runs(world) == [incoming.run_id]
+    assert len(world.jobs.all()) == 1
+
+
+def test_a_forged_event_costs_three_reads_more_than_a_duplicate_and_no_download() -> None:
+    world = World()
+    incoming = world.drop()
+    world.launch(incoming)
+    boundary = Boundary()
+    world.launch(forged(world, incoming), boundary)
+    assert boundary.calls == ["read ledger", "describe inbox", "read ledger", "read ledger"]
+
+
+def test_a_forged_event_about_a_deleted_file_finds_the_run_by_its_status() -> None:
+    world = World()
+    incoming = world.drop()
+    world.launch(incoming)
+    world.objects.delete(INBOX, OBJECT)
+    world.launch(forged(world, incoming))
+    assert runs(world) == [incoming.run_id]
+    assert world.document(f"status/{OBJECT}.json")["state"] == RunState.SUBMITTED
+
+
+def test_a_file_that_was_deleted_before_its_first_event_is_rejected() -> None:
+    world = World()
+    incoming = world.drop()
+    world.objects.delete(INBOX, OBJECT)
+    world.launch(incoming)
+    world.launch(incoming)
+    assert world.record(incoming.run_id).state is RunState.REJECTED
+    assert len(runs(world)) == 1
+
+
+def test_a_forged_size_neither_refuses_a_request_nor_lets_a_huge_one_be_read() -> None:
+    world = World()
+    sound = world.drop()
+    world.launch(forged(world, sound, size_bytes=10**9))
+    assert world.record(sound.run_id).state is RunState.SUBMITTED
+    huge = world.drop(REQUEST + bytes(2_000_000))
+    boundary = Boundary()
+    world.launch(forged(world, huge, size_bytes=1), boundary)
+    assert world.record(huge.run_id).state is RunState.REJECTED
+    assert "read inbox" not in boundary.calls

@@ -180,6 +180,17 @@ def test_a_document_that_is_no_mapping_is_refused(text: str) -> None:
     assert "a request must be a mapping" in told(text)["$"]
 
 
+@pytest.mark.parametrize("rule", sorted((ROOT / "examples" / "rules").iterdir()), ids=lambda rule: rule.stem)
+def test_a_rule_is_no_request_and_the_fault_says_where_rules_go(rule: Path) -> None:
+    assert told(rule.read_text()) == {
+        "$": "$: this is a retraining rule, not a request; copy it to rules/ in the inbox bucket"
+    }
+
+
+def test_a_request_with_a_condition_is_a_request_with_an_unknown_key() -> None:
+    assert "unknown key 'when'" in told(f"{CASSAVA}\nwhen: []\n")["$.when"]
+
+
 def test_a_request_may_have_the_size_of_the_limit_and_no_more() -> None:
     assert too_large(MAX_REQUEST_BYTES) is None
     refused = parse_request(b" " * (MAX_REQUEST_BYTES + 1), as_json=False, request_rules=REQUEST_RULES)

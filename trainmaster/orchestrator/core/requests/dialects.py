@@ -60,6 +60,12 @@ DIALECTS = (LEGACY, VERTEX_TUNING, VERTEX_CUSTOM, OWN)
 """Tried in this order; the project's dialect comes last and takes every other document."""
 
 
+def is_rule(document: Mapping[str, Any]) -> bool:
+    """Whether a document that should be a request is a retraining rule, which has its own folder."""
+    marks = OWN_KEYS.union(*(dialect.marks for dialect in DIALECTS))
+    return "when" in document and marks.isdisjoint(document)
+
+
 def dialect_of(document: Mapping[str, Any]) -> Dialect:
     """The first dialect that has a mark in the document, a misspelt one if need be, else our own."""
     marked = (dialect for dialect in DIALECTS if not dialect.marks.isdisjoint(document))

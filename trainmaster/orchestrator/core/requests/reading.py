@@ -11,7 +11,7 @@ from trainmaster.orchestrator.core.documents.unvalidated import text_at
 from trainmaster.orchestrator.core.policy.policy import Policy, among
 from trainmaster.orchestrator.core.requests.checks.policy import policy_faults
 from trainmaster.orchestrator.core.requests.checks.secrets import secret_lines
-from trainmaster.orchestrator.core.requests.dialects import dialect_of
+from trainmaster.orchestrator.core.requests.dialects import dialect_of, is_rule
 from trainmaster.orchestrator.core.requests.draft import Draft
 from trainmaster.orchestrator.core.requests.gpus import with_machines
 from trainmaster.orchestrator.core.requests.request import (
@@ -45,6 +45,13 @@ def checked_request(
         return Refused(faults=read.faults)
     if not isinstance(read.value, dict):
         fault = Fault(path="$", problem="a request must be a mapping", value=read.value)
+        return Refused(faults=(*read.faults, fault))
+    if is_rule(read.value):
+        fault = Fault(
+            path="$",
+            problem="this is a retraining rule, not a request",
+            repair="copy it to rules/ in the inbox bucket",
+        )
         return Refused(faults=(*read.faults, fault))
     return _translated(read.value, read, request_rules, name)
 

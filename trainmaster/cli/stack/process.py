@@ -22,7 +22,7 @@ _RUN = (
     "import sys; sys.path.insert(0, sys.argv.pop(1)); "
     "from trainmaster.cli.command import main; sys.exit(main(sys.argv[1:]))"
 )
-"""The command, with this package first on the import path and nothing of the current folder (-P)."""
+"""The command, with this package first on the import path and without the current folder (-P)."""
 
 
 class StackFailed(Exception):

@@ -35,7 +35,7 @@ class News:
 
     def show(self, event: CloudEvent) -> None:
         """The line of a notice as it is delivered to a function; what is no notice is ignored."""
-        notice = _notice_in(event.body)
+        notice = _read_notice(event.body)
         if notice is None:
             return
         with self._lock:
@@ -54,18 +54,18 @@ class News:
 
 
 def line_of(notice: Mapping[str, Any]) -> str:
-    """The time here, the run or other subject, what happened to it, and the model's URI or the reason."""
+    """The time here, the run or other subject, its change, and the model's URI or the reason."""
     at = datetime.fromisoformat(notice["time"]).astimezone()
     data = notice["data"]
-    happened = str(data.get("state") or notice["type"].removeprefix("trainmaster.").rpartition(".")[0])
+    change = str(data.get("state") or notice["type"].removeprefix("trainmaster.").rpartition(".")[0])
     error = data.get("error")
     reason = error.get("message") if isinstance(error, dict) else data.get("reason")
     detail = data.get("model_uri") or reason or data.get("report_uri") or ""
-    words = [f"{at:%H:%M:%S}", notice["subject"], happened.replace(".", " ").replace("_", " "), detail]
+    words = [f"{at:%H:%M:%S}", notice["subject"], change.replace(".", " ").replace("_", " "), detail]
     return one_line("  ".join(str(word) for word in words if word))
 
 
-def _notice_in(body: bytes) -> dict[str, Any] | None:  # Any: JSON, of which the fields used are checked
+def _read_notice(body: bytes) -> dict[str, Any] | None:  # Any: JSON, of which the fields used are checked
     if len(body) > MAX_BYTES:
         return None
     try:

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from importlib import import_module
 
 import click
+from click.shell_completion import CompletionItem
 
 from trainmaster.cli.exits import Exit, Stop, stop_for
 from trainmaster.version import VERSION
@@ -27,6 +28,7 @@ VERBS: Mapping[str, tuple[str, str]] = {
     "convert": ("convert:convert", "Print the Vertex AI form of a request in any dialect."),
     "study": ("study.command:study", "Draw a tuning job: learning curves, parameters and results."),
     "dead-letters": ("dead_letters.command:dead_letters", "List or replay the events that kept failing."),
+    "completion": ("completion:completion", "Print the completion script of a shell."),
     "doctor": ("doctor:doctor", "Test every part of a deployment and show how to repair what fails."),
     "deploy": ("deploy:deploy", "Deploy to a project, or bring a deployment up to date."),
     "undeploy": ("deploy:undeploy", "Remove a deployment from a project."),
@@ -49,6 +51,15 @@ class Verbs(click.Group):
         command: click.Command = getattr(import_module(f"trainmaster.cli.{module}"), name)
         return command
 
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Without importing the verbs, as click would for their lines of help."""
+        found = [
+            CompletionItem(name, help=line)
+            for name, (_, line) in VERBS.items()
+            if name.startswith(incomplete)
+        ]
+        return [*found, *click.Command.shell_complete(self, ctx, incomplete)]
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - as above
         with formatter.section("Commands"):
             formatter.write_dl([(name, help_) for name, (_, help_) in VERBS.items()])
@@ -63,7 +74,7 @@ def verbs() -> None:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the verb in `arguments`, by default the command line's, and return its exit status."""
     try:
-        status: int = verbs.main(arguments, standalone_mode=False)
+        status: int = verbs.main(arguments, standalone_mode=False, complete_var="_TRAINMASTER_COMPLETE")
     except Stop as stop:
         stop.show()
         return stop.status

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from trainmaster.cli.demo.progress import ReplicaProgress, TrainingProgress
 from trainmaster.cli.demo.stage import DemoFailed, fresh
 from trainmaster.cli.demo.training import news, picture
 from trainmaster.cli.demo.view import View
 from trainmaster.cli.demo.watch import Sighting
+from trainmaster.client.logs.progress import ReplicaProgress, TrainingProgress
 
 DROPPED = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from trainmaster.cli.demo.progress import ReplicaProgress, TrainingProgress
 from trainmaster.cli.demo.stage import Scene
 from trainmaster.cli.demo.tuning.play import hops, news, picture
 from trainmaster.cli.demo.tuning.report import disagreements, report
@@ -19,6 +18,7 @@ from trainmaster.cli.demo.watch import Sighting, epochs
 from trainmaster.cli.study.board import Board
 from trainmaster.cli.study.study import Study
 from trainmaster.client.context import Context
+from trainmaster.client.logs.progress import ReplicaProgress, TrainingProgress
 from trainmaster.orchestrator.core.runs.job import TrialState
 
 from .studies import JOB, START, many, study, trial

@@ -21,6 +21,7 @@ VERBS: Mapping[str, tuple[str, str]] = {
     "init": ("submit.init:init", "Write a request and a script to start from."),
     "wait": ("submit.wait:wait", "Wait until a run has ended."),
     "ls": ("runs.ls:ls", "List the newest runs."),
+    "logs": ("logs.command:logs", "Print or follow the log of a run."),
     "context": ("context:context", "Show or choose where the other commands work."),
     "cancel": ("runs.cancel:cancel", "End runs: cancel their jobs, or take them out of the queue."),
     "rules": ("rules.command:rules", "List, apply, fire or remove the rules that start runs."),

@@ -9,11 +9,11 @@ from rich.table import Table
 from rich.text import Text
 
 from trainmaster.cli.demo.model import ExportDamaged, show_model
-from trainmaster.cli.demo.progress import ReplicaProgress, TrainingProgress
 from trainmaster.cli.demo.stage import Demo, Scene
 from trainmaster.cli.demo.view import Line
 from trainmaster.cli.demo.watch import Sighting
 from trainmaster.cli.demo.way import Hop, hop_news, way_panel, whole_way
+from trainmaster.client.logs.progress import ReplicaProgress, TrainingProgress
 from trainmaster.resources import ROOT
 
 

@@ -5,15 +5,14 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from trainmaster.cli.demo.progress import TrainingProgress
 from trainmaster.cli.study.board import Board
 from trainmaster.cli.study.read import study_of
 from trainmaster.client.clients import job_client, log_reader, storage_client
 from trainmaster.client.context import Context
-from trainmaster.client.job_logs import JobLogs, says_completed
+from trainmaster.client.logs.progress import TrainingProgress
+from trainmaster.client.logs.read import JobLogs
 from trainmaster.client.records import latest_run_of
 from trainmaster.client.times import moment_of
-from trainmaster.orchestrator.core.completion.entry import TRIAL_LABEL
 from trainmaster.orchestrator.core.runs.states import ENDS
 
 
@@ -59,7 +58,7 @@ class Watch:
     def __init__(self, target: Context, dropped: Dropped) -> None:
         self._target, self._dropped = target, dropped
         self._storage = storage_client(target)
-        self._logs = JobLogs(log_reader(project=target.project, logging_host=target.logging_host))
+        self._logs = JobLogs(log_reader(project=target.project, logging_host=target.logging_host), dropped.at)
         self._jobs = job_client(region=target.region, vertex_host=target.vertex_host)
         self._training: dict[str, TrainingProgress] = {}  # by trial id, empty for a job without trials
         self._exported_at: datetime | None = None
@@ -90,15 +89,15 @@ class Watch:
         )
 
     def _read_log(self, job_id: str) -> None:
-        for entry in self._logs.fresh(job_id):
-            if says_completed(entry):
-                self._completed_line_at = entry.timestamp
-            elif isinstance(entry.payload, dict):
-                trial_id = (entry.labels or {}).get(TRIAL_LABEL, "")
+        for line in self._logs.new([job_id]):
+            if line.ends_job:
+                self._completed_line_at = line.at
+            elif isinstance(line.payload, dict):
+                trial_id = line.trial_id or ""
                 known = self._training.get(trial_id, TrainingProgress())
-                self._training[trial_id] = known.after(entry.payload)
-                if entry.payload.get("event") == "model_exported":
-                    self._exported_at = entry.timestamp
+                self._training[trial_id] = known.after(line.payload)
+                if line.payload.get("event") == "model_exported":
+                    self._exported_at = line.at
 
 
 def epochs(training: Mapping[str, TrainingProgress]) -> dict[str, str]:

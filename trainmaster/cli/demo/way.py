@@ -16,7 +16,7 @@ from rich.text import Text
 
 from trainmaster.cli.demo.view import Line
 from trainmaster.cli.demo.watch import Sighting
-from trainmaster.client.job_logs import COMPLETED
+from trainmaster.client.logs.line import COMPLETED
 from trainmaster.client.times import moment
 
 

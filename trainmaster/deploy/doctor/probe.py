@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from google.api_core.exceptions import GoogleAPICallError
 
-from trainmaster.client.job_logs import COMPLETED
+from trainmaster.client.logs.line import COMPLETED
 from trainmaster.client.records import document_at
 from trainmaster.deploy.doctor.deployment import Deployment
 from trainmaster.orchestrator.core.events.self_test import (

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from trainmaster.cli.demo.progress import TrainingProgress
 from trainmaster.cli.demo.retraining.data import Delivery, read_delivery
 from trainmaster.client.clients import log_reader, pubsub_clients, storage_client
 from trainmaster.client.context import Context
-from trainmaster.client.job_logs import JobLogs
+from trainmaster.client.logs.progress import TrainingProgress
+from trainmaster.client.logs.read import JobLogs
 from trainmaster.client.records import document_at
 from trainmaster.orchestrator.core.runs.states import ENDS
 
@@ -123,11 +123,11 @@ class RetrainWatch:
         run_id, job = str(run["run_id"]), run.get("job")
         if job is None or run["state"] in ENDS:
             return
-        logs = self._logs.setdefault(run_id, JobLogs(self._logging))
+        logs = self._logs.setdefault(run_id, JobLogs(self._logging, self._started_at))
         known = self._training.get(run_id, TrainingProgress())
-        for entry in logs.fresh(str(job["name"]).rpartition("/")[2]):
-            if isinstance(entry.payload, dict):
-                known = known.after(entry.payload)
+        for line in logs.new([str(job["name"]).rpartition("/")[2]]):
+            if isinstance(line.payload, dict):
+                known = known.after(line.payload)
         self._training[run_id] = known
 
     def _document(self, name: str) -> Document:

@@ -5,7 +5,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainmaster.cli.demo.progress import ReplicaProgress, TrainingProgress
+from trainmaster.client.logs.progress import ReplicaProgress, TrainingProgress
 
 EPOCHS, STEPS = 3, 7
 

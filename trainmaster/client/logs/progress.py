@@ -3,9 +3,13 @@
 The events are those of docs/reference/contracts.md, "What a trainer leaves behind".
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeGuard
+
+MOST = 2**53
+"""Larger counts are not exact in JSON."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,14 +68,19 @@ class TrainingProgress:
 
 
 def _started(known: ReplicaProgress, payload: Mapping[str, Any]) -> ReplicaProgress:
-    epochs, steps = payload.get("epochs"), payload.get("steps_per_epoch")
-    total = int(epochs) * int(steps) if epochs and steps else None
+    epochs, steps = _whole(payload.get("epochs")), _whole(payload.get("steps_per_epoch"))
+    total = epochs * steps if epochs and steps else None
     return replace(known, epochs=epochs, steps_total=total)
 
 
 def _stepped(known: ReplicaProgress, payload: Mapping[str, Any]) -> ReplicaProgress:
-    steps, epoch, epochs = (int(payload[key]) for key in ("steps_per_epoch", "epoch", "epochs"))
-    done = (epoch - 1) * steps + int(payload["step"])
+    """`known` where the payload lacks a number: any program may write such an event."""
+    steps, epoch, epochs, step = (
+        _whole(payload.get(key)) for key in ("steps_per_epoch", "epoch", "epochs", "step")
+    )
+    if steps is None or epoch is None or epochs is None or step is None:
+        return known
+    done = (epoch - 1) * steps + step
     if done < known.steps_done:
         return known
     return replace(
@@ -80,7 +89,21 @@ def _stepped(known: ReplicaProgress, payload: Mapping[str, Any]) -> ReplicaProgr
         steps_total=epochs * steps,
         epoch=epoch,
         epochs=epochs,
-        loss=payload.get("loss"),
-        accuracy=payload.get("accuracy"),
-        images_per_s=payload.get("images_per_s"),
+        loss=_number(payload.get("loss")),
+        accuracy=_number(payload.get("accuracy")),
+        images_per_s=_number(payload.get("images_per_s")),
     )
+
+
+def _whole(value: object) -> int | None:
+    number = _number(value)  # the service returns every number of a payload as a float
+    return int(number) if number is not None and 0 <= number < MOST else None
+
+
+def _number(value: object) -> float | None:
+    return float(value) if isinstance(value, int | float) and math.isfinite(value) else None
+
+
+def is_progress(payload: object) -> TypeGuard[Mapping[str, Any]]:
+    """Whether a log entry's payload reports a step of a training."""
+    return isinstance(payload, Mapping) and payload.get("event") == "train_progress"

@@ -1,0 +1,201 @@
+"""`trainmaster logs` on real storage and logging servers."""
+
+import json
+import threading
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+import requests
+from jsonschema import Draft202012Validator
+
+from tests.client.served import ROOT, Served, run_record, served_context
+from trainmaster.local import logging
+
+NOW = datetime.now(UTC)
+SCHEMA = Draft202012Validator(json.loads((ROOT / "schemas/log_line.v1.schema.json").read_text()))
+
+
+class Logged:
+    """A run's record and log; each run has its own job."""
+
+    def __init__(self, served: Served, url: str) -> None:
+        self.served, self._url = served, url
+
+    def record(self, run_id: str, state: str = "running", *, job_id: str | None = None, **more: Any) -> None:
+        history = [{"state": "reserved", "at": stamp(0)}, {"state": state, "at": stamp(60)}]
+        name = f"projects/1/locations/us-central1/customJobs/{job_id}"
+        job = {"name": name, "state": "JOB_STATE_RUNNING"} if job_id else None
+        document = run_record(run_id=run_id, state=state, history=history, **more)
+        document.pop("job", None)
+        if job is not None:
+            document["job"] = job
+        self.served.write("ledger", f"runs/{run_id}.json", document)
+
+    def write(
+        self, job_id: str, second: float, task: str = "service", *, trial: str = "", **payload: Any
+    ) -> None:
+        entry = {
+            "logName": "projects/trainmaster-local/logs/x",
+            "resource": {
+                "type": "ml_job",
+                "labels": {"job_id": job_id, "project_id": "trainmaster-local", "task_name": task},
+            },
+            "labels": {"ml.googleapis.com/trial_id": trial} if trial else {},
+            "timestamp": stamp(second),
+            "severity": "INFO",
+            **payload,
+        }
+        answer = requests.post(f"{self._url}/v2/entries:write", json={"entries": [entry]}, timeout=60)
+        assert answer.ok, answer.text
+
+
+def point_to(served: Served, logging_url: str) -> None:
+    """Let the context have this logging service."""
+    variables = served.folder / ".trainmaster/stack.env"
+    kept = [line for line in variables.read_text().splitlines() if "LOGGING" not in line]
+    variables.write_text("\n".join([*kept, f"export LOGGING_EMULATOR_HOST={logging_url}"]))
+
+
+def stamp(second: float) -> str:
+    return (NOW - timedelta(minutes=5) + timedelta(seconds=second)).isoformat()
+
+
+def progress(step: int) -> dict[str, Any]:
+    payload = {"event": "train_progress", "replica": "chief-0", "epoch": 1, "epochs": 2, "step": step}
+    payload |= {"steps_per_epoch": 20, "loss": 1.5, "message": f"epoch 1/2 step {step}/20 loss 1.5"}
+    return {"jsonPayload": payload}
+
+
+@pytest.fixture(scope="module")
+def logged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Logged]:
+    folder = tmp_path_factory.mktemp("logged")
+    with served_context(folder) as served, logging.serve(folder / "logging") as url:
+        point_to(served, url)
+        yield Logged(served, url)
+
+
+@pytest.fixture(scope="module")
+def run(logged: Logged) -> str:
+    """A run that has ended, with lines of every kind."""
+    logged.record("flowers", "succeeded", job_id="1")
+    stderr = {
+        "attrs": {"tag": "workerpool1-0"},
+        "levelname": "ERROR",
+        "message": "2 lines:\n\x1b[31mred\x1b[0m",
+    }
+    logged.write("1", 1, textPayload="Job is running.")
+    logged.write("1", 2, "workerpool0-0", **progress(5))
+    logged.write("1", 3, "workerpool1-0", severity="ERROR", jsonPayload=stderr)
+    logged.write("1", 4, "workerpool0-0", severity="WARNING", textPayload="[bold]disk[/bold] " + "x" * 300)
+    logged.write("1", 5, "workerpool0-0", jsonPayload={"step": 3, "lr": 0.1})
+    logged.write("1", 6, "workerpool0-0", trial="3", textPayload="of a trial")
+    logged.write("1", 7, textPayload="Job completed successfully.")
+    return "flowers"
+
+
+def test_a_pipe_gets_every_line_whole_with_its_replica_and_without_colour(logged: Logged, run: str) -> None:
+    done = logged.served.trainmaster("logs", run)
+    assert done.status == 0, done.err
+    assert done.out.splitlines() == [
+        "service | Job is running.",
+        "workerpool0-0 | epoch 1/2 step 5/20 loss 1.5",
+        "workerpool1-0 | 2 lines:",
+        "workerpool1-0 |  [31mred [0m",
+        "workerpool0-0 | WARNING [bold]disk[/bold] " + "x" * 300,
+        'workerpool0-0 | {"step": 3, "lr": 0.1}',
+        "3/workerpool0-0 | of a trial",
+        "service | Job completed successfully.",
+    ]
+
+
+def test_json_lines_are_documents_of_the_schema(logged: Logged, run: str) -> None:
+    done = logged.served.trainmaster("logs", run, "-o", "json")
+    documents = [json.loads(line) for line in done.out.splitlines()]
+    for document in documents:
+        SCHEMA.validate(document)
+    assert len(documents) == 7
+    assert documents[1]["payload"]["event"] == "train_progress"
+    assert documents[5]["trial_id"] == "3"
+
+
+def test_the_limit_keeps_the_last_lines_and_says_that_earlier_ones_are_left_out(
+    logged: Logged, run: str
+) -> None:
+    done = logged.served.trainmaster("logs", run, "--limit", "1")
+    assert done.out == "service | Job completed successfully.\n"
+    assert "Earlier lines are left out. To see more than 1: --limit 10" in done.err
+
+
+@pytest.mark.parametrize(
+    ("options", "count"),
+    [
+        (["--replica", "workerpool1-0"], 2),
+        (["--trial", "3"], 1),
+        (["--since", "1s"], 0),
+        (["--replica", "chief"], 4),
+    ],
+)
+def test_lines_are_selected(logged: Logged, run: str, options: list[str], count: int) -> None:
+    done = logged.served.trainmaster("logs", run, *options)
+    assert (done.status, len(done.out.splitlines())) == (0, count)
+    assert ("No line of the log is selected." in done.err) == (count == 0)
+
+
+@pytest.mark.parametrize(("state", "status"), [("succeeded", 0), ("failed", 1)])
+def test_following_a_run_that_has_ended_prints_its_log_and_returns_its_end(
+    logged: Logged, state: str, status: int
+) -> None:
+    logged.record(f"ended-{state}", state, job_id=f"2{status}")
+    logged.write(f"2{status}", 1, textPayload="Job is running.")
+    done = logged.served.trainmaster("logs", f"ended-{state}", "-f")
+    assert (done.status, done.out) == (status, "service | Job is running.\n")
+    assert f"ended-{state} is {state}" in done.err
+
+
+def test_following_waits_for_the_job_prints_what_comes_and_ends_with_the_run(logged: Logged) -> None:
+    waiting = {
+        "reason": "the quota is used up",
+        "attempts": 3,
+        "not_before": stamp(600),
+        "rate_limited": False,
+    }
+    logged.record("slow", "waiting", admission={"slots": [], "waiting": waiting})
+
+    def train() -> None:
+        logged.record("slow", "running", job_id="3")
+        logged.write("3", 1, "workerpool0-0", textPayload="learning")
+        logged.record("slow", "failed", job_id="3")
+        logged.write("3", 2, textPayload="Job failed.")
+
+    timer = threading.Timer(0.5, train)
+    timer.start()
+    done = logged.served.trainmaster("logs", "slow", "--follow")
+    timer.join()
+    assert done.status == 1
+    assert done.out.splitlines()[0] == "workerpool0-0 | learning"
+    assert "slow is waiting and has no job yet: the quota is used up" in done.err
+
+
+def test_a_run_without_a_job_says_what_it_waits_for(logged: Logged) -> None:
+    logged.record("reserved", "reserved")
+    done = logged.served.trainmaster("logs", "reserved")
+    assert (done.status, done.out) == (0, "")
+    assert "reserved is reserved and has no job yet" in done.err
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "said"),
+    [
+        (["unknown"], 3, "trainmaster ls"),
+        (["flowers", "--since", "soon"], 2, "for example 90s, 15m, 2h or 1d"),
+        (["flowers", "--limit", "0"], 2, "--limit"),
+        (["flowers", "--limit", "1000000"], 2, "--limit"),
+        (["flowers", "-o", "yaml"], 2, "'text', 'json'"),
+    ],
+)
+def test_bad_input_is_refused(logged: Logged, run: str, words: list[str], status: int, said: str) -> None:
+    done = logged.served.trainmaster("logs", *words)
+    assert (done.status, done.out) == (status, "")
+    assert said in done.err

@@ -1,0 +1,95 @@
+"""Prints the log of a run as it grows, until the run has ended."""
+
+import json
+from typing import TYPE_CHECKING
+
+import click
+from rich.console import Console
+
+from trainmaster.cli.exits import Exit
+from trainmaster.cli.logs.lanes import Lanes
+from trainmaster.cli.submit.follow import run_survives_interrupt, say_state, status_of_end
+from trainmaster.cli.verb import JSON, talk
+from trainmaster.client.find import Run, find_run
+from trainmaster.client.logs.follow import RunLog, follow_log
+from trainmaster.client.logs.read import LINES_MAX, Selection
+from trainmaster.client.terminal import one_line
+
+if TYPE_CHECKING:
+    from trainmaster.client.clients import Clients
+    from trainmaster.client.logs.line import LogLine
+
+REASON_MAX_CHARS = 300
+
+
+def follow(
+    clients: "Clients",
+    run_id: str,
+    *,
+    selection: Selection | None = None,
+    limit: int = LINES_MAX,
+    output: str = "text",
+) -> Exit:
+    """Print the log of the run until it has ended: 0 if it succeeded, else 1. Waits for its job where it has none yet.
+
+    Args:
+        clients: of the context that has the run.
+        run_id: of a run that is on record.
+        selection: which lines; all without it.
+        limit: how many of the lines that exist already are printed, the last ones.
+        output: `text` or `json`.
+
+    Raises:
+        NotFound: there is no such run.
+        NoStack, google.api_core.exceptions.GoogleAPICallError, requests.exceptions.RequestException: the services are
+            gone, or do not answer for longer than a restart takes.
+    """
+    console = Console(highlight=False)
+    lanes = Lanes(console)
+    log = RunLog(clients, find_run(clients, run_id), selection)
+    with run_survives_interrupt(run_id):
+        with lanes.following(waits_for(log.run)):
+            _follow(clients, log, lanes, limit=limit, as_json=output == JSON)
+        lanes.finish()
+    say_state(log.run)
+    return status_of_end(log.run)
+
+
+def _follow(clients: "Clients", log: RunLog, lanes: Lanes, *, limit: int, as_json: bool) -> None:
+    said = ""
+    if log.job_ids:
+        lines, left_out = log.last(limit)
+        if left_out:
+            talk(
+                f"Earlier lines are left out. To see more than {limit}: --limit {min(10 * limit, LINES_MAX)}"
+            )
+        _show(lines, lanes, as_json=as_json)
+    for lines in follow_log(clients, log):
+        if (now := waits_for(log.run)) != said and not log.job_ids and not log.run.record.ended:
+            said = now
+            talk(now)
+        lanes.say(now)
+        _show(lines, lanes, as_json=as_json)
+
+
+def _show(lines: "list[LogLine]", lanes: Lanes, *, as_json: bool) -> None:
+    if not as_json:
+        lanes.show(lines)
+        return
+    for line in lines:
+        click.echo(json.dumps(line.document, ensure_ascii=False))
+
+
+def waits_for(run: Run) -> str:
+    """What the run is doing, and if it has no job, why."""
+    record = run.record
+    waiting = record.admission.waiting
+    if record.job is not None:
+        return f"{record.run_id} is {record.state}"
+    if record.ended:
+        why = record.failure.message if record.failure else next(iter(record.problems), "")
+        return f"{record.run_id} is {record.state} and had no job" + (
+            f": {one_line(why, REASON_MAX_CHARS)}" if why else ""
+        )
+    why = waiting.reason if waiting else "its job is being submitted"
+    return f"{record.run_id} is {record.state} and has no job yet: {one_line(why, REASON_MAX_CHARS)}"

@@ -1,0 +1,97 @@
+"""Prints the lines of a run's log: `replica | line` in a pipe, coloured lanes and bars on a terminal."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.spinner import Spinner
+from rich.text import Text
+
+from trainmaster.cli.logs.bars import progress_bars
+from trainmaster.client.logs.line import SERVICE, LogLine
+from trainmaster.client.logs.progress import TrainingProgress, is_progress
+from trainmaster.client.terminal import one_line
+
+COLOURS = ("cyan", "green", "magenta", "blue", "yellow", "bright_cyan", "bright_green", "bright_magenta")
+SHOWN_SEVERITIES = {"WARNING": "yellow", **dict.fromkeys(("ERROR", "CRITICAL", "ALERT", "EMERGENCY"), "red")}
+"""Severities that a line shows, with their colours."""
+LANE_MAX_CHARS = 80
+LANES_MAX = 10_000
+"""Lanes whose colour is kept: more replicas than a job can have."""
+
+
+class Lanes:
+    """Prints lines as they come.
+
+    On a terminal, lines of progress become a bar for each replica, below the log; elsewhere every line is printed,
+    without colour, and nothing is cut.
+    """
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._colours: dict[str, str] = {SERVICE: "dim"}
+        self._training: dict[str, TrainingProgress] = {}
+        self._width = 0
+        self._state = ""
+        self._live: Live | None = None
+
+    @contextmanager
+    def following(self, state: str) -> Iterator[None]:
+        """Keep the bars and what the run is doing below the log, on a terminal."""
+        self._state = state
+        if not self._console.is_terminal:
+            yield
+            return
+        with Live(console=self._console, get_renderable=self._below, transient=True) as live:
+            self._live = live
+            try:
+                yield
+            finally:
+                self._live = None
+
+    def say(self, state: str) -> None:
+        """What the run is doing, below the log."""
+        self._state = state
+
+    def show(self, lines: Sequence[LogLine]) -> None:
+        for line in lines:
+            if self._console.is_terminal and is_progress(line.payload):
+                trial_id = line.trial_id or ""
+                known = self._training.get(trial_id, TrainingProgress())
+                self._training[trial_id] = known.after(line.payload)
+            else:
+                self._print(line)
+
+    def finish(self) -> None:
+        """Leave the bars as they are at the end."""
+        if self._training:
+            self._console.print(progress_bars(self._training, width=self._console.width))
+
+    def _print(self, line: LogLine) -> None:
+        lane = lane_of(line)
+        self._width = max(self._width, len(lane)) if self._console.is_terminal else 0
+        word = line.severity if line.severity in SHOWN_SEVERITIES and not line.is_plain_error else ""
+        style = SHOWN_SEVERITIES.get(line.severity, "") if not line.is_plain_error else ""
+        for part in line.text.splitlines() or [""]:
+            shown = Text(f"{lane:<{self._width}} | ", style=self._colour(lane))
+            shown.append(f"{word} " if word else "", style=f"bold {style}")
+            shown.append(one_line(part), style=style)
+            self._console.print(shown, soft_wrap=True)
+
+    def _colour(self, lane: str) -> str:
+        if lane not in self._colours and len(self._colours) < LANES_MAX:
+            self._colours[lane] = COLOURS[(len(self._colours) - 1) % len(COLOURS)]
+        return self._colours.get(lane, "")
+
+    def _below(self) -> RenderableType:
+        state = Text(one_line(self._state), style="dim", no_wrap=True, overflow="ellipsis")
+        if not self._training:
+            return Spinner("dots", state)
+        return Group(progress_bars(self._training, width=self._console.width), Spinner("dots", state))
+
+
+def lane_of(line: LogLine) -> str:
+    """The name of the replica; of a trial's, with the trial's id in front, for example `3/workerpool0-0`."""
+    name = f"{line.trial_id}/{line.replica}" if line.trial_id else line.replica
+    return one_line(name, LANE_MAX_CHARS)

@@ -1,0 +1,90 @@
+"""Follows the log of a run until the run has ended and its last lines have arrived."""
+
+import time
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from trainmaster.client.find import Run, find_run
+from trainmaster.client.logs.line import LogLine
+from trainmaster.client.logs.read import LATE, JobLogs, Selection
+from trainmaster.client.survive import survive_restarts
+from trainmaster.orchestrator.core.names import job_id
+
+if TYPE_CHECKING:
+    from trainmaster.client.clients import Clients
+
+POLL_S, LOCAL_POLL_S = 5.0, 0.4
+"""Cloud Logging allows 60 reads a minute and project: https://cloud.google.com/logging/quotas, read 2026-11."""
+SETTLED_S, LOCAL_SETTLED_S = 10.0, 3.0
+"""How long after a run's end its last lines are awaited."""
+
+
+class RunLog:
+    """The log of one run, whichever jobs the run has had, and its record."""
+
+    def __init__(self, clients: "Clients", run: Run, selection: Selection | None = None) -> None:
+        self.run = run
+        self._clients = clients
+        self._logs = JobLogs(clients.logs, run.record.history[0].at, selection)
+        self._settled_at: float | None = None
+        self._saw_end = False
+
+    @property
+    def job_ids(self) -> list[str]:
+        """Of the run's jobs, oldest first: those that found no capacity, and the last. Empty while it has none."""
+        record = self.run.record
+        names = [each.job for each in record.submission.abandoned_jobs]
+        names += [record.job.name] if record.job else []
+        return [job_id(name) for name in names]
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the run has ended and no further line is expected."""
+        if not self.run.record.ended:
+            return False
+        is_local = self._clients.context.state is not None
+        if not self.job_ids or datetime.now(UTC) - self.run.record.history[-1].at > LATE:
+            return True
+        if is_local and self._saw_end:  # the local stack writes lines in order
+            return True
+        if self._settled_at is None:
+            self._settled_at = time.monotonic() + (LOCAL_SETTLED_S if is_local else SETTLED_S)
+        return time.monotonic() > self._settled_at
+
+    def last(self, limit: int) -> tuple[list[LogLine], bool]:
+        """The last lines, oldest first, and whether earlier ones were left out; see `JobLogs.last`."""
+        lines, left_out = self._logs.last(self.job_ids, limit)
+        self._note_end(lines)
+        return lines, left_out
+
+    def look(self) -> list[LogLine]:
+        """Lines that were not returned yet, after `run` was read again.
+
+        Raises:
+            google.api_core.exceptions.GoogleAPICallError, requests.exceptions.RequestException: a service does not answer.
+        """
+        if not self.run.record.ended:
+            self.run = find_run(self._clients, self.run.record.run_id)
+        lines = self._logs.new(self.job_ids)
+        self._note_end(lines)
+        return lines
+
+    def _note_end(self, lines: Sequence[LogLine]) -> None:
+        last = self.job_ids[-1:]
+        self._saw_end = self._saw_end or any(line.ends_job and line.job_id in last for line in lines)
+
+
+def follow_log(clients: "Clients", log: RunLog) -> Iterator[list[LogLine]]:
+    """New lines each time the log was read, also if there are none, until the log is over.
+
+    Raises:
+        NoStack, google.api_core.exceptions.GoogleAPICallError, requests.exceptions.RequestException: a service has not
+            answered for longer than a restart takes.
+    """
+    pause_s = POLL_S if clients.context.state is None else LOCAL_POLL_S
+    while True:
+        yield survive_restarts(clients.context, log.look)
+        if log.is_over:
+            return
+        time.sleep(pause_s)

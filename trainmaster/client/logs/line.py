@@ -1,0 +1,84 @@
+"""A line of a run's log, and how it reads."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from trainmaster.orchestrator.core.completion.entry import END_LINES, TRIAL_LABEL
+
+SERVICE = "service"
+"""The name under which Vertex AI itself writes, beside the replicas."""
+COMPLETED = "Job completed successfully."
+CANCELLED = "Job cancelled."
+"""Not found in any published log of the service: the local stack writes it."""
+_WRAPPING = {"message", "attrs", "levelname"}
+"""Keys that the service puts around the text of a line on standard error."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LogLine:
+    """One entry of a job's log."""
+
+    insert_id: str
+    at: datetime
+    severity: str
+    """Cloud Logging's name of it. A replica's standard error is ERROR whatever it says."""
+    job_id: str
+    replica: str
+    """For example `workerpool0-0`, or SERVICE."""
+    trial_id: str | None
+    payload: str | Mapping[str, Any]
+
+    @property
+    def text(self) -> str:
+        """The message of a payload, or else all of it. May have several lines."""
+        if isinstance(self.payload, str):
+            return self.payload
+        message = self.payload.get("message")
+        if isinstance(message, str) and message:
+            return message
+        rest = {key: value for key, value in self.payload.items() if key not in _WRAPPING}
+        return json.dumps(rest or self.payload, ensure_ascii=False, default=str)
+
+    @property
+    def is_plain_error(self) -> bool:
+        """Whether its severity says no more than that a replica wrote it to standard error."""
+        wraps = {"attrs", "levelname"} <= self.payload.keys() if isinstance(self.payload, Mapping) else False
+        return wraps and self.severity == "ERROR"
+
+    @property
+    def ends_job(self) -> bool:
+        """Whether the service says that the job itself, not one of its trials, has ended."""
+        is_service = self.replica == SERVICE and self.trial_id is None
+        return is_service and any(end in self.text for end in (*END_LINES, CANCELLED))
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """schemas/log_line.v1.schema.json."""
+        return {
+            "schema": "log_line.v1",
+            "at": self.at.isoformat().replace("+00:00", "Z"),
+            "severity": self.severity,
+            "job_id": self.job_id,
+            "replica": self.replica,
+            "trial_id": self.trial_id,
+            "text": self.text,
+            "payload": None if isinstance(self.payload, str) else dict(self.payload),
+        }
+
+
+def line_of(entry: Any) -> LogLine:  # Any: the client's entry classes share no typed base
+    """The line in an entry of the official client."""
+    labels = entry.resource.labels or {}
+    payload = entry.payload
+    return LogLine(
+        insert_id=str(entry.insert_id),
+        at=entry.timestamp,
+        severity=str(entry.severity or "DEFAULT"),
+        job_id=str(labels.get("job_id", "")),
+        replica=str(labels.get("task_name", "")) or SERVICE,
+        trial_id=(entry.labels or {}).get(TRIAL_LABEL),
+        payload=payload if isinstance(payload, str | dict) else "",
+    )

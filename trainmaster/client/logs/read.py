@@ -1,0 +1,111 @@
+"""Reads the log of some jobs: its end first, then what is new."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+from trainmaster.client.logs.line import LogLine, line_of
+from trainmaster.orchestrator.core.completion.entry import TRIAL_LABEL
+
+if TYPE_CHECKING:
+    from google.cloud.logging import Client as LoggingClient
+
+PAGE = 1000
+"""The service's largest page."""
+LINES_MAX = 100_000
+READ_MAX = 20_000
+"""Lines that one call of `new` reads; the next call continues behind them."""
+CHIEF = "chief"
+CHIEF_REPLICA = "workerpool0-0"
+LATE = timedelta(minutes=1)
+"""How far back each query reaches: replicas send lines in batches, so a line may become readable after others with later
+timestamps. A line that is later than this is missed."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Selection:
+    """Which lines of a log are read. None selects all."""
+
+    replica: str | None = None
+    """For example `workerpool1-0`; `chief` is the first replica of the first pool."""
+    trial_id: str | None = None
+    since: datetime | None = None
+
+    def filter_of(self, job_ids: Iterable[str], since: datetime) -> str:
+        """The selected lines of these jobs, at or after `since`, in the language of Cloud Logging.
+
+        Without a time in it, the official client would read the last day alone.
+        Source: https://cloud.google.com/logging/docs/view/logging-query-language
+        """
+        jobs = " OR ".join(f"resource.labels.job_id={_quoted(each)}" for each in job_ids)
+        begin = since if self.since is None else max(since, self.since)
+        terms = ['resource.type="ml_job"', f"({jobs})", f"timestamp>={_quoted(begin.isoformat())}"]
+        if self.replica is not None:
+            replica = CHIEF_REPLICA if self.replica == CHIEF else self.replica
+            terms.append(f"resource.labels.task_name={_quoted(replica)}")
+        if self.trial_id is not None:
+            terms.append(f'labels."{TRIAL_LABEL}"={_quoted(self.trial_id)}')
+        return " AND ".join(terms)
+
+
+def _quoted(value: str) -> str:
+    escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+class JobLogs:
+    """Reads the log of a run's jobs; each line is returned once."""
+
+    def __init__(self, client: "LoggingClient", begin: datetime, selection: Selection | None = None) -> None:
+        """`begin`: no line is older, for example when the run was reserved."""
+        self._client, self._selection = client, selection or Selection()
+        self._from = begin
+        self._seen: dict[tuple[str, datetime], None] = {}
+
+    def last(self, job_ids: Sequence[str], limit: int) -> tuple[list[LogLine], bool]:
+        """The last `limit` lines, oldest first, and whether earlier ones were left out. Later calls of `new` continue.
+
+        Raises:
+            google.api_core.exceptions.GoogleAPICallError, requests.exceptions.RequestException: the log cannot be read.
+        """
+        newest = self._list(job_ids, self._from, "timestamp desc", limit + 1)
+        lines, left_out = sorted(newest[:limit], key=_order), len(newest) > limit
+        self._note(lines)
+        if lines:
+            earliest = lines[0].at if left_out else self._from
+            self._from = max(earliest, lines[-1].at - LATE)
+        return lines, left_out
+
+    def new(self, job_ids: Sequence[str]) -> list[LogLine]:
+        """Lines that no call has returned yet, oldest first; at most READ_MAX.
+
+        Raises:
+            google.api_core.exceptions.GoogleAPICallError, requests.exceptions.RequestException: the log cannot be read.
+        """
+        read = self._list(job_ids, self._from, "timestamp asc", READ_MAX)
+        fresh = [line for line in read if (line.insert_id, line.at) not in self._seen]
+        self._note(fresh)
+        if read:
+            behind = timedelta(0) if len(read) >= READ_MAX else LATE
+            self._from = max(self._from, read[-1].at - behind)
+        self._seen = {key: None for key in self._seen if key[1] >= self._from}
+        return sorted(fresh, key=_order)
+
+    def _list(self, job_ids: Sequence[str], since: datetime, order: str, most: int) -> list[LogLine]:
+        if not job_ids:
+            return []
+        found = self._client.list_entries(
+            filter_=self._selection.filter_of(job_ids, since),
+            order_by=order,
+            page_size=min(PAGE, most),
+            max_results=most,
+        )
+        return [line_of(entry) for entry in found]
+
+    def _note(self, lines: Iterable[LogLine]) -> None:
+        self._seen |= {(line.insert_id, line.at): None for line in lines}
+
+
+def _order(line: LogLine) -> datetime:
+    return line.at

@@ -1,0 +1,57 @@
+"""Repeats a read while a service restarts."""
+
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+from trainmaster.client.context import Context
+from trainmaster.client.stack import NoStack, environment_on
+
+GIVE_UP_S, LOCAL_GIVE_UP_S = 120.0, 30.0
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.2, 5.0
+T = TypeVar("T")
+
+
+def survive_restarts(context: Context, read: Callable[[], T]) -> T:
+    """What `read` returns, repeated with growing pauses while no service answers or it answers with a passing error.
+
+    `read` must be safe to repeat.
+
+    Raises:
+        NoStack: the local stack was stopped, or does not answer after LOCAL_GIVE_UP_S seconds.
+        google.api_core.exceptions.GoogleAPICallError, requests.exceptions.RequestException: another error, or no service
+            answered within GIVE_UP_S seconds.
+    """
+    give_up_s = GIVE_UP_S if context.state is None else LOCAL_GIVE_UP_S
+    deadline, pause_s = time.monotonic() + give_up_s, FIRST_PAUSE_S
+    while True:
+        try:
+            return read()
+        except _passing_errors():
+            if context.state is not None and not (context.state / "stack.env").exists():
+                raise NoStack(f"The local stack on {str(context.state)!r} was stopped. {_START}") from None
+            if time.monotonic() > deadline:
+                if context.state is not None:
+                    environment_on(context.state)  # says so if nothing answers there
+                raise
+        time.sleep(pause_s)
+        pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
+
+
+_START = "Start one: trainmaster up --detach"
+
+
+def _passing_errors() -> tuple[type[Exception], ...]:
+    from google.api_core.exceptions import RetryError, ServerError, TooManyRequests
+    from google.auth.exceptions import TransportError
+    from requests.exceptions import ChunkedEncodingError, ConnectionError, Timeout  # noqa: A004 - requests' own name
+
+    return (
+        RetryError,
+        ServerError,
+        TooManyRequests,
+        TransportError,
+        ConnectionError,
+        ChunkedEncodingError,
+        Timeout,
+    )

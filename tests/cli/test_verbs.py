@@ -69,7 +69,7 @@ def test_help_is_shown_at_once() -> None:
         (["demo", "unknown"], "'training', 'tuning', 'retraining'"),
         (["deploy", "--project", "p"], "Missing option '--region'"),
         (["deploy", "--project", "p", "--region", "r", "--check", "--plan"], "are mutually exclusive"),
-        (["dead-letters", "ls", "--state", "s", "--project", "p"], "are mutually exclusive"),
+        (["dead-letters", "replay", "--wait-s", "-1"], "is not in the range x>=0"),
         (["convert", "--for", "nobody", "f"], "'api', 'gcloud'"),
     ],
 )

@@ -34,6 +34,11 @@ class DeadLetterProject:
 
     clients: Clients
     logs: Any  # the library's classes carry no types
+    env_file: Path
+
+    def read_logs_at(self, url: str) -> None:
+        text = self.env_file.read_text()
+        self.env_file.write_text(f"{text}export LOGGING_EMULATOR_HOST={url}\n")
 
     def bury(self, data: bytes, attributes: Mapping[str, str]) -> str:
         return str(self.clients.publisher.publish(DEAD_TOPIC, data, **attributes).result(timeout=60))
@@ -58,6 +63,20 @@ class DeadLetterProject:
         return [each.message for each in pulled]
 
 
+def use_stack(monkeypatch: pytest.MonkeyPatch, state: Path, **addresses: str) -> None:
+    """Make the commands of this test work in a stack with these addresses."""
+    roles = ("INBOX", "LEDGER", "MODELS", "DATA")
+    variables = {
+        "GOOGLE_CLOUD_PROJECT": PROJECT,
+        "TRAINMASTER_REGION": "us-central1",
+        **{f"TRAINMASTER_{role}_BUCKET": role.lower() for role in roles},
+        **addresses,
+    }
+    state.mkdir()
+    (state / "stack.env").write_text("".join(f"export {name}={value}\n" for name, value in variables.items()))
+    monkeypatch.setenv("TRAINMASTER_CONTEXT", f"local:{state}")
+
+
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[DeadLetterProject]:
     with (
@@ -75,20 +94,14 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[DeadLette
             clients.publisher.create_topic(name=topic_name)
             name = f"projects/{PROJECT}/subscriptions/{subscription}"
             clients.subscriber.create_subscription(request={"name": name, "topic": topic_name, **policy})
-        variables = {
-            "GOOGLE_CLOUD_PROJECT": PROJECT,
-            "PUBSUB_EMULATOR_HOST": host,
-            "LOGGING_EMULATOR_HOST": url,
-        }
-        for name, value in variables.items():
-            monkeypatch.setenv(name, value)
+        use_stack(monkeypatch, tmp_path / "state", PUBSUB_EMULATOR_HOST=host, LOGGING_EMULATOR_HOST=url)
         logs = LoggingClient(
             project=PROJECT,
             credentials=AnonymousCredentials(),
             _use_grpc=False,
             client_options={"api_endpoint": url},
         )
-        yield DeadLetterProject(clients=clients, logs=logs)
+        yield DeadLetterProject(clients=clients, logs=logs, env_file=tmp_path / "state" / "stack.env")
         logs.close()
 
 
@@ -129,7 +142,8 @@ def test_a_letter_is_put_back_once_as_what_it_was(
         "trainmaster_replayed_publish_time": "2026-03-01T11:00:00.123+00:00",
     }
     assert main(["dead-letters", "replay", "--wait-s", "0"]) == 0
-    assert capsys.readouterr().out == "No dead letters.\n"
+    output = capsys.readouterr()
+    assert (output.out, output.err) == ("", "No dead letters.\n")
     assert place.put_back() == []
 
 
@@ -137,7 +151,7 @@ def test_only_the_letters_that_are_named_are_put_back(
     place: DeadLetterProject, capsys: pytest.CaptureFixture[str]
 ) -> None:
     wanted, other = (place.bury(data, forwarded({})) for data in (b"wanted", b"other"))
-    assert main(["dead-letters", "replay", "--wait-s", "0", wanted, "12345"]) == 1
+    assert main(["dead-letters", "replay", "--wait-s", "0", wanted, "12345"]) == 3
     output = capsys.readouterr()
     assert "12345 is not a dead letter here" in output.err
     assert [message.data for message in place.put_back()] == [b"wanted"]
@@ -242,13 +256,13 @@ def cloud_logging(answers: Sequence[dict[str, Any] | int]) -> Iterator[tuple[str
 
 
 def test_an_exhausted_log_quota_is_reported_and_the_letters_are_replayed(
-    place: DeadLetterProject, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    place: DeadLetterProject, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Cloud Logging takes 60 queries a minute: many letters are asked about in one."""
     for number in range(45):
         place.bury(b"%d" % number, forwarded({}))
     with cloud_logging([{}, 429]) as (url, asked):
-        monkeypatch.setenv("LOGGING_EMULATOR_HOST", url)
+        place.read_logs_at(url)
         assert main(["dead-letters", "replay"]) == 0
     output = capsys.readouterr()
     assert len(asked) == 2
@@ -258,7 +272,7 @@ def test_an_exhausted_log_quota_is_reported_and_the_letters_are_replayed(
 
 
 def test_the_log_is_read_only_until_every_letters_last_failure_is_known(
-    place: DeadLetterProject, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    place: DeadLetterProject, capsys: pytest.CaptureFixture[str]
 ) -> None:
     place.bury(b"order", forwarded({}))
     fields = {
@@ -268,7 +282,7 @@ def test_the_log_is_read_only_until_every_letters_last_failure_is_known(
     }
     entry = {"logName": "l", "resource": {"type": "global"}, "severity": "WARNING", "jsonPayload": fields}
     with cloud_logging([{"entries": [entry] * 50, "nextPageToken": "more"}]) as (url, asked):
-        monkeypatch.setenv("LOGGING_EMULATOR_HOST", url)
+        place.read_logs_at(url)
         assert main(["dead-letters", "ls"]) == 0
     assert "reason    ServiceFailed: no" in capsys.readouterr().out
     assert len(asked) == 1
@@ -277,20 +291,12 @@ def test_the_log_is_read_only_until_every_letters_last_failure_is_known(
 def test_a_project_without_dead_letters_is_reported_with_what_is_missing(
     place: DeadLetterProject, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["dead-letters", "replay", "--subscription", "never-made"]) == 1
+    assert main(["dead-letters", "replay", "--subscription", "never-made"]) == 3
     assert "deploy it, or name another with --subscription" in capsys.readouterr().err
 
 
 def test_a_folder_without_a_stack_is_reported_with_how_to_start_one(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["dead-letters", "replay", "--state", str(tmp_path)]) == 1
+    assert main(["dead-letters", "replay", "--context", f"local:{tmp_path}"]) == 4
     assert f"trainmaster up --detach --state {tmp_path}" in capsys.readouterr().err
-
-
-def test_a_missing_project_is_reported(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.delenv("GOOGLE_CLOUD_PROJECT", raising=False)
-    assert main(["dead-letters", "replay"]) == 2
-    assert "--state DIR for a local stack, --project ID for the cloud" in capsys.readouterr().err

@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from trainmaster.cli.verb import context_of
 from trainmaster.resources import DEPLOY
 
 
@@ -31,9 +32,14 @@ from trainmaster.resources import DEPLOY
 def doctor(**given: Any) -> int:  # Any: click's values, of the types above
     """Test every part of a deployment, and name the repair of what fails.
 
-    Nothing is trained and no run is created. Exit status: 0 nothing failed, 1 something did, 2 there is no deployment to
+    Without --state, --project and --region, the current context is tested. Nothing is trained and no run is created. Exit status: 0 nothing failed, 1 something did, 2 there is no deployment to
     try.
     """
     from trainmaster.deploy.doctor.command import examine
 
+    if not any(given[name] for name in ("state", "project", "region")):
+        current = context_of(None)
+        given["state"] = current.state
+        if current.state is None:
+            given |= {"project": current.project, "region": current.region}
     return examine(**given)

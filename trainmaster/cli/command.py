@@ -26,6 +26,7 @@ VERBS: Mapping[str, tuple[str, str]] = {
     "cancel": ("runs.cancel:cancel", "End runs: cancel their jobs, or take them out of the queue."),
     "rules": ("rules.command:rules", "List, apply, fire or remove the rules that start runs."),
     "champions": ("rules.champions:champions", "List the best models, or restore an earlier one."),
+    "check": ("check:check_files", "Check requests, rules and orders before anything is submitted."),
     "convert": ("convert:convert", "Print the Vertex AI form of a request in any dialect."),
     "study": ("study.command:study", "Draw a tuning job: learning curves, parameters and results."),
     "dead-letters": ("dead_letters.command:dead_letters", "List or replay the events that kept failing."),

@@ -4,8 +4,7 @@ import json
 import shlex
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -13,28 +12,28 @@ from typing import Any
 import click
 import yaml
 
-from trainmaster.client.machines import shipped_machines
-from trainmaster.orchestrator.core.documents.document import Document, is_json, parse_document
-from trainmaster.orchestrator.core.documents.faults import Fault
-from trainmaster.orchestrator.core.documents.validation import schema_faults
+from trainmaster.cli.exits import Exit
+from trainmaster.cli.verb import talk
+from trainmaster.client.context import context_in_cloud
+from trainmaster.client.request_files import (
+    STDIN,
+    UnusableFile,
+    is_json_file,
+    read_input,
+    read_policy,
+    rules_for,
+)
+from trainmaster.orchestrator.core.documents.document import Document, parse_document
+from trainmaster.orchestrator.core.documents.placing import rendered
 from trainmaster.orchestrator.core.names import MODEL_LABEL, RUN_LABEL, JobKind, model_name_from
-from trainmaster.orchestrator.core.policy.policy import Policy, policy_from
 from trainmaster.orchestrator.core.requests.dialects import dialect_of
 from trainmaster.orchestrator.core.requests.placeholders import MODEL_URI, RUN_ID, find_names
-from trainmaster.orchestrator.core.requests.reading import checked_request
-from trainmaster.orchestrator.core.requests.request import (
-    REQUEST_SCHEMA,
-    Refused,
-    Request,
-    RequestRules,
-    too_large,
-)
+from trainmaster.orchestrator.core.requests.reading import checked_request, with_places
+from trainmaster.orchestrator.core.requests.request import Refused, Request, too_large
 from trainmaster.orchestrator.core.requests.spec import JobSpec
 from trainmaster.orchestrator.core.requests.submission import Submission, Target, submission_of
-from trainmaster.resources import ROOT
 
 PROJECT, REGION, MODELS_BUCKET = "PROJECT", "us-central1", "MODELS_BUCKET"
-STDIN = "-"
 _COMMANDS: Mapping[JobKind, str] = {JobKind.CUSTOM: "custom-jobs", JobKind.TUNING: "hp-tuning-jobs"}
 _SPEC_KEYS: Mapping[JobKind, str] = {JobKind.CUSTOM: "jobSpec", JobKind.TUNING: "trialJobSpec"}
 
@@ -44,13 +43,6 @@ class Form(StrEnum):
 
     API = "api"
     GCLOUD = "gcloud"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Unusable(Exception):
-    """A required file cannot be used."""
-
-    problems: tuple[str, ...]
 
 
 def _model_name(_context: click.Context, _parameter: click.Parameter, text: str | None) -> str | None:
@@ -99,14 +91,19 @@ def convert(
     asked = Target(project=project, region=region or "", models_bucket=models_bucket)
     try:
         request, target = _checked(file, name, policy, asked)
-    except Unusable as unusable:
-        _print(*unusable.problems)
-        return 2
+    except UnusableFile as unusable:
+        talk(str(unusable))
+        return Exit.USAGE
+    shown_as = "standard input" if file == STDIN else file
     if isinstance(request, Refused):
-        _print(*map(str, request.faults))
-        return 1
+        _print(*(line for fault in request.faults for line in rendered(fault, shown_as)))
+        return Exit.FINDING
     submission = converted(request.spec, target)
-    _print(*_summary(submission, request, target, Form(form)))
+    _print(*_summary(submission, target, Form(form)))
+    _print(*(line for warning in request.warnings for line in rendered(warning, shown_as, "warning")))
+    _print(*_left_out(request))
+    if policy is None:
+        talk("not checked: what the deployment's policy allows; --policy FILE checks it")
     document = written(submission, Form(form))
     sys.stdout.write(
         json.dumps(document, indent=2, ensure_ascii=False) + "\n"
@@ -122,17 +119,17 @@ def _checked(
     """The request of the file, and where it would go: the region asked for, or else the request's own.
 
     Raises:
-        Unusable: the file or the policy cannot be read.
+        UnusableFile: the file or the policy cannot be read.
     """
-    content = sys.stdin.buffer.read() if file == STDIN else _bytes(Path(file))
-    read = parse_document(content, as_json=_is_json(file, content))
-    read = _moved(read, asked.region) if asked.region else read
-    target = replace(asked, region=asked.region or _find_region(read) or REGION)
-    rules = _policy(policy, target) if policy else None
+    content = read_input(file, sys.stdin.buffer)
+    read = parse_document(content, as_json=is_json_file(file, content))
+    moved = _moved(read, asked.region) if asked.region else read
+    target = replace(asked, region=asked.region or _find_region(moved) or REGION)
+    where = replace(context_in_cloud(target.project, target.region), models_bucket=target.models_bucket)
+    rules = rules_for(where, read_policy(policy, where) if policy else None)
     name = name or (None if file == STDIN else model_name_from(Path(file).stem))
-    return too_large(len(content)) or checked_request(
-        read, _request_rules(target.region, rules), name=name
-    ), target
+    request = too_large(len(content)) or checked_request(moved, rules, name=name)
+    return with_places(request, read, rules.policy), target
 
 
 def converted(spec: JobSpec, target: Target) -> Submission:
@@ -174,25 +171,6 @@ def gcloud_command(submission: Submission, target: Target) -> str:
     return shlex.join(words)
 
 
-def _bytes(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise Unusable(problems=(f"{path}: {error.strerror or error}",)) from error
-
-
-def _is_json(file: str, content: bytes) -> bool:
-    return is_json(content) if file == STDIN else file.lower().endswith(".json")
-
-
-def _request_rules(region: str, policy: Policy | None) -> RequestRules:
-    """The rules that the request is checked against."""
-    schemas, today = {REQUEST_SCHEMA: _schema(REQUEST_SCHEMA)}, datetime.now(UTC).date()
-    return RequestRules(
-        schemas=schemas, policy=policy, region=region, today=today, without_policy=shipped_machines()
-    )
-
-
 def _moved(read: Document, region: str) -> Document:
     """The document with its region replaced, if it has one: legacy jobs and our own dialect have."""
     value = read.value if isinstance(read.value, dict) else {}
@@ -209,33 +187,13 @@ def _find_region(read: Document) -> str | None:
     return dialect_of(read.value).in_own(read.value, None).region
 
 
-def _policy(path: Path, target: Target) -> Policy:
-    read = parse_document(_bytes(path), as_json=False)
-    faults: list[Fault] = [*read.faults, *schema_faults(_schema("policy.v1"), read.value, read.spelled)]
-    if faults:
-        raise Unusable(problems=tuple(f"{path}: {fault}" for fault in faults))
-    names = {"project": target.project, "region": target.region, "models_bucket": target.models_bucket}
-    try:
-        return policy_from(read.value, names)
-    except ValueError as error:
-        raise Unusable(problems=(f"{path}: {error}",)) from error
-
-
-def _schema(schema_id: str) -> Mapping[str, Any]:
-    path = ROOT / "schemas" / f"{schema_id}.schema.json"
-    schema: dict[str, Any] = json.loads(path.read_bytes())
-    return schema
-
-
-def _summary(submission: Submission, request: Request, target: Target, form: Form) -> list[str]:
+def _summary(submission: Submission, target: Target, form: Form) -> list[str]:
     command = gcloud_command(submission, target)
     return [
         f"{submission.kind}, for {submission.parent}",
         f"submit it with: {command}"
         if form is Form.GCLOUD
         else f"for gcloud, print it with --for gcloud > vertex.yaml, then: {command}",
-        *(f"warning: {warning}" for warning in request.warnings),
-        *_left_out(request),
     ]
 
 
@@ -251,4 +209,4 @@ def _left_out(request: Request) -> Iterator[str]:
 
 def _print(*lines: str) -> None:
     for line in lines:
-        sys.stderr.write(f"{line}\n")
+        talk(line)

@@ -17,34 +17,32 @@ class Place:
     """A key or a value in a text; lines and columns are counted from 1, columns in characters.
 
     `length` counts the characters of it on `line`; a value of several lines ends on `end_line`.
-    `text` is the line, or of a long one TEXT_MAX_CHARS from `text_column` on; it is empty where it must not be quoted.
+    `text` is the line, or of a long one TEXT_MAX_CHARS from `text_column` on; None where it must not be quoted.
     """
 
     line: int
     column: int
     length: int = 1
     end_line: int = 0
-    text: str = ""
+    text: str | None = None
     text_column: int = 1
 
     @property
     def document(self) -> dict[str, object]:
         """The place as fields of a fault's report."""
         there: dict[str, object] = {"line": self.line, "column": self.column, "length": self.length}
-        return {**there, "text": self.text, "text_column": self.text_column} if self.text else there
+        return there if self.text is None else {**there, "text": self.text, "text_column": self.text_column}
 
     @property
-    def excerpt(self) -> tuple[str, str]:
-        """The line, and a line that marks the place below it; both empty where the line must not be quoted."""
-        before = self.column - self.text_column
-        marked = self.text[before : before + self.length]
-        shift = (
-            " " * (1 + _width(self.text[:before]))
-            if self.text_column > 1
-            else " " * _width(self.text[:before])
-        )
+    def excerpt(self) -> tuple[str, str] | None:
+        """The line, and a line that marks the place below it; None where the line must not be quoted."""
+        if self.text is None:
+            return None
+        start = self.column - self.text_column
+        marked = self.text[start : start + self.length]
         lead = "…" if self.text_column > 1 else ""
-        return (lead + self.text, shift + "^" * max(1, _width(marked))) if self.text else ("", "")
+        shift = " " * _width(lead + self.text[:start])
+        return lead + self.text, shift + "^" * max(1, _width(marked))
 
 
 Found = tuple[str, Place, Place | None]
@@ -63,9 +61,9 @@ def split_lines(text: str, *, as_json: bool) -> Sequence[str]:
 
 def quoted(place: Place, lines: Sequence[str], hidden: Container[int]) -> Place:
     """The place with the text of its line, unless that line is `hidden`."""
-    if place.line in hidden or not 1 <= place.line <= len(lines):
+    if place.line in hidden:
         return place
-    line = lines[place.line - 1]
+    line = lines[place.line - 1] if place.line <= len(lines) else ""  # a text may break at its end
     start = max(0, place.column - 1 - _BEFORE_CHARS) if len(line) > TEXT_MAX_CHARS else 0
     text = "".join(map(_visible, line[start : start + TEXT_MAX_CHARS]))
     most = max(1, start + len(text) - (place.column - 1))

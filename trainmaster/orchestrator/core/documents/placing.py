@@ -72,10 +72,11 @@ def _lines_of(place: Place) -> range:
     return range(place.line, max(place.line, place.end_line) + 1)
 
 
-def rendered(fault: Fault, file: str) -> tuple[str, ...]:
+def rendered(fault: Fault, file: str, level: str = "") -> tuple[str, ...]:
     """The fault as lines of plain text: where it is in `file`, the line there with a mark below it, and the rest.
 
-    The first line is `FILE:LINE:COLUMN: PATH: PROBLEM`, as editors and continuous integration read it.
+    The first line is `FILE:LINE:COLUMN: LEVEL: PATH: PROBLEM`, as editors and continuous integration read it, or
+    without the level if it is empty.
     """
     place = fault.place
     where = file if place is None else f"{file}:{place.line}:{place.column}"
@@ -83,7 +84,7 @@ def rendered(fault: Fault, file: str) -> tuple[str, ...]:
     after = (fault.repair, allowed) if fault.is_hint else (allowed, fault.repair)
     said = [f"found {fault.found}" if fault.found else "", *after]
     return (
-        f"{where}: {fault.path}: {fault.problem}",
+        f"{where}: {level and level + ': '}{fault.path}: {fault.problem}",
         *_excerpt(place),
         *(f"  {text}" for text in said if text),
     )
@@ -92,10 +93,9 @@ def rendered(fault: Fault, file: str) -> tuple[str, ...]:
 def _excerpt(place: Place | None) -> Iterator[str]:
     if place is None:
         return
-    number = str(place.line)
-    if not place.text:
+    number, excerpt = str(place.line), place.excerpt
+    if excerpt is None:
         yield f"  {number} | (this line is not shown: it may hold a secret)"
         return
-    line, mark = place.excerpt
-    yield f"  {number} | {line}"
-    yield f"  {' ' * len(number)} | {mark}"
+    yield f"  {number} | {excerpt[0]}".rstrip()
+    yield f"  {' ' * len(number)} | {excerpt[1]}"

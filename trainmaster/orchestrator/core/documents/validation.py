@@ -131,7 +131,7 @@ def _out_of_bounds(
     name, limit = _LIMITS.get(validator, ("not allowed", f"{validator} {{}}"))
     limit = limit.format(rule if isinstance(rule, str) else shown(rule))
     is_counted = validator in _COUNTED and not problem and rule > 0
-    if is_counted and str(rule) not in meaning:
+    if (is_counted or (validator in _BOUNDS and not problem)) and str(rule) not in meaning:
         meaning = f"{limit.replace(' 1 entries', ' 1 entry')}{meaning and f': {meaning}'}"
     return Fault(
         at=path,
@@ -142,6 +142,7 @@ def _out_of_bounds(
     )
 
 
+_BOUNDS = frozenset({"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "minLength", "maxLength"})
 _COUNTED = frozenset({"minItems", "maxItems", "minProperties", "maxProperties"})
 _LIMITS = {
     "pattern": ("not in the expected format", "text of the pattern {}"),

@@ -1,0 +1,180 @@
+"""`trainmaster check` shows every fault of every file in its place, and says what it did not check."""
+
+import json
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from tests.command import Done, trainmaster
+from tests.core.shipped import ROOT, schema
+
+REQUEST = """\
+model_name: m
+image: us-central1-docker.pkg.dev/my-project/trainmaster/trainer:latest
+cluster:
+  chief: {machine: n1-standard-4}
+"""
+RULE = "when:\n  - manual: {}\nrequest:\n" + textwrap.indent(REQUEST, "  ")
+EXAMPLES = [ROOT / "examples" / folder for folder in ("rules", "vertex", "ai_platform")]
+
+
+def check(*words: str, cwd: Path, text: str = "", **variables: str) -> Done:
+    """Run the command without this process's environment, and without a context."""
+    return trainmaster("check", *words, cwd=cwd, environment={"HOME": str(cwd), **variables}, text=text)
+
+
+def written(folder: Path, name: str, text: str) -> str:
+    (folder / name).write_text(text)
+    return name
+
+
+def test_a_sound_request_rule_and_order_are_accepted_by_what_they_contain(tmp_path: Path) -> None:
+    files = [
+        written(tmp_path, "request.yaml", REQUEST),
+        written(tmp_path, "rule.yaml", RULE),
+        written(tmp_path, "order.json", '{"cancel": {"run": "m-20260101-000000-abc"}}'),
+    ]
+    done = check(*files, cwd=tmp_path)
+    assert (done.status, done.out.splitlines()) == (
+        0,
+        [
+            "request.yaml: request, no faults",
+            "rule.yaml: rule, no faults",
+            "order.json: order, no faults",
+        ],
+    )
+
+
+def test_every_fault_of_every_file_is_shown_in_the_order_of_the_text_with_its_line(tmp_path: Path) -> None:
+    one = written(tmp_path, "one.yaml", REQUEST.replace("n1-standard-4", "n1-standrd-4") + "imgae: x\n")
+    two = written(tmp_path, "two.yaml", RULE.replace("manual", "manul") + "enabled: 'no'\n")
+    done = check(one, two, cwd=tmp_path)
+    assert done.status == 1
+    lines = done.out.splitlines()
+    assert [line for line in lines if line.startswith(("one.yaml:", "two.yaml:"))] == [
+        "one.yaml:4:20: error: $.cluster.chief.machine: the policy does not allow it",
+        "one.yaml:5:1: error: $.imgae: unknown key 'imgae'",
+        "one.yaml: request, 2 faults",
+        "two.yaml:2:5: error: $.when[0].manul: unknown key 'manul'",
+        "two.yaml:8:10: error: $.enabled: expected true or false",
+        "two.yaml: rule, 2 faults",
+    ]
+    at = lines.index("one.yaml:5:1: error: $.imgae: unknown key 'imgae'")
+    assert lines[at + 1 : at + 4] == ["  5 | imgae: x", "    | ^^^^^", "  did you mean 'image'?"]
+
+
+def test_the_same_is_printed_as_json(tmp_path: Path) -> None:
+    file = written(tmp_path, "one.json", json.dumps({"model_name": "m", "imgae": "x"}))
+    done = check(file, "-o", "json", cwd=tmp_path)
+    assert done.status == 1
+    (result,) = json.loads(done.out)
+    assert (result["file"], result["kind"], result["accepted"]) == ("one.json", "request", False)
+    report: dict[str, Any] = schema("rejection_report.v1")
+    Draft202012Validator(report["properties"]["faults"]).validate(result["faults"])
+    places = {fault["path"]: (fault["line"], fault["column"]) for fault in result["faults"]}
+    assert places["$.imgae"] == (1, 21)
+
+
+def test_standard_input_is_checked_too(tmp_path: Path) -> None:
+    done = check("-", cwd=tmp_path, text=json.dumps({"fire": {"rul": "a"}}))
+    assert done.status == 1
+    assert "-:1:11: error: $.fire.rul: unknown key 'rul'" in done.out
+
+
+def test_it_says_where_it_checked_and_what_it_did_not(tmp_path: Path) -> None:
+    rule = "when:\n  - manual: {}\nrequest_uri: gs://other-project-inbox/templates/r.yaml\n"
+    file = written(tmp_path, "rule.yaml", rule)
+    done = check(file, "--project", "other-project", "--region", "europe-west4", cwd=tmp_path)
+    assert done.status == 0, done.out
+    assert "Checked for project other-project, region europe-west4" in done.err
+    assert "the shipped one; --policy FILE takes another" in done.err
+    assert "whether images, packages, accounts and buckets exist" in done.err
+    assert "the request gs://other-project-inbox/templates/r.yaml: check its own file too" in done.err
+
+
+def test_the_context_names_the_project_and_the_region(tmp_path: Path) -> None:
+    file = written(tmp_path, "request.yaml", REQUEST)
+    assert check(file, cwd=tmp_path).status == 0
+    done = check(file, cwd=tmp_path, TRAINMASTER_CONTEXT="other-project/europe-west4")
+    assert "$.image: the policy does not allow it" in done.out
+    assert "project other-project, region europe-west4 (TRAINMASTER_CONTEXT)" in done.err
+
+
+def test_a_policy_may_be_given(tmp_path: Path) -> None:
+    text = (ROOT / "functions" / "policy.yaml").read_text()
+    written(tmp_path, "policy.yaml", text.replace("n1-standard-4, ", ""))
+    file = written(tmp_path, "request.yaml", REQUEST)
+    done = check(file, "--policy", "policy.yaml", cwd=tmp_path)
+    assert done.status == 1
+    assert "request.yaml:4:20: error: $.cluster.chief.machine: the policy does not allow it" in done.out
+
+
+def test_a_faulty_policy_is_refused_with_its_lines(tmp_path: Path) -> None:
+    written(tmp_path, "policy.yaml", "schema: policy.v1\nimages: none\n")
+    done = check(written(tmp_path, "request.yaml", REQUEST), "--policy", "policy.yaml", cwd=tmp_path)
+    assert (done.status, done.out) == (2, "")
+    assert "policy.yaml:2:9: $.images: expected a list" in done.err
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("nowhere.yaml", "nowhere.yaml: No such file or directory"),
+        (".", ".: a folder; name the files in it, for example *.yaml"),
+        ("/dev/null", "/dev/null: not a regular file"),
+        ("a\0b", "embedded null byte"),
+    ],
+)
+def test_a_file_that_cannot_be_read_ends_with_2_and_the_others_are_checked(
+    tmp_path: Path, name: str, said: str
+) -> None:
+    file = written(tmp_path, "request.yaml", "imgae: x")
+    done = check(name, file, cwd=tmp_path)
+    assert done.status == 2
+    assert said in done.err
+    assert "request.yaml:1:1: error: $.imgae" in done.out
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"\x89PNG\r\n\x1a\n\x00", "the file is not UTF-8 text"),
+        (b"a: \x00", "a character that YAML does not allow, U+0000"),
+        (b"a: 1\n" * 400_000, "the file is too large for a request"),
+        (b"", "the document is empty"),
+        (b"- 1", "a request must be a mapping"),
+    ],
+)
+def test_what_is_no_request_is_one_clear_fault(tmp_path: Path, content: bytes, said: str) -> None:
+    (tmp_path / "file.yaml").write_bytes(content)
+    done = check("file.yaml", cwd=tmp_path)
+    assert done.status == 1
+    assert said in done.out
+    assert "file.yaml: request, 1 fault\n" in done.out
+
+
+@pytest.mark.parametrize("words", [[], ["-o", "name", "f"], ["--context", "nothing", "f"]])
+def test_wrong_usage_ends_with_2(tmp_path: Path, words: list[str]) -> None:
+    assert check(*words, cwd=tmp_path).status == 2
+
+
+def test_the_value_of_a_secret_is_not_printed(tmp_path: Path) -> None:
+    file = written(tmp_path, "request.yaml", REQUEST + "env: {WANDB_API_KEY: swordfish}\n")
+    done = check(file, cwd=tmp_path)
+    assert "request.yaml:5:22: error: $.env.WANDB_API_KEY: a request must not contain a secret" in done.out
+    assert "swordfish" not in done.out + done.err
+
+
+@pytest.mark.parametrize(
+    "example",
+    [file for folder in EXAMPLES for file in sorted(folder.glob("*.yaml"))],
+    ids=lambda path: path.name,
+)
+def test_the_examples_have_no_faults(example: Path, tmp_path: Path) -> None:
+    """Google retires its containers, so the example that needs one is refused by the shipped policy."""
+    done = check(str(example), cwd=tmp_path)
+    retired = "has been unavailable since" in done.out
+    assert done.status == (1 if retired else 0), done.out

@@ -1,0 +1,125 @@
+"""`trainmaster check`: every fault of requests, rules and orders in files, before anything is submitted."""
+
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import click
+
+from trainmaster.cli.exits import Exit
+from trainmaster.cli.verb import JSON, TABLE, YAML, context_of, output_option, print_data, talk
+from trainmaster.client.checking import Checked, check
+from trainmaster.client.context import Context, NoContext, context_in_cloud
+from trainmaster.client.request_files import SHIPPED_POLICY, UnusableFile, read_input, read_policy, rules_for
+from trainmaster.orchestrator.core.documents.faults import Fault
+from trainmaster.orchestrator.core.documents.placing import rendered
+from trainmaster.orchestrator.core.names import Buckets
+
+PROJECT, REGION = "my-project", "us-central1"
+"""The names in the examples, for a check outside any context."""
+
+
+@click.command(name="check")
+@click.argument("files", metavar="FILE...", nargs=-1, required=True)
+@click.option(
+    "--policy", type=Path, metavar="FILE", help="the policy to check against; default: the shipped one"
+)
+@click.option("--project", help="the project that would run it; default: the context's")
+@click.option("--region", help="the region that would run it; default: the context's")
+@click.option(
+    "--context", metavar="NAME", help="local, local:DIR or PROJECT/REGION; default: the current one"
+)
+@output_option(TABLE, JSON, YAML)
+def check_files(
+    *,
+    files: Sequence[str],
+    policy: Path | None,
+    project: str | None,
+    region: str | None,
+    context: str | None,
+    output: str,
+) -> int:
+    """Check each FILE, a request in any dialect, a rule or an order, and show every fault in its place; - is standard input.
+
+    Nothing is submitted, and no service is asked. A fault is printed as FILE:LINE:COLUMN, with its line.
+
+    Exit status: 0 no faults, 1 faults, 2 a file or the policy cannot be read.
+    """
+    where = _where(context, project, region)
+    buckets = Buckets(inbox=where.inbox_bucket, ledger=where.ledger_bucket, models=where.models_bucket)
+    try:
+        rules = rules_for(where, read_policy(policy or SHIPPED_POLICY, where))
+    except UnusableFile as unusable:
+        talk(str(unusable))
+        return Exit.USAGE
+    checked: list[Checked] = []
+    unusable_files = 0
+    for file in dict.fromkeys(files):
+        try:
+            checked.append(check(file, read_input(file, sys.stdin.buffer), rules, buckets))
+        except UnusableFile as unusable:
+            unusable_files += 1
+            talk(str(unusable))
+    if output != TABLE:
+        print_data([each.document for each in checked], output)
+    else:
+        _print(checked)
+    _say_what_was_not_checked(checked, where, policy)
+    if unusable_files:
+        return Exit.USAGE
+    return Exit.FINDING if any(each.faults for each in checked) else Exit.DONE
+
+
+def _where(context: str | None, project: str | None, region: str | None) -> Context:
+    """The context, or outside one that of the examples, with the project and region that are given."""
+    try:
+        chosen = context_of(context)
+    except NoContext:
+        if context is not None:
+            raise
+        chosen = replace(
+            context_in_cloud(PROJECT, REGION), chosen_by="the examples' names: no context is chosen"
+        )
+    if project is None:
+        return replace(chosen, region=region or chosen.region)
+    return replace(context_in_cloud(project, region or chosen.region), chosen_by="--project")
+
+
+def _print(checked: Sequence[Checked]) -> None:
+    for each in checked:
+        for fault in sorted(each.faults, key=_position):
+            _print_fault(fault, each.file, "error", "red")
+        for warning in each.warnings:
+            _print_fault(warning, each.file, "warning", "yellow")
+        click.echo(f"{each.file}: {each.kind}, {_count(each)}")
+
+
+def _position(fault: Fault) -> tuple[int, int]:
+    return (0, 0) if fault.place is None else (fault.place.line, fault.place.column)
+
+
+def _print_fault(fault: Fault, file: str, level: str, colour: str) -> None:
+    first, *rest = rendered(fault, file, level)
+    click.echo(click.style(first, fg=colour, bold=True))
+    for line in rest:
+        click.echo(line)
+
+
+def _count(checked: Checked) -> str:
+    counts = [(len(checked.faults), "fault"), (len(checked.warnings), "warning")]
+    words = [f"{number} {noun}{'' if number == 1 else 's'}" for number, noun in counts if number]
+    return ", ".join(words) or "no faults"
+
+
+def _say_what_was_not_checked(checked: Sequence[Checked], where: Context, policy: Path | None) -> None:
+    talk(f"Checked for project {where.project}, region {where.region} ({where.chosen_by}).")
+    talk("\n".join(_not_checked(checked, policy)))
+
+
+def _not_checked(checked: Sequence[Checked], policy: Path | None) -> Iterator[str]:
+    yield "Not checked:"
+    if policy is None:
+        yield "  a deployment's own policy: this is the shipped one; --policy FILE takes another"
+    for text in dict.fromkeys(text for each in checked for text in each.not_checked):
+        yield f"  {text}"

@@ -1,0 +1,144 @@
+"""A file checked as a deployment would check it, without submitting anything: a request, a rule or an order."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from enum import StrEnum
+from pathlib import Path
+
+from trainmaster.client.request_files import STDIN, is_json_file, shipped_prices
+from trainmaster.orchestrator.core.admission.cost import priced
+from trainmaster.orchestrator.core.documents.document import Document, parse_document
+from trainmaster.orchestrator.core.documents.faults import Fault
+from trainmaster.orchestrator.core.documents.placing import placed
+from trainmaster.orchestrator.core.names import RULES_PREFIX, Buckets, model_name_from
+from trainmaster.orchestrator.core.requests.checks.secrets import secret_lines
+from trainmaster.orchestrator.core.requests.orders import ORDER_SCHEMA, is_order, parse_order
+from trainmaster.orchestrator.core.requests.reading import checked_request, with_places
+from trainmaster.orchestrator.core.requests.request import (
+    MAX_REQUEST_BYTES,
+    Refused,
+    Request,
+    RequestRules,
+    too_large,
+)
+from trainmaster.orchestrator.core.retraining.book import Book
+from trainmaster.orchestrator.core.retraining.reading import parse_rule, template_uri
+from trainmaster.orchestrator.core.retraining.request_check import RuleRequirements
+
+_RULE_KEYS = frozenset({"when", "request", "request_uri"})
+_EXIST = "whether images, packages, accounts and buckets exist"
+
+
+class Kind(StrEnum):
+    """What a file is, by its content."""
+
+    REQUEST = "request"
+    RULE = "rule"
+    ORDER = "order"
+
+
+_NOT_CHECKED: Mapping[Kind, tuple[str, ...]] = {
+    Kind.REQUEST: (_EXIST, "quotas and free machines", "the runs and cost of the hour and the day"),
+    Kind.RULE: (_EXIST, "the rules that a deployment already has, and loops with them", "what buckets hold"),
+    Kind.ORDER: ("whether the rule, run or model exists",),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Checked:
+    """The result of one file's check: accepted if it has no faults."""
+
+    file: str
+    kind: Kind
+    faults: tuple[Fault, ...] = ()
+    warnings: tuple[Fault, ...] = ()
+    not_checked: tuple[str, ...] = ()
+
+    @property
+    def document(self) -> dict[str, object]:
+        """The result as `trainmaster check -o json` prints it."""
+        return {
+            "file": self.file,
+            "kind": str(self.kind),
+            "accepted": not self.faults,
+            "faults": [fault.document for fault in self.faults],
+            "warnings": [fault.document for fault in self.warnings],
+            "not_checked": list(self.not_checked),
+        }
+
+
+def check(file: str, content: bytes, rules: RequestRules, buckets: Buckets) -> Checked:
+    """The file's kind and every fault that a deployment with these rules and buckets would report.
+
+    `content` may be cut after one byte more than a request can have.
+    """
+    if len(content) > MAX_REQUEST_BYTES:
+        refused = too_large(len(content))
+        found = f"more than {MAX_REQUEST_BYTES} bytes"
+        faults = () if refused is None else tuple(replace(fault, found=found) for fault in refused.faults)
+        return Checked(file=file, kind=Kind.REQUEST, faults=faults)
+    read = parse_document(content, as_json=is_json_file(file, content))
+    kind = kind_of(read.value)
+    match kind:
+        case Kind.RULE:
+            faults, also = _rule_faults(file, content, rules, buckets)
+            return Checked(file=file, kind=kind, faults=faults, not_checked=(*also, *_NOT_CHECKED[kind]))
+        case Kind.ORDER:
+            return Checked(
+                file=file, kind=kind, faults=_order_faults(read, rules), not_checked=_NOT_CHECKED[kind]
+            )
+        case Kind.REQUEST:
+            request = check_request(file, read, rules)
+            is_refused = isinstance(request, Refused)
+            return Checked(
+                file=file,
+                kind=kind,
+                faults=request.faults if isinstance(request, Refused) else (),
+                warnings=() if isinstance(request, Refused) else request.warnings,
+                not_checked=() if is_refused else _NOT_CHECKED[kind],
+            )
+
+
+def kind_of(document: object) -> Kind:
+    """What a document is; one that is neither a rule nor an order counts as a request."""
+    if is_order(document):
+        return Kind.ORDER
+    is_rule = isinstance(document, dict) and not _RULE_KEYS.isdisjoint(document)
+    return Kind.RULE if is_rule else Kind.REQUEST
+
+
+def check_request(
+    file: str, read: Document, rules: RequestRules, *, name: str | None = None
+) -> Request | Refused:
+    """The request as the service would accept it, with its cost if the policy asks for it, or every fault.
+
+    `name` is the model's if the request has none; by default the file's.
+    """
+    name = name or (None if file == STDIN else model_name_from(Path(file).stem))
+    request = priced(checked_request(read, rules, name=name), rules.policy, shipped_prices)
+    return with_places(request, read, rules.policy)
+
+
+def _rule_faults(
+    file: str, content: bytes, rules: RequestRules, buckets: Buckets
+) -> tuple[tuple[Fault, ...], tuple[str, ...]]:
+    """The rule's faults, and what could not be checked."""
+    suffix = ".json" if is_json_file(file, content) else ".yaml"
+    dropped = f"{RULES_PREFIX}{'rule' + suffix if file == STDIN else Path(file).name}"
+    requirements = RuleRequirements(requests=rules, buckets=buckets, prices=shipped_prices)
+    rule = parse_rule(
+        content, dropped_name=dropped, generation=1, requirements=requirements, book=Book(), template=None
+    )
+    uri = template_uri(content, dropped, buckets)
+    faults = rule.faults if isinstance(rule, Refused) else ()
+    if uri is None:
+        return faults, ()
+    # Only the service can read it; without it the rule has no request to check.
+    known = tuple(fault for fault in faults if fault.path != "$.request_uri")
+    return known, (f"the request {uri}: check its own file too",)
+
+
+def _order_faults(read: Document, rules: RequestRules) -> tuple[Fault, ...]:
+    order = parse_order(read, rules.schemas[ORDER_SCHEMA], "check", datetime.now(UTC))
+    return placed(order.faults, read, secret_lines(read, ())) if isinstance(order, Refused) else ()

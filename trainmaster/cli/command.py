@@ -22,6 +22,7 @@ VERBS: Mapping[str, tuple[str, str]] = {
     "wait": ("submit.wait:wait", "Wait until a run has ended."),
     "ls": ("runs.ls:ls", "List the newest runs."),
     "logs": ("logs.command:logs", "Print or follow the log of a run."),
+    "status": ("runs.status:status", "Show one run, or a file or message without one."),
     "context": ("context:context", "Show or choose where the other commands work."),
     "cancel": ("runs.cancel:cancel", "End runs: cancel their jobs, or take them out of the queue."),
     "rules": ("rules.command:rules", "List, apply, fire or remove the rules that start runs."),

@@ -1,10 +1,13 @@
-"""Tables of text: as wide as the terminal, and whole in a pipe."""
+"""Tables and labelled lines: as wide as the terminal, and whole in a pipe."""
 
 import shutil
 import sys
-from collections.abc import Mapping, Sequence
+import textwrap
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import click
+
+from trainmaster.client.terminal import one_line
 
 GAP = "  "
 COLOURS: Mapping[str, str] = {
@@ -57,3 +60,39 @@ def coloured(text: str) -> str:
 def terminal_width() -> int | None:
     """The columns of the terminal; None if standard output is none."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+
+
+Fact = tuple[str, Sequence[str]]
+"""A label and the lines of text beside it."""
+STATE = "state"
+"""The label whose text begins with a state, which gets its colour."""
+_LABEL_CHARS = 11
+
+
+def print_facts(facts: Iterable[Fact]) -> None:
+    """Print labels, each with its text beside it; see `fact_lines`."""
+    for line in fact_lines(facts, width=terminal_width()):
+        click.echo(line)
+
+
+def fact_lines(facts: Iterable[Fact], *, width: int | None) -> Iterator[str]:
+    """Lines of text behind their label. On a terminal, long ones are wrapped between words; words are never cut."""
+    for label, lines in facts:
+        for number, line in enumerate(lines):
+            shown = click.style(f"{label:{_LABEL_CHARS}}", bold=True) if number == 0 else " " * _LABEL_CHARS
+            for part in _wrapped(line, width):
+                word, blank, rest = part.partition(" ")
+                text = f"{coloured(word)}{blank}{rest}" if label == STATE and number == 0 else part
+                yield f"{shown}{GAP}{text}".rstrip()
+                shown = " " * _LABEL_CHARS
+
+
+def _wrapped(line: str, width: int | None) -> list[str]:
+    text = one_line(line)
+    if width is None or len(text) <= width - _LABEL_CHARS - len(GAP):
+        return [text]
+    room, indent = width - _LABEL_CHARS - len(GAP), " " * (len(text) - len(text.lstrip()))
+    wrapper = textwrap.TextWrapper(
+        max(room, len(indent) + 1), subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+    )
+    return wrapper.wrap(text)

@@ -2,7 +2,7 @@
 
 
 class NotFound(Exception):
-    """There is nothing of that name; the message has the nearest names, or how to list them."""
+    """Nothing has that name; the message has the nearest names, or how to list them."""
 
 
 class TimedOut(Exception):

@@ -1,14 +1,17 @@
 """Finds a run by its id, by the file that started it, or by its message."""
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trainmaster.client.errors import NotFound
+from trainmaster.client.nearest import nearest_names
+from trainmaster.client.runs.listing import Filters, list_runs
 from trainmaster.orchestrator.core.documents.codec import decoded
 from trainmaster.orchestrator.core.names import (
     REQUESTS_PREFIX,
+    RULES_PREFIX,
     is_run_id,
     message_status_object,
     object_uri,
@@ -21,6 +24,8 @@ if TYPE_CHECKING:
     from trainmaster.client.clients import Clients
 
 DOCUMENT_MAX_BYTES = 8 * 1024 * 1024
+NEAR_MAX = 200
+"""The newest runs, whose ids are compared with one that is unknown."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,6 +35,16 @@ class Run:
     document: dict[str, Any]
     """schemas/run_record.v2.schema.json."""
     record: RunRecord
+    status: dict[str, Any] | None = None
+    """The status of the file or message by which the run was found: schemas/drop_status.v1.schema.json."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Drop:
+    """A file or message without a run: its event is retried or given up, or it was ignored, an order or a rule."""
+
+    status: dict[str, Any]
+    """schemas/drop_status.v1.schema.json, or of a rule's file schemas/rule_status.v1.schema.json."""
 
 
 def find_run(clients: "Clients", text: str) -> Run:
@@ -38,34 +53,41 @@ def find_run(clients: "Clients", text: str) -> Run:
     A file or message means the latest run that it started.
 
     Raises:
-        NotFound: nothing of that name has started a run.
+        NotFound: no run was started by anything of that name.
+    """
+    found = find_run_or_drop(clients, text)
+    if isinstance(found, Run):
+        return found
+    raise NotFound(
+        f"{text!r} has started no run; its status is {found.status.get('state')}: {found.status.get('reason')}"
+    )
+
+
+def find_run_or_drop(clients: "Clients", text: str) -> Run | Drop:
+    """The same, and files and messages without a run. Costs one read for a run, two for its file, at most five operations.
+
+    Raises:
+        NotFound: nothing has that name; the message has the run ids that are most like it.
     """
     if is_run_id(text) and (found := _run(clients, text)):
         return found
     for name in _status_names(clients, text):
         status = read_document(clients, name)
         if status is not None:
-            return _of_status(clients, text, status)
+            run_id = status.get("run_id")
+            run = _run(clients, run_id) if isinstance(run_id, str) and is_run_id(run_id) else None
+            return Drop(status=status) if run is None else replace(run, status=status)
+    near = nearest_names(text, [row.run_id for row in list_runs(clients, Filters(), limit=NEAR_MAX).rows])
     raise NotFound(
-        f"No run, file or message {text!r} in {clients.context.title}. List the runs: trainmaster ls"
+        f"No run, file or message {text!r} in {clients.context.title}. {near}{' ' if near else ''}List the runs: trainmaster ls"
     )
-
-
-def _of_status(clients: "Clients", text: str, status: dict[str, Any]) -> Run:
-    run_id = status.get("run_id")
-    found = _run(clients, str(run_id)) if run_id else None
-    if found is None:
-        raise NotFound(
-            f"{text!r} has started no run; its status is {status.get('state')}: {status.get('reason')}"
-        )
-    return found
 
 
 def _status_names(clients: "Clients", text: str) -> list[str]:
     name = text.removeprefix(object_uri(clients.context.inbox_bucket, ""))
-    dropped = name if name.startswith(REQUESTS_PREFIX) else f"{REQUESTS_PREFIX}{Path(name).name}"
+    is_object = name != text or name.startswith((REQUESTS_PREFIX, RULES_PREFIX))
     return [
-        status_object(dropped),
+        status_object(name if is_object else f"{REQUESTS_PREFIX}{Path(name).name}"),
         message_status_object(message_id=text, idempotency_key=None),
         message_status_object(message_id="", idempotency_key=text),
     ]
@@ -79,14 +101,17 @@ def _run(clients: "Clients", run_id: str) -> Run | None:
         raise NotFound(
             f"The record of {run_id} is {document.get('schema')!r}, which this version cannot read."
         )
-    return Run(document=document, record=decoded(RunRecord, document))
+    try:
+        return Run(document=document, record=decoded(RunRecord, document))
+    except (KeyError, TypeError, ValueError) as fault:
+        raise NotFound(f"The record of {run_id} is damaged: {fault}") from fault
 
 
 def read_document(clients: "Clients", name: str) -> dict[str, Any] | None:
     """The JSON document of this name in the ledger; None if there is none.
 
     Raises:
-        NotFound: the object is no JSON document, or larger than DOCUMENT_MAX_BYTES.
+        NotFound: the object is not a JSON document, or larger than DOCUMENT_MAX_BYTES.
         google.api_core.exceptions.GoogleAPICallError: the object cannot be read.
     """
     from google.api_core.exceptions import NotFound as ObjectNotFound
@@ -97,7 +122,11 @@ def read_document(clients: "Clients", name: str) -> dict[str, Any] | None:
     except ObjectNotFound:
         return None
     try:
-        document: dict[str, Any] = json.loads(content)
-    except ValueError as fault:
-        raise NotFound(f"{object_uri(bucket, name)} is damaged: it is no JSON document ({fault}).") from fault
+        document = json.loads(content)
+    except (ValueError, RecursionError) as fault:
+        raise NotFound(
+            f"{object_uri(bucket, name)} is damaged: it is not a JSON document ({fault})."
+        ) from fault
+    if not isinstance(document, dict):
+        raise NotFound(f"{object_uri(bucket, name)} is damaged: it is not a JSON object.")
     return document

@@ -49,7 +49,7 @@ SPARE = ("SOURCE", "MODEL", "DURATION", "COST", "AGE")
     "--before", metavar="TIME", help="recorded before that time, in the same forms: continues an earlier list"
 )
 @click.option(
-    "--limit", type=click.IntRange(1, LIMIT_MAX), default=20, show_default=True, help="at most so many runs"
+    "--limit", type=click.IntRange(1, LIMIT_MAX), default=20, show_default=True, help="the most runs to list"
 )
 @output_option(TABLE, JSON, YAML, NAME)
 @takes_context

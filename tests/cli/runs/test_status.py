@@ -1,0 +1,120 @@
+"""`trainmaster status`: the screen of every state, and what it finds on a real storage server."""
+
+import json
+from collections.abc import Iterator
+
+import click
+import pytest
+import yaml
+
+from tests.cli.runs.records import NOW, RUNS, run_of
+from tests.cli.screens import assert_screen
+from tests.client.runs.rows import row, write_row
+from tests.client.served import ROOT, Served, run_record, served_context
+from trainmaster.cli.runs.status import drop_facts, run_facts
+from trainmaster.cli.table import Fact, fact_lines
+
+RUN = "cassava-20260301t120000-eb46bb303f"
+EXAMPLES = ROOT / "schemas/examples/valid"
+
+
+def text_of(facts: Iterator[Fact], width: int | None) -> str:
+    return "".join(f"{click.unstyle(line)}\n" for line in fact_lines(facts, width=width))
+
+
+@pytest.mark.parametrize("state", RUNS)
+@pytest.mark.parametrize("width", [80, 120])
+def test_the_screen_of_a_run(state: str, width: int) -> None:
+    screen = text_of(run_facts(RUNS[state](), NOW, is_local=False), width)
+    assert_screen(f"status.{state}.{width}", screen)
+    assert len(screen.splitlines()) <= (24 if width == 80 else 40)
+
+
+@pytest.mark.parametrize("status", ["held_order", "ignored", "retrying"])
+def test_the_screen_of_a_file_without_a_run(status: str) -> None:
+    document = json.loads((EXAMPLES / f"drop_status.v1.{status}.json").read_text())
+    assert_screen(f"status.{status}", text_of(drop_facts(document, "unused"), 80))
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with served_context(tmp_path_factory.mktemp("served")) as served:
+        served.write("ledger", f"runs/{RUN}.json", run_record("failed"))
+        drop = {
+            "schema": "drop_status.v1",
+            "state": "failed",
+            "run_id": RUN,
+            "dropped_name": "requests/cassava.yaml",
+        }
+        served.write("ledger", "status/requests/cassava.yaml.json", drop)
+        served.write("ledger", "status/messages/4711.json", {**drop, "message_id": "4711"})
+        served.write("ledger", "status/keys/nightly-7.json", {**drop, "idempotency_key": "nightly-7"})
+        retrying = json.loads((EXAMPLES / "drop_status.v1.retrying.json").read_text())
+        served.write("ledger", "status/requests/late.yaml.json", retrying)
+        served.write("ledger", "runs/damaged.json", {"schema": "run_record.v2", "run_id": "damaged"})
+        served.write("ledger", "runs/old.json", {"schema": "run_record.v1"})
+        write_row(served, row(1, model_name="cassava"))
+        yield served
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        RUN,
+        "cassava.yaml",
+        "./drafts/cassava.yaml",
+        "requests/cassava.yaml",
+        "gs://trainmaster-local-inbox/requests/cassava.yaml",
+        "4711",
+        "nightly-7",
+    ],
+)
+def test_a_run_is_found_by_its_id_its_file_and_its_message(served: Served, name: str) -> None:
+    done = served.trainmaster("status", name, "-o", "json")
+    assert done.status == 0
+    assert json.loads(done.out) == run_record("failed")
+
+
+def test_a_run_costs_one_read_and_its_file_two(served: Served) -> None:
+    assert "Storage operations: 1." in served.trainmaster("status", RUN, "--verbose").err
+    assert "Storage operations: 2." in served.trainmaster("status", "cassava.yaml", "--verbose").err
+
+
+def test_the_record_is_printed_as_it_is(served: Served) -> None:
+    assert yaml.safe_load(served.trainmaster("status", RUN, "-o", "yaml").out) == run_record("failed")
+    assert served.trainmaster("status", "4711", "-o", "name").out == f"{RUN}\n"
+
+
+def test_a_file_whose_event_is_delivered_again_shows_that(served: Served) -> None:
+    done = served.trainmaster("status", "late.yaml")
+    assert done.status == 0
+    assert "retrying" in done.out
+    assert "delivery failed 2 times" in done.out
+    assert (
+        json.loads(served.trainmaster("status", "late.yaml", "-o", "json").out)["schema"] == "drop_status.v1"
+    )
+
+
+def test_an_unknown_run_gets_the_ids_that_are_most_like_it(served: Served) -> None:
+    done = served.trainmaster("status", "run-l")
+    assert (done.status, done.out) == (3, "")
+    assert "Did you mean 'run-1'? List the runs: trainmaster ls" in done.err
+
+
+@pytest.mark.parametrize(
+    ("run_id", "said"),
+    [("damaged", "The record of damaged is damaged"), ("old", "'run_record.v1', which this version")],
+)
+def test_a_record_that_cannot_be_read_is_said_to_be_so(served: Served, run_id: str, said: str) -> None:
+    done = served.trainmaster("status", run_id)
+    assert (done.status, done.out) == (3, "")
+    assert said in done.err
+
+
+def test_a_screen_holds_no_character_that_a_terminal_would_execute() -> None:
+    run = RUNS["failed"]()
+    document = json.loads(json.dumps(run.document).replace("no data", "no \\u001b[2Jdata\\u202e"))
+    assert run.record.failure is not None
+    shown = text_of(run_facts(run_of(document), NOW, is_local=False), None)
+    assert "\x1b[2J" not in shown
+    assert "\u202e" not in shown

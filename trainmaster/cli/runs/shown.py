@@ -1,0 +1,141 @@
+"""Lines about a run that several screens have."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any
+
+from trainmaster.cli.table import Fact
+from trainmaster.client.runs.facts import candidate_of, console_uri, cost_so_far
+from trainmaster.client.runs.reports import reported_fault
+from trainmaster.client.times import span
+from trainmaster.orchestrator.core.documents.placing import rendered
+from trainmaster.orchestrator.core.policy.currency import money
+from trainmaster.orchestrator.core.runs.end import Model
+from trainmaster.orchestrator.core.runs.job import BestTrial, trials_by_state
+from trainmaster.orchestrator.core.runs.record import RunRecord, Source
+
+
+def at(moment: datetime) -> str:
+    """`2026-11-23 03:00:05 UTC`."""
+    return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
+def source_text(source: Source) -> str:
+    """What started the run: the file with its generation, the message, or the rule."""
+    uri = f"{source.uri}#{source.generation}" if source.uri else ""
+    if source.rule_id is not None:
+        return f"rule {source.rule_id}, firing {source.firing}, by {source.condition}"
+    if source.message_id is not None:
+        key = f", key {source.idempotency_key}" if source.idempotency_key else ""
+        return f"message {source.message_id}{key}"
+    return f"upload {uri}"
+
+
+def job_facts(record: RunRecord, *, is_local: bool) -> Iterator[Fact]:
+    """Where the job runs, on which machines, and its page in the console."""
+    candidate = candidate_of(record)
+    if candidate is not None:
+        yield "machines", [candidate.text]
+    if record.job is not None:
+        yield "job", [f"{record.job.name}, {record.job.state.removeprefix('JOB_STATE_').lower()}"]
+        if not is_local:
+            yield "console", [console_uri(record.job.name)]
+
+
+def waiting_facts(record: RunRecord, now: datetime) -> Iterator[Fact]:
+    """Why the run waits, and when it is tried again."""
+    waiting = record.admission.waiting
+    if waiting is None:
+        return
+    yield "waits for", [waiting.reason]
+    due = waiting.not_before
+    when = f"at {at(due)}, in {span(due - now)}" if due > now else "now, with the next tick"
+    rounds = f", after {waiting.attempts} attempts" if waiting.attempts else ""
+    yield "next try", [f"{when}{rounds}"]
+
+
+def result_facts(record: RunRecord) -> Iterator[Fact]:
+    """Trials, metrics and the model, as far as there are any."""
+    reached, tuning = record.progress, record.tuning
+    trials = trials_by_state(tuning.trials) if tuning else reached.trials if reached else None
+    best = tuning.best_trial if tuning else reached.best_trial if reached else None
+    if trials:
+        yield "trials", [", ".join(f"{count} {state.lower()}" for state, count in trials.items())]
+    if best is not None:
+        yield "best trial", [best_text(best)]
+    metrics = record.model.metrics if record.model else reached.metrics if reached else None
+    if metrics:
+        yield "metrics", [", ".join(f"{name} {value:g}" for name, value in metrics.items())]
+    if record.model is not None:
+        yield "model", model_lines(record.model)
+
+
+def best_text(best: BestTrial) -> str:
+    parameters = ", ".join(f"{name}={_number(value)}" for name, value in best.parameters.items())
+    return f"{best.id}: {best.metric} {best.value:g} ({best.goal}) with {parameters}"
+
+
+def _number(value: object) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def model_lines(model: Model) -> list[str]:
+    """The model's place, format and size."""
+    files = model.files
+    what = [model.format or "unknown format"]
+    what += (
+        [f"{files.count} {'file' if files.count == 1 else 'files'}, {files.size_bytes:,} bytes"]
+        if files
+        else []
+    )
+    return [model.uri, ", ".join(what)]
+
+
+def cost_facts(record: RunRecord, now: datetime) -> Iterator[Fact]:
+    """The estimate, and about what a running job has cost so far."""
+    estimate = record.request.estimate if record.request else None
+    if estimate is None:
+        return
+    parts = []
+    if (so_far := cost_so_far(record, now)) is not None:
+        parts.append(f"about {money(so_far, estimate.currency)} so far")
+    parts += _amount("at most ", estimate.at_most, estimate.currency, "")
+    parts += _amount("", estimate.per_hour, estimate.currency, " an hour")
+    if estimate.unknown:
+        parts.append(f"unknown: {', '.join(estimate.unknown)}")
+    yield "cost", [", ".join(parts)]
+
+
+def _amount(before: str, value: Decimal | None, currency: str, after: str) -> list[str]:
+    return [] if value is None else [f"{before}{money(value, currency)}{after}"]
+
+
+def failure_facts(record: RunRecord) -> Iterator[Fact]:
+    """Why the run failed, and the last lines of the replica that failed first."""
+    failure = record.failure
+    if failure is None:
+        return
+    yield "failed", [failure.message]
+    if failure.last_lines:
+        yield "last lines", [f"of {failure.replica}:", *failure.last_lines]
+
+
+def fault_facts(record: RunRecord) -> Iterator[Fact]:
+    """The faults of a rejected request, each with its line; of any other run its problems."""
+    rejection = record.rejection
+    faults = rejection.faults if rejection and rejection.faults else ()
+    file = (record.source.object_name or "request").rpartition("/")[2]
+    for fault in faults:
+        yield "fault", _fault_lines(fault, file)
+    for problem in record.problems[len(faults) :] if rejection else record.problems:
+        yield "problem", [problem]
+    if rejection is not None and rejection.report_uri:
+        yield "report", [rejection.report_uri]
+
+
+def _fault_lines(document: Mapping[str, Any], file: str) -> Sequence[str]:
+    try:
+        return rendered(reported_fault(document), file)
+    except (TypeError, ValueError):
+        return [str(document.get("problem"))]

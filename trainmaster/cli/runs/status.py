@@ -1,0 +1,145 @@
+"""`trainmaster status`: one run, or a file or message without one."""
+
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from trainmaster.cli.runs.shown import (
+    at,
+    cost_facts,
+    failure_facts,
+    fault_facts,
+    job_facts,
+    result_facts,
+    source_text,
+    waiting_facts,
+)
+from trainmaster.cli.table import STATE, Fact, print_facts
+from trainmaster.cli.verb import (
+    JSON,
+    NAME,
+    TABLE,
+    YAML,
+    output_option,
+    print_data,
+    print_names,
+    takes_context,
+)
+from trainmaster.client.runs.facts import in_state_since
+from trainmaster.client.times import span
+from trainmaster.orchestrator.core.runs.record import RunRecord
+from trainmaster.orchestrator.core.runs.states import RunState
+
+if TYPE_CHECKING:
+    from trainmaster.client.clients import Clients
+    from trainmaster.client.find import Run
+
+_REPLAY = "trainmaster dead-letters ls"
+
+
+@click.command()
+@click.argument("run")
+@output_option(TABLE, JSON, YAML, NAME)
+@takes_context
+def status(clients: "Clients", run: str, output: str) -> int:
+    """Show RUN: its state and why, its job, results, cost and problems, and the next commands.
+
+    RUN is a run's id, the file that started it, or the id or key of a message. JSON is the run's record, or for a file
+    or message without a run its status.
+
+    Exit status: 0 if there is such a run, however it ended (`trainmaster wait` reports the end), 3 if there is none.
+    """
+    from trainmaster.client.find import Drop, find_run_or_drop
+
+    found = find_run_or_drop(clients, run)
+    document = found.status if isinstance(found, Drop) else found.document
+    if output == NAME:
+        print_names([str(document.get("run_id") or document.get("dropped_name") or run)])
+    elif output != TABLE:
+        print_data(document, output)
+    elif isinstance(found, Drop):
+        print_facts(drop_facts(found.status, run))
+    else:
+        print_facts(run_facts(found, datetime.now(UTC), is_local=clients.context.state is not None))
+    return 0
+
+
+def run_facts(run: "Run", now: datetime, *, is_local: bool) -> Iterator[Fact]:
+    """The screen of a run."""
+    record = run.record
+    yield "run", [record.run_id]
+    yield STATE, [state_text(record, now)]
+    if record.cancel_requested_at is not None and not record.ended:
+        yield "cancelling", [f"since {at(record.cancel_requested_at)}"]
+    yield from _delivery_facts(run)
+    yield from waiting_facts(record, now)
+    yield "model name", [record.model_name or "-"]
+    yield "source", [source_text(record.source)]
+    yield from job_facts(record, is_local=is_local)
+    yield from result_facts(record)
+    yield from cost_facts(record, now)
+    yield from failure_facts(record)
+    yield from fault_facts(record)
+    yield "next", list(next_commands(record))
+
+
+def state_text(record: RunRecord, now: datetime) -> str:
+    """The state, since when, and of a run that has ended how long it took."""
+    entered = in_state_since(record)
+    if not record.ended:
+        return f"{record.state} for {span(now - entered)}, since {at(entered)}"
+    took = f", after {span(entered - record.history[0].at)}" if record.job else ""
+    return f"{record.state} {span(now - entered)} ago, at {at(entered)}{took}"
+
+
+def _delivery_facts(run: "Run") -> Iterator[Fact]:
+    """Deliveries of the run's event that failed since the run last made progress."""
+    if run.status is not None and run.status.get("failed_deliveries"):
+        yield "event", [str(run.status.get("reason"))]
+
+
+def next_commands(record: RunRecord) -> Iterator[str]:
+    """What a user may want to know or do next."""
+    run_id = record.run_id
+    if record.state is RunState.REJECTED:
+        yield "correct the request, then: trainmaster check FILE"
+        return
+    yield f"trainmaster why {run_id}"
+    if record.job is not None:
+        yield f"trainmaster logs {run_id}"
+    elif not record.ended:
+        yield "trainmaster queue"
+    if record.model is not None:
+        yield f"trainmaster download {run_id}"
+    if not record.ended:
+        yield f"trainmaster cancel {run_id}"
+
+
+def drop_facts(status: Mapping[str, Any], text: str) -> Iterator[Fact]:
+    """The screen of a file or message without a run."""
+    state = str(status.get("state"))
+    yield ("file" if "dropped_name" in status else "message"), [str(status.get("dropped_name") or text)]
+    yield STATE, [f"{state} at {status.get('updated_at')}"]
+    if status.get("reason"):
+        yield "reason", [str(status["reason"])]
+    for problem in status.get("problems") or ():
+        yield "problem", [str(problem)]
+    if status.get("report_uri"):
+        yield "report", [str(status["report_uri"])]
+    if status.get("previous_run_id"):
+        yield "last run", [str(status["previous_run_id"])]
+    yield "next", [_next_for(state, status)]
+
+
+def _next_for(state: str, status: Mapping[str, Any]) -> str:
+    if "rule_id" in status:
+        return f"trainmaster rules show {status['rule_id']}"
+    if state == "dead_letter":
+        return _REPLAY
+    if state == "retrying":
+        return "the event is delivered again by itself; look again with this command"
+    if state == "ignored":
+        return "drop a corrected file: trainmaster submit FILE"
+    return "trainmaster rules ls" if state == "held" else "trainmaster ls"

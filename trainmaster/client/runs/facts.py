@@ -1,0 +1,37 @@
+"""What is known about a run, computed from its record alone."""
+
+from datetime import datetime
+from decimal import Decimal
+
+from trainmaster.orchestrator.core.names import job_id, job_region
+from trainmaster.orchestrator.core.requests.candidates import Candidate, candidates_of
+from trainmaster.orchestrator.core.runs.record import RunRecord
+
+
+def console_uri(job_name: str) -> str:
+    """The job's page in the Google Cloud console, as google-cloud-aiplatform 1.x composes it (read 2026-11-23)."""
+    project = job_name.split("/")[1]
+    where = f"locations/{job_region(job_name)}/training/{job_id(job_name)}"
+    return f"https://console.cloud.google.com/agent-platform/{where}?project={project}"
+
+
+def candidate_of(record: RunRecord) -> Candidate | None:
+    """The candidate that runs, or is submitted next; None for a rejected run."""
+    if record.request is None:
+        return None
+    candidates = candidates_of(record)
+    return candidates[min(record.submission.candidate, len(candidates) - 1)]
+
+
+def cost_so_far(record: RunRecord, now: datetime) -> Decimal | None:
+    """About what a running job has cost: its estimated price per hour, for the time since its start. None if unknown."""
+    estimate = record.request.estimate if record.request else None
+    started = record.job.start_time if record.job else None
+    if record.ended or estimate is None or estimate.per_hour is None or started is None:
+        return None
+    return estimate.per_hour * Decimal(max((now - started).total_seconds(), 0)) / 3600
+
+
+def in_state_since(record: RunRecord) -> datetime:
+    """When the run entered its state."""
+    return record.history[-1].at

@@ -16,6 +16,7 @@ from trainmaster.orchestrator.adapters.memory import (
     MemoryNotices,
     MemoryObjects,
 )
+from trainmaster.orchestrator.core.admission.cost import ReadPrices
 from trainmaster.orchestrator.core.completion.entry import JobHint
 from trainmaster.orchestrator.core.completion.explanation import LogEntry, LogQuery
 from trainmaster.orchestrator.core.documents.document import parse_document
@@ -213,8 +214,9 @@ class BoundaryNotices:
 class World:
     """The memory adapters, and events as the triggers would deliver them."""
 
-    def __init__(self, request_rules: RequestRules = REQUEST_RULES) -> None:
+    def __init__(self, request_rules: RequestRules = REQUEST_RULES, prices: ReadPrices | None = None) -> None:
         self.request_rules = request_rules
+        self.prices = prices
         self.clock = ManualClock(START)
         self.objects = MemoryObjects(self.clock)
         self.jobs = MemoryJobs(self.clock, project=PROJECT)
@@ -240,6 +242,7 @@ class World:
             attempt=f"attempt-{next(self._attempts)}",
             request_rules=lambda: self.request_rules,
             export_schema=lambda: EXPORT_SCHEMA,
+            prices=self.prices,
         )
 
     def drop(self, content: bytes = REQUEST, name: str = OBJECT) -> IncomingDocument:

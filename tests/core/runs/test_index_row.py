@@ -59,6 +59,7 @@ _ROWS = st.builds(
     per_hour=_AMOUNT,
     at_most=_AMOUNT,
     prices_unknown=st.booleans(),
+    cost=_AMOUNT,
 )
 
 
@@ -97,6 +98,7 @@ def test_the_largest_row_fits_the_metadata_of_an_object() -> None:
         per_hour=Decimal(1) / 3,
         at_most=Decimal(1) / 3,
         prices_unknown=True,
+        cost=Decimal(1) / 3,
     )
     metadata = row_metadata(longest)
     assert set(metadata) == {each.name for each in fields(IndexRow)} - {"run_id", "created_at"}

@@ -14,6 +14,7 @@ from trainmaster.orchestrator.core.documents.codec import decoded, encoded, enco
 from trainmaster.orchestrator.core.runs.end import (
     ChampionVerdict,
     Completion,
+    Cost,
     EndReport,
     Model,
     ModelFiles,
@@ -174,6 +175,15 @@ def test_a_record_with_every_field_fits_its_schema_and_is_read_back_as_it_was() 
         completion=Completion(
             reported_by=EndReport(by="log", insert_id="1", entry_time=NOW),
             durations_s={"total": 1.0},
+            cost=Cost(
+                currency="USD",
+                as_of="2026-03-01",
+                ran_s=1.5,
+                total=Decimal("0.5"),
+                roles={"chief": Decimal("0.5")},
+                trials={"1": Decimal("0.5")},
+                unknown=("x in us-central1",),
+            ),
             steps_done=("status",),
             champion=ChampionVerdict(promoted=True, reason="the first", compared_with="run-0"),
             registration=Registration(state="registered", model_version_name="projects/p/models/1@1"),

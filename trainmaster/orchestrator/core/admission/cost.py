@@ -91,12 +91,11 @@ def estimate(spec: JobSpec, region: str, prices: Prices) -> Estimate:
 
     For tuning, every trial counts with that time; `per_hour` counts as many trials as may run in parallel.
     """
-    pools = [list(_parts(pool, spec, region, prices)) for _, pool in pools_of(spec.cluster)]
-    unknown = {f"{part.name} in {region}" for parts in pools for part in parts if part.price is None}
+    roles = role_prices(spec, region, prices)
+    unknown = unknown_of(roles)
     if unknown:
-        names = tuple(sorted(unknown))
-        return Estimate(currency=prices.currency, as_of=prices.as_of, unknown=names)
-    one = sum((part.cost for parts in pools for part in parts), Decimal(0))
+        return Estimate(currency=prices.currency, as_of=prices.as_of, unknown=unknown)
+    one = sum((role.per_hour for role in roles.values()), Decimal(0))
     trials, at_once = 1, 1
     if spec.tuning:
         trials, at_once = spec.tuning.max_trials, min(spec.tuning.parallel_trials, spec.tuning.max_trials)
@@ -119,11 +118,33 @@ def estimate_of(candidates: Iterable[Candidate], prices: Prices) -> Estimate:
 
 def dearest_role(spec: JobSpec, region: str, prices: Prices) -> str:
     """The role whose replicas cost the most in total; an unknown price counts as nothing."""
-    costs = {
-        role: sum(part.cost for part in _parts(pool, spec, region, prices))
-        for role, pool in pools_of(spec.cluster)
+    roles = role_prices(spec, region, prices)
+    return max(roles, key=lambda role: roles[role].per_hour)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RolePrice:
+    """What all replicas of a role cost per hour, without what `unknown` names."""
+
+    per_hour: Decimal
+    unknown: tuple[str, ...]
+
+
+def role_prices(spec: JobSpec, region: str, prices: Prices) -> Mapping[str, RolePrice]:
+    """The price of each role, the chief's first. Of a tuning, for one trial."""
+    pools = {role: list(_parts(pool, spec, region, prices)) for role, pool in pools_of(spec.cluster)}
+    return {
+        role: RolePrice(
+            per_hour=sum((part.cost for part in parts), Decimal(0)),
+            unknown=tuple(f"{part.name} in {region}" for part in parts if part.price is None),
+        )
+        for role, parts in pools.items()
     }
-    return max(costs, key=lambda role: costs[role])
+
+
+def unknown_of(roles: Mapping[str, RolePrice]) -> tuple[str, ...]:
+    """What has no price in any role."""
+    return tuple(sorted({name for role in roles.values() for name in role.unknown}))
 
 
 @dataclass(frozen=True, kw_only=True)

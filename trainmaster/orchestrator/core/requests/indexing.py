@@ -65,4 +65,11 @@ def _with_job(row: IndexRow, record: RunRecord) -> IndexRow:
     if record.job is None:
         return row
     name = record.job.name
-    return replace(row, job_kind=job_kind(name), job_id=job_id(name), region=job_region(name))
+    cost = record.completion.cost if record.completion is not None else None
+    return replace(
+        row,
+        job_kind=job_kind(name),
+        job_id=job_id(name),
+        region=job_region(name),
+        cost=cost.total if cost is not None else None,
+    )

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from decimal import Decimal
 
 from trainmaster.orchestrator.core.runs.job import BestTrial, RecordedTrial
 
@@ -89,12 +90,34 @@ class Registration:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Cost:
+    """What the run's job cost: the seconds in which its replicas ran, by the service's times, at the table's prices.
+
+    `total` is None if a price or a time is unknown; `unknown` names it.
+    """
+
+    currency: str
+    as_of: str | None = None
+    """The date of the oldest row in the price table."""
+    ran_s: float = 0.0
+    """Seconds from the job's start to its end; of a tuning, the sum of its trials'."""
+    total: Decimal | None = None
+    roles: Mapping[str, Decimal] = field(default_factory=dict)
+    """By role, all replicas together; without the roles whose price is unknown."""
+    trials: Mapping[str, Decimal] | None = None
+    """Of a tuning: by trial, those that ran; without an unknown price."""
+    unknown: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
 class Completion:
     """What is known about the end, and which of the steps after it are done."""
 
     reported_by: EndReport | None = None
     durations_s: Mapping[str, float] | None = None
     """Seconds from request to job, in the queue, running, and in total; only those that are known."""
+    cost: Cost | None = None
+    """None if the run had no estimate, or no job that ended."""
     steps_done: tuple[str, ...] = ()
     """Names of the steps after the end that have finished."""
     champion: ChampionVerdict | None = None

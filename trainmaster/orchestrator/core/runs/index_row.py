@@ -72,6 +72,8 @@ class IndexRow:
     """What the job was estimated to cost if it uses all its time."""
     prices_unknown: bool = False
     """Whether the price table lacked a price that the estimate needs."""
+    cost: Decimal | None = None
+    """What the job cost; None before its end, without an estimate, and if a price is unknown."""
 
 
 def index_object(created_at: datetime, run_id: str) -> str:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+from trainmaster.orchestrator.core.admission.actual_cost import with_cost
 from trainmaster.orchestrator.core.admission.waiting import may_wait, stocked_out
 from trainmaster.orchestrator.core.completion.entry import JobHint
 from trainmaster.orchestrator.core.completion.locations import model_locations, shared_location
@@ -20,7 +21,7 @@ from trainmaster.orchestrator.core.completion.outcome import (
     with_progress,
 )
 from trainmaster.orchestrator.core.completion.progress import metrics_uri, progress_of
-from trainmaster.orchestrator.core.errors import JobNotFound, JobUnfinished, RecordMoved
+from trainmaster.orchestrator.core.errors import JobNotFound, JobUnfinished, PolicyInvalid, RecordMoved
 from trainmaster.orchestrator.core.names import RUN_LABEL, JobKind, is_run_id, job_kind
 from trainmaster.orchestrator.core.requests.candidates import candidates_of
 from trainmaster.orchestrator.core.requests.spec import JobSpec, Tuning, spec_from
@@ -156,6 +157,7 @@ def _write(
         )
     outcome = _with_files_kept(services, record.run_id, outcome)
     ended = completed(record, job, outcome, report=report, now=now, attempt=services.attempt)
+    ended = _with_cost(services, ended, job)
     finished = finish_run(services, services.ledger.replace(held, ended), record)
     where = f"; its model is {ended.model.uri}" if ended.model else ""
     result = FlowResult(
@@ -165,6 +167,20 @@ def _write(
         event=LogEvent.JOB_ENDED,
     )
     return warned(result, finished.problems)
+
+
+def _with_cost(services: Services, ended: RunRecord, job: Job) -> RunRecord:
+    """The record with its cost, if the run has an estimate: otherwise no price table is needed.
+
+    A price table that cannot be used must not keep a run from ending.
+    """
+    estimate = ended.request.estimate if ended.request is not None else None
+    if estimate is None or services.prices is None:
+        return ended
+    try:
+        return with_cost(ended, job, services.prices())
+    except PolicyInvalid as invalid:
+        return replace(ended, problems=(*ended.problems, f"the cost of the run is unknown: {invalid}"))
 
 
 def _progress(services: Services, record: RunRecord, job: Job, spec: JobSpec | None) -> Progress | None:

@@ -1,0 +1,133 @@
+"""What an ended job cost: its time by the service, at the prices of the machines that ran."""
+
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from tests.core.admission_cases import CHIEF, PRICES, document, sound
+from trainmaster.orchestrator.core.admission.actual_cost import cost_of
+from trainmaster.orchestrator.core.names import JobKind, job_name
+from trainmaster.orchestrator.core.runs.end import Cost
+from trainmaster.orchestrator.core.runs.job import Job, JobState, Trial, TrialState
+from trainmaster.orchestrator.core.runs.record import (
+    AcceptedRequest,
+    Original,
+    RunRecord,
+    Source,
+    Step,
+    SubmissionState,
+)
+from trainmaster.orchestrator.core.runs.states import RunState
+
+START = datetime(2026, 3, 1, 12, tzinfo=UTC)
+HOUR = timedelta(hours=1)
+TUNING = {
+    "metrics": [{"id": "accuracy", "goal": "maximize"}],
+    "parameters": {"learning_rate": {"type": "double", "min": 0.1, "max": 0.2}},
+    "max_trials": 3,
+    "parallel_trials": 2,
+}
+
+
+def record(candidate: int = 0, **changes: Any) -> RunRecord:
+    request = sound(document(**changes))
+    accepted = AcceptedRequest(
+        document=request.document,
+        original=Original(uri="gs://ledger/x", sha256="0", dialect="trainmaster"),
+        model_name="m",
+        output_uri="gs://models/m/run-1",
+    )
+    return RunRecord(
+        run_id="run-1",
+        state=RunState.RUNNING,
+        source=Source(kind="message", event_id="1", event_time=START, received_at=START),
+        attempt="a",
+        updated_at=START,
+        history=(Step(state=RunState.RESERVED, at=START),),
+        request=accepted,
+        submission=SubmissionState(candidate=candidate),
+    )
+
+
+def job(kind: JobKind = JobKind.CUSTOM, *, region: str = "us-central1", **changes: Any) -> Job:
+    usual = {"state": JobState.SUCCEEDED, "start_time": START, "end_time": START + 2 * HOUR}
+    return Job(name=job_name("p", region, kind, "1"), create_time=START - HOUR, **{**usual, **changes})
+
+
+def cost(written: RunRecord, ended: Job | None = None) -> Cost:
+    return cost_of(written, ended or job(), PRICES)
+
+
+def test_a_job_costs_the_time_from_its_start_to_its_end_and_not_its_time_in_the_queue() -> None:
+    found = cost(record())
+    assert (found.ran_s, found.total, found.currency, found.as_of) == (
+        7200,
+        Decimal("3.6"),
+        "USD",
+        "2025-01-01",
+    )
+    assert (found.roles, found.trials, found.unknown) == ({"chief": Decimal("3.6")}, None, ())
+
+
+def test_each_role_costs_what_all_its_replicas_do() -> None:
+    workers = {"machine": "n1-standard-8", "count": 3}
+    found = cost(record(cluster={"chief": CHIEF, "workers": workers}))
+    assert found.roles == {"chief": Decimal("3.6"), "workers": Decimal("12.6")}
+    assert found.total == sum(found.roles.values())
+
+
+def test_the_machines_of_the_fallback_that_ran_count() -> None:
+    fallback = {"cluster": {"chief": {"machine": "n1-standard-8"}}}
+    assert cost(record(candidate=1, fallbacks=[fallback])).total == Decimal("4.2")
+
+
+def test_a_spot_job_costs_spot_prices() -> None:
+    assert cost(record(scheduling={"spot": True})).total == Decimal("3.2")
+
+
+@pytest.mark.parametrize("changes", [{}, {"machine": "n1-highmem-2"}])
+def test_a_job_that_never_ran_costs_nothing_whatever_its_prices(changes: dict[str, Any]) -> None:
+    never_ran = job(start_time=None, state=JobState.CANCELLED)
+    found = cost(record(cluster={"chief": {**CHIEF, **changes}}), never_ran)
+    assert (found.total, found.unknown, found.ran_s) == (Decimal(0), (), 0)
+
+
+def test_an_unknown_price_is_named_and_leaves_the_known_roles() -> None:
+    found = cost(record(cluster={"chief": CHIEF, "workers": {"machine": "n1-highmem-2", "count": 2}}))
+    assert (found.total, found.unknown) == (None, ("n1-highmem-2 in us-central1",))
+    assert (found.roles, found.ran_s) == ({"chief": Decimal("3.6")}, 7200)
+
+
+def test_a_job_in_another_region_has_that_regions_prices() -> None:
+    found = cost(record(), job(region="europe-west4"))
+    assert (found.total, found.unknown[0]) == (None, "n1-standard-4 in europe-west4")
+
+
+def test_a_job_without_an_end_has_no_total() -> None:
+    found = cost(record(), job(end_time=None))
+    assert (found.total, found.unknown) == (None, ("the end of the job",))
+
+
+def test_a_tuning_costs_the_sum_of_its_trials() -> None:
+    trials = (
+        Trial(id="1", state=TrialState.SUCCEEDED, start_time=START, end_time=START + HOUR),
+        Trial(id="2", state=TrialState.STOPPING, start_time=START + HOUR),
+        Trial(id="3", state=TrialState.REQUESTED),
+    )
+    found = cost(record(tuning=TUNING), job(JobKind.TUNING, trials=trials))
+    assert (found.ran_s, found.total) == (7200, Decimal("3.6"))
+    assert found.trials == {"1": Decimal("1.8"), "2": Decimal("1.8")}, (
+        "a trial without an end ended with its job"
+    )
+    assert found.roles == {"chief": Decimal("3.6")}
+
+
+def test_amounts_are_rounded_to_a_millionth() -> None:
+    found = cost(record(), job(end_time=START + timedelta(milliseconds=1234)))
+    assert (found.total, found.ran_s) == (Decimal("0.000617"), 1.234)
+
+
+def test_a_job_that_ended_before_it_started_costs_nothing() -> None:
+    assert cost(record(), job(end_time=START - HOUR)).total == Decimal(0)

@@ -1,0 +1,81 @@
+"""What a run's job cost, by the service's times and the price table.
+
+A job costs from its start, when it first runs, to its end: waiting in Vertex AI's queue costs nothing, and a job that
+never ran costs nothing. Replicas that restarted count throughout. Jobs that found no capacity never ran; second jobs,
+which are cancelled, are not counted.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import datetime
+from decimal import ROUND_HALF_UP, Decimal
+
+from trainmaster.orchestrator.core.admission.cost import Prices, role_prices, unknown_of
+from trainmaster.orchestrator.core.names import job_region
+from trainmaster.orchestrator.core.requests.candidates import candidates_of
+from trainmaster.orchestrator.core.runs.end import Completion, Cost
+from trainmaster.orchestrator.core.runs.job import Job
+from trainmaster.orchestrator.core.runs.record import RunRecord
+
+_SMALLEST = Decimal("0.000001")
+_SECONDS_PER_HOUR = 3600
+
+
+def with_cost(record: RunRecord, job: Job, prices: Prices) -> RunRecord:
+    """The ended record with the cost of its job."""
+    completion = record.completion or Completion()
+    return replace(record, completion=replace(completion, cost=cost_of(record, job, prices)))
+
+
+def cost_of(record: RunRecord, job: Job, prices: Prices) -> Cost:
+    """What the run's ended job cost on the machines of the candidate that was submitted.
+
+    Raises:
+        ValueError: the run was rejected.
+    """
+    candidates = candidates_of(record)
+    spec = candidates[min(record.submission.candidate, len(candidates) - 1)].spec
+    roles = role_prices(spec, job_region(job.name), prices)
+    spans = _spans(job, is_tuning=spec.tuning is not None)
+    hours = {key: _hours(start, end) for key, (start, end) in spans.items() if end is not None}
+    unknown = [
+        *(unknown_of(roles) if spans else ()),
+        *(f"the end of {key}" for key in spans.keys() - hours.keys()),
+    ]
+    whole, per_hour = (
+        sum(hours.values(), Decimal(0)),
+        sum((role.per_hour for role in roles.values()), Decimal(0)),
+    )
+    is_known = not unknown
+    return Cost(
+        currency=prices.currency,
+        as_of=prices.as_of,
+        ran_s=round(float(whole * _SECONDS_PER_HOUR), 3),
+        total=_rounded(whole * per_hour) if is_known else None,
+        roles={name: _rounded(whole * role.per_hour) for name, role in roles.items() if not role.unknown},
+        trials={key: _rounded(each * per_hour) for key, each in hours.items()}
+        if is_known and spec.tuning is not None
+        else None,
+        unknown=tuple(sorted(unknown)),
+    )
+
+
+def _spans(job: Job, *, is_tuning: bool) -> Mapping[str, tuple[datetime, datetime | None]]:
+    """When the job, or each trial of a tuning, started and ended: a trial without an end ended with the job."""
+    if is_tuning:
+        return {
+            trial.id: (trial.start_time, trial.end_time or job.end_time)
+            for trial in job.trials
+            if trial.start_time is not None
+        }
+    return {"the job": (job.start_time, job.end_time)} if job.start_time is not None else {}
+
+
+def _hours(start: datetime, end: datetime) -> Decimal:
+    seconds = max(0.0, (end - start).total_seconds())
+    return Decimal(str(seconds)) / _SECONDS_PER_HOUR
+
+
+def _rounded(amount: Decimal) -> Decimal:
+    """To a millionth, as far as prices are known."""
+    return amount.quantize(_SMALLEST, rounding=ROUND_HALF_UP)

@@ -27,6 +27,7 @@ ROWS = [
         labels={"team": "vision"},
         currency="USD",
         at_most=Decimal("0.5"),
+        cost=Decimal("0.21"),
     ),
 ]
 

@@ -125,9 +125,11 @@ def columns(row: "IndexRow", now: datetime) -> dict[str, str]:
 def _cost(row: "IndexRow") -> str:
     from trainmaster.orchestrator.core.policy.currency import money
 
-    if row.at_most is None or row.currency is None:
+    if row.currency is None:
         return "-"
-    return f"≤ {money(row.at_most, row.currency)}"
+    if row.cost is not None:
+        return money(row.cost, row.currency)
+    return "-" if row.at_most is None else f"≤ {money(row.at_most, row.currency)}"
 
 
 def _say_the_rest(found: "RunList", *, is_filtered: bool, is_table: bool) -> None:

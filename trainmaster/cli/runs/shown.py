@@ -11,7 +11,7 @@ from trainmaster.client.runs.reports import reported_fault
 from trainmaster.client.times import span
 from trainmaster.orchestrator.core.documents.placing import rendered
 from trainmaster.orchestrator.core.policy.currency import money
-from trainmaster.orchestrator.core.runs.end import Model
+from trainmaster.orchestrator.core.runs.end import Cost, Model
 from trainmaster.orchestrator.core.runs.job import BestTrial, trials_by_state
 from trainmaster.orchestrator.core.runs.record import RunRecord, Source
 
@@ -93,18 +93,31 @@ def model_lines(model: Model) -> list[str]:
 
 
 def cost_facts(record: RunRecord, now: datetime) -> Iterator[Fact]:
-    """The estimate, and about what a running job has cost so far."""
+    """What the job cost, or about what it has cost so far, and the estimate."""
     estimate = record.request.estimate if record.request else None
     if estimate is None:
         return
-    parts = []
+    cost = record.completion.cost if record.completion else None
+    parts = list(_actual(cost)) if cost is not None else []
     if (so_far := cost_so_far(record, now)) is not None:
         parts.append(f"about {money(so_far, estimate.currency)} so far")
-    parts += _amount("at most ", estimate.at_most, estimate.currency, "")
+    parts += _amount(
+        "at most " if cost is None else "estimated at most ", estimate.at_most, estimate.currency, ""
+    )
     parts += _amount("", estimate.per_hour, estimate.currency, " an hour")
     if estimate.unknown:
         parts.append(f"unknown: {', '.join(estimate.unknown)}")
     yield "cost", [", ".join(parts)]
+
+
+def _actual(cost: Cost) -> Iterator[str]:
+    roles = [f"{role} {money(amount, cost.currency)}" for role, amount in cost.roles.items()]
+    if cost.total is None:
+        yield f"unknown without {', '.join(cost.unknown)}"
+    elif len(roles) > 1:
+        yield f"{money(cost.total, cost.currency)} ({', '.join(roles)})"
+    else:
+        yield money(cost.total, cost.currency)
 
 
 def _amount(before: str, value: Decimal | None, currency: str, after: str) -> list[str]:

@@ -8,8 +8,8 @@ from decimal import Decimal, InvalidOperation
 from itertools import islice, takewhile
 
 from trainmaster.orchestrator.core.admission.caps import CountedStart
+from trainmaster.orchestrator.core.admission.places import parse_place, place_metadata, place_object
 from trainmaster.orchestrator.core.admission.queue import Place
-from trainmaster.orchestrator.core.documents.codec import decoded_time, encoded_time
 from trainmaster.orchestrator.core.errors import GenerationMoved
 from trainmaster.orchestrator.core.names import (
     SLOTS_PREFIX,
@@ -22,8 +22,6 @@ from trainmaster.orchestrator.core.names import (
     started_hour,
     started_object,
     started_prefix,
-    waiting_object,
-    waiting_parts,
 )
 from trainmaster.orchestrator.ports.objects import Listed
 from trainmaster.orchestrator.stores.store import TEXT, Store
@@ -56,49 +54,23 @@ class Queue(Store):
     def places(self) -> Sequence[Place]:
         """Every place, in all regions, in any order; objects that cannot be read as a place are left out."""
         listed = self.objects.listing(self.bucket, WAITING_PREFIX)
-        return [place for place in map(_place, listed) if place is not None]
+        places = (parse_place(each.name, each.metadata) for each in listed)
+        return [place for place in places if place is not None]
 
     def put(self, place: Place) -> None:
         """Write the place, or write it over. Safe to repeat."""
-        metadata = {
-            "region": place.region,
-            "classes": ",".join(place.classes),
-            "not_before": encoded_time(place.not_before),
-            "limits": ",".join(place.limits),
-            "rate_limited": str(place.rate_limited).lower(),
-            "blocked_on_limit": place.blocked_on_limit or "",
-        }
         self.objects.write(
-            self.bucket, _name(place), b"", if_generation=None, metadata=metadata, content_type=TEXT
+            self.bucket,
+            place_object(place),
+            b"",
+            if_generation=None,
+            metadata=place_metadata(place),
+            content_type=TEXT,
         )
 
     def remove(self, place: Place) -> None:
         """Remove the place. Safe to repeat."""
-        self.objects.delete(self.bucket, _name(place))
-
-
-def _name(place: Place) -> str:
-    return waiting_object(place.priority, place.arrived_at, place.run_id)
-
-
-def _place(listed: Listed) -> Place | None:
-    """The place; None for any other object, which must not stop the queue."""
-    metadata = listed.metadata
-    try:
-        priority, arrived_at, run_id = waiting_parts(listed.name)
-        return Place(
-            run_id=run_id,
-            region=metadata["region"],
-            priority=priority,
-            arrived_at=arrived_at,
-            classes=tuple(metadata["classes"].split(",")),
-            not_before=decoded_time(metadata["not_before"]),
-            limits=tuple(filter(None, metadata.get("limits", "").split(","))),
-            rate_limited=metadata.get("rate_limited") == "true",
-            blocked_on_limit=metadata.get("blocked_on_limit") or None,
-        )
-    except (ValueError, KeyError):
-        return None
+        self.objects.delete(self.bucket, place_object(place))
 
 
 class Slots(Store):

@@ -50,6 +50,7 @@ _STATUSES = {
     Exit.USAGE: {
         "trainmaster.client.context.UnknownContext",
         "trainmaster.client.errors.Refused",
+        "trainmaster.client.request_files.UnusableFile",
         f"{_STACK}.BadOptionsError",
         f"{_STACK}.BadTopologyError",
         f"{_CORE}.InvalidArgument",

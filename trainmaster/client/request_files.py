@@ -15,6 +15,7 @@ from trainmaster.orchestrator.core.admission.cost import Prices, prices_from
 from trainmaster.orchestrator.core.documents.document import is_json, parse_document
 from trainmaster.orchestrator.core.documents.placing import placed, rendered
 from trainmaster.orchestrator.core.documents.validation import schema_faults
+from trainmaster.orchestrator.core.names import Buckets
 from trainmaster.orchestrator.core.policy.policy import Policy, policy_from
 from trainmaster.orchestrator.core.requests.orders import ORDER_SCHEMA
 from trainmaster.orchestrator.core.requests.request import MAX_REQUEST_BYTES, REQUEST_SCHEMA, RequestRules
@@ -88,6 +89,11 @@ def read_policy(path: Path, context: Context) -> Policy:
         return policy_from(read.value, names_of(context))
     except ValueError as error:
         raise UnusableFile(problems=(f"{path}: {error}",)) from error
+
+
+def buckets_of(context: Context) -> Buckets:
+    """The buckets that requests and rules are checked with."""
+    return Buckets(inbox=context.inbox_bucket, ledger=context.ledger_bucket, models=context.models_bucket)
 
 
 def names_of(context: Context) -> dict[str, str]:

@@ -9,7 +9,7 @@ import pytest
 
 from tests.e2e.project import Project, request
 from tests.e2e.verbs.conftest import PROJECT, Trainmaster
-from trainmaster.client.checks import schema
+from trainmaster.client.request_files import schema
 
 pytestmark = pytest.mark.slow
 TERMS = {"metric": "accuracy", "goal": "maximize"}
@@ -46,7 +46,7 @@ def test_a_rule_is_applied_listed_fired_held_back_and_removed(
     assert (held.status, held.out) == (1, "")
     assert "its cooldown lasts until" in held.err
     shown = trainmaster("rules", "show", "rules/nightly.yaml")
-    assert f"by manual: {run_id}" in shown.out
+    assert f"by manual: {run_id}\n" in shown.out
     assert "held: its cooldown lasts until" in shown.out
 
     misspelt = trainmaster("rules", "show", "nightyl")

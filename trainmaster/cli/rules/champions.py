@@ -8,7 +8,7 @@ import click
 
 from trainmaster.cli.exits import Exit
 from trainmaster.cli.rules.screens import ABSENT, minute
-from trainmaster.cli.table import print_table
+from trainmaster.cli.table import print_facts, print_table
 from trainmaster.cli.verb import (
     JSON,
     NAME,
@@ -111,8 +111,7 @@ def rollback(clients: "Clients", model: str, to_run: str | None, wait_s: float) 
 
 
 def _print(champion: "Champion") -> None:
-    for name, text in _facts(champion):
-        click.echo(f"{name:<13} {one_line(text)}")
+    print_facts((name, [text]) for name, text in _facts(champion))
     click.echo("\nChampions, latest first")
     print_table([_reign(each) for each in islice(reversed(champion.history), LATEST)])
     click.echo("\nComparisons, latest first")
@@ -139,7 +138,7 @@ def _verdict(verdict: "Verdict") -> dict[str, str]:
 
 
 def _facts(champion: "Champion") -> Iterator[tuple[str, str]]:
-    yield "model name", champion.model_name
+    yield "name", champion.model_name
     current = champion.current
     if current is None:
         yield "champion", "none: no challenger could be compared yet"

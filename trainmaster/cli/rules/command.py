@@ -93,14 +93,18 @@ def apply(clients: "Clients", files: tuple[Path, ...], policy: Path | None, wait
 
     Exit status: 0 accepted, 2 refused, 5 the service has not answered in time.
     """
-    from trainmaster.client.checks import checks_from_files
-    from trainmaster.client.rules.changing import apply_rule, read_rule_file, rule_faults
+    from trainmaster.client.request_files import SHIPPED_POLICY, read_file, read_policy, rules_for
+    from trainmaster.client.rules.changing import apply_rule, rule_faults
+    from trainmaster.orchestrator.core.documents.placing import rendered
+    from trainmaster.orchestrator.core.retraining.reading import MAX_RULE_BYTES
 
-    checks = checks_from_files(clients.context, policy)
-    contents = {file: read_rule_file(file) for file in files}
-    faulty = rule_faults(clients, checks, contents)
+    request_rules = rules_for(clients.context, read_policy(policy or SHIPPED_POLICY, clients.context))
+    contents = {file: read_file(str(file), MAX_RULE_BYTES) for file in files}
+    faulty = rule_faults(clients, request_rules, contents)
     if faulty:
-        faults = [f"{file}: {fault}" for file, found in faulty.items() for fault in found]
+        faults = [
+            line for file, found in faulty.items() for fault in found for line in rendered(fault, str(file))
+        ]
         raise Stop(Exit.USAGE, "\n".join([*faults, "Nothing was changed."]))
     says_where(clients, f"Applying {len(contents)} rules" if len(contents) > 1 else "Applying a rule")
     refused = False

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import click
 import yaml
 
-from trainmaster.cli.table import print_table, terminal_width
+from trainmaster.cli.table import STATE, Fact, print_facts, print_table, terminal_width
 from trainmaster.client.rules.found import FoundRule, condition_text
 from trainmaster.client.terminal import one_line
 
@@ -50,32 +50,30 @@ def next_text(rule: FoundRule, now: datetime) -> str:
 
 def print_rule(rule: FoundRule, now: datetime) -> None:
     """The rule's standing, what it waits for, and its document as YAML."""
-    for name, text in _facts(rule, now):
-        click.echo(f"{name:<13} {one_line(text)}")
+    print_facts(_facts(rule, now))
     if rule.rule is not None:
         click.echo()
         click.echo(yaml.safe_dump(dict(rule.rule.document), sort_keys=False, allow_unicode=True), nl=False)
 
 
-def _facts(rule: FoundRule, now: datetime) -> Iterator[tuple[str, str]]:
-    yield "rule", rule.name
-    yield "file", rule.dropped_name
+def _facts(rule: FoundRule, now: datetime) -> Iterator[Fact]:
     status, version = rule.status, rule.rule
-    newer = status is not None and version is not None and status.generation != version.generation
-    yield "state", rule.standing + ("; the previous version is in force" if newer and rule.decides else "")
-    if status is not None and status.reason:
-        yield "reason", status.reason
-    for problem in status.problems or () if status is not None else ():
-        yield "fault", problem
+    is_newer = status is not None and version is not None and status.generation != version.generation
+    yield "rule", [rule.name]
+    yield "file", [rule.dropped_name]
+    yield STATE, [rule.standing, *(["the previous version is in force"] if is_newer and rule.decides else [])]
+    if status is not None and (reasons := status.problems or (status.reason,)) != (None,):
+        yield "reason", [reason for reason in reasons if reason]
     if version is not None:
-        yield "model", version.model_name
+        yield "model", [version.model_name]
+        yield "when", [*map(condition_text, version.conditions)]
     if rule.decides:
-        yield "next", next_text(rule, now) or "when its condition is met"
+        yield "next", [next_text(rule, now) or "when a condition is met"]
     if rule.state is not None:
-        yield "firings", f"{rule.state.number}, {len(rule.state.fired_at)} of them in the last 24 hours"
+        yield "firings", [f"{rule.state.number}, {len(rule.state.fired_at)} of them in the last 24 hours"]
     if status is not None and status.last_firing is not None:
         last = status.last_firing
-        yield "last firing", f"{minute(last.at)}, by {last.condition}: {last.run_id}"
+        yield "last firing", [f"{minute(last.at)} by {last.condition}: {last.run_id}"]
 
 
 def minute(moment: datetime) -> str:

@@ -4,18 +4,18 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from trainmaster.client.checks import Checks, buckets_of
-from trainmaster.client.errors import NotFound, Refused, TimedOut
+from trainmaster.client.errors import NotFound, TimedOut
 from trainmaster.client.find import read_document
+from trainmaster.client.request_files import buckets_of, shipped_prices
 from trainmaster.client.rules.found import FoundRule
 from trainmaster.client.rules.listing import read_book, read_state, read_status
 from trainmaster.client.rules.orders import WAIT_S, give_order
 from trainmaster.client.wait import poll
 from trainmaster.orchestrator.core.documents.faults import Fault
 from trainmaster.orchestrator.core.names import RULES_PREFIX, record_object, split_object_uri
-from trainmaster.orchestrator.core.requests.request import MAX_REQUEST_BYTES
+from trainmaster.orchestrator.core.requests.request import MAX_REQUEST_BYTES, RequestRules
 from trainmaster.orchestrator.core.requests.request import Refused as RefusedDocument
-from trainmaster.orchestrator.core.retraining.reading import MAX_RULE_BYTES, parse_rule, template_uri
+from trainmaster.orchestrator.core.retraining.reading import parse_rule, template_uri
 from trainmaster.orchestrator.core.retraining.request_check import RuleRequirements
 from trainmaster.orchestrator.core.retraining.state import RuleStanding, RuleStatus
 from trainmaster.orchestrator.core.runs.drop_status import HELD
@@ -32,30 +32,15 @@ def dropped_name(file: Path) -> str:
     return f"{RULES_PREFIX}{file.name}"
 
 
-def read_rule_file(file: Path) -> bytes:
-    """The file's content, at most one byte more than a rule may have.
-
-    Raises:
-        Refused: it cannot be read.
-    """
-    try:
-        with file.open("rb") as opened:
-            return opened.read(MAX_RULE_BYTES + 1)
-    except OSError as error:
-        raise Refused(f"{file}: {error.strerror or error}") from error
-
-
 def rule_faults(
-    clients: "Clients", checks: Checks, files: Mapping[Path, bytes]
+    clients: "Clients", rules: RequestRules, files: Mapping[Path, bytes]
 ) -> dict[Path, tuple[Fault, ...]]:
     """The faults of each faulty file, as the service would find them, loops among the files included.
 
     Reads the rule book and the requests that the rules name; changes nothing.
     """
     buckets = buckets_of(clients.context)
-    requirements = RuleRequirements(
-        requests=checks.request_rules, buckets=buckets, prices=lambda: checks.prices
-    )
+    requirements = RuleRequirements(requests=rules, buckets=buckets, prices=shipped_prices)
     book, found = read_book(clients), {}
     for file, content in files.items():
         name = dropped_name(file)

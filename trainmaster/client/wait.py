@@ -31,7 +31,7 @@ def wait_for_end(
         on_change: gets the run as it is first, and after each change of its state that was seen.
 
     Raises:
-        NotFound: nothing of that name has started a run.
+        NotFound: no run, file or message has this name.
         TimedOut: the run has not ended in time; the message has its state.
     """
     run = find_run(clients, text)

@@ -18,11 +18,13 @@ from trainmaster.orchestrator.core.requests.dialects import dialect_of
 from trainmaster.orchestrator.core.requests.gpus import with_machines
 from trainmaster.orchestrator.core.requests.request import REQUEST_SCHEMA
 from trainmaster.orchestrator.core.requests.spec import (
+    Container,
     JobSpec,
     ParameterType,
     Program,
     PythonPackage,
     ReplicaEnvironment,
+    Script,
     WorkerPool,
     spec_from,
 )
@@ -66,7 +68,13 @@ class Request:
 
     @property
     def command(self) -> tuple[str, ...]:
-        return () if isinstance(self.program, PythonPackage) else self.program.command
+        match self.program:
+            case Container(command=command):
+                return command
+            case Script(file=file):
+                return ("python", file)
+            case PythonPackage():
+                return ()
 
     @property
     def module(self) -> str | None:

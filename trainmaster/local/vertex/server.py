@@ -21,6 +21,7 @@ from trainmaster.local.jobs.collection import ServiceContext
 from trainmaster.local.jobs.images.dockerfile import repository_of
 from trainmaster.local.jobs.images.environments import Environments
 from trainmaster.local.jobs.images.programs import Provided
+from trainmaster.local.jobs.images.scripts import Scripts
 from trainmaster.local.jobs.replicas.containers import containers_here
 from trainmaster.local.jobs.replicas.isolation import Machine
 from trainmaster.local.jobs.replicas.processes import Processes
@@ -141,7 +142,11 @@ class Jobs:
         guard = self.guard or ProcessGuard()
         return Machine(
             guard=guard,
-            provided=Provided(images=self._trees, find=containers.find if containers else None),
+            provided=Provided(
+                images=self._trees,
+                find=containers.find if containers else None,
+                scripts=Scripts(buckets=buckets, folder=state / "scripts"),
+            ),
             environments=Environments(state / "environments", guard),
             scratch=empty_folder("tm", state),
             grace_s=self.grace_s,

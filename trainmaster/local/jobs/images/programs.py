@@ -15,7 +15,8 @@ from pathlib import Path
 
 from trainmaster.local.jobs.images.bases import base_of
 from trainmaster.local.jobs.images.dockerfile import Image, ImageError, read_image, repository_of
-from trainmaster.local.jobs.images.recipes import Recipe, recipe_of
+from trainmaster.local.jobs.images.recipes import Recipe, recipe_of, recipe_of_script
+from trainmaster.local.jobs.images.scripts import INSTALLED, VARIABLE, Scripts
 from trainmaster.local.jobs.images.syncs import Sync
 from trainmaster.local.jobs.resource.validation import Message
 
@@ -61,6 +62,7 @@ class Program:
         recipe: what the environment of a process is made from; None for a container, which has its own.
         python: the interpreter of that environment, once there is one.
         is_package: whether Python packages are installed first.
+        is_script: whether a script is run, whose requirements the environment has.
     """
 
     image: Image
@@ -71,6 +73,7 @@ class Program:
     recipe: Recipe | None = None
     python: Path = Path(sys.executable)
     is_package: bool = False
+    is_script: bool = False
 
     @property
     def command_line(self) -> tuple[str, ...]:
@@ -85,6 +88,7 @@ class Program:
     def variables(self) -> dict[str, str]:
         """What the base image and the Dockerfile set; and for `uv run`, that it uses the environment as it is."""
         found = {**(self.recipe.base.variables if self.recipe else {}), **self.image.env}
+        found |= INSTALLED if self.is_script else {}
         if self.recipe and any(isinstance(install, Sync) for install in self.recipe.installs):
             environment = str(self.python.parent.parent)
             found |= {"UV_PROJECT_ENVIRONMENT": environment, "UV_PYTHON": str(self.python), "UV_NO_SYNC": "1"}
@@ -99,10 +103,12 @@ class Provided:
         images: gives source trees by repository, as `images.repository_of` has it; asked for each job.
         find: an image in the store of the machine's containers by its URI, None where it is missing; itself None
             where replicas are processes.
+        scripts: the archives of scripts that jobs run; None where there are no buckets.
     """
 
     images: Callable[[], Mapping[str, Path]]
     find: Callable[[str], Container | None] | None = None
+    scripts: Scripts | None = None
 
 
 def programs_of(spec: Message, *, pools: Iterable[int], provided: Provided) -> dict[int, Program]:
@@ -149,7 +155,11 @@ def _program(pool_spec: Message, pool: int, provided: Provided) -> Program:
             f"Worker pool {pool} has nothing to run: what stands for the image {task.image_uri!r} has no program of "
             "its own, so its containerSpec needs a command."
         )
-    return made(image=image, recipe=recipe_of(image), argv=tuple(argv))
+    archive_uri = dict(env).get(VARIABLE)
+    if archive_uri is None or provided.scripts is None:
+        return made(image=image, recipe=recipe_of(image), argv=tuple(argv))
+    recipe = recipe_of_script(image, provided.scripts.install_of(archive_uri))
+    return made(image=image, recipe=recipe, argv=tuple(argv), is_script=True)
 
 
 def _image(uri: str, images: Mapping[str, Path]) -> Image:

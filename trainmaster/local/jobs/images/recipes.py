@@ -6,7 +6,7 @@ import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from importlib.metadata import Distribution
+from importlib.metadata import Distribution, distributions
 from itertools import filterfalse
 from pathlib import Path
 
@@ -15,9 +15,9 @@ from packaging.utils import canonicalize_name
 from trainmaster.local.jobs.images.bases import EXAMPLES, Base, base_of
 from trainmaster.local.jobs.images.declared import declared
 from trainmaster.local.jobs.images.dockerfile import Image, ImageError, repository_of
-from trainmaster.local.jobs.images.installs import Installation, installs_of
+from trainmaster.local.jobs.images.installs import Install, Installation, installs_of
 from trainmaster.local.jobs.images.layout import Node
-from trainmaster.local.jobs.images.package_runner import missing
+from trainmaster.local.jobs.images.package_runner import by_name, missing
 from trainmaster.local.jobs.images.requirements import lines_of, need_of
 from trainmaster.local.jobs.images.syncs import Sync
 from trainmaster.resources import ROOT
@@ -89,6 +89,30 @@ def recipe_of(image: Image) -> Recipe:
     more = declared(image, installs, not_done, base)
     installs += [more.install] if more.install else []
     return _recipe(base, installs, [*not_done, *filterfalse(_BRINGS_UV.match, image.not_done)], more.notes)
+
+
+def recipe_of_script(image: Image, install: Install | None) -> Recipe:
+    """The recipe of a script that runs in the image; `install` is what its requirements.txt asks for.
+
+    The trainer's own libraries are not installed for a script: where neither its requirements.txt nor the stack's own
+    environment has them, a note says so.
+
+    Raises:
+        ImageError: as `recipe_of`.
+    """
+    own = [install] if install else []
+    if image.tree == ROOT:
+        return _recipe(Base(name=image.base), own, [], tuple(_without_trainer()))
+    whole = recipe_of(image)
+    return _recipe(whole.base, [*whole.installs, *own], whole.not_done, whole.notes)
+
+
+def _without_trainer() -> Iterator[str]:
+    if lacking := sorted(missing(_OWN_TRAINER, by_name(distributions()))):
+        yield (
+            f"The trainer's image has {', '.join(lacking)}, and the stack's own environment has not. A script that needs "
+            f"them names them in its requirements.txt, or install the stack with its extra: pip install 'trainmaster[tensorflow]'."
+        )
 
 
 def _recipe(

@@ -85,6 +85,9 @@ class Policy:
     image_flags: tuple[ImageFlags, ...] = ()
     executor_images: tuple[str, ...] | None = None
     package_prefixes: tuple[str, ...] = ()
+    script_prefixes: tuple[str, ...] = ()
+    script_image: str | None = None
+    """What runs a script whose request names no image."""
     encryption_keys: tuple[str, ...] = ()
     persistent_resources: tuple[str, ...] = ()
     reserved_ip_ranges: tuple[str, ...] = ()

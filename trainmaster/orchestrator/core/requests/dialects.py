@@ -11,7 +11,7 @@ from trainmaster.orchestrator.core.requests.vertex.dialect import custom_job, tu
 MARK_MAX_CHARS, KEYS_MAX = 40, 40
 MARK_LIKENESS = 0.85
 """How similar a key must be to a dialect's mark; no key of the project's dialect is."""
-OWN_KEYS = frozenset({"model_name", "image", "python_package", "cluster"})
+OWN_KEYS = frozenset({"model_name", "image", "python_package", "script", "cluster"})
 """A document with any of them is in our own dialect, whatever else it has."""
 
 

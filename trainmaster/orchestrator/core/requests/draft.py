@@ -12,6 +12,8 @@ from trainmaster.orchestrator.core.policy.policy import ImageFlags, Machines, Po
 
 ROLES = ("chief", "workers", "parameter_servers", "evaluators")
 """The keys of a cluster that are roles, in the order of Vertex AI's worker pools."""
+SCRIPT = "script"
+"""The key of a request whose program is a packed script."""
 IMAGE = ("image",)
 EXECUTOR_IMAGE = ("python_package", "executor_image")
 
@@ -21,11 +23,12 @@ class Running:
     """What one role runs, and the paths of the document that say so.
 
     `named_at` is the path of what names the image or packages: the request itself, the chief, or the role.
-    Where it runs a `package`, `image` is the executor's. Of `env` each variable has its path and value.
+    Where it runs a `package`, `image` is the executor's; where a `script`, that in which Python runs it. Of `env` each variable has its path and value.
     """
 
     named_at: Path
     package: Mapping[str, object] | None
+    script: Mapping[str, object] | None
     image: str | None
     command: object
     command_at: Path | None
@@ -88,7 +91,9 @@ class Draft:
         return {role: self._running(role) for role in ROLES}
 
     def flags_of(self, runs: Running) -> ImageFlags | None:
-        """What the policy knows of the image's flags; None: nothing."""
+        """What the policy knows of the flags of the image's own program; None: nothing, or a script is run."""
+        if runs.script is not None:
+            return None
         return self.policy.flags_of(runs.image) if self.policy and runs.image is not None else None
 
     def _running(self, role: str) -> Running:
@@ -110,6 +115,7 @@ class Draft:
         return Running(
             named_at=named_at,
             package=package,
+            script=mapping_at(namer, SCRIPT) if SCRIPT in namer and namer is self.document else None,
             image=text_at(namer, *(IMAGE if package is None else EXECUTOR_IMAGE)),
             command=command,
             command_at=command_at,

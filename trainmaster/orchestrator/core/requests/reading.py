@@ -12,7 +12,7 @@ from trainmaster.orchestrator.core.policy.policy import Policy, among
 from trainmaster.orchestrator.core.requests.checks.policy import policy_faults
 from trainmaster.orchestrator.core.requests.checks.secrets import secret_lines
 from trainmaster.orchestrator.core.requests.dialects import dialect_of, is_rule
-from trainmaster.orchestrator.core.requests.draft import Draft
+from trainmaster.orchestrator.core.requests.draft import SCRIPT, Draft
 from trainmaster.orchestrator.core.requests.gpus import with_machines
 from trainmaster.orchestrator.core.requests.request import (
     Refused,
@@ -72,7 +72,8 @@ def _translated(
     value: dict[str, Any], read: Document, request_rules: RequestRules, name: str | None
 ) -> Request | Refused:
     dialect = dialect_of(value)
-    meant = _allowed(with_machines(dialect.in_own(value, name), request_rules.machines), request_rules)
+    in_own = _with_script_image(dialect.in_own(value, name), request_rules)
+    meant = _allowed(with_machines(in_own, request_rules.machines), request_rules)
     request = checked(
         meant.document,
         request_rules,
@@ -90,6 +91,14 @@ def _translated(
         warnings=tuple(sorted({*meant.warnings, *request.warnings})),
         dialect=dialect.name,
     )
+
+
+def _with_script_image(meant: Translated, request_rules: RequestRules) -> Translated:
+    """The request of a script with the policy's image, if it names none."""
+    image = request_rules.policy.script_image if request_rules.policy else None
+    if image is None or SCRIPT not in meant.document or "image" in meant.document:
+        return meant
+    return replace(meant, document={**meant.document, "image": image})
 
 
 def _allowed(meant: Translated, request_rules: RequestRules) -> Translated:

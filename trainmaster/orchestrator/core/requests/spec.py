@@ -62,7 +62,21 @@ class PythonPackage:
     env: Mapping[str, str] = field(default_factory=dict)
 
 
-Program = Container | PythonPackage
+@dataclass(frozen=True, kw_only=True)
+class Script:
+    """A Python script that a replica runs in `image`: `file` is its path in the archive at `archive`, gs://.
+
+    `image` and `archive` are empty only in a request that the service has not accepted yet.
+    """
+
+    image: str
+    file: str
+    archive: str = ""
+    args: tuple[str, ...] = ()
+    env: Mapping[str, str] = field(default_factory=dict)
+
+
+Program = Container | PythonPackage | Script
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -262,6 +276,8 @@ def _pool(document: Mapping[str, Any], program: Program) -> WorkerPool:
 def _program(runs: Running) -> Program:
     env = {name: value for name, (_, value) in runs.env.items()}
     words = {"image": runs.image, "args": list(runs.args), "env": env}
+    if runs.script is not None:
+        return decoded(Script, {**words, "image": runs.image or "", **runs.script})
     if runs.package is None:
         return decoded(Container, {**words, "command": runs.command})
     return decoded(PythonPackage, {**words, **runs.package})

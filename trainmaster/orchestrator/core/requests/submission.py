@@ -10,6 +10,7 @@ from typing import assert_never
 
 from trainmaster.orchestrator.core.names import MODEL_LABEL, RUN_LABEL, JobKind, location_name
 from trainmaster.orchestrator.core.requests.placeholders import filled
+from trainmaster.orchestrator.core.requests.script import VARIABLE, run_command
 from trainmaster.orchestrator.core.requests.spec import (
     SETTINGS,
     Container,
@@ -18,6 +19,7 @@ from trainmaster.orchestrator.core.requests.spec import (
     PythonPackage,
     ReplicaEnvironment,
     Scheduling,
+    Script,
     WorkerPool,
 )
 from trainmaster.orchestrator.core.requests.study import renamed, study_spec
@@ -121,6 +123,8 @@ def _program(program: Program, environment: ReplicaEnvironment, run_id: str) -> 
         fields["args"] = [filled(word, run_id=run_id) for word in program.args]
     # In the request's own order: $(NAME) in a value stands for a variable before it.
     env = [{"name": name, "value": value} for name, value in program.env.items()]
+    if isinstance(program, Script):
+        env.append({"name": VARIABLE, "value": program.archive})
     if environment is not ReplicaEnvironment.VERTEX:
         env.append({"name": REPLICA_ENVIRONMENT, "value": str(environment)})
     if env:
@@ -128,6 +132,9 @@ def _program(program: Program, environment: ReplicaEnvironment, run_id: str) -> 
     match program:
         case Container():
             command = {"command": list(program.command)} if program.command else {}
+            return {"containerSpec": {"imageUri": program.image, **command, **fields}}
+        case Script():
+            command = {"command": list(run_command(program.archive, program.file))}
             return {"containerSpec": {"imageUri": program.image, **command, **fields}}
         case PythonPackage():
             package = {

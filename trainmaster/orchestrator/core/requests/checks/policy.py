@@ -22,7 +22,7 @@ from trainmaster.orchestrator.core.policy.policy import (
     under,
 )
 from trainmaster.orchestrator.core.requests.checks.tuning import iter_parameters
-from trainmaster.orchestrator.core.requests.draft import EXECUTOR_IMAGE, Draft
+from trainmaster.orchestrator.core.requests.draft import EXECUTOR_IMAGE, SCRIPT, Draft
 from trainmaster.orchestrator.core.requests.gpus import accelerator_type
 
 _CHIPS = "remove it: tpu_topology already sets the number of chips"
@@ -82,6 +82,13 @@ def _packages(policy: Policy, draft: Draft) -> Iterator[Fault]:
                 repair = "copy the package there, or ask for its bucket to be added to package_prefixes in the policy"
                 path = (*here, "python_package", "uris", index)
                 yield _refused(path, uri, policy.package_prefixes, repair)
+
+
+def _scripts(policy: Policy, draft: Draft) -> Iterator[Fault]:
+    archive = text_at(draft.document, SCRIPT, "archive")
+    if archive is not None and not under(archive, policy.script_prefixes):
+        repair = "submit the script with `trainmaster submit`, which uploads it to the right place"
+        yield _refused((SCRIPT, "archive"), archive, policy.script_prefixes, repair)
 
 
 def _machines(policy: Policy, draft: Draft) -> Iterator[Fault]:
@@ -245,6 +252,7 @@ _CHECKS: tuple[Callable[[Policy, Draft], Iterator[Fault]], ...] = (
     _region,
     _images,
     _packages,
+    _scripts,
     _machines,
     _sizes,
     _labels,

@@ -3,8 +3,9 @@
 from collections.abc import Iterator, Sequence
 
 from trainmaster.orchestrator.core.documents.faults import Fault, nearest
+from trainmaster.orchestrator.core.documents.unvalidated import at
 from trainmaster.orchestrator.core.names import LABEL_MAX_CHARS
-from trainmaster.orchestrator.core.requests.draft import Draft, names_program
+from trainmaster.orchestrator.core.requests.draft import SCRIPT, Draft, names_program
 from trainmaster.orchestrator.core.requests.placeholders import filled
 
 ENV_MOST = 100
@@ -25,7 +26,7 @@ def program_faults(draft: Draft) -> Iterator[Fault]:
 
     The same words apply to several roles: each place is reported once.
     """
-    faults = (*_unheard(draft), *_commands(draft), *_limits(draft))
+    faults = (*_unheard(draft), *_commands(draft), *_script(draft), *_limits(draft))
     yield from {fault.path: fault for fault in reversed(faults)}.values()
 
 
@@ -33,7 +34,7 @@ def _unheard(draft: Draft) -> Iterator[Fault]:
     """What the request says at its top is for roles that name no program; there may be none."""
     if not names_program(draft.roles.get("chief", {})):
         return
-    unused: tuple[str, ...] = ("image", "python_package")
+    unused: tuple[str, ...] = ("image", "python_package", SCRIPT)
     if all(map(names_program, draft.roles.values())):
         unused = (*unused, *_WORDS)
     for key in unused:
@@ -57,14 +58,40 @@ def _commands(draft: Draft) -> Iterator[Fault]:
                 value=runs.command,
                 repair=f"remove it, or name the image it belongs to as cluster.{role}.image",
             )
+        elif runs.script is not None and runs.command_at is not None:
+            yield Fault(
+                at=runs.command_at,
+                problem=f"Python runs the script, but {role} would run a command",
+                value=runs.command,
+                repair=f"remove it, or name the image it belongs to as cluster.{role}.image",
+            )
+
+
+def _script(draft: Draft) -> Iterator[Fault]:
+    """What a script still lacks when it reaches the service."""
+    if not any(draft.running[role].script is not None for role in draft.roles):
+        return
+    if at(draft.document, SCRIPT, "archive") is None:
+        yield Fault(
+            at=(SCRIPT, "archive"),
+            problem="missing: the script was not uploaded",
+            repair="submit the file with `trainmaster submit FILE`, which packs the script's folder and uploads it",
+        )
+    if at(draft.document, "image") is None:
+        yield Fault(
+            at=("image",),
+            problem="missing: the script needs an image with Python, and the policy has no script_image",
+            repair="name an image",
+        )
 
 
 def _limits(draft: Draft) -> Iterator[Fault]:
-    mine = 0 if draft.cluster.get("replica_environment") in (None, "vertex") else 1
+    of_environment = 0 if draft.cluster.get("replica_environment") in (None, "vertex") else 1
     for role, pool in draft.roles.items():
         runs = draft.running[role]
+        mine = of_environment + (runs.script is not None)
         if len(runs.env) + mine > ENV_MOST:
-            also = ", one of them for replica_environment" if mine else ""
+            also = ", one of them for replica_environment" if of_environment else ""
             yield Fault(
                 at=("cluster", role, "env") if "env" in pool else ("env",),
                 problem="too many environment variables, including the service's own",

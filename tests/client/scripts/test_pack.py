@@ -1,0 +1,169 @@
+"""The archive of a script's folder: what is in it, what is not, and when it is refused."""
+
+import hashlib
+import io
+import os
+import subprocess
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from trainmaster.client.errors import Refused
+from trainmaster.client.scripts import pack
+from trainmaster.client.scripts.pack import pack_script, size_text
+
+
+def write(folder: Path, **files: str) -> Path:
+    """A script with these files beside it, by their paths; the script's path."""
+    for name, text in {"train.py": "print(1)\n", **files}.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return folder / "train.py"
+
+
+def files(folder: Path, **more: str) -> tuple[str, ...]:
+    return pack_script(write(folder, **more)).files
+
+
+def test_the_folder_is_packed_with_its_packages_and_requirements(tmp_path: Path) -> None:
+    packed = pack_script(write(tmp_path, **{"lib/net.py": "", "requirements.txt": "numpy\n"}))
+    assert packed.files == ("lib/net.py", "requirements.txt", "train.py")
+    assert packed.file == "train.py"
+    with tarfile.open(fileobj=io.BytesIO(packed.content)) as tar:
+        assert tar.getnames() == list(packed.files)
+        assert {member.mtime for member in tar} == {0}
+    assert packed.sha256 == hashlib.sha256(packed.content).hexdigest()
+
+
+def test_the_same_files_make_the_same_archive_elsewhere_and_later(tmp_path: Path) -> None:
+    one, other = (write(tmp_path / name, **{"a/b.py": "x"}) for name in ("one", "other"))
+    os.utime(other, (1, 1))
+    assert pack_script(one).content == pack_script(other).content
+    other.write_text("print(2)\n")
+    assert pack_script(one).sha256 != pack_script(other).sha256
+
+
+def test_an_executable_file_stays_executable(tmp_path: Path) -> None:
+    script = write(tmp_path, **{"tool.sh": "#!/bin/sh\n"})
+    (tmp_path / "tool.sh").chmod(0o750)
+    with tarfile.open(fileobj=io.BytesIO(pack_script(script).content)) as tar:
+        assert {member.name: member.mode for member in tar} == {"tool.sh": 0o755, "train.py": 0o644}
+
+
+def test_what_tools_keep_and_make_is_not_packed(tmp_path: Path) -> None:
+    made = {
+        ".env": "KEY=1",
+        ".config/key": "",
+        "__pycache__/a.pyc": "",
+        "b.pyc": "",
+        "venv/pyvenv.cfg": "",
+        "venv/x.py": "",
+    }
+    assert files(tmp_path, **made) == ("train.py",)
+
+
+PATTERNS = """
+# a comment
+*.log
+!keep.log
+/data/
+build/
+**/cache
+doc/*.txt
+"""
+TREE = (
+    "a.log",
+    "keep.log",
+    "data/a.csv",
+    "lib/data/b.csv",
+    "lib/build/c",
+    "lib/x/cache/d",
+    "doc/e.txt",
+    "doc/in/f.txt",
+)
+
+
+def test_gitignore_is_honoured_as_git_does(tmp_path: Path) -> None:
+    nested = {"lib/.gitignore": "*\n!keep.py\n!.gitignore\n", "lib/keep.py": "", "lib/other.py": ""}
+    found = files(tmp_path, **{".gitignore": PATTERNS}, **nested, **dict.fromkeys(TREE, ""))
+    by_git = ["git", "ls-files", "--others", "--exclude-standard"]
+    subprocess.run(["git", "init", "--quiet"], cwd=tmp_path, check=True)
+    listed = subprocess.run(by_git, cwd=tmp_path, capture_output=True, text=True, check=True).stdout.split()
+    assert set(found) == {name for name in listed if not name.rpartition("/")[2].startswith(".")}
+    assert {"keep.log", "lib/keep.py", "doc/in/f.txt"} <= set(found)
+
+
+def test_the_gitignore_of_the_repository_around_the_folder_counts(tmp_path: Path) -> None:
+    write(
+        tmp_path, **{".gitignore": "*.csv\n/jobs/big\n", ".git/HEAD": "", "jobs/.gitignore": "!small.csv\n"}
+    )
+    inside = {"a.csv": "", "small.csv": "", "big/x": ""}
+    assert files(tmp_path / "jobs" / "own", **inside) == ("big/x", "small.csv", "train.py")
+    assert files(tmp_path / "jobs", **inside) == (
+        "own/big/x", "own/small.csv", "own/train.py", "small.csv", "train.py"
+    )  # fmt: skip
+
+
+def test_links_to_files_are_packed_as_files_and_links_to_folders_left_out(tmp_path: Path) -> None:
+    write(tmp_path / "data", **{"a.csv": "1"})
+    script = write(tmp_path / "own")
+    (script.parent / "folder").symlink_to(tmp_path / "data")
+    (script.parent / "again").symlink_to(script.parent)
+    (script.parent / "a.csv").symlink_to(tmp_path / "data" / "a.csv")
+    (script.parent / "nowhere").symlink_to(tmp_path / "nowhere")
+    packed = pack_script(script)
+    assert packed.files == ("a.csv", "train.py")
+    assert packed.left_out == ("again", "folder", "nowhere")
+
+
+def test_a_folder_with_data_is_refused_with_its_largest_entries(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = write(tmp_path, **{"data/a.bin": "x" * 3000, "data/b.bin": "x" * 2000, "weights": "x" * 2048})
+    monkeypatch.setattr(pack, "BYTES_MAX", 4096)
+    with pytest.raises(Refused) as refused:
+        pack_script(script)
+    assert "too large to upload: 6.9 KiB in 4 files; at most 4 KiB" in str(refused.value)
+    assert "The largest entries: data/ (4.9 KiB), weights (2 KiB), train.py (9 bytes)." in str(refused.value)
+    (tmp_path / ".gitignore").write_text("data/\n")
+    assert pack_script(script).files == ("train.py", "weights")
+
+
+def test_a_sparse_file_of_gigabytes_is_refused_without_reading_it(tmp_path: Path) -> None:
+    script = write(tmp_path)
+    with (tmp_path / "data.bin").open("wb") as file:
+        file.truncate(20 * 1024**3)
+    with pytest.raises(Refused, match=r"20 GiB in 2 files; at most 32 MiB in 2,000 files"):
+        pack_script(script)
+
+
+@pytest.mark.parametrize(
+    ("limit", "said"), [("FILES_MAX", "4 files"), ("SEEN_MAX", "more than 2 files and folders")]
+)
+def test_too_many_files_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str, said: str
+) -> None:
+    script = write(tmp_path, a="", b="", c="")
+    monkeypatch.setattr(pack, limit, 2)
+    with pytest.raises(Refused, match=said):
+        pack_script(script)
+
+
+def test_a_script_that_is_missing_or_ignored_or_no_python_is_refused(tmp_path: Path) -> None:
+    script = write(tmp_path, **{".gitignore": "train.py\n", "run.sh": ""})
+    for path, said in (
+        (tmp_path / "none.py", "There is no file"),
+        (tmp_path, "There is no file"),
+        (tmp_path / "run.sh", "its name must end in .py"),
+        (script, ".gitignore names it"),
+    ):
+        with pytest.raises(Refused, match=said):
+            pack_script(path)
+
+
+def test_sizes_are_shown_to_one_digit() -> None:
+    assert [size_text(size) for size in (0, 1023, 1024, 1_500_000, 5 * 1024**4)] == [
+        "0 bytes", "1,023 bytes", "1 KiB", "1.4 MiB", "5,120 GiB"
+    ]  # fmt: skip

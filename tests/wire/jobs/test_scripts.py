@@ -1,0 +1,206 @@
+"""A packed script runs as in the cloud: unpacked by its own command, with its requirements, and signalled itself."""
+
+import hashlib
+import os
+import signal
+import subprocess
+import sys
+import tarfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from trainmaster.client.scripts.pack import pack_script
+from trainmaster.orchestrator.core.requests.script import RUNNER, VARIABLE, run_command
+from trainmaster.resources import ROOT
+
+from .conftest import Stack
+from .test_packages import MODES, wheel
+
+TRAINER = "us-central1-docker.pkg.dev/p1/trainmaster/trainer"
+SAY = """
+import json, os, sys
+import beside
+print(json.dumps({"message": "said", "argv": sys.argv[1:], "prefix": sys.prefix, "beside": beside.VALUE,
+                  "cwd": os.listdir(), "environ": dict(os.environ)}))
+"""
+
+
+@pytest.fixture
+def stack(start: Callable[..., Any], request: pytest.FixtureRequest) -> Iterator[Stack]:
+    with start(mounts=getattr(request, "param", "auto"), images={TRAINER: ROOT}) as running:
+        yield running
+
+
+def upload(buckets: Path, folder: Path, script: str = SAY, **files: str) -> str:
+    """The URI of the packed script in the bucket `data`."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in {"train.py": script, "beside.py": "VALUE = 7\n", **files}.items():
+        (folder / name).write_text(text)
+    packed = pack_script(folder / "train.py")
+    target = buckets / "data" / "scripts" / f"{packed.sha256}.tar.gz"
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_bytes(packed.content)
+    return f"gs://data/scripts/{target.name}"
+
+
+def pool(uri: str, *args: str, replicas: int = 1) -> dict[str, Any]:
+    """A pool as the orchestrator builds it."""
+    task = {
+        "image_uri": f"{TRAINER}:latest",
+        "command": list(run_command(uri, "train.py")),
+        "args": list(args),
+        "env": [{"name": VARIABLE, "value": uri}],
+    }
+    machine = {"machine_type": "n1-standard-4"}
+    return {"machine_spec": machine, "replica_count": replicas, "container_spec": task}
+
+
+def run(stack: Stack, *pools: dict[str, Any]) -> str:
+    """The name of a job that has succeeded."""
+    job = stack.ended(stack.submit(*pools).name)
+    assert job.state.name == "JOB_STATE_SUCCEEDED", stack.texts(job.name)
+    return job.name
+
+
+@pytest.mark.parametrize("stack", MODES, indirect=True)
+def test_a_script_without_requirements_runs_in_the_stacks_own_environment(
+    stack: Stack, tmp_path: Path
+) -> None:
+    uri = upload(stack.buckets, tmp_path / "own")
+    name = run(stack, pool(uri, "--epochs=2", "--x"))
+    said = stack.told(name)
+    assert (said["argv"], said["beside"], said["prefix"]) == (["--epochs=2", "--x"], 7, sys.prefix)
+    assert {"beside.py", "train.py"} <= set(said["cwd"])
+    assert said["environ"]["TRAINMASTER_SCRIPT"] == uri
+
+
+TOGETHER = """
+import os, pathlib, time
+root = pathlib.Path(os.environ.get("TRAINMASTER_GCS_ROOT", "/gcs"), "data", "together")
+root.mkdir(exist_ok=True)
+(root / os.getcwd().replace("/", "-")).touch()
+while len(list(root.iterdir())) < 3:
+    time.sleep(0.05)
+"""
+
+
+def test_every_replica_unpacks_a_copy(stack: Stack, tmp_path: Path) -> None:
+    """The job succeeds once three replicas have seen each other, each in another folder."""
+    uri = upload(stack.buckets, tmp_path / "own", TOGETHER)
+    run(stack, pool(uri), pool(uri, replicas=2))
+
+
+def test_requirements_are_installed_once_for_all_scripts_that_have_the_same(
+    stack: Stack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wheel(tmp_path / "index", "vendored", code="ANSWER = 42\n")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path / "index"))
+    needs = {"requirements.txt": "--no-index\nvendored==1.0\n"}
+    show = "import sys, vendored; print('answer', vendored.ANSWER, 'in', sys.prefix, flush=True)\n"
+    names = [
+        run(stack, pool(upload(stack.buckets, tmp_path / "own", f"{show}# {number}\n", **needs)))
+        for number in range(2)
+    ]
+    said = [
+        text
+        for name in names
+        for text in stack.texts(name, "workerpool0-0")
+        if text.startswith("answer 42 in ")
+    ]
+    assert len(said) == 2
+    assert len(set(said)) == 1
+    assert sys.prefix not in said[0]
+    making = "Making the image's Python environment; it is kept for the next job."
+    assert [making in stack.service_lines(name) for name in names] == [True, False]
+
+
+def test_requirements_that_cannot_be_installed_fail_the_job_with_the_reason(
+    stack: Stack, tmp_path: Path
+) -> None:
+    needs = {"requirements.txt": "--no-index\nno-such-package==1\n"}
+    job = stack.ended(stack.submit(pool(upload(stack.buckets, tmp_path / "own", **needs))).name)
+    assert job.state.name == "JOB_STATE_FAILED"
+    assert "uv failed at requirements.txt of the script" in job.error.message
+
+
+def test_an_archive_that_was_replaced_or_removed_is_not_run(stack: Stack, tmp_path: Path) -> None:
+    uri = upload(stack.buckets, tmp_path / "own")
+    archive = stack.buckets / uri.removeprefix("gs://")
+    archive.write_bytes(pack_script(Path(__file__)).content)
+    name = stack.ended(stack.submit(pool(uri)).name).name
+    assert f"{uri} is not the archive that was submitted: its content has another SHA-256." in stack.texts(
+        name
+    )
+    archive.unlink()
+    name = stack.ended(stack.submit(pool(uri)).name).name
+    assert any(text.startswith(f"The script's archive {uri} cannot be read") for text in stack.texts(name))
+
+
+def test_an_archive_that_unpacks_elsewhere_writes_nothing_there(stack: Stack, tmp_path: Path) -> None:
+    evil = tmp_path / "evil.tar.gz"
+    with tarfile.open(evil, "w:gz") as tar:
+        (tmp_path / "x").write_text("x")
+        tar.add(tmp_path / "x", "requirements.txt")
+        tar.add(tmp_path / "x", "../../outside")
+    target = stack.buckets / "data" / f"{hashlib.sha256(evil.read_bytes()).hexdigest()}.tar.gz"
+    target.parent.mkdir(parents=True)
+    target.write_bytes(evil.read_bytes())
+    job = stack.ended(stack.submit(pool(f"gs://data/{target.name}")).name)
+    assert job.state.name == "JOB_STATE_FAILED"
+    assert not list(tmp_path.rglob("outside"))
+
+
+def runner(tmp_path: Path, uri: str, *args: str, **variables: str) -> "subprocess.Popen[str]":
+    """The command outside the stack, as in a container without pip's configuration."""
+    environment = {
+        "PATH": os.environ["PATH"],
+        "TRAINMASTER_GCS_ROOT": str(tmp_path),
+        "TMPDIR": str(tmp_path),
+        **variables,
+    }
+    command = [sys.executable, "-c", RUNNER, uri, "train.py", *args]
+    return subprocess.Popen(
+        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+
+
+def test_sigterm_reaches_the_script(tmp_path: Path) -> None:
+    script = (
+        "import signal, sys, time\n"
+        "signal.signal(signal.SIGTERM, lambda *_: sys.exit(7))\n"
+        "print('ready', flush=True)\n"
+        "time.sleep(300)\n"
+    )
+    with runner(tmp_path, upload(tmp_path, tmp_path / "own", script)) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=120) == 7
+
+
+@pytest.mark.slow(seconds=10)
+def test_in_a_container_requirements_are_installed_beside_the_images_packages(tmp_path: Path) -> None:
+    """The image's own packages stay visible and unchanged; those of the script come first."""
+    index = tmp_path / "index"
+    wheel(index, "vendored", code="ANSWER = 42\n", needs=("packaging",))
+    needs = {"requirements.txt": "vendored\n"}
+    show = "import sys, vendored, packaging, yaml; print(vendored.ANSWER, sys.prefix, packaging.__file__, sep='\\n')\n"
+    uri = upload(tmp_path, tmp_path / "own", show, **needs)
+    with runner(tmp_path, uri, PIP_NO_INDEX="1", PIP_FIND_LINKS=str(index)) as process:
+        out, err = process.communicate(timeout=300)
+    assert process.returncode == 0, out + err
+    answer, prefix, packaging = out.splitlines()[-3:]
+    assert answer == "42"
+    assert prefix.startswith(str(tmp_path))
+    assert packaging.startswith(sys.prefix)
+
+
+def test_in_a_container_requirements_that_cannot_be_installed_end_it_with_the_reason(tmp_path: Path) -> None:
+    uri = upload(tmp_path, tmp_path / "own", **{"requirements.txt": "no-such-package==1\n"})
+    with runner(tmp_path, uri, PIP_NO_INDEX="1") as process:
+        _, err = process.communicate(timeout=300)
+    assert process.returncode == 1
+    assert "requirements.txt cannot be installed: pip ended with status 1, see its output above." in err

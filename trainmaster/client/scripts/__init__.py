@@ -1,0 +1,1 @@
+"""Packs the folder of a script and uploads it."""

@@ -1,0 +1,176 @@
+"""The archive of a script's folder: the same bytes for the same files, named after their hash."""
+
+import gzip
+import hashlib
+import io
+import os
+import tarfile
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from trainmaster.client.errors import Refused
+from trainmaster.client.scripts.ignored import Ignored, ignored_above
+
+FILES_MAX = 2000
+BYTES_MAX = 32 * 1024 * 1024
+"""Before compression."""
+SEEN_MAX = 100_000
+"""Files and folders, packed or not."""
+LARGEST_SHOWN = 5
+KIBI = 1024
+_CACHES = frozenset({"__pycache__"})
+_CACHED = (".pyc", ".pyo")
+_VIRTUAL_ENVIRONMENT = "pyvenv.cfg"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Packed:
+    """An archive, .tar.gz, of a script's folder.
+
+    Attributes:
+        file: the script's path in the archive, with '/'.
+        files: the paths of all files in it.
+        left_out: links to folders, which are not followed, and files that are neither files nor folders.
+    """
+
+    content: bytes
+    file: str
+    files: tuple[str, ...]
+    left_out: tuple[str, ...] = ()
+
+    @property
+    def sha256(self) -> str:
+        return hashlib.sha256(self.content).hexdigest()
+
+
+@dataclass
+class _Found:
+    """The files below a folder, by their path in it, and what they take."""
+
+    folder: Path
+    files: dict[str, Path] = field(default_factory=dict)
+    left_out: list[str] = field(default_factory=list)
+    sizes: Counter[str] = field(default_factory=Counter)
+    seen: int = 0
+
+    def add(self, path: Path, size_bytes: int) -> None:
+        name = path.relative_to(self.folder).as_posix()
+        self.files[name] = path
+        top, slash, _ = name.partition("/")
+        self.sizes[top + slash] += size_bytes
+
+
+def pack_script(script: Path) -> Packed:
+    """The archive of the folder that holds `script`.
+
+    Left out are what .gitignore names, and always names that begin with a dot, Python's caches and virtual
+    environments. Links to files are packed as files.
+
+    Raises:
+        Refused: `script` is not a Python file, a file cannot be read, or the folder has more than FILES_MAX files or
+            BYTES_MAX bytes; the message has the largest entries.
+    """
+    if not script.is_file():
+        raise Refused(f"There is no file {str(script)!r}. Name the script to run: --script train.py")
+    if script.suffix != ".py":
+        raise Refused(f"{str(script)!r} is not a Python script: its name must end in .py.")
+    folder = script.absolute().parent
+    try:
+        found = _Found(folder=folder)
+        for path, size_bytes in _walk(folder, ignored_above(folder), found):
+            found.add(path, size_bytes)
+        _check_size(found)
+        return _packed(found, script.name)
+    except OSError as error:
+        raise Refused(f"{error.filename or folder}: {error.strerror or error}") from error
+
+
+def _walk(folder: Path, ignored: Ignored, found: _Found) -> Iterator[tuple[Path, int]]:
+    waiting = [(folder, ignored)]
+    while waiting:
+        here, ignored = waiting.pop()
+        for entry in _entries(here, found):
+            path, is_folder = Path(entry.path), entry.is_dir(follow_symlinks=False)
+            if _is_never_packed(entry) or ignored.holds(path, is_folder=is_folder):
+                continue
+            if is_folder:
+                waiting.append((path, ignored.within(path)))
+            elif entry.is_file():
+                yield path, entry.stat().st_size
+            else:
+                found.left_out.append(path.relative_to(found.folder).as_posix())
+
+
+def _entries(folder: Path, found: _Found) -> Iterator["os.DirEntry[str]"]:
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            found.seen += 1
+            if found.seen > SEEN_MAX:
+                raise _too_large(found, f"more than {SEEN_MAX:,} files and folders")
+            yield entry
+
+
+def _is_never_packed(entry: "os.DirEntry[str]") -> bool:
+    """Settings of tools, which may hold credentials, and what Python makes again."""
+    if entry.name.startswith(".") or entry.name in _CACHES or entry.name.endswith(_CACHED):
+        return True
+    return entry.is_dir() and Path(entry.path, _VIRTUAL_ENVIRONMENT).exists()
+
+
+def _check_size(found: _Found) -> None:
+    if found.sizes.total() > BYTES_MAX or len(found.files) > FILES_MAX:
+        raise _too_large(found, f"{size_text(found.sizes.total())} in {len(found.files):,} files")
+
+
+def _too_large(found: _Found, what: str) -> Refused:
+    largest = ", ".join(
+        f"{name} ({size_text(size)})" for name, size in found.sizes.most_common(LARGEST_SHOWN)
+    )
+    return Refused(
+        f"The script's folder {str(found.folder)!r} is too large to upload: {what}; at most {size_text(BYTES_MAX)} in "
+        f"{FILES_MAX:,} files are allowed.\nThe largest entries: {largest}.\n"
+        "Name data and results in a .gitignore there, and have the script read data from Cloud Storage; or move the "
+        "script to a separate folder."
+    )
+
+
+def _packed(found: _Found, script: str) -> Packed:
+    if script not in found.files:
+        raise Refused(f"{str(found.folder / script)!r} would not be packed: .gitignore names it.")
+    packed = io.BytesIO()
+    left = BYTES_MAX
+    with (
+        gzip.GzipFile(fileobj=packed, mode="wb", filename="", mtime=0) as zipped,
+        tarfile.open(fileobj=zipped, mode="w", format=tarfile.PAX_FORMAT) as tar,
+    ):
+        for name, path in sorted(found.files.items()):
+            content = _read(path, left)
+            left -= len(content)
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            member.mode = 0o755 if os.access(path, os.X_OK) else 0o644
+            tar.addfile(member, io.BytesIO(content))
+    return Packed(
+        content=packed.getvalue(),
+        file=script,
+        files=tuple(sorted(found.files)),
+        left_out=tuple(sorted(found.left_out)),
+    )
+
+
+def _read(path: Path, most_bytes: int) -> bytes:
+    with path.open("rb") as file:
+        content = file.read(most_bytes + 1)
+    if len(content) > most_bytes:
+        raise Refused(f"{str(path)!r} grew while it was packed. Try again once it is written.")
+    return content
+
+
+def size_text(size_bytes: int) -> str:
+    """For people: `12.5 MiB`."""
+    size, units = float(size_bytes), ["bytes", "KiB", "MiB", "GiB"]
+    while size >= KIBI and len(units) > 1:
+        size, units = size / KIBI, units[1:]
+    return f"{size:,.1f}".removesuffix(".0") + f" {units[0]}"

@@ -1,0 +1,98 @@
+"""The requirements of a script that a job unpacks from a bucket: docs/reference/contracts.md.
+
+The script itself is unpacked by the job's own command, as in the cloud. Here only its archive's requirement files are
+read, to make its environment before it starts.
+"""
+
+import hashlib
+import re
+import shutil
+import tarfile
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from trainmaster.local.jobs.images.installs import Install
+from trainmaster.local.jobs.images.requirements import lines_of, names_a_path
+
+VARIABLE = "TRAINMASTER_SCRIPT"
+"""Names the archive, in the environment of a job that runs a script."""
+INSTALLED = {"TRAINMASTER_REQUIREMENTS": "installed"}
+"""Tells the job's command that the environment has what requirements.txt asks for."""
+ARCHIVE_MAX_BYTES = 64 * 1024 * 1024
+UNPACKED_MAX_BYTES = 256 * 1024 * 1024
+MEMBERS_MAX = 10_000
+MAX_KEPT = 20
+
+_ARCHIVE = re.compile(r"gs://(?P<bucket>[^/]+)/(?P<name>(?:[^/]+/)*(?P<sha256>[0-9a-f]{64})\.tar\.gz)")
+_REQUIREMENTS = "requirements.txt"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scripts:
+    """Unpacked archives below `folder`, read from the buckets, which are the folders of `buckets`."""
+
+    buckets: Path
+    folder: Path
+
+    def install_of(self, archive_uri: str) -> Install | None:
+        """What the requirements.txt of the archive installs.
+
+        None without one, and for an archive that is missing, damaged or too large: the job's own command says why.
+
+        Raises:
+            ImageError: a requirement file cannot be read, or is too large.
+        """
+        found = _ARCHIVE.fullmatch(archive_uri)
+        if found is None or ".." in archive_uri.split("/"):
+            return None
+        target = self.folder / found["sha256"]
+        try:
+            if not target.is_dir():
+                self._unpack(self.buckets / found["bucket"] / found["name"], found["sha256"])
+        except (OSError, tarfile.TarError, EOFError):
+            return None
+        path = target / _REQUIREMENTS
+        if not path.is_file():
+            return None
+        has_paths = any(map(names_a_path, lines_of(path)))
+        named = f"{_REQUIREMENTS} of the script"
+        return Install(files=(path,), workdir=target if has_paths else None, named=named)
+
+    def _unpack(self, archive: Path, sha256: str) -> None:
+        """Into a folder of that name, whole or not at all; empty if the archive has no requirements.txt."""
+        with archive.open("rb") as file:
+            if (
+                archive.stat().st_size > ARCHIVE_MAX_BYTES
+                or hashlib.file_digest(file, "sha256").hexdigest() != sha256
+            ):
+                raise tarfile.ReadError("it is not the archive that was submitted")
+            file.seek(0)
+            self._make_room()
+            unfinished = Path(tempfile.mkdtemp(dir=self.folder, prefix=".unfinished-"))
+            try:
+                with tarfile.open(fileobj=file, mode="r:gz") as tar:
+                    members = _bounded(tar)
+                    if any(member.name == _REQUIREMENTS for member in members):
+                        tar.extractall(unfinished, members=members, filter="data")
+                unfinished.rename(self.folder / sha256)
+            finally:
+                shutil.rmtree(unfinished, ignore_errors=True)
+
+    def _make_room(self) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        kept = sorted(self.folder.iterdir(), key=lambda path: path.stat().st_mtime)
+        for path in kept[: max(0, len(kept) - MAX_KEPT + 1)]:
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def _bounded(tar: tarfile.TarFile) -> list[tarfile.TarInfo]:
+    """The archive's members; refuses one that would unpack to too much before it is unpacked."""
+    members: list[tarfile.TarInfo] = []
+    size = 0
+    for member in tar:
+        members.append(member)
+        size += member.size
+        if len(members) > MEMBERS_MAX or size > UNPACKED_MAX_BYTES:
+            raise tarfile.ReadError("the archive is too large")
+    return members

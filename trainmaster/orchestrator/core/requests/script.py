@@ -1,0 +1,59 @@
+"""How a replica runs a script: the command that unpacks its archive, installs its requirements and becomes it.
+
+The command needs Python 3.9 or newer in the image and the bucket under /gcs, and nothing else: the image need not be
+made for scripts. Each replica unpacks a copy. The archive is named after its SHA-256, so what runs is what was checked:
+an object that was replaced since is refused.
+"""
+
+VARIABLE = "TRAINMASTER_SCRIPT"
+"""Names the archive in the environment of a replica that runs a script."""
+ARCHIVE_SUFFIX = ".tar.gz"
+REQUIREMENTS = "requirements.txt"
+
+RUNNER = """\
+import hashlib, io, os, site, subprocess, sys, tarfile, tempfile
+
+def environment():
+    # pip comes from the image's environment, or from the Python that it was made of.
+    pythons = [sys.executable, getattr(sys, "_base_executable", sys.executable)]
+    asked = [[python, "-m", "pip"] for python in pythons]
+    pip = next((words for words in asked if not subprocess.run([*words, "--version"], capture_output=True).returncode), None)
+    if pip is None:
+        sys.exit("requirements.txt cannot be installed: the image has no pip. Use an image that has it, or the packages.")
+    target = tempfile.mkdtemp(prefix="environment-")
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", "--system-site-packages", target], check=True)
+    python = os.path.join(target, "bin", "python")
+    own = subprocess.run([python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"], capture_output=True, text=True, check=True).stdout.strip()
+    # If the image's Python is itself a virtual environment, its packages are not the system's.
+    with open(os.path.join(own, "image.pth"), "w") as file:
+        file.write("\\n".join(site.getsitepackages()))
+    install = ["--python", python, "install", "--no-input", "--disable-pip-version-check", "--progress-bar=off"]
+    status = subprocess.run([*pip, *install, "--requirement", "requirements.txt"]).returncode
+    if status:
+        sys.exit("requirements.txt cannot be installed: pip ended with status %d, see its output above." % status)
+    return python
+
+archive, script, *arguments = sys.argv[1:]
+path = os.path.join(os.environ.get("TRAINMASTER_GCS_ROOT", "/gcs"), archive[len("gs://"):])
+try:
+    with open(path, "rb") as file:
+        content = file.read()
+except OSError as error:
+    sys.exit("The script's archive %s cannot be read: %s" % (archive, error))
+if hashlib.sha256(content).hexdigest() + ".tar.gz" != os.path.basename(path):
+    sys.exit("%s is not the archive that was submitted: its content has another SHA-256." % archive)
+folder = tempfile.mkdtemp(prefix="script-")
+with tarfile.open(fileobj=io.BytesIO(content)) as tar:
+    tar.extractall(folder, **({"filter": "data"} if hasattr(tarfile, "data_filter") else {}))
+os.chdir(folder)
+python = sys.executable
+if os.path.isfile("requirements.txt") and os.environ.get("TRAINMASTER_REQUIREMENTS") != "installed":
+    python = environment()
+os.execv(python, [python, "-u", script, *arguments])
+"""
+"""A Python program. It gets the archive's URI, the script's path in it, and the script's arguments."""
+
+
+def run_command(archive_uri: str, file: str) -> tuple[str, ...]:
+    """The container's command; the script's arguments follow it."""
+    return ("python3", "-c", RUNNER, archive_uri, file)

@@ -50,9 +50,9 @@ def test_the_flag_beats_the_variable_which_beats_the_kept_choice(tmp_path: Path,
         context = choose_context(name, environment, directory=tmp_path, settings=settings)
         return context.name, context.chosen_by
 
-    assert chosen("flag-project/us-west1", variable) == ("flag-project/us-west1", "--context")
-    assert chosen(None, variable) == ("variable-project/us-east1", "TRAINMASTER_CONTEXT")
-    assert chosen(None, {}) == ("kept-project/us-central1", "trainmaster context use")
+    assert chosen("flag-project/us-west1", variable) == ("flag-project/us-west1", "chosen by --context")
+    assert chosen(None, variable) == ("variable-project/us-east1", "chosen by TRAINMASTER_CONTEXT")
+    assert chosen(None, {}) == ("kept-project/us-central1", "chosen by trainmaster context use")
 
 
 def test_a_forgotten_choice_gives_way_to_the_stack_that_runs(tmp_path: Path, settings: Path) -> None:

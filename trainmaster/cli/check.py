@@ -83,7 +83,7 @@ def _where(context: str | None, project: str | None, region: str | None) -> Cont
         )
     if project is None:
         return replace(chosen, region=region or chosen.region)
-    return replace(context_in_cloud(project, region or chosen.region), chosen_by="--project")
+    return replace(context_in_cloud(project, region or chosen.region), chosen_by="chosen by --project")
 
 
 def _print(checked: Sequence[Checked]) -> None:

@@ -17,7 +17,7 @@ def context(call: click.Context) -> int:
         return 0
     current = context_of(None)
     click.echo(current.name)
-    talk(f"{current.title[0].upper()}{current.title[1:]}, chosen by {current.chosen_by}.")
+    talk(f"{current.title[0].upper()}{current.title[1:]}, {current.chosen_by}.")
     return 0
 
 

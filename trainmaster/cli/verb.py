@@ -50,7 +50,7 @@ def takes_context(verb: Callable[..., int]) -> Callable[..., int]:
 
         chosen = context_of(context)
         if verbose:
-            talk(f"In {chosen.title}, chosen by {chosen.chosen_by}.")
+            talk(f"In {chosen.title}, {chosen.chosen_by}.")
         with Clients(chosen) as clients:
             status = verb(clients, *arguments, **options)
             if verbose:

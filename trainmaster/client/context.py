@@ -43,7 +43,7 @@ class Context:
     state: Path | None = None
     """The folder of the local stack; None for Google Cloud."""
     chosen_by: str = ""
-    """What chose it, in words: a flag, a variable, the kept choice, or that it runs."""
+    """What chose it, in words that follow the title: `chosen by --context`."""
 
     @property
     def name(self) -> str:
@@ -107,9 +107,9 @@ def choose_context(
         UnknownContext: the text that chooses has another form.
     """
     for text, chosen_by in (
-        (name, "--context"),
-        (environment.get(VARIABLE), VARIABLE),
-        (kept_choice(settings), "trainmaster context use"),
+        (name, "chosen by --context"),
+        (environment.get(VARIABLE), f"chosen by {VARIABLE}"),
+        (kept_choice(settings), "chosen by trainmaster context use"),
     ):
         if text:
             return _named(text, chosen_by, directory, settings)
@@ -124,7 +124,7 @@ def _named(text: str, chosen_by: str, directory: Path, settings: Path) -> Contex
         return replace(_running(directory, settings), chosen_by=chosen_by)
     cloud = _CLOUD.fullmatch(text)
     if cloud is None:
-        raise UnknownContext(f"Expected {FORMS}, found {text!r} (from {chosen_by}).")
+        raise UnknownContext(f"Expected {FORMS}, found {text!r}, {chosen_by}.")
     return replace(context_in_cloud(cloud["project"], cloud["region"]), chosen_by=chosen_by)
 
 
@@ -134,7 +134,7 @@ def _running(directory: Path, settings: Path) -> Context:
         case []:
             raise NoContext(f"No local stack is running. Start one: trainmaster up --detach\n{_HINT}")
         case [only]:
-            return _on(only, "it is the only stack that is running")
+            return _on(only, "the only one that is running")
         case _:
             names = "\n".join(f"  --context {LOCAL}:{each}" for each in stacks)
             raise NoContext(f"{len(stacks)} local stacks are running. Choose one:\n{names}")

@@ -1,5 +1,6 @@
 """`make deploy` and `make undeploy`, with scripts in the place of gcloud and terraform on PATH."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -8,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.deploy.cloud import PROGRAMS, PROJECT, REGION, ROOT, Cloud, managed, terraform_said
-from tests.deploy.hcl import bare, loaded
+from tests.deploy.hcl import bare, blocks, loaded
 from trainmaster.deploy.names import names_of
 from trainmaster.deploy.terraform_cli import LOCK, terraform_for
 from trainmaster.deploy.up import REFUSED
@@ -38,7 +39,22 @@ def test_an_empty_project_gets_a_state_bucket_and_then_everything(cloud: Cloud) 
     (source,) = (each for each in loaded(terraform)["variables.tf"]["variable"] if '"source_dir"' in each)
     assert (terraform / bare(source['"source_dir"']["default"]) / "main.py").is_file()
     assert (terraform / "plan" / "../../topology.yaml").is_file()
+    published = json.loads((terraform / "../deployment.json").read_text())
+    assert (published["schema"], published["project"], published["region"]) == (
+        "deployment.v1",
+        PROJECT,
+        REGION,
+    )
+    assert published["buckets"].items() <= names_of(PROJECT, REGION).buckets.items()
     assert "ya29" not in ran.out + ran.err, "a token was shown"
+
+
+def test_terraform_puts_the_deployments_document_into_the_ledger() -> None:
+    (document,) = (
+        each for each in blocks() if (each.type, each.name) == ("google_storage_bucket_object", "deployment")
+    )
+    assert 'google_storage_bucket.bucket["ledger"]' in str(document.body["bucket"])
+    assert bare(document.body["source"]) == "${local.deployment_file}"
 
 
 def test_settings_are_read_from_where_the_command_runs_and_hide_no_variable_of_its_own(cloud: Cloud) -> None:
@@ -171,6 +187,7 @@ STATE_LIST = [
     'google_storage_bucket.bucket["inbox"]',
     'google_storage_bucket.bucket["ledger"]',
     "google_storage_bucket_object.source",
+    "google_storage_bucket_object.deployment",
     'google_project_iam_member.agent["pubsub/pubsub.serviceAgent/all"]',
     'google_project_iam_member.project["on-tick/trainmaster_jobs/all"]',
     'google_project_service_identity.agent["eventarc.googleapis.com"]',
@@ -190,7 +207,7 @@ def test_undeploying_leaves_the_buckets_the_roles_and_what_googles_accounts_may_
     ran = cloud.down()
     assert ran.status == 0, ran.err
     (forgotten,) = terraform_said(ran, "state rm")
-    assert set(forgotten.split()[2:]) == set(STATE_LIST) - {STATE_LIST[2], STATE_LIST[4]}
+    assert set(forgotten.split()[2:]) == set(STATE_LIST) - {*STATE_LIST[2:4], STATE_LIST[5]}
     assert [line.split()[1] for line in ran.changes if line.startswith("terraform")] == [
         "init",
         "state",

@@ -11,10 +11,13 @@ import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from trainmaster.deploy.names import SETTINGS, Names
+from trainmaster.client.deployment import deployment_document
+from trainmaster.deploy.names import SETTINGS, Names, topology_of
 from trainmaster.deploy.preflight import PreflightResult
 from trainmaster.deploy.stage import stage
+from trainmaster.orchestrator.core.names import DEPLOYMENT_OBJECT
 from trainmaster.resources import DEPLOY
 
 WORK = Path(".trainmaster") / "deploy"
@@ -111,4 +114,16 @@ def terraform_for(names: Names, configuration: Path = DEPLOY / "terraform") -> T
     for name in _READ_BY_TERRAFORM:
         shutil.copy(DEPLOY / name, work)
     stage(work / "functions")
+    (work / DEPLOYMENT_OBJECT).write_text(json.dumps(_document(names, work / "functions"), indent=1))
     return Terraform(names=names, folder=folder)
+
+
+def _document(names: Names, functions: Path) -> dict[str, Any]:  # Any: a JSON document
+    """What the deployment publishes about itself in its ledger, from the staged functions."""
+    return deployment_document(
+        topology_of(names.project, names.region),
+        project=names.project,
+        region=names.region,
+        policy=(functions / "policy.yaml").read_bytes(),
+        prices=(functions / "prices.yaml").read_bytes(),
+    )

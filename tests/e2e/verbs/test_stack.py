@@ -1,11 +1,13 @@
 """`stack` and `context` show the stack that runs."""
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
+from jsonschema import Draft202012Validator
 
-from tests.e2e.project import Project
+from tests.e2e.project import ROOT, Project
 from tests.e2e.verbs.conftest import Trainmaster
 from trainmaster.client.stack import read_stack_env
 
@@ -34,6 +36,20 @@ def test_a_replica_of_an_unknown_job_cannot_be_preempted(trainmaster: Trainmaste
 
 def test_a_run_of_the_shared_stack_has_a_model(trained: dict[str, Any]) -> None:
     assert trained["model"]["uri"].startswith("gs://")
+
+
+def test_the_stack_publishes_what_it_is_in_its_ledger(stack: Project) -> None:
+    document = stack.document(stack.ledger, "deployment.json")
+    schema = json.loads((ROOT / "schemas" / "deployment.v1.schema.json").read_text())
+    Draft202012Validator(schema).validate(document)
+    assert document is not None
+    assert document["project"] == stack.id
+    assert document["buckets"] == {
+        role: f"{stack.id}-{role}" for role in ("inbox", "ledger", "models", "data")
+    }
+    tokens = {path.read_text().strip() for path in (stack.state / "user").glob("access-token")}
+    assert tokens
+    assert not [token for token in tokens if token in json.dumps(document)]
 
 
 def test_in_a_folder_without_a_stack_the_verbs_say_how_to_start_one(

@@ -142,13 +142,14 @@ def up(
 
 def _run(options: "Options", topology: "Topology", state: "StateFolder") -> NoReturn:
     """Run the stack, and end this process: nothing is left to clean up, and Python takes a second to unload libraries."""
+    from trainmaster.cli.stack.describe import describe_stack
     from trainmaster.local.stack.errors import StackRefusedError
     from trainmaster.local.stack.stack import run_until_stopped
 
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
     status = 0
     try:
-        run_until_stopped(options, topology, state, settings=settings_folder())
+        run_until_stopped(options, topology, state, settings=settings_folder(), describe=describe_stack)
     except StackRefusedError as refusal:
         stop = stop_for(refusal)
         status = stop.status if stop else 1

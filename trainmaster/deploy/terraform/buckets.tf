@@ -99,3 +99,17 @@ resource "google_storage_bucket" "bucket" {
 
   depends_on = [time_sleep.apis, google_kms_crypto_key_iam_member.agent]
 }
+
+# What clients of this deployment cannot see otherwise: schemas/deployment.v1.schema.json. `trainmaster deploy` writes
+# the file beside this folder. Those who can read the ledger can read it.
+resource "google_storage_bucket_object" "deployment" {
+  name          = basename(local.deployment_file)
+  bucket        = google_storage_bucket.bucket["ledger"].name
+  source        = local.deployment_file
+  content_type  = "application/json"
+  cache_control = "no-store" # a later deployment is seen at once
+}
+
+locals {
+  deployment_file = "${path.module}/../deployment.json"
+}

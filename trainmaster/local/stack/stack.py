@@ -6,11 +6,12 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
+from urllib.parse import quote
 
 from google.api_core.exceptions import GoogleAPICallError
 
@@ -19,7 +20,7 @@ from trainmaster.local.events.clients import clients_of
 from trainmaster.local.events.cloudevent import CloudEvent
 from trainmaster.local.events.delivery import Delivery, Invoke
 from trainmaster.local.events.injections import with_injections
-from trainmaster.local.events.rest import CallRefusedError
+from trainmaster.local.events.rest import CallRefusedError, call
 from trainmaster.local.events.schedule import Scheduler
 from trainmaster.local.functions import Deployment, FunctionsHost, Instance, StartFailedError
 from trainmaster.local.functions.function import Function, TopicTrigger
@@ -43,6 +44,16 @@ STOP_DEADLINE_S = 9.0
 """A longer stop is cut short; the guard ends what is left."""
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+Describe = Callable[[Topology, Path], Mapping[str, object]]
+"""The document about a stack, by its topology and the folder of its functions' source.
+
+Raises:
+    OSError, ValueError: a file that it needs cannot be read.
+"""
+DEPLOYMENT = "deployment.json"
+"""The document's name in the ledger."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,11 +93,11 @@ def addresses(services: Services) -> dict[str, str]:
 
 @asynccontextmanager
 async def running_stack(
-    options: Options, topology: Topology, state: StateFolder, news: News
+    options: Options, topology: Topology, state: StateFolder, *, news: News, describe: Describe
 ) -> AsyncIterator[Stack]:
     """Run a stack on a claimed state folder while the block runs; no process of it remains afterwards.
 
-    `news` sees every notice that is delivered.
+    `news` sees every notice that is delivered; the result of `describe` is written into the ledger.
 
     Raises:
         StackRefusedError: a service cannot run or refuses a resource; or the functions cannot be staged, or one does not start.
@@ -132,12 +143,29 @@ async def running_stack(
         except StartFailedError as error:
             raise StackRefusedError(str(error)) from error
         await _deliver_events(options, topology, services, host, running=running, news=news)
+        await asyncio.to_thread(
+            _publish, describe, topology, deployment.source, storage_url=services.storage_url
+        )
         # Only from here on: injections must not affect the start of a stack.
         services.injections.put(options.injections)
         gcloud, clients = await user_variables(
             services, topology, running, folder=state.private_folder(USER_FOLDER)
         )
         yield Stack(topology=topology, services=services, host=host, gcloud=gcloud, clients=clients)
+
+
+def _publish(describe: Describe, topology: Topology, source: Path, *, storage_url: str) -> None:
+    try:
+        document = describe(topology, source)
+        ledger = quote(topology.buckets["ledger"])
+        call(
+            "POST",
+            storage_url,
+            f"/upload/storage/v1/b/{ledger}/o?uploadType=media&name={DEPLOYMENT}",
+            document,
+        )
+    except (OSError, ValueError, KeyError, CallRefusedError) as fault:
+        raise StackRefusedError(f"Cannot write {DEPLOYMENT} into the ledger: {fault}") from fault
 
 
 async def _deliver_events(
@@ -254,10 +282,13 @@ async def _source_directory(given: Path | None, *, destination: Path, guard: Pro
     return destination
 
 
-def run_until_stopped(options: Options, topology: Topology, state: StateFolder, *, settings: Path) -> None:
+def run_until_stopped(
+    options: Options, topology: Topology, state: StateFolder, *, settings: Path, describe: Describe
+) -> None:
     """Run a stack on a claimed state folder until SIGINT, SIGTERM or SIGHUP, and release the folder.
 
-    While it is ready, it is on the list of stacks in `settings`, and prints what happens to runs.
+    While it is ready, it is on the list of stacks in `settings`, and prints what happens to runs. The ledger has the result
+    of `describe` as `deployment.json`.
 
     A second signal, or a stop that takes longer than STOP_DEADLINE_S, ends this process at once, with status 1.
 
@@ -265,7 +296,7 @@ def run_until_stopped(options: Options, topology: Topology, state: StateFolder, 
         StackRefusedError: the stack cannot start.
     """
     try:
-        asyncio.run(_until_stopped(options, topology, state, settings))
+        asyncio.run(_until_stopped(options, topology, state, settings=settings, describe=describe))
     finally:
         state.close()
 
@@ -275,7 +306,9 @@ def _print_line(line: str) -> None:
     sys.stdout.flush()
 
 
-async def _until_stopped(options: Options, topology: Topology, state: StateFolder, settings: Path) -> None:
+async def _until_stopped(
+    options: Options, topology: Topology, state: StateFolder, *, settings: Path, describe: Describe
+) -> None:
     loop = asyncio.get_running_loop()
     running = asyncio.current_task()
 
@@ -297,7 +330,7 @@ async def _until_stopped(options: Options, topology: Topology, state: StateFolde
         loop.add_signal_handler(number, stop)
     news = News(_print_line)
     with contextlib.suppress(asyncio.CancelledError):
-        async with running_stack(options, topology, state, news) as stack:
+        async with running_stack(options, topology, state, news=news, describe=describe) as stack:
             # So that files can be copied there at once; the folders themselves are not objects.
             inbox = stack.services.buckets_dir / topology.buckets["inbox"]
             for folder in ("requests", "rules"):

@@ -23,6 +23,7 @@ ACTIVE_PREFIX = "active/"
 WAITING_PREFIX = "waiting/"
 SLOTS_PREFIX = "slots/"
 STARTED_PREFIX = "started/"
+DEPLOYMENT_OBJECT = "deployment.json"
 RECONCILE_STOPPED_AT_OBJECT = "reconcile/stopped-at.json"
 
 RUN_LABEL = "trainmaster_run_id"

@@ -17,6 +17,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from trainmaster.orchestrator.core.admission.listed import Slot
 from trainmaster.orchestrator.core.admission.queue import Place, QueuePass, SlotSet, limits_of
 from trainmaster.orchestrator.core.admission.quota import account_class, quota_class
 from trainmaster.orchestrator.core.errors import GenerationMoved, RecordDamaged
@@ -28,7 +29,6 @@ from trainmaster.orchestrator.core.runs.moves import live_lease
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.core.runs.states import END_OF, RunState
 from trainmaster.orchestrator.flows.services import Services
-from trainmaster.orchestrator.stores.admission import Slot
 
 RACES_MAX = 20
 """How many races for a slot may be lost: each time a competitor got a slot, and all start at different ones."""

@@ -2,47 +2,27 @@
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import date, datetime
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from itertools import islice, takewhile
 
 from trainmaster.orchestrator.core.admission.caps import CountedStart
+from trainmaster.orchestrator.core.admission.listed import Slot, parse_slot, parse_start
 from trainmaster.orchestrator.core.admission.places import parse_place, place_metadata, place_object
 from trainmaster.orchestrator.core.admission.queue import Place
 from trainmaster.orchestrator.core.errors import GenerationMoved
 from trainmaster.orchestrator.core.names import (
-    SLOTS_PREFIX,
     STARTED_PREFIX,
     WAITING_PREFIX,
     cap_object,
     held_slot,
     held_slot_parts,
     slot_object,
-    started_hour,
     started_object,
     started_prefix,
 )
 from trainmaster.orchestrator.ports.objects import Listed
 from trainmaster.orchestrator.stores.store import TEXT, Store
-
-
-@dataclass(frozen=True, kw_only=True)
-class Slot:
-    """A taken slot as it was read, and the version that must be named to free it or take it over.
-
-    `holder` is a run's id.
-    """
-
-    limit: str
-    number: int
-    holder: str
-    version: int
-    taken_at: datetime
-
-    @property
-    def name(self) -> str:
-        return f"{self.limit}/{self.number}"
 
 
 class Queue(Store):
@@ -115,15 +95,8 @@ class Slots(Store):
 
 
 def _slot(listed: Listed) -> Slot | None:
-    limit, _, number = listed.name.removeprefix(SLOTS_PREFIX).rpartition("/")
-    if not number.isdecimal():
-        return None
-    return Slot(
-        limit=limit,
-        number=int(number),
-        holder=listed.metadata.get("run_id", ""),
-        version=listed.generation,
-        taken_at=listed.created_at,
+    return parse_slot(
+        listed.name, listed.metadata, generation=listed.generation, created_at=listed.created_at
     )
 
 
@@ -179,20 +152,6 @@ class Starts(Store):
 
 
 def _counted(listed: Listed) -> CountedStart | None:
-    """The mark; None for any other object, which must not stop runs from starting."""
-    try:
-        hour = started_hour(listed.name)
-    except ValueError:
-        return None
-    text = listed.metadata.get("cost")
-    try:
-        cost = None if text is None else Decimal(text)
-    except InvalidOperation:
-        cost = None
-    return CountedStart(
-        run_id=listed.name.rpartition("/")[2],
-        created_at=listed.created_at,
-        cost=cost,
-        hour=hour,
-        version=listed.generation,
+    return parse_start(
+        listed.name, listed.metadata, generation=listed.generation, created_at=listed.created_at
     )

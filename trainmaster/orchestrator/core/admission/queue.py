@@ -86,6 +86,11 @@ class QueuePass:
         """Why this run may not submit a job of that class now; None: it may."""
         if quota_class in self._closed:
             return f"there was no room for {quota_class} just now"
+        other = self.ahead(own, quota_class)
+        return None if other is None else f"{other.run_id} is ahead of it, waiting for the same"
+
+    def ahead(self, own: Place, quota_class: str) -> Place | None:
+        """The first run that waits for room of that class, if it goes before this one."""
         for other in self.places:
             if other.order >= own.order:
                 return None
@@ -94,7 +99,7 @@ class QueuePass:
                 and other.blocked_on_limit is None
                 and other.quota_class == quota_class
             ):
-                return f"{other.run_id} is ahead of it, waiting for the same"
+                return other
         return None
 
     def _competes(self, other: Place, own: Place) -> bool:

@@ -1,0 +1,102 @@
+"""`trainmaster queue` on a real storage server, with what the flows wrote: runs that wait for a limit and for room."""
+
+import json
+from collections.abc import Iterator
+from datetime import timedelta
+
+import click
+import pytest
+from jsonschema import Draft202012Validator
+
+from tests.cli.screens import assert_screen
+from tests.client.mirrored import launch, mirror
+from tests.client.served import ROOT, Served, served_context
+from tests.contract.rooms import GPU, Room, limited
+from tests.contract.world import World
+from trainmaster.cli.runs.queue import SPARE, queue_facts, queue_rows
+from trainmaster.cli.table import fact_lines, table_lines
+from trainmaster.client.runs.queue import Queue, read_queue
+from trainmaster.orchestrator.core.policy.admission import Limit
+
+SCHEMA = json.loads((ROOT / "schemas/queue.v1.schema.json").read_text())
+
+
+@pytest.fixture(scope="module")
+def world() -> World:
+    """One run has a job; two wait for its limit, and two others for GPUs."""
+    world = limited(Limit(jobs=1, per_model=True))
+    room = Room(world)
+    launch(world, "flowers-a", model_name="flowers")
+    launch(world, "flowers-b", model_name="flowers")
+    launch(world, "flowers-c", model_name="flowers", priority=90)
+    room.places = 1
+    launch(world, "cassava-a", model_name="cassava", **GPU)
+    launch(world, "leaves-a", model_name="leaves", **GPU)
+    world.clock.advance(timedelta(seconds=10))
+    return world
+
+
+@pytest.fixture(scope="module")
+def served(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with served_context(tmp_path_factory.mktemp("served")) as served:
+        mirror(world, served)
+        yield served
+
+
+@pytest.fixture(scope="module")
+def found(world: World, served: Served) -> Queue:
+    return read_queue(served.clients, world.clock.now())
+
+
+def base(run_id: str | None) -> str:
+    """The name of the file that started the run."""
+    return "" if run_id is None else run_id.rpartition("-2026")[0]
+
+
+def test_runs_are_in_the_order_of_admission_with_what_they_wait_for(found: Queue) -> None:
+    waits = [(base(each.run_id), each.limit or each.quota_class, base(each.behind)) for each in found.waiting]
+    assert waits == [
+        ("flowers-c", "model.flowers", ""),
+        ("flowers-b", "model.flowers", "flowers-c"),
+        ("cassava-a", "us-central1_nvidia_tesla_t4", ""),
+        ("leaves-a", "us-central1_nvidia_tesla_t4", "cassava-a"),
+    ]
+    assert [each.position for each in found.waiting] == [1, 2, 3, 4]
+
+
+def test_slots_name_the_runs_that_hold_them(found: Queue) -> None:
+    held = [(slot.limit, slot.number, base(slot.run_id)) for slot in found.slots]
+    assert held == [("model.flowers", 0, "flowers-a")]
+
+
+def test_the_queue_as_json_fits_its_schema(found: Queue) -> None:
+    Draft202012Validator(SCHEMA).validate(found.document)
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_the_screen_of_the_queue(found: Queue, width: int) -> None:
+    lines = [
+        *table_lines(queue_rows(found), width=width, spare=SPARE),
+        *fact_lines(queue_facts(found), width=width),
+    ]
+    assert_screen(f"queue.{width}", "".join(f"{click.unstyle(line)}\n" for line in lines))
+    assert max(map(len, map(click.unstyle, lines))) <= width
+
+
+def test_the_command_prints_the_same_for_people_and_programs(served: Served, found: Queue) -> None:
+    names = [each.run_id for each in found.waiting]
+    assert served.trainmaster("queue", "-o", "name").out.split() == names
+    assert [
+        each["run_id"] for each in json.loads(served.trainmaster("queue", "-o", "json").out)["waiting"]
+    ] == names
+    done = served.trainmaster("queue", "--verbose")
+    assert done.status == 0
+    assert [line.split()[1] for line in done.out.splitlines()[1:5]] == names
+    assert "Storage operations: 4." in done.err
+
+
+def test_an_empty_queue_says_so(tmp_path_factory: pytest.TempPathFactory) -> None:
+    with served_context(tmp_path_factory.mktemp("empty")) as served:
+        done = served.trainmaster("queue")
+    assert (done.status, done.err) == (0, "No run waits.\n")
+    assert done.out == "started      0 this hour, 0 today (UTC)\n"

@@ -1,0 +1,26 @@
+"""The ledger of a simulated deployment, on a real storage server: for commands that read what the flows wrote."""
+
+import json
+from datetime import timedelta
+from typing import Any
+
+from tests.client.served import Served
+from tests.contract.retraining import SMALL
+from tests.contract.world import LEDGER, World
+
+
+def mirror(world: World, served: Served) -> None:
+    """Copy every object of the ledger, with its metadata."""
+    bucket = served.clients.storage.bucket(served.clients.context.ledger_bucket)
+    for listed in world.objects.listing(LEDGER, ""):
+        blob = bucket.blob(listed.name)
+        blob.metadata = dict(listed.metadata)
+        blob.upload_from_string(world.objects.read(LEDGER, listed.name).content)
+
+
+def launch(world: World, name: str, **changes: Any) -> str:
+    """The id of the run that an upload of that name starts, a second later."""
+    world.clock.advance(timedelta(seconds=1))
+    incoming = world.drop(json.dumps({**SMALL, **changes}).encode(), f"requests/{name}.json")
+    world.launch(incoming)
+    return incoming.run_id

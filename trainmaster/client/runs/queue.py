@@ -1,0 +1,181 @@
+"""Reads the queue, the slots of limits and today's starts, by four listings: no record is read."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from decimal import Decimal
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from trainmaster.orchestrator.core.admission.caps import CountedStart
+from trainmaster.orchestrator.core.admission.listed import Slot, parse_slot, parse_start
+from trainmaster.orchestrator.core.admission.places import parse_place
+from trainmaster.orchestrator.core.admission.queue import Place, QueuePass
+from trainmaster.orchestrator.core.documents.codec import encoded
+from trainmaster.orchestrator.core.names import (
+    SLOTS_PREFIX,
+    WAITING_PREFIX,
+    cap_object,
+    started_prefix,
+)
+
+if TYPE_CHECKING:
+    from trainmaster.client.clients import Clients
+
+QUEUE_SCHEMA = "queue.v1"
+PLACES_MAX = SLOTS_MAX = CAPS_MAX = 1000
+"""Objects in one listing."""
+STARTS_MAX = 10_000
+_FIELDS = "items(name,metadata,generation,timeCreated),nextPageToken"
+_CAPS_PREFIX = cap_object("").removesuffix(".json")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Waits:
+    """A run in the queue, and what it waits for: a slot of `limit`, fewer requests, or room for `quota_class`."""
+
+    position: int
+    """Counted from 1."""
+    run_id: str
+    priority: int
+    arrived_at: datetime
+    region: str
+    quota_class: str
+    not_before: datetime
+    """When it is tried again, if it is not its turn earlier."""
+    rate_limited: bool = False
+    limit: str | None = None
+    behind: str | None = None
+    """The run that goes first."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeldSlot:
+    """A slot that a run holds while it has a job."""
+
+    limit: str
+    number: int
+    run_id: str
+    taken_at: datetime
+
+
+@dataclass(frozen=True, kw_only=True)
+class Started:
+    """Runs that count towards the caps of this hour and day (UTC)."""
+
+    this_hour: int
+    today: int
+    may_cost_today: Decimal | None = None
+    """The sum of what they may cost at most; runs without a known price count as nothing. None if no price is known."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Queue:
+    """Who waits for what: schemas/queue.v1.schema.json."""
+
+    schema: str = QUEUE_SCHEMA
+    at: datetime
+    waiting: tuple[Waits, ...]
+    """In the order in which runs are admitted."""
+    slots: tuple[HeldSlot, ...]
+    started: Started
+    caps_reached: tuple[str, ...]
+    """Caps that refuse runs now, each with its hour or day: `runs_per_hour/2026-11-21T13`."""
+    complete: bool = True
+    """False if there are more objects than are read."""
+
+    @property
+    def document(self) -> dict[str, Any]:
+        document: Any = encoded(self)
+        return dict(document)
+
+
+def read_queue(clients: "Clients", now: datetime) -> Queue:
+    """The queue as it is now, in all regions.
+
+    Raises:
+        google.api_core.exceptions.GoogleAPICallError: the ledger cannot be listed.
+    """
+    listed = {
+        prefix: list(_objects(clients, prefix, most))
+        for prefix, most in (
+            (WAITING_PREFIX, PLACES_MAX),
+            (SLOTS_PREFIX, SLOTS_MAX),
+            (started_prefix(now.astimezone(UTC).date()), STARTS_MAX),
+            (_CAPS_PREFIX, CAPS_MAX),
+        )
+    }
+    waiting, slots, starts, caps = listed.values()
+    places = [place for each in waiting if (place := parse_place(each.name, each.metadata or {}))]
+    counted = [mark for each in starts if (mark := _parsed(parse_start, each))]
+    return Queue(
+        at=now,
+        waiting=waiting_runs(places, now),
+        slots=tuple(_held(slot) for each in slots if (slot := _parsed(parse_slot, each))),
+        started=_started(counted, now),
+        caps_reached=tuple(_reached([each.name for each in caps], now)),
+        complete=len(waiting) < PLACES_MAX and len(slots) < SLOTS_MAX and len(starts) < STARTS_MAX,
+    )
+
+
+def waiting_place(clients: "Clients", run_id: str, now: datetime) -> Waits | None:
+    """The run's place among all that wait; None if it is not among the first PLACES_MAX. Costs one listing."""
+    objects = _objects(clients, WAITING_PREFIX, PLACES_MAX)
+    places = [place for each in objects if (place := parse_place(each.name, each.metadata or {}))]
+    return next((each for each in waiting_runs(places, now) if each.run_id == run_id), None)
+
+
+def waiting_runs(places: list[Place], now: datetime) -> tuple[Waits, ...]:
+    """What each run waits for, in the order of admission."""
+    queue = QueuePass(places=places, began_at=now)
+    return tuple(_waits(queue, place, number) for number, place in enumerate(queue.places, 1))
+
+
+def _waits(queue: QueuePass, place: Place, position: int) -> Waits:
+    limit = place.blocked_on_limit
+    ahead = queue.ahead(place, place.quota_class) if limit is None else queue.ahead_at_limit(place)
+    return Waits(
+        position=position,
+        run_id=place.run_id,
+        priority=place.priority,
+        arrived_at=place.arrived_at,
+        region=place.region,
+        quota_class=place.quota_class,
+        not_before=place.not_before,
+        rate_limited=queue.is_paused(place.region),
+        limit=limit,
+        behind=None if ahead is None else ahead.run_id,
+    )
+
+
+def _objects(clients: "Clients", prefix: str, most: int) -> Iterator[Any]:  # Any: untyped blobs
+    found = clients.storage.list_blobs(clients.context.ledger_bucket, prefix=prefix, fields=_FIELDS)
+    return islice(found, most)
+
+
+def _parsed(parse: Any, blob: Any) -> Any:  # Any: one of two parsers, and an untyped blob
+    return parse(blob.name, blob.metadata or {}, generation=blob.generation, created_at=blob.time_created)
+
+
+def _held(slot: Slot) -> HeldSlot:
+    return HeldSlot(limit=slot.limit, number=slot.number, run_id=slot.holder, taken_at=slot.taken_at)
+
+
+def _started(counted: list[CountedStart], now: datetime) -> Started:
+    runs: Mapping[str, CountedStart] = {each.run_id: each for each in counted}
+    hour = now.astimezone(UTC).hour
+    costs = [each.cost for each in runs.values() if each.cost is not None]
+    return Started(
+        this_hour=sum(each.counts_at.hour == hour for each in runs.values()),
+        today=len(runs),
+        may_cost_today=sum(costs, Decimal(0)) if costs else None,
+    )
+
+
+def _reached(names: list[str], now: datetime) -> Iterator[str]:
+    """The caps of this hour and day among the names."""
+    utc = now.astimezone(UTC)
+    for name in names:
+        window = name.removeprefix(_CAPS_PREFIX).removesuffix(".json")
+        if window.partition("/")[2] in {f"{utc:%Y-%m-%dT%H}", f"{utc:%Y-%m-%d}"}:
+            yield window

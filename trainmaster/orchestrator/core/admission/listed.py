@@ -1,0 +1,69 @@
+"""What a listing shows of taken slots and of the marks of started runs.
+
+Names and metadata hold everything, so no object is read. Any other object under the same prefix is None, because it must
+not stop runs from starting.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal, InvalidOperation
+
+from trainmaster.orchestrator.core.admission.caps import CountedStart
+from trainmaster.orchestrator.core.names import SLOTS_PREFIX, started_hour
+
+
+@dataclass(frozen=True, kw_only=True)
+class Slot:
+    """A taken slot as it was read, and the version that must be named to free it or take it over.
+
+    `holder` is a run's id.
+    """
+
+    limit: str
+    number: int
+    holder: str
+    version: int
+    taken_at: datetime
+
+    @property
+    def name(self) -> str:
+        return f"{self.limit}/{self.number}"
+
+
+def parse_slot(
+    object_name: str, metadata: Mapping[str, str], *, generation: int, created_at: datetime
+) -> Slot | None:
+    """The slot with this `slot_object` name, whose metadata name its holder."""
+    limit, _, number = object_name.removeprefix(SLOTS_PREFIX).rpartition("/")
+    if not number.isdecimal():
+        return None
+    return Slot(
+        limit=limit,
+        number=int(number),
+        holder=metadata.get("run_id", ""),
+        version=generation,
+        taken_at=created_at,
+    )
+
+
+def parse_start(
+    object_name: str, metadata: Mapping[str, str], *, generation: int, created_at: datetime
+) -> CountedStart | None:
+    """The mark with this `started_object` name; a cost that cannot be read is unknown."""
+    try:
+        hour = started_hour(object_name)
+    except ValueError:
+        return None
+    text = metadata.get("cost")
+    try:
+        cost = None if text is None else Decimal(text)
+    except InvalidOperation:
+        cost = None
+    return CountedStart(
+        run_id=object_name.rpartition("/")[2],
+        created_at=created_at,
+        cost=cost,
+        hour=hour,
+        version=generation,
+    )

@@ -13,7 +13,8 @@ from trainmaster.orchestrator.core.runs.record import RunRecord
 NOW = datetime(2026, 3, 1, 12, 30, 0, tzinfo=UTC)
 RUNNING_HISTORY = 3
 FAULTY = b"""model_name: cassava
-imgae: us-docker.pkg.dev/p/r/i
+image: us-central1-docker.pkg.dev/my-project/trainmaster/trainer:latest
+priority: high
 cluster:
   chief: {machine: n1-standard-4}
 """

@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[2]
 ORCHESTRATOR = ROOT / "trainmaster" / "orchestrator"
 ADAPTERS = ORCHESTRATOR / "adapters"
 STORES = ORCHESTRATOR / "stores"
-VERBS = ("read", "write", "delete", "listing")
+VERBS = ("read", "describe", "write", "delete", "listing")
 """Of `trainmaster.orchestrator.ports.objects.Objects`."""
 
 

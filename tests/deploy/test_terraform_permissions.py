@@ -234,6 +234,7 @@ def object_methods() -> Iterator[str]:
     """Methods of the JSON API behind what the client's own are called."""
     api = {
         "download_as_bytes": "objects.get",
+        "reload": "objects.get",
         "upload_from_string": "objects.insert",
         "delete": "objects.delete",
         "list_blobs": "objects.list",

@@ -61,7 +61,7 @@ def test_a_tuning_is_seen_from_its_drop_to_its_record_and_can_be_drawn(
     said = out.getvalue()
     assert [said.count(f"trial {n} succeeded") for n in range(1, TRIALS + 1)] == [1] * TRIALS
     assert said.count("Vertex AI HyperparameterTuningJob submitted") == 1
-    drawn = command(project, study.name, "--out", str(tmp_path))
+    drawn = command(project, seen.record["run_id"], "--out", str(tmp_path))
     assert drawn.returncode == 0, drawn.stderr
     assert seen.record["tuning"]["best_trial"]["model_uri"] in (tmp_path / "study.html").read_text()
     assert (tmp_path / "study.png").read_bytes().startswith(b"\x89PNG")
@@ -70,19 +70,19 @@ def test_a_tuning_is_seen_from_its_drop_to_its_record_and_can_be_drawn(
 def test_a_job_that_is_not_there_cannot_be_drawn(project: Project, tmp_path: Path) -> None:
     parent = f"projects/{project.id}/locations/{project.region}"
     missing = command(project, f"{parent}/hyperparameterTuningJobs/1", "--out", str(tmp_path / "out"))
-    assert (missing.returncode, missing.stdout) == (1, "")
-    assert "could not be read" in missing.stderr
+    assert (missing.returncode, missing.stdout) == (3, "")
+    assert "hyperparameterTuningJobs/1" in missing.stderr
     misspelt = command(project, "12")
-    assert misspelt.returncode == 2
-    assert "'12' is not the name of a tuning job" in misspelt.stderr
+    assert (misspelt.returncode, misspelt.stdout) == (3, "")
+    assert "trainmaster ls" in misspelt.stderr
     assert not (tmp_path / "out").exists()
 
 
 def command(project: Project, *arguments: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(
-        [sys.executable, "-m", "trainmaster", "study", *arguments],
+        [sys.executable, "-m", "trainmaster", "study", "--context", f"local:{project.state}", *arguments],
         cwd=ROOT,
-        env={**project.env, "PATH": "/usr/bin:/bin"},
+        env={"PATH": "/usr/bin:/bin", "HOME": str(project.state)},
         capture_output=True,
         text=True,
         timeout=120,

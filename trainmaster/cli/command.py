@@ -24,7 +24,9 @@ SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "logs": ("logs.command:logs", "Print or follow the log of a run."),
         "wait": ("submit.wait:wait", "Wait until a run has ended."),
         "cancel": ("runs.cancel:cancel", "End runs: cancel their jobs, or take them out of the queue."),
-        "study": ("study.command:study", "Draw a tuning job: learning curves, parameters and results."),
+        "download": ("results.download:download", "Download the model of a run, and verify it."),
+        "study": ("study.command:study", "Draw a tuning: learning curves, parameters and results."),
+        "tensorboard": ("results.tensorboard:tensorboard", "Run TensorBoard on the logs of a run."),
     },
     "Rules and models": {
         "rules": ("rules.command:rules", "List, apply, fire or remove the rules that start runs."),

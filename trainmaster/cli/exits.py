@@ -56,7 +56,7 @@ _STATUSES = {
         f"{_CORE}.InvalidArgument",
         f"{_CORE}.BadRequest",
     },
-    Exit.FINDING: {f"{_STACK}.StackRefusedError"},
+    Exit.FINDING: {"trainmaster.client.errors.Damaged", f"{_STACK}.StackRefusedError"},
     Exit.TIMED_OUT: {"trainmaster.client.errors.TimedOut"},
     Exit.UNREACHABLE: {
         "trainmaster.client.context.NoContext",

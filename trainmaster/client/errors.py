@@ -11,3 +11,7 @@ class TimedOut(Exception):
 
 class Refused(Exception):
     """The service, or a check before it, refuses what was asked; the message has every fault."""
+
+
+class Damaged(Exception):
+    """A document or an object differs from what a record says; the message says how it differs."""

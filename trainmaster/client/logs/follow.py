@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from trainmaster.client.find import Run, find_run
 from trainmaster.client.logs.line import LogLine
 from trainmaster.client.logs.read import LATE, JobLogs, Selection
-from trainmaster.client.survive import survive_restarts
+from trainmaster.client.logs.survive import survive_restarts
 from trainmaster.orchestrator.core.names import job_id
 
 if TYPE_CHECKING:

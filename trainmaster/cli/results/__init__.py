@@ -1,0 +1,1 @@
+"""What a run left behind: `download` and `tensorboard`."""

@@ -1,0 +1,133 @@
+"""Which objects a run left behind, and what is known of each."""
+
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from trainmaster.client.errors import Damaged, NotFound, Refused
+from trainmaster.client.find import Run
+from trainmaster.orchestrator.core.names import split_object_uri
+from trainmaster.orchestrator.core.runs.end import Model
+
+if TYPE_CHECKING:
+    from trainmaster.client.clients import Clients
+
+LISTING_MAX_BYTES = 64 * 1024 * 1024
+FILES_MAX = 100_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class RemoteFile:
+    """One object, by what must be found when it is downloaded."""
+
+    uri: str
+    path: str
+    """Where it belongs, relative to the folder of the download, with slashes."""
+    size_bytes: int
+    generation: int | None = None
+    crc32c: str | None = None
+    """Base64 of the four bytes, big-endian, as Cloud Storage writes it."""
+    sha256: str | None = None
+
+
+def model_files(clients: "Clients", run: Run) -> list[RemoteFile]:
+    """The files of the run's model as the record lists them, and its manifest.
+
+    Raises:
+        NotFound: the run has no model, or the ledger no longer has the list of its files.
+        Damaged: the list is not the one that the run recorded.
+        Refused: the run recorded only the first files of its model.
+    """
+    model, run_id = run.record.model, run.record.run_id
+    if model is None or model.files is None or model.files.listing_uri is None:
+        why = "; ".join(run.record.problems) or f"it is {run.record.state}"
+        raise NotFound(
+            f"{run_id} has no model ({why}). For what it wrote: trainmaster download --all {run_id}"
+        )
+    listed = _listing(clients, model.files.listing_uri, model.files.listing_sha256)["files"]
+    if len(listed) < model.files.count:
+        raise Refused(
+            f"The record of {run_id} lists {len(listed)} of the model's {model.files.count} files. "
+            f"Download everything: trainmaster download --all {run_id}"
+        )
+    directory = model.uri if model.uri.endswith("/") else model.uri.rpartition("/")[0] + "/"
+    files = [
+        RemoteFile(
+            uri=f"{directory}{each['path']}",
+            path=each["path"],
+            size_bytes=each["size_bytes"],
+            generation=each["generation"],
+            crc32c=each.get("crc32c"),
+        )
+        for each in listed
+    ]
+    return [*files, *_manifest(clients, model)]
+
+
+def _listing(clients: "Clients", uri: str, sha256: str | None) -> dict[str, Any]:
+    content = _read(clients, uri, LISTING_MAX_BYTES)
+    if sha256 is not None and hashlib.sha256(content).hexdigest() != sha256:
+        raise Damaged(f"{uri} is not the list that the run recorded: its SHA-256 differs.")
+    document: dict[str, Any] = json.loads(content)
+    return document
+
+
+def _read(clients: "Clients", uri: str, most: int) -> bytes:
+    from google.api_core.exceptions import NotFound as ObjectNotFound
+
+    bucket, name = split_object_uri(uri)
+    try:
+        content: bytes = clients.storage.bucket(bucket).blob(name).download_as_bytes(end=most)
+    except ObjectNotFound as missing:
+        raise NotFound(f"{uri} does not exist any more.") from missing
+    if len(content) > most:
+        raise Damaged(f"{uri} has more than {most} bytes.")
+    return content
+
+
+def _manifest(clients: "Clients", model: Model) -> Iterator[RemoteFile]:
+    if model.manifest_uri is None:
+        return
+    bucket, name = split_object_uri(model.manifest_uri)
+    blob = clients.storage.bucket(bucket).get_blob(name)
+    if blob is None:
+        raise NotFound(f"{model.manifest_uri} does not exist any more.")
+    yield RemoteFile(
+        uri=model.manifest_uri,
+        path=name.rpartition("/")[2],
+        size_bytes=blob.size,
+        generation=blob.generation,
+        sha256=model.manifest_sha256,
+    )
+
+
+def objects_below(clients: "Clients", directory_uri: str) -> list[RemoteFile]:
+    """Every object below the directory as its bucket lists it now, folder markers excepted.
+
+    Raises:
+        Refused: there are more than FILES_MAX.
+    """
+    bucket, prefix = split_object_uri(directory_uri.rstrip("/") + "/")
+    listed = clients.storage.list_blobs(
+        bucket, prefix=prefix, fields="items(name,size,generation,crc32c),nextPageToken"
+    )
+    found = [_listed(bucket, prefix, blob) for blob in islice(listed, FILES_MAX + 1)]
+    if len(found) > FILES_MAX:
+        raise Refused(
+            f"There are more than {FILES_MAX} objects below {directory_uri}. "
+            f"Copy them with: gcloud storage cp --recursive {directory_uri} ."
+        )
+    return [each for each in found if not each.path.endswith("/")]
+
+
+def _listed(bucket: str, prefix: str, blob: Any) -> RemoteFile:  # Any: the client is untyped
+    return RemoteFile(
+        uri=f"gs://{bucket}/{blob.name}",
+        path=blob.name.removeprefix(prefix),
+        size_bytes=blob.size,
+        generation=blob.generation,
+        crc32c=blob.crc32c,
+    )

@@ -29,7 +29,7 @@ def test_a_stack_that_does_not_answer_is_reported_without_a_traceback(tmp_path: 
         (tmp_path / "stack.env").write_text(f"export LOGGING_EMULATOR_HOST={host}\n")
         silent = study(JOB, "--context", f"local:{tmp_path}")
     assert silent.status == 4
-    assert "does not answer" in silent.err
+    assert "no longer answers" in silent.err
     assert "Traceback" not in silent.err
 
 

@@ -7,7 +7,7 @@ from jsonschema import Draft202012Validator
 
 from tests.contract.world import World, request_rules_with, schema
 from tests.core.admission_cases import PRICES
-from trainmaster.orchestrator.core.admission.cost import Prices
+from trainmaster.orchestrator.core.admission.prices import Prices
 from trainmaster.orchestrator.core.documents.codec import encoded
 from trainmaster.orchestrator.core.errors import PolicyInvalid
 from trainmaster.orchestrator.core.policy.admission import Admission

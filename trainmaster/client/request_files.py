@@ -11,7 +11,7 @@ from typing import Any, BinaryIO
 
 from trainmaster.client.context import Context
 from trainmaster.client.machines import shipped_machines
-from trainmaster.orchestrator.core.admission.cost import Prices, prices_from
+from trainmaster.orchestrator.core.admission.prices import Prices, prices_from
 from trainmaster.orchestrator.core.documents.document import is_json, parse_document
 from trainmaster.orchestrator.core.documents.placing import placed, rendered
 from trainmaster.orchestrator.core.documents.validation import schema_faults

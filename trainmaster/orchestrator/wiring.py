@@ -14,7 +14,8 @@ from trainmaster.orchestrator.adapters.gcs import GcsObjects
 from trainmaster.orchestrator.adapters.importing import IMPORTING
 from trainmaster.orchestrator.adapters.pubsub import PubsubNotices
 from trainmaster.orchestrator.adapters.vertex import VertexJobs
-from trainmaster.orchestrator.core.admission.cost import Prices, ReadPrices, currency_problem, prices_from
+from trainmaster.orchestrator.core.admission.cost import ReadPrices, currency_problem
+from trainmaster.orchestrator.core.admission.prices import Prices, prices_from
 from trainmaster.orchestrator.core.documents.document import parse_document
 from trainmaster.orchestrator.core.documents.validation import schema_faults
 from trainmaster.orchestrator.core.errors import PolicyInvalid

@@ -1,5 +1,6 @@
 """What a job costs: by the hour, at most, and unknown where a price is."""
 
+import re
 from decimal import Decimal
 from typing import Any
 
@@ -20,11 +21,14 @@ from tests.core.admission_cases import (
     sound,
 )
 from tests.core.shipped import ROOT, policy_document, schema
-from trainmaster.orchestrator.core.admission.cost import currency_problem, estimate, estimate_of, prices_from
+from trainmaster.orchestrator.core.admission.cost import currency_problem, estimate, estimate_of
+from trainmaster.orchestrator.core.admission.prices import prices_from, series_of
 from trainmaster.orchestrator.core.documents.validation import schema_faults
 from trainmaster.orchestrator.core.policy.admission import Caps
 from trainmaster.orchestrator.settings import settings_from
 
+PRICES_TEXT = (ROOT / "functions" / "prices.yaml").read_text()
+REGIONS = yaml.safe_load((ROOT / "trainmaster" / "deploy" / "regions.yaml").read_text())["training"]
 HOUR = {"timeout_s": 3600}
 T4 = {"type": "NVIDIA_TESLA_T4", "count": 2}
 TUNING = {
@@ -136,17 +140,97 @@ def test_of_two_rows_that_price_the_same_the_later_holds() -> None:
 def test_the_shipped_table_is_as_its_schema_says_and_agrees_with_vertex_ais_own_price() -> None:
     shipped = shipped_prices()
     assert schema_faults(schema("prices.v1"), shipped) == []
-    derived = prices_from({**shipped, "rows": shipped["rows"][:-1]}).standard["us-central1"]
-    published = prices_from(shipped).standard["us-central1"]
-    assert derived.machines["n1-standard-4"] == published.machines["n1-standard-4"] == Decimal("0.21849885")
+    derived = prices_from({**shipped, "rows": shipped["rows"][:-1]}).table("us-central1")
+    published = prices_from(shipped).table("us-central1")
+    assert derived.machine("n1-standard-4") == published.machine("n1-standard-4") == Decimal("0.21849885")
+    e2 = derived.machine("e2-standard-4"), published.machine("e2-standard-4")
+    assert None not in e2
+    assert abs(e2[0] - e2[1]) < Decimal("1e-7")  # type: ignore[operator]  # both are known
 
 
-def test_the_shipped_table_prices_only_what_the_policy_has() -> None:
-    known = {name for row in policy_document()["machines"] for name in row["types"]}
+def test_the_shipped_table_prices_all_that_the_policy_has_but_what_it_lists_as_unknown() -> None:
+    prices, unknown = prices_from(shipped_prices()), re.findall(r"^#   (\S+)", PRICES_TEXT, re.MULTILINE)
+    for row in policy_document()["machines"]:
+        for name in row["types"]:
+            assert (prices.table("us-central1").machine(name) is None) == (name in unknown), name
+    for region in REGIONS:
+        for spot in (False, True):
+            table = prices.table(region, spot=spot)
+            for name in ("e2-standard-4", "n1-highmem-8", "n2-highcpu-16", "g2-standard-48"):
+                assert (table.machine(name) or 0) > 0, (region, spot, name)
+
+
+def test_no_spot_machine_of_the_shipped_table_costs_more_than_the_standard_one() -> None:
+    prices = prices_from(shipped_prices())
+    for region in REGIONS:
+        standard, spot = prices.table(region), prices.table(region, spot=True)
+        for name, price in (*spot.machines.items(), *spot.accelerators.items()):
+            assert price <= {**standard.machines, **standard.accelerators}[name], (region, name)
+
+
+def test_the_shipped_table_names_nothing_else() -> None:
+    types = {name for row in policy_document()["machines"] for name in row["types"]}
+    known = types | {series_of(name)[0] for name in types}
     accelerators = {name for row in policy_document()["machines"] for name in row.get("accelerators", {})}
-    for table in prices_from(shipped_prices()).standard.values():
-        assert table.machines.keys() <= known
-        assert table.accelerators.keys() <= accelerators
+    for row in shipped_prices()["rows"]:
+        assert row.get("machines", {}).keys() <= known
+        assert row.get("accelerators", {}).keys() <= accelerators
+
+
+def test_a_series_prices_its_machines_by_their_number_and_a_machine_of_its_own_price_wins() -> None:
+    row = {**ROW, "with_accelerators": True, "machines": {"a2-highgpu-*g": 2, "a2-highgpu-8g": 15}}
+    table = prices_from({**TABLE, "rows": [row]}).table("us-central1")
+    found = {name: table.machine(name) for name in ("a2-highgpu-1g", "a2-highgpu-4g", "a2-highgpu-8g", "a2")}
+    assert found == {"a2-highgpu-1g": 2, "a2-highgpu-4g": 8, "a2-highgpu-8g": 15, "a2": None}
+    assert table.is_whole("a2-highgpu-2g")
+    assert not table.is_whole("n1-standard-4")
+
+
+def test_a_row_of_several_regions_has_one_price_for_all_or_a_column_for_each() -> None:
+    machines = {"n1-standard-*": "0.25 ~ 0.5", "n1-highmem-2": 7}
+    row = {**ROW, "regions": ["us-east1", "us-east4", "asia-east1"], "machines": machines}
+    prices = prices_from({**TABLE, "rows": [row]})
+    found = [prices.table(region).machine("n1-standard-8") for region in row["regions"]]
+    assert found == [2, None, 4]
+    assert prices.table("us-east4").machine("n1-highmem-2") == 7
+    short = {**row, "machines": {"n1-standard-*": "0.25 0.5"}}
+    with pytest.raises(
+        ValueError, match=r"rows\[0\].machines\['n1-standard-\*'\] has 2 prices for 3 regions"
+    ):
+        prices_from({**TABLE, "rows": [short]})
+    for wrong in ("0.25 x 0.5", "", "-1"):
+        table = {**TABLE, "rows": [{**row, "machines": {"n1-standard-*": wrong}}]}
+        assert schema_faults(schema("prices.v1"), table) != []
+
+
+def test_the_fee_of_a_spot_machine_is_the_fee_of_the_standard_one() -> None:
+    rows = [
+        {**ROW, "fee": 0.5, "machines": {"n1-standard-*": 1}, "accelerators": {"NVIDIA_TESLA_T4": 1}},
+        {**ROW, "fee": 0.5, "spot": True, "machines": {"n1-standard-*": 0.25, "c2-standard-*": 0.25}},
+    ]
+    prices = prices_from({**TABLE, "rows": rows})
+    spot = prices.table("us-central1", spot=True)
+    assert (spot.machine("n1-standard-2"), spot.machine("c2-standard-2")) == (Decimal("1.5"), Decimal("0.75"))
+    assert prices.table("us-central1").machine("n1-standard-2") == 3
+
+
+@pytest.mark.parametrize(
+    ("machine", "topology", "replicas", "chips"),
+    [
+        ("ct5lp-hightpu-1t", "1x1", 1, 1),
+        ("ct5lp-hightpu-4t", "4x4", 1, 16),
+        ("ct5lp-hightpu-4t", "2x4", 2, 8),
+        ("ct5lp-hightpu-8t", "2x4", 1, 8),
+    ],
+)
+def test_tpus_cost_what_all_chips_of_their_topology_do(
+    machine: str, topology: str, replicas: int, chips: int
+) -> None:
+    row = {**ROW, "machines": {"ct5lp-hightpu-*t": 2}, "disks": {"pd-ssd": 0}}
+    chief = {"machine": machine, "tpu_topology": topology}
+    (candidate,) = candidates(cluster={"chief": {**chief, "count": replicas}})
+    found = estimate(candidate.spec, "us-central1", prices_from({**TABLE, "rows": [row]}))
+    assert found.per_hour == 2 * chips
 
 
 CAPPED = {"caps": {"currency": "USD", "cost_per_run": 10, "cost_per_day": 12.5}}
@@ -236,5 +320,5 @@ def test_the_price_table_lies_beside_the_policy_of_the_source() -> None:
 def test_the_example_of_a_price_table_is_read() -> None:
     text = (ROOT / "schemas" / "examples" / "valid" / "prices.v1.two_regions.yaml").read_text()
     prices = prices_from(yaml.safe_load(text))
-    assert prices.standard["us-east1"].machines["n1-standard-4"] == Decimal("0.21849885")
-    assert prices.spot["us-central1"].whole == {"a2-highgpu-1g"}
+    assert prices.table("us-east1").machine("n1-standard-4") == Decimal("0.21849885")
+    assert prices.table("us-central1", spot=True).is_whole("a2-highgpu-1g")

@@ -1,16 +1,19 @@
 """What a request may cost by a table of published prices, and whether the policy's caps allow it.
 
-A price that the table lacks is unknown.
+A price that the table lacks is unknown. A machine or accelerator without a Spot price counts with its standard price,
+which is higher.
 """
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
+from trainmaster.orchestrator.core.admission.prices import Prices, series_of
 from trainmaster.orchestrator.core.documents.faults import Fault, PathPart, listed
 from trainmaster.orchestrator.core.policy.admission import Caps, UnknownPrices
-from trainmaster.orchestrator.core.policy.currency import amount, money
+from trainmaster.orchestrator.core.policy.currency import money
 from trainmaster.orchestrator.core.policy.policy import Policy
 from trainmaster.orchestrator.core.requests.candidates import FALLBACKS, Candidate, parse_candidates, pools_of
 from trainmaster.orchestrator.core.requests.request import Refused, Request
@@ -22,68 +25,6 @@ HOURS_PER_MONTH = 730
 SERVICE_TIMEOUT_S = 7 * 24 * 3600
 """How long Vertex AI lets a job without a timeout run; only runs of older versions have none:
 https://cloud.google.com/vertex-ai/docs/reference/rest/v1/CustomJobSpec#Scheduling"""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Table:
-    """Prices per hour by machine type and accelerator type, and per GB and month by disk type.
-
-    `whole`: the machine types whose price includes their accelerators.
-    """
-
-    machines: Mapping[str, Decimal]
-    accelerators: Mapping[str, Decimal]
-    disks: Mapping[str, Decimal]
-    whole: frozenset[str] = frozenset()
-
-
-_EMPTY = Table(machines={}, accelerators={}, disks={})
-
-
-@dataclass(frozen=True, kw_only=True)
-class Prices:
-    """The price table, by region: schemas/prices.v1.schema.json. All prices in a region that it lacks are unknown.
-
-    `as_of` is the date of the oldest row. A machine or accelerator without a Spot price counts with its standard
-    price, which is higher.
-    """
-
-    as_of: str
-    currency: str
-    standard: Mapping[str, Table]
-    spot: Mapping[str, Table]
-
-
-# Any: the schema validates the types.
-def prices_from(document: Mapping[str, Any]) -> Prices:
-    """The table in a document that its schema accepts; any other may raise any error. A later row wins."""
-    rows = document["rows"]
-    return Prices(
-        as_of=min(row["as_of"] for row in rows),
-        currency=document["currency"],
-        standard=_tables(row for row in rows if not row.get("spot", False)),
-        spot=_tables(row for row in rows if row.get("spot", False)),
-    )
-
-
-def _tables(rows: Iterable[Mapping[str, Any]]) -> dict[str, Table]:
-    tables: dict[str, Table] = {}
-    for row in rows:
-        fee = 1 + amount(row.get("fee", 0))
-        priced = {
-            key: {name: amount(price) * fee for name, price in row.get(key, {}).items()}
-            for key in ("machines", "accelerators", "disks")
-        }
-        whole = frozenset(priced["machines"]) if row.get("with_accelerators", False) else frozenset()
-        for region in row["regions"]:
-            before = tables.get(region, _EMPTY)
-            tables[region] = Table(
-                machines={**before.machines, **priced["machines"]},
-                accelerators={**before.accelerators, **priced["accelerators"]},
-                disks={**before.disks, **priced["disks"]},
-                whole=(before.whole - priced["machines"].keys()) | whole,
-            )
-    return tables
 
 
 def estimate(spec: JobSpec, region: str, prices: Prices) -> Estimate:
@@ -161,11 +102,16 @@ class _Part:
 
 
 def _parts(pool: WorkerPool, spec: JobSpec, region: str, prices: Prices) -> Iterator[_Part]:
-    standard = prices.standard.get(region, _EMPTY)
-    tables = [prices.spot.get(region, _EMPTY), standard] if spec.scheduling.spot else [standard]
-    table = next((each for each in tables if pool.machine in each.machines), _EMPTY)
-    yield _Part(name=pool.machine, count=Decimal(pool.replicas), price=table.machines.get(pool.machine))
-    if pool.accelerator is not None and pool.machine not in table.whole:
+    standard = prices.table(region)
+    tables = [prices.table(region, spot=True), standard] if spec.scheduling.spot else [standard]
+    table = next((each for each in tables if each.machine(pool.machine) is not None), standard)
+    count = pool.replicas
+    if pool.tpu_topology is not None:
+        # One replica may be several hosts: the topology gives the chips of all of them.
+        _, chips = series_of(pool.machine)
+        count = max(count, math.ceil(math.prod(map(int, pool.tpu_topology.split("x"))) / chips))
+    yield _Part(name=pool.machine, count=Decimal(count), price=table.machine(pool.machine))
+    if pool.accelerator is not None and not table.is_whole(pool.machine):
         kind = pool.accelerator.type
         yield _Part(
             name=kind,

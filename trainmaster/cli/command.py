@@ -20,6 +20,7 @@ SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "check": ("check:check_files", "Check requests, rules and orders before anything is submitted."),
         "ls": ("runs.ls:ls", "List the newest runs."),
         "status": ("runs.status:status", "Show one run, or a file or message without one."),
+        "why": ("runs.why:why", "Explain a run, or where a model comes from."),
         "queue": ("runs.queue:queue", "Show which runs wait, and for what."),
         "logs": ("logs.command:logs", "Print or follow the log of a run."),
         "wait": ("submit.wait:wait", "Wait until a run has ended."),

@@ -131,7 +131,7 @@ def failure_facts(record: RunRecord) -> Iterator[Fact]:
         return
     yield "failed", [failure.message]
     if failure.last_lines:
-        yield "last lines", [f"of {failure.replica}:", *failure.last_lines]
+        yield "last lines", [f"of {failure.replica or 'the job'}:", *failure.last_lines]
 
 
 def fault_facts(record: RunRecord) -> Iterator[Fact]:

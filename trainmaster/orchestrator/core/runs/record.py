@@ -128,6 +128,8 @@ class Source:
     template_uri: str | None = None
     """The file from which the rule took the request."""
     template_generation: int | None = None
+    firing_values: Mapping[str, str] | None = None
+    """The values of the firing's placeholders, for example `data.newest_uri`, whether the request uses them or not."""
     traceparent: str | None = None
     """The W3C trace context of the event."""
 

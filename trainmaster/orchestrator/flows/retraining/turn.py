@@ -279,6 +279,7 @@ def _launch(services: Services, rule: Rule, firing: Firing) -> FlowResult | Refu
         condition=firing.condition.value,
         template_uri=rule.request_uri,
         template_generation=generation,
+        firing_values=firing.values,
     )
     try:
         incoming = IncomingDocument(run_id=firing.run_id, source=source, content=content)

@@ -1,0 +1,177 @@
+"""`trainmaster why`, on a real storage server, with what the flows wrote."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+from jsonschema import Draft202012Validator
+
+from tests.cli.logs.test_logs import Logged, point_to
+from tests.cli.runs.records import NOW, RUNS
+from tests.cli.screens import assert_screen
+from tests.client.served import ROOT, Served, run_record, served_context
+from trainmaster.cli.runs.why import why_facts
+from trainmaster.cli.table import fact_lines
+from trainmaster.client.explaining.explanation import Explanation, explained_run
+from trainmaster.client.explaining.repairs import likely_repair
+from trainmaster.client.runs.queue import Waits
+from trainmaster.local import logging
+from trainmaster.orchestrator.core.runs.record import RunRecord
+
+SCHEMA = Draft202012Validator(json.loads((ROOT / "schemas/explanation.v1.schema.json").read_text()))
+EXAMPLES = ROOT / "schemas/examples/valid"
+RUN = "cassava-20260301t120000-eb46bb303f"
+CHAMPION = "b-20260301t121100-6024327c9f"
+FIRING = {
+    "kind": "rule",
+    "event_id": "new_data/2026-03-01T12:00:00Z",
+    "event_time": "2026-03-01T12:00:00Z",
+    "received_at": "2026-03-01T12:00:01Z",
+    "uri": "gs://inbox/rules/nightly.yaml",
+    "generation": 7,
+    "rule_id": "nightly",
+    "firing": 3,
+    "condition": "new_data",
+    "template_uri": "gs://inbox/requests/cassava.yaml",
+    "template_generation": 2,
+    "firing_values": {
+        "data.count": "200",
+        "data.newest_uri": "gs://data/cassava/0199.jpg",
+        "data.watermark": "2026-03-01T11:59:30.000000Z",
+    },
+}
+
+
+def text_of(found: Explanation, width: int) -> str:
+    lines = fact_lines(why_facts(found, NOW, is_local=False), width=width)
+    return "".join(f"{click.unstyle(line)}\n" for line in lines)
+
+
+def explained(record: RunRecord) -> Explanation:
+    place = None
+    if record.admission.waiting:
+        place = Waits(
+            position=2,
+            run_id=record.run_id,
+            priority=80,
+            arrived_at=record.history[0].at,
+            region="us-central1",
+            quota_class="us-central1_nvidia_tesla_t4",
+            not_before=record.admission.waiting.not_before,
+            behind="flowers-20260301t115900-1b6d1c8e02",
+        )
+    return Explanation(run=explained_run(record, place=place), record=record)
+
+
+@pytest.mark.parametrize("state", RUNS)
+def test_the_screen_of_a_run_and_its_json(state: str) -> None:
+    found = explained(RUNS[state]().record)
+    assert_screen(f"why.{state}", text_of(found, 100))
+    assert len(text_of(found, 120).splitlines()) <= 40
+    SCHEMA.validate(found.document)
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with served_context(tmp_path_factory.mktemp("served")) as served:
+        served.write("ledger", f"runs/{RUN}.json", run_record("failed"))
+        served.write(
+            "ledger", f"runs/{CHAMPION}.json", run_record("succeeded", run_id=CHAMPION, source=FIRING)
+        )
+        champion = json.loads((EXAMPLES / "champion.v1.promoted.json").read_text())
+        served.write("ledger", "champions/cassava-resnet50.json", champion)
+        served.write("ledger", "champions/orphan.json", {**champion, "current": champion["history"][0]})
+        yield served
+
+
+def test_a_champion_leads_back_to_the_last_object_that_it_learned_from(served: Served) -> None:
+    done = served.trainmaster("why", "cassava-resnet50")
+    assert done.status == 0
+    for step in (
+        "gs://models/cassava-resnet50/b-20260301t121100-6024327c9f/model/",
+        f"run          {CHAMPION}",
+        "rule nightly, firing 3, by new_data",
+        "gs://inbox/rules/nightly.yaml#7",
+        "gs://inbox/requests/cassava.yaml#2",
+        "200 objects since the firing before",
+        "the last one: gs://data/cassava/0199.jpg",
+    ):
+        assert step in done.out
+    document = json.loads(served.trainmaster("why", "cassava-resnet50", "-o", "json").out)
+    SCHEMA.validate(document)
+    assert document["champion"]["run_id"] == document["run"]["run_id"] == CHAMPION
+    assert document["run"]["source"]["firing_values"]["data.newest_uri"] == "gs://data/cassava/0199.jpg"
+
+
+def test_a_champion_whose_record_is_gone_is_still_explained(served: Served) -> None:
+    done = served.trainmaster("why", "orphan")
+    assert done.status == 0
+    assert "its record is gone" in done.out
+
+
+def test_a_run_on_record_costs_one_read(served: Served) -> None:
+    done = served.trainmaster("why", RUN, "--verbose")
+    assert done.status == 0
+    assert "ValueError: no data in gs://data/cassava" in done.out
+    assert "repair       check that the path or object that the error names exists" in done.out
+    assert "Storage operations: 1." in done.err
+
+
+def failed_without_lines(run_id: str) -> dict[str, Any]:
+    record = run_record("failed", run_id=run_id)
+    del record["failure"]["last_lines"]
+    return record
+
+
+def test_a_failure_without_lines_on_record_shows_the_end_of_the_log(tmp_path: Path) -> None:
+    with served_context(tmp_path) as served, logging.serve(tmp_path / "logging") as url:
+        point_to(served, url)
+        served.write("ledger", "runs/broken.json", failed_without_lines("broken"))
+        logged = Logged(served, url)
+        logged.write("1000", 1, "workerpool0-0", textPayload="from another replica")
+        logged.write("1000", 2, "workerpool1-0", textPayload="MemoryError: 12 GB")
+        done = served.trainmaster("why", "broken")
+    assert done.status == 0
+    assert "last lines   of workerpool1-0:\n             MemoryError: 12 GB\n" in done.out
+    assert "from another replica" not in done.out
+
+
+def test_a_log_that_cannot_be_read_is_a_problem_and_no_failure_of_the_command(served: Served) -> None:
+    served.write("ledger", "runs/broken.json", failed_without_lines("broken"))
+    done = served.trainmaster("why", "broken")
+    assert done.status == 0
+    assert "problem      the log of the job cannot be read: " in done.out
+
+
+@pytest.mark.parametrize("name", ["unknown", "unknown.yaml", "cassava-20260301t120000-eb46bb3030"])
+def test_an_unknown_subject_ends_with_3_and_the_next_command(served: Served, name: str) -> None:
+    done = served.trainmaster("why", name)
+    assert (done.status, done.out) == (3, "")
+    assert "trainmaster ls" in done.err
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (
+            "The replica workerpool0-0 ran out of memory and exited with a non-zero status of 137",
+            "smaller batch",
+        ),
+        ("the program rejected its arguments: error: unrecognized arguments: --x", "`args`"),
+        ("ModuleNotFoundError: No module named 'yaml'", "requirements.txt"),
+        ("google.api_core.exceptions.Forbidden: 403 GET", "service account"),
+        ("FileNotFoundError: [Errno 2] No such file or directory: 'x'", "exists"),
+        ("there was no capacity in the 7 days since", "fallbacks"),
+        ("DeadlineExceeded", "timeout_s"),
+        ("loss is NaN", "learning rate"),
+    ],
+)
+def test_the_likely_repair_follows_from_the_error(error: str, said: str) -> None:
+    assert said in (likely_repair(error) or "")
+
+
+def test_an_error_of_another_kind_has_no_repair() -> None:
+    assert likely_repair("KeyError: 'label'") is None

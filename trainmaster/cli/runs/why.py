@@ -1,0 +1,165 @@
+"""`trainmaster why`: every step that led to a run, or to a model."""
+
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+import click
+
+from trainmaster.cli.runs.queue import waits_text
+from trainmaster.cli.runs.shown import (
+    at,
+    best_text,
+    cost_facts,
+    failure_facts,
+    fault_facts,
+    job_facts,
+    model_lines,
+    source_text,
+    waiting_facts,
+)
+from trainmaster.cli.runs.status import state_text
+from trainmaster.cli.table import STATE, Fact, print_facts
+from trainmaster.cli.verb import JSON, TABLE, YAML, output_option, print_data, takes_context
+from trainmaster.client.times import span
+
+if TYPE_CHECKING:
+    from trainmaster.client.clients import Clients
+    from trainmaster.client.explaining.explanation import Explanation, RunExplanation
+    from trainmaster.orchestrator.core.champions.champion import Reign
+    from trainmaster.orchestrator.core.runs.record import RunRecord, Source
+
+TRIES_SHOWN = 5
+
+
+@click.command()
+@click.argument("subject", metavar="RUN|MODEL")
+@output_option(TABLE, JSON, YAML)
+@takes_context
+def why(clients: "Clients", subject: str, output: str) -> int:
+    """Explain a run: its event, request, image, tries, job, model and verdict; or where a model's champion comes from.
+
+    RUN is a run's id, the file that started it, or the id or key of a message. MODEL is the name of a champion.
+
+    Exit status: 0 if there is such a run or champion, 3 if there is none.
+    """
+    from trainmaster.client.explaining.explanation import explain
+
+    now = datetime.now(UTC)
+    found = explain(clients, subject, now)
+    if output != TABLE:
+        print_data(found.document, output)
+    else:
+        print_facts(why_facts(found, now, is_local=clients.context.state is not None))
+    return 0
+
+
+def why_facts(found: "Explanation", now: datetime, *, is_local: bool) -> Iterator[Fact]:
+    """The screen of an explanation: a champion first, then its run."""
+    if found.champion is not None:
+        yield "champion of", [str(found.model_name)]
+        yield from champion_facts(found.champion, now)
+        if found.run is None:
+            yield "run", [f"{found.champion.run_id}: its record is gone"]
+    if found.run is not None and found.record is not None:
+        yield from run_facts(found.run, found.record, now, is_local=is_local)
+
+
+def champion_facts(reign: "Reign", now: datetime) -> Iterator[Fact]:
+    """Since when the model is champion, by which value, and the identity of its files."""
+    contest = reign.contest
+    yield "since", [f"{at(reign.since)}, {span(now - reign.since)}, by {reign.cause}; number {reign.number}"]
+    on = f" on {contest.evaluation or contest.dataset}" if contest.evaluation or contest.dataset else ""
+    yield "value", [f"{contest.metric} {reign.value:g} ({contest.goal}){on}"]
+    yield "model", [reign.model_uri]
+    if reign.lineage.manifest_sha256:
+        yield "manifest", [f"sha256 {reign.lineage.manifest_sha256}"]
+    if reign.lineage.dataset:
+        data = (reign.lineage.dataset, reign.lineage.dataset_version, reign.lineage.train_split)
+        yield "data set", [", ".join(filter(None, data))]
+
+
+def run_facts(run: "RunExplanation", record: "RunRecord", now: datetime, *, is_local: bool) -> Iterator[Fact]:
+    """Each step of the run, in the order in which it happened."""
+    yield "run", [run.run_id]
+    yield STATE, [state_text(record, now)]
+    yield "event", [_event(run.source)]
+    yield from _rule_facts(run.source)
+    if run.program is not None:
+        yield "request", [f"{run.program.model_name}, as written: {run.program.original_uri}"]
+        digest = "" if run.program.image_digest else " (a tag: no digest is known)"
+        yield "image", [f"{run.program.image}{digest}"]
+    yield from _tries(run)
+    yield from waiting_facts(record, now)
+    if run.place is not None:
+        behind = f", behind {run.place.behind}" if run.place.behind else ""
+        yield "in queue", [f"place {run.place.position}, for {waits_text(run.place, None)}{behind}"]
+    yield from job_facts(record, is_local=is_local)
+    yield from _times(record)
+    yield from failure_facts(record)
+    if run.repair is not None:
+        yield "repair", [run.repair]
+    yield from _model_facts(run)
+    yield from cost_facts(record, now)
+    yield from fault_facts(record)
+
+
+def _event(source: "Source") -> str:
+    late = source.received_at - source.event_time
+    return f"{source_text(source)} at {at(source.event_time)}, received {span(late)} later"
+
+
+def _rule_facts(source: "Source") -> Iterator[Fact]:
+    """The rule's file, its template, and the data that had arrived."""
+    if source.rule_id is None:
+        return
+    yield "rule", [f"{source.uri}#{source.generation}"]
+    if source.template_uri is not None:
+        yield "template", [f"{source.template_uri}#{source.template_generation}"]
+    if data := _data_text(source.firing_values or {}):
+        yield "data", data
+
+
+def _data_text(values: Mapping[str, str]) -> list[str]:
+    newest = values.get("data.newest_uri")
+    count = values.get("data.count")
+    return ([f"{count} objects since the firing before"] if count else []) + (
+        [f"the last one: {newest}, of {values.get('data.watermark')}"] if newest else []
+    )
+
+
+def _tries(run: "RunExplanation") -> Iterator[Fact]:
+    """Why earlier candidates did not run."""
+    left_out = len(run.tries) - TRIES_SHOWN
+    lines = [f"{each.text}, {at(each.at)}: {each.outcome}" for each in run.tries[-TRIES_SHOWN:]]
+    if lines:
+        yield "tried", [*([f"{left_out} earlier ones, then:"] if left_out > 0 else []), *lines]
+
+
+def _times(record: "RunRecord") -> Iterator[Fact]:
+    durations = record.completion.durations_s if record.completion else None
+    if durations:
+        words = {"until_job": "until the job", "queued": "queued", "running": "running", "total": "in all"}
+        spans = [
+            f"{words.get(name, name)} {span(timedelta(seconds=seconds))}"
+            for name, seconds in durations.items()
+        ]
+        yield "times", [", ".join(spans)]
+
+
+def _model_facts(run: "RunExplanation") -> Iterator[Fact]:
+    """The best trial, the model with its hashes, and the verdict on it."""
+    if run.best_trial is not None:
+        yield "best trial", [best_text(run.best_trial)]
+    model = run.model
+    if model is not None:
+        files = model.files
+        hashes = {"manifest": model.manifest_sha256, "list of files": files.listing_sha256 if files else None}
+        yield (
+            "model",
+            [*model_lines(model), *(f"{name}: sha256 {each}" for name, each in hashes.items() if each)],
+        )
+    if run.champion is not None:
+        verdict = "promoted" if run.champion.promoted else "not promoted"
+        against = f", compared with {run.champion.compared_with}" if run.champion.compared_with else ""
+        yield "champion", [f"{verdict}: {run.champion.reason}{against}"]

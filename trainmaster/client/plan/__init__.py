@@ -1,0 +1,1 @@
+"""What would happen to a request if it were submitted now."""

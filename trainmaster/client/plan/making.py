@@ -1,0 +1,168 @@
+"""Makes the plan of a file: checks it, and reads from the ledger what would decide over its run."""
+
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from trainmaster.client.find import read_document
+from trainmaster.client.plan.outlook import Listings, limits_now, outlook
+from trainmaster.client.plan.plan import Plan, PlannedJob, SeenEvent, planned_jobs, with_refusals
+from trainmaster.client.runs.listing import Filters, list_runs
+from trainmaster.orchestrator.core.admission.cost import Prices
+from trainmaster.orchestrator.core.admission.listed import parse_place, parse_slot, parse_start
+from trainmaster.orchestrator.core.admission.quota import quota_class
+from trainmaster.orchestrator.core.documents.codec import decoded
+from trainmaster.orchestrator.core.names import (
+    REQUESTS_PREFIX,
+    SLOTS_PREFIX,
+    WAITING_PREFIX,
+    is_run_id,
+    message_status_object,
+    record_object,
+    started_prefix,
+    status_object,
+)
+from trainmaster.orchestrator.core.policy.policy import Policy
+from trainmaster.orchestrator.core.requests.candidates import candidates_of
+from trainmaster.orchestrator.core.requests.request import Request
+from trainmaster.orchestrator.core.requests.submission import Target
+from trainmaster.orchestrator.core.runs.record import RECORD_SCHEMA, RefusedCandidate, RunRecord
+
+if TYPE_CHECKING:
+    from trainmaster.client.clients import Clients
+    from trainmaster.client.context import Context
+
+OBJECTS_MAX = 10_000
+"""Of each listing; a thousand are one storage operation."""
+RECORDS_MAX = 20
+"""Records that are read for earlier refusals: of runs that wait for the same machines, then of the newest runs."""
+REFUSALS_WITHIN = timedelta(days=1)
+READS_AT_ONCE = 8
+_FIELDS = "items(name,metadata,generation,timeCreated),nextPageToken"
+
+
+def offline_plan(request: Request, context: "Context", policy: str, prices: Prices) -> Plan:
+    """The plan without a look at the deployment."""
+    target = Target(project=context.project, region=context.region, models_bucket=context.models_bucket)
+    return Plan(
+        project=context.project,
+        region=context.region,
+        policy=policy,
+        dialect=request.dialect,
+        request=request.document,
+        warnings=tuple(map(str, request.warnings)),
+        jobs=planned_jobs(request, target, prices),
+        not_checked=(
+            "the queue, limits, caps and refusals of a deployment",
+            "whether the file was submitted before",
+        ),
+    )
+
+
+def full_plan(
+    clients: "Clients", plan: Plan, request: Request, policy: Policy | None, *, file: str, key: str | None
+) -> Plan:
+    """The offline plan with what the deployment's ledger shows now. Submits and writes nothing.
+
+    Args:
+        clients: of the context that would run the request.
+        plan: its `offline_plan`.
+        request: that the plan is of.
+        policy: of the deployment.
+        file: the name under which it would be dropped, of which only the last component counts.
+        key: the idempotency key with which it would be published instead.
+
+    Raises:
+        google.api_core.exceptions.GoogleAPICallError: the ledger cannot be read.
+    """
+    now = datetime.now(UTC)
+    listings = _listings(clients, now)
+    names = {job.quota_class for job in plan.jobs}
+    waiting = [each.run_id for each in listings.places if names & set(each.classes)]
+    return replace(
+        plan,
+        jobs=_with_refusals(clients, plan.jobs, waiting, since=now - REFUSALS_WITHIN),
+        outlook=outlook(request, policy, listings, now),
+        limits=limits_now(request, policy, listings.slots),
+        seen=tuple(_seen(clients, request, file, key)),
+        not_checked=("what Vertex AI would answer: its quotas and free machines",),
+    )
+
+
+def _listings(clients: "Clients", now: datetime) -> Listings:
+    bucket = clients.context.ledger_bucket
+
+    # Any: the library's blobs carry no types.
+    def listed(prefix: str) -> Iterator[Any]:
+        return islice(clients.storage.list_blobs(bucket, prefix=prefix, fields=_FIELDS), OBJECTS_MAX)
+
+    def parsed(parse: Any, blob: Any) -> Any:  # Any: one of two parsers
+        return parse(blob.name, blob.metadata or {}, generation=blob.generation, created_at=blob.time_created)
+
+    places = (parse_place(each.name, each.metadata or {}) for each in listed(WAITING_PREFIX))
+    slots = (parsed(parse_slot, each) for each in listed(SLOTS_PREFIX))
+    starts = (parsed(parse_start, each) for each in listed(started_prefix(now.astimezone(UTC).date())))
+    return Listings(
+        places=[*filter(None, places)], slots=[*filter(None, slots)], starts=[*filter(None, starts)]
+    )
+
+
+def _with_refusals(
+    clients: "Clients", jobs: tuple[PlannedJob, ...], waiting: Iterable[str], *, since: datetime
+) -> tuple[PlannedJob, ...]:
+    newest = (row.run_id for row in list_runs(clients, Filters(), limit=RECORDS_MAX).rows)
+    run_ids = list(dict.fromkeys([*waiting, *newest]))[:RECORDS_MAX]
+    with ThreadPoolExecutor(READS_AT_ONCE) as pool:
+        records = list(pool.map(partial(_record, clients), run_ids))
+    refusals = [
+        attempt
+        for record in records
+        if record is not None
+        for attempt in _refusals(record)
+        if attempt[1].at >= since
+    ]
+    return with_refusals(jobs, refusals)
+
+
+def _refusals(record: RunRecord) -> Iterator[tuple[str, RefusedCandidate]]:
+    """What found no room, each with its quota class."""
+    if record.request is None:
+        return
+    classes = [quota_class(each) for each in candidates_of(record)]
+    for attempt in record.submission.tries:
+        if attempt.candidate < len(classes):
+            yield classes[attempt.candidate], attempt
+
+
+def _record(clients: "Clients", run_id: str) -> RunRecord | None:
+    document = read_document(clients, record_object(run_id))
+    if document is None or document.get("schema") != RECORD_SCHEMA:
+        return None
+    return decoded(RunRecord, document)
+
+
+def _seen(clients: "Clients", request: Request, file: str, key: str | None) -> Iterator[SeenEvent]:
+    """Earlier events with the same file name or key."""
+    name = f"{REQUESTS_PREFIX}{Path(file).name}"
+    found = [(name, status_object(name), True)] if key is None else []
+    if key is not None:
+        found.append((key, message_status_object(message_id="", idempotency_key=key), False))
+    for text, status_name, starts_again in found:
+        status = read_document(clients, status_name)
+        if status is None:
+            continue
+        run_id = status.get("run_id")
+        record = _record(clients, run_id) if isinstance(run_id, str) and is_run_id(run_id) else None
+        document = record.request.document if record is not None and record.request is not None else None
+        yield SeenEvent(
+            name=text,
+            state=str(status.get("state")),
+            run_id=run_id if record is not None else None,
+            same_request=document == request.document,
+            starts_again=starts_again,
+        )

@@ -1,0 +1,140 @@
+"""Whether a new run would start at once, or what it would wait for. Pure.
+
+The decision is the service's own, with the same queue: trainmaster/orchestrator/flows/submission/submit.py.
+What Vertex AI itself would answer is known only once it is asked.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from trainmaster.orchestrator.core.admission.caps import CapReached, CountedStart, over_cap
+from trainmaster.orchestrator.core.admission.listed import Slot
+from trainmaster.orchestrator.core.admission.queue import Place, QueuePass, SlotSet, limits_of
+from trainmaster.orchestrator.core.admission.quota import quota_class
+from trainmaster.orchestrator.core.policy.policy import Policy
+from trainmaster.orchestrator.core.requests.candidates import Candidate, parse_candidates
+from trainmaster.orchestrator.core.requests.request import Request
+
+NEW_RUN = "new-run"
+"""The id of the run in the plan. No run has it, because run ids end with a hash."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Listings:
+    """What the ledger's listings show: who waits, which slots are taken, and which runs were started today (UTC)."""
+
+    places: Sequence[Place]
+    slots: Sequence[Slot]
+    starts: Sequence[CountedStart]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LimitNow:
+    """A limit of the policy that covers the run: `jobs` may run at once, and `holders` are the runs that do."""
+
+    name: str
+    text: str
+    jobs: int
+    holders: tuple[str, ...]
+
+    @property
+    def is_full(self) -> bool:
+        return len(self.holders) >= self.jobs
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outlook:
+    """What the service would do first: `starts`, `waits` or `refused` by a cap.
+
+    Attributes:
+        candidate: the number of the candidate that is submitted, or that it waits with.
+        reason: why it waits or is refused; None if it starts.
+        behind: the runs that go first, the next one first; for a full limit, those that hold its slots.
+    """
+
+    verdict: str
+    candidate: int = 0
+    reason: str | None = None
+    behind: tuple[str, ...] = ()
+
+
+def limits_now(request: Request, policy: Policy | None, slots: Sequence[Slot]) -> tuple[LimitNow, ...]:
+    """The limits that cover the request's run, with the runs under each."""
+    covering = limits_of(policy, request.spec.model_name, request.spec.labels)
+    return tuple(_limit(each, slots) for each in covering)
+
+
+def _limit(limit: SlotSet, slots: Sequence[Slot]) -> LimitNow:
+    taken = sorted((slot for slot in slots if slot.limit == limit.name), key=lambda slot: slot.number)
+    holders = tuple(slot.holder for slot in taken)
+    return LimitNow(name=limit.name, text=limit.text, jobs=limit.slots, holders=holders)
+
+
+def outlook(request: Request, policy: Policy | None, listings: Listings, now: datetime) -> Outlook:
+    """What would happen to a run of the request that arrives now."""
+    reached = _cap(request, policy, listings.starts, now)
+    if reached is not None:
+        return Outlook(verdict="refused", reason=str(reached.fault))
+    candidates = parse_candidates(request.document)
+    limits = limits_now(request, policy, listings.slots)
+    own = _place(request, candidates, limits, now)
+    queue = QueuePass(places=listings.places, began_at=now)
+    waits = [_tried(each, own, queue, limits) for each in candidates]
+    return next((each for each in waits if each.verdict == "starts"), waits[0])
+
+
+def _cap(
+    request: Request, policy: Policy | None, starts: Sequence[CountedStart], now: datetime
+) -> CapReached | None:
+    if policy is None or not policy.admission.caps.counted:
+        return None
+    latest = max((now, *(mark.created_at for mark in starts)))
+    cost = request.estimate.at_most if request.estimate else None
+    own = CountedStart(run_id=NEW_RUN, created_at=latest, cost=cost, hour=now)
+    return over_cap(policy.admission.caps, starts, own)
+
+
+def _place(
+    request: Request, candidates: Sequence[Candidate], limits: Sequence[LimitNow], now: datetime
+) -> Place:
+    return Place(
+        run_id=NEW_RUN,
+        region=candidates[0].region,
+        priority=request.spec.priority,
+        arrived_at=now,
+        classes=tuple(dict.fromkeys(map(quota_class, candidates))),
+        not_before=now,
+        limits=tuple(each.name for each in limits),
+    )
+
+
+def _tried(candidate: Candidate, own: Place, queue: QueuePass, limits: Sequence[LimitNow]) -> Outlook:
+    """What would come of this candidate, in the order of the service's checks."""
+    number, wanted = candidate.number, quota_class(candidate)
+    if queue.is_paused(candidate.region):
+        until = queue.paused_until[candidate.region]
+        reason = f"Vertex AI asked for fewer requests to {candidate.region}, until {until:%H:%M:%S} UTC"
+        return Outlook(verdict="waits", candidate=number, reason=reason)
+    if queue.ahead_at_limit(own) is not None:
+        behind = tuple(each.run_id for each in queue.places if each.blocked_on_limit in own.limits)
+        reason = f"{len(behind)} earlier runs wait under the same limit"
+        return Outlook(verdict="waits", candidate=number, reason=reason, behind=behind)
+    ahead = tuple(_ahead(queue, own, wanted))
+    if ahead:
+        reason = f"{len(ahead)} earlier runs wait for the same machines ({wanted})"
+        return Outlook(verdict="waits", candidate=number, reason=reason, behind=ahead)
+    full = next((each for each in limits if each.is_full), None)
+    if full is not None:
+        reason = f"the limit of {full.jobs} jobs {full.text} is reached"
+        return Outlook(verdict="waits", candidate=number, reason=reason, behind=full.holders)
+    return Outlook(verdict="starts", candidate=number)
+
+
+def _ahead(queue: QueuePass, own: Place, wanted: str) -> Iterator[str]:
+    """Every run that goes before this one and waits for room of that class."""
+    for other in queue.places:
+        if other.order < own.order and other.blocked_on_limit is None and other.quota_class == wanted:
+            yield other.run_id
+
+

@@ -1,0 +1,107 @@
+"""The plan of a request: what it means, what Vertex AI would get, what it would cost, and what would happen first. Pure."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from trainmaster.client.plan.outlook import LimitNow, Outlook
+from trainmaster.orchestrator.core.admission.cost import Prices, estimate
+from trainmaster.orchestrator.core.admission.quota import quota_class
+from trainmaster.orchestrator.core.documents.codec import encoded
+from trainmaster.orchestrator.core.requests.candidates import Candidate, parse_candidates
+from trainmaster.orchestrator.core.requests.request import Request
+from trainmaster.orchestrator.core.requests.submission import Target, submission_of
+from trainmaster.orchestrator.core.runs.record import Estimate, RefusedCandidate
+
+PLAN_SCHEMA = "plan.v1"
+RUN_ID = "dry-run"
+"""The run id in the planned job, as in a self-test's: the real one is derived from the event."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlannedJob:
+    """One candidate: the job as Vertex AI would get it, what it would cost, and what was tried with its quota lately."""
+
+    number: int
+    region: str
+    machines: str
+    quota_class: str
+    estimate: Estimate
+    parent: str
+    kind: str
+    body: Mapping[str, Any]
+    refusals: tuple[RefusedCandidate, ...] = ()
+    """Attempts of the same quota class that found no room, latest first."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SeenEvent:
+    """What an earlier event of the same file or key has started."""
+
+    name: str
+    state: str
+    run_id: str | None
+    same_request: bool
+    starts_again: bool
+    """Whether submitting the file once more starts another run: always for a file, never for a key."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """schemas/plan.v1.schema.json. `outlook` and `limits` are None where the ledger was not read."""
+
+    schema: str = PLAN_SCHEMA
+    project: str
+    region: str
+    policy: str
+    """Where the policy comes from, in words."""
+    dialect: str
+    request: Mapping[str, Any]
+    warnings: tuple[str, ...]
+    jobs: tuple[PlannedJob, ...]
+    outlook: Outlook | None = None
+    limits: tuple[LimitNow, ...] | None = None
+    seen: tuple[SeenEvent, ...] = ()
+    not_checked: tuple[str, ...] = ()
+
+    @property
+    def document(self) -> dict[str, Any]:
+        document: Any = encoded(self)
+        return dict(document)
+
+
+def planned_jobs(request: Request, target: Target, prices: Prices) -> tuple[PlannedJob, ...]:
+    """The request's own job, then that of each fallback, in the order in which they are tried."""
+    return tuple(_job(each, target, prices) for each in parse_candidates(request.document))
+
+
+def _job(candidate: Candidate, target: Target, prices: Prices) -> PlannedJob:
+    submission = submission_of(RUN_ID, candidate.spec, replace(target, region=candidate.region))
+    return PlannedJob(
+        number=candidate.number,
+        region=candidate.region,
+        machines=candidate.machines,
+        quota_class=quota_class(candidate),
+        estimate=estimate(candidate.spec, candidate.region, prices),
+        parent=submission.parent,
+        kind=submission.kind,
+        body=submission.body,
+    )
+
+
+REFUSALS_SHOWN = 3
+
+
+def with_refusals(
+    jobs: Sequence[PlannedJob], refusals: Sequence[tuple[str, RefusedCandidate]]
+) -> tuple[PlannedJob, ...]:
+    """The jobs with the latest attempts of their quota class; each attempt is given with its class."""
+
+    def of_class(wanted: str) -> Iterator[RefusedCandidate]:
+        found = {(each.at, each.outcome): each for name, each in refusals if name == wanted}
+        yield from (found[key] for key in sorted(found, reverse=True)[:REFUSALS_SHOWN])
+
+    return tuple(replace(job, refusals=tuple(of_class(job.quota_class))) for job in jobs)
+
+

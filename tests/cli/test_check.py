@@ -100,7 +100,7 @@ def test_the_context_names_the_project_and_the_region(tmp_path: Path) -> None:
     assert check(file, cwd=tmp_path).status == 0
     done = check(file, cwd=tmp_path, TRAINMASTER_CONTEXT="other-project/europe-west4")
     assert "$.image: the policy does not allow it" in done.out
-    assert "project other-project, region europe-west4 (TRAINMASTER_CONTEXT)" in done.err
+    assert "project other-project, region europe-west4 (chosen by TRAINMASTER_CONTEXT)" in done.err
 
 
 def test_a_policy_may_be_given(tmp_path: Path) -> None:

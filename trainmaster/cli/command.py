@@ -18,6 +18,7 @@ SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
     "Runs": {
         "init": ("submit.init:init", "Write a request and a script to start from."),
         "check": ("check:check_files", "Check requests, rules and orders before anything is submitted."),
+        "plan": ("plan.command:plan", "Show what would happen to a request, and why."),
         "ls": ("runs.ls:ls", "List the newest runs."),
         "status": ("runs.status:status", "Show one run, or a file or message without one."),
         "why": ("runs.why:why", "Explain a run, or where a model comes from."),

@@ -7,7 +7,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from trainmaster.client.request_files import STDIN, is_json_file, shipped_prices
-from trainmaster.orchestrator.core.admission.cost import priced
+from trainmaster.orchestrator.core.admission.cost import ReadPrices, priced
 from trainmaster.orchestrator.core.documents.document import Document, parse_document
 from trainmaster.orchestrator.core.documents.faults import Fault
 from trainmaster.orchestrator.core.documents.placing import placed
@@ -109,14 +109,19 @@ def kind_of(document: object) -> Kind:
 
 
 def check_request(
-    file: str, read: Document, rules: RequestRules, *, name: str | None = None
+    file: str,
+    read: Document,
+    rules: RequestRules,
+    *,
+    name: str | None = None,
+    prices: ReadPrices = shipped_prices,
 ) -> Request | Refused:
     """The request as the service would accept it, with its cost if the policy asks for it, or every fault.
 
     `name` is the model's if the request has none; by default the file's.
     """
     name = name or (None if file == STDIN else model_name_from(Path(file).stem))
-    request = priced(checked_request(read, rules, name=name), rules.policy, shipped_prices)
+    request = priced(checked_request(read, rules, name=name), rules.policy, prices)
     return with_places(request, read, rules.policy)
 
 

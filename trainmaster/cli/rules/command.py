@@ -81,7 +81,10 @@ def show(clients: "Clients", rule: str, output: str) -> int:
 @rules.command()
 @click.argument("files", nargs=-1, required=True, metavar="FILE...", type=click.Path(path_type=Path))
 @click.option(
-    "--policy", type=click.Path(path_type=Path), metavar="FILE", help="check with this policy instead"
+    "--policy",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="check with this policy, not the deployed one",
 )
 @_WAIT
 @takes_context
@@ -93,12 +96,18 @@ def apply(clients: "Clients", files: tuple[Path, ...], policy: Path | None, wait
 
     Exit status: 0 accepted, 2 refused, 5 the service has not answered in time.
     """
-    from trainmaster.client.request_files import SHIPPED_POLICY, read_file, read_policy, rules_for
+    from trainmaster.client.deployment import read_deployment, rules_of
+    from trainmaster.client.request_files import read_file, read_policy, rules_for
     from trainmaster.client.rules.changing import apply_rule, rule_faults
     from trainmaster.orchestrator.core.documents.placing import rendered
     from trainmaster.orchestrator.core.retraining.reading import MAX_RULE_BYTES
 
-    request_rules = rules_for(clients.context, read_policy(policy or SHIPPED_POLICY, clients.context))
+    where = clients.context
+    request_rules = (
+        rules_of(read_deployment(clients), where)
+        if policy is None
+        else rules_for(where, read_policy(policy, where))
+    )
     contents = {file: read_file(str(file), MAX_RULE_BYTES) for file in files}
     faulty = rule_faults(clients, request_rules, contents)
     if faulty:

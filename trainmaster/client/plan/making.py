@@ -13,8 +13,9 @@ from trainmaster.client.find import read_document
 from trainmaster.client.plan.outlook import Listings, limits_now, outlook
 from trainmaster.client.plan.plan import Plan, PlannedJob, SeenEvent, planned_jobs, with_refusals
 from trainmaster.client.runs.listing import Filters, list_runs
-from trainmaster.orchestrator.core.admission.cost import Prices
-from trainmaster.orchestrator.core.admission.listed import parse_place, parse_slot, parse_start
+from trainmaster.orchestrator.core.admission.listed import parse_slot, parse_start
+from trainmaster.orchestrator.core.admission.places import parse_place
+from trainmaster.orchestrator.core.admission.prices import Prices
 from trainmaster.orchestrator.core.admission.quota import quota_class
 from trainmaster.orchestrator.core.documents.codec import decoded
 from trainmaster.orchestrator.core.names import (
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
     from trainmaster.client.clients import Clients
     from trainmaster.client.context import Context
 
+TRAINER_ACCOUNT = "tm-trainer@{project}.iam.gserviceaccount.com"
+"""Runs the jobs whose request names no account: TRAINMASTER_TRAINER_ACCOUNT in trainmaster/deploy/topology.yaml."""
 OBJECTS_MAX = 10_000
 """Of each listing; a thousand are one storage operation."""
 RECORDS_MAX = 20
@@ -48,7 +51,12 @@ _FIELDS = "items(name,metadata,generation,timeCreated),nextPageToken"
 
 def offline_plan(request: Request, context: "Context", policy: str, prices: Prices) -> Plan:
     """The plan without a look at the deployment."""
-    target = Target(project=context.project, region=context.region, models_bucket=context.models_bucket)
+    target = Target(
+        project=context.project,
+        region=context.region,
+        models_bucket=context.models_bucket,
+        service_account=TRAINER_ACCOUNT.format(project=context.project),
+    )
     return Plan(
         project=context.project,
         region=context.region,
@@ -65,7 +73,14 @@ def offline_plan(request: Request, context: "Context", policy: str, prices: Pric
 
 
 def full_plan(
-    clients: "Clients", plan: Plan, request: Request, policy: Policy | None, *, file: str, key: str | None
+    clients: "Clients",
+    plan: Plan,
+    request: Request,
+    policy: Policy | None,
+    *,
+    file: str,
+    key: str | None,
+    now: datetime,
 ) -> Plan:
     """The offline plan with what the deployment's ledger shows now. Submits and writes nothing.
 
@@ -76,11 +91,11 @@ def full_plan(
         policy: of the deployment.
         file: the name under which it would be dropped, of which only the last component counts.
         key: the idempotency key with which it would be published instead.
+        now: when it would arrive.
 
     Raises:
         google.api_core.exceptions.GoogleAPICallError: the ledger cannot be read.
     """
-    now = datetime.now(UTC)
     listings = _listings(clients, now)
     names = {job.quota_class for job in plan.jobs}
     waiting = [each.run_id for each in listings.places if names & set(each.classes)]

@@ -4,7 +4,8 @@ The decision is the service's own, with the same queue: trainmaster/orchestrator
 What Vertex AI itself would answer is known only once it is asked.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+import sys
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -91,7 +92,7 @@ def _cap(
         return None
     latest = max((now, *(mark.created_at for mark in starts)))
     cost = request.estimate.at_most if request.estimate else None
-    own = CountedStart(run_id=NEW_RUN, created_at=latest, cost=cost, hour=now)
+    own = CountedStart(run_id=NEW_RUN, created_at=latest, cost=cost, hour=now, version=sys.maxsize)
     return over_cap(policy.admission.caps, starts, own)
 
 
@@ -118,11 +119,11 @@ def _tried(candidate: Candidate, own: Place, queue: QueuePass, limits: Sequence[
         return Outlook(verdict="waits", candidate=number, reason=reason)
     if queue.ahead_at_limit(own) is not None:
         behind = tuple(each.run_id for each in queue.places if each.blocked_on_limit in own.limits)
-        reason = f"{len(behind)} earlier runs wait under the same limit"
+        reason = f"{_earlier(behind)} under the same limit"
         return Outlook(verdict="waits", candidate=number, reason=reason, behind=behind)
     ahead = tuple(_ahead(queue, own, wanted))
     if ahead:
-        reason = f"{len(ahead)} earlier runs wait for the same machines ({wanted})"
+        reason = f"{_earlier(ahead)} for the same machines ({wanted})"
         return Outlook(verdict="waits", candidate=number, reason=reason, behind=ahead)
     full = next((each for each in limits if each.is_full), None)
     if full is not None:
@@ -131,10 +132,12 @@ def _tried(candidate: Candidate, own: Place, queue: QueuePass, limits: Sequence[
     return Outlook(verdict="starts", candidate=number)
 
 
+def _earlier(runs: Sequence[str]) -> str:
+    return "an earlier run waits" if len(runs) == 1 else f"{len(runs)} earlier runs wait"
+
+
 def _ahead(queue: QueuePass, own: Place, wanted: str) -> Iterator[str]:
     """Every run that goes before this one and waits for room of that class."""
     for other in queue.places:
         if other.order < own.order and other.blocked_on_limit is None and other.quota_class == wanted:
             yield other.run_id
-
-

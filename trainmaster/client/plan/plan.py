@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 from typing import Any
 
 from trainmaster.client.plan.outlook import LimitNow, Outlook
-from trainmaster.orchestrator.core.admission.cost import Prices, estimate
+from trainmaster.orchestrator.core.admission.cost import estimate
+from trainmaster.orchestrator.core.admission.prices import Prices
 from trainmaster.orchestrator.core.admission.quota import quota_class
 from trainmaster.orchestrator.core.documents.codec import encoded
 from trainmaster.orchestrator.core.requests.candidates import Candidate, parse_candidates
@@ -103,5 +103,3 @@ def with_refusals(
         yield from (found[key] for key in sorted(found, reverse=True)[:REFUSALS_SHOWN])
 
     return tuple(replace(job, refusals=tuple(of_class(job.quota_class))) for job in jobs)
-
-

@@ -1,0 +1,94 @@
+"""`trainmaster plan` outside any context: the job and its cost, or every fault, and what it could not look at."""
+
+import json
+from pathlib import Path
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from tests.command import Done, trainmaster
+from trainmaster.client.request_files import schema
+
+REQUEST = """\
+model_name: flowers
+image: us-central1-docker.pkg.dev/my-project/trainmaster/trainer:latest
+cluster:
+  chief: {machine: n1-standard-8}
+scheduling: {timeout_s: 3600}
+fallbacks:
+  - {cluster: {chief: {machine: n1-standard-4}}}
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    (tmp_path / "request.yaml").write_text(REQUEST)
+    return tmp_path / "request.yaml"
+
+
+def plan(file: Path, *words: str, text: str = "") -> Done:
+    environment = {"HOME": str(file.parent), "PATH": "/usr/bin:/bin"}
+    return trainmaster("plan", *words, cwd=file.parent, environment=environment, text=text)
+
+
+def test_without_a_context_it_shows_the_jobs_and_says_what_it_did_not_look_at(file: Path) -> None:
+    done = plan(file, file.name)
+    assert done.status == 0
+    assert "customJobs in us-central1 on n1-standard-8" in done.out
+    assert "USD an hour" in done.out
+    assert (
+        "The job, as Vertex AI gets it: POST projects/my-project/locations/us-central1/customJobs" in done.out
+    )
+    assert "Fallback 1, as Vertex AI gets it" in done.out
+    assert "Nothing was submitted. Not looked at:\n  the queue, limits" in done.err
+
+
+def test_as_json_it_fits_its_schema(file: Path) -> None:
+    document = json.loads(plan(file, "-", "-o", "json", text=REQUEST).out)
+    Draft202012Validator(schema("plan.v1")).validate(document)
+    machines = [
+        job["body"]["jobSpec"]["workerPoolSpecs"][0]["machineSpec"]["machineType"] for job in document["jobs"]
+    ]
+    assert machines == ["n1-standard-8", "n1-standard-4"]
+    assert "outlook" not in document
+
+
+def test_every_fault_is_shown_in_its_place_and_nothing_else(file: Path) -> None:
+    file.write_text(REQUEST.replace("machine: n1-standard-8", "machin: n1-standard-8") + "labels: 3\n")
+    done = plan(file, file.name)
+    assert (done.status, done.out) == (2, "")
+    assert "request.yaml:4:11: $.cluster.chief.machin: unknown key 'machin'" in done.err
+    assert "  4 |   chief: {machin: n1-standard-8}\n" in done.err
+    assert "$.labels" in done.err
+
+
+def test_a_value_is_set_by_its_path(file: Path) -> None:
+    words = (
+        "--set",
+        "cluster.chief.machine=n1-highmem-8",
+        "--set",
+        "args=[--epochs=3]",
+        "--set",
+        "labels.team=blue",
+    )
+    document = json.loads(plan(file, file.name, *words, "-o", "json").out)
+    assert document["request"]["cluster"]["chief"] == {"machine": "n1-highmem-8"}
+    assert document["request"]["args"] == ["--epochs=3"]
+    assert document["request"]["labels"] == {"team": "blue"}
+    indexed = plan(file, file.name, "--set", "fallbacks.0.cluster.chief.machine=n1-highmem-2", "-o", "json")
+    assert json.loads(indexed.out)["jobs"][1]["machines"] == "n1-highmem-2"
+
+
+@pytest.mark.parametrize("text", ["cluster", "=3", "model_name.x=1", "fallbacks.7=1", "args=[", "a=&a [*a]"])
+def test_a_value_that_cannot_be_set_is_refused_with_the_form(file: Path, text: str) -> None:
+    done = plan(file, file.name, "--set", text)
+    assert (done.status, done.out) == (2, "")
+    assert "cluster.chief.machine=n1-standard-8" in done.err
+
+
+def test_another_policy_decides(file: Path) -> None:
+    policy = (Path(__file__).parents[3] / "functions" / "policy.yaml").read_text()
+    (file.parent / "policy.yaml").write_text(policy.replace("n1-", "n9-"))
+    done = plan(file, file.name, "--policy", "policy.yaml")
+    assert done.status == 2
+    assert "$.cluster.chief.machine" in done.err

@@ -1,0 +1,158 @@
+"""A plan says what the service then does, from what the flows left in the ledger of a real storage server."""
+
+from collections.abc import Iterator, Mapping
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+from jsonschema import Draft202012Validator
+
+from tests.cli.screens import assert_screen
+from tests.client.mirrored import launch, mirror
+from tests.client.served import Served, served_context
+from tests.contract.retraining import SMALL
+from tests.contract.rooms import GPU, Room
+from tests.contract.world import World, request_rules_with
+from tests.core.admission_cases import PRICES
+from trainmaster.cli.plan.screen import plan_facts
+from trainmaster.cli.table import fact_lines
+from trainmaster.client.checking import check_request
+from trainmaster.client.plan.making import TRAINER_ACCOUNT, full_plan, offline_plan
+from trainmaster.client.plan.plan import Plan
+from trainmaster.client.request_files import schema
+from trainmaster.orchestrator.core.documents.document import Document
+from trainmaster.orchestrator.core.policy.admission import Admission, Caps, Limit
+from trainmaster.orchestrator.core.requests.request import Request
+from trainmaster.resources import DEPLOY
+
+EMPTY: Mapping[str, Any] = {}
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> Iterator[Served]:
+    with served_context(tmp_path) as served:
+        yield served
+
+
+def world_with(*limits: Limit, caps: Caps | None = None) -> World:
+    return World(request_rules_with(admission=Admission(limits=limits, caps=caps or Caps())))
+
+
+def planned(
+    world: World,
+    served: Served,
+    name: str = "next",
+    *,
+    key: str | None = None,
+    changes: Mapping[str, Any] = EMPTY,
+) -> Plan:
+    """The plan of an upload that `launch` could make now; fits its schema."""
+    mirror(world, served)
+    file, rules = f"{name}.json", world.request_rules
+    read = Document(value={**SMALL, **changes}, spelled={})
+    request = check_request(file, read, rules, prices=lambda: PRICES)
+    assert isinstance(request, Request)
+    plan = offline_plan(request, served.clients.context, "the policy of a test", PRICES)
+    now = world.clock.now() + timedelta(seconds=1)
+    full = full_plan(served.clients, plan, request, rules.policy, file=file, key=key, now=now)
+    Draft202012Validator(schema("plan.v1")).validate(full.document)
+    return full
+
+
+def verdict(plan: Plan) -> tuple[str, int]:
+    assert plan.outlook is not None
+    return plan.outlook.verdict, plan.outlook.candidate
+
+
+def test_a_run_with_nothing_in_its_way_starts(served: Served) -> None:
+    world = world_with()
+    assert verdict(planned(world, served)) == ("starts", 0)
+    assert world.record(launch(world, "next")).state == "submitted"
+
+
+def test_a_full_limit_makes_it_wait_behind_those_that_hold_its_slots(served: Served) -> None:
+    world = world_with(Limit(jobs=1, per_model=True))
+    first = launch(world, "first")
+    plan = planned(world, served)
+    assert verdict(plan) == ("waits", 0)
+    assert plan.outlook is not None
+    assert plan.outlook.behind == (first,)
+    assert plan.limits is not None
+    assert [(limit.jobs, limit.holders) for limit in plan.limits] == [(1, (first,))]
+    waiting = world.record(launch(world, "next")).admission.waiting
+    assert waiting is not None
+    assert waiting.limit is not None
+    assert verdict(planned(world, served, changes={"model_name": "another"})) == ("starts", 0)
+
+
+def test_it_waits_behind_runs_for_the_same_machines_and_starts_on_a_fallback(served: Served) -> None:
+    world = world_with()
+    room = Room(world, places=0)
+    first = launch(world, "first", **GPU)
+    plan = planned(world, served, changes=GPU)
+    assert plan.outlook is not None
+    assert (verdict(plan), plan.outlook.behind) == (("waits", 0), (first,))
+    assert "quota" in plan.jobs[0].refusals[0].outcome, "what Vertex AI said to the run before"
+    chief = {"machine": "n1-standard-4", "accelerator": None}
+    fallback: dict[str, Any] = {"fallbacks": [{"cluster": {"chief": chief}}]}
+    assert verdict(planned(world, served, changes=GPU | fallback)) == ("starts", 1)
+    room.places = None
+    record = world.record(launch(world, "next", **GPU, **fallback))
+    assert (record.state, record.submission.candidate) == ("submitted", 1)
+    assert verdict(planned(world, served, changes={"priority": 90, **GPU})) == ("starts", 0), "it goes first"
+
+
+def test_a_cap_that_is_reached_would_refuse_it(served: Served) -> None:
+    world = world_with(caps=Caps(runs_per_hour=1))
+    assert verdict(planned(world, served)) == ("starts", 0)
+    launch(world, "first")
+    plan = planned(world, served)
+    assert verdict(plan) == ("refused", 0)
+    assert world.record(launch(world, "next")).state == "rejected"
+
+
+def test_a_file_that_was_dropped_before_and_a_key_that_was_used_are_said(served: Served) -> None:
+    world = world_with()
+    run_id = launch(world, "again")
+    (seen,) = planned(world, served, "again").seen
+    assert (seen.name, seen.run_id, seen.same_request, seen.starts_again) == (
+        "requests/again.json", run_id, True, True,
+    )  # fmt: skip
+    (seen,) = planned(world, served, "again", changes={"args": ["--other"]}).seen
+    assert not seen.same_request
+    assert planned(world, served, "new").seen == ()
+    assert planned(world, served, "again", key="unused").seen == ()
+
+
+def test_a_plan_writes_nothing(served: Served) -> None:
+    world = world_with()
+    launch(world, "first")
+    mirror(world, served)
+    bucket = served.clients.context.ledger_bucket
+
+    def objects() -> list[tuple[str, int]]:
+        return [(each.name, each.generation) for each in served.clients.storage.list_blobs(bucket)]
+
+    before = [name for name, _ in objects()]
+    planned(world, served)
+    assert [name for name, _ in objects()] == before
+    assert not list(served.clients.storage.list_blobs(served.clients.context.inbox_bucket))
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_the_screen_of_a_plan(served: Served, width: int) -> None:
+    world = world_with(Limit(jobs=4))
+    Room(world, places=0)
+    launch(world, "first", **GPU)
+    europe: dict[str, Any] = {"fallbacks": [{"region": "europe-west4"}]}
+    plan = planned(world, served, "first", changes={"model_name": "flowers", **GPU, **europe})
+    lines = [click.unstyle(line) for line in fact_lines(plan_facts(plan), width=width)]
+    assert_screen(f"plan.{width}", "".join(f"{line}\n" for line in lines))
+    assert max(map(len, lines)) <= width
+
+
+def test_the_trainers_account_is_that_of_the_topology() -> None:
+    named = TRAINER_ACCOUNT.format(project="${project}")
+    assert f"TRAINMASTER_TRAINER_ACCOUNT: {named}\n" in (DEPLOY / "topology.yaml").read_text()

@@ -1,0 +1,137 @@
+"""`trainmaster plan`: what would happen to a request, and why. Submits nothing."""
+
+import sys
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from trainmaster.cli.exits import Exit, Stop
+from trainmaster.cli.plan.screen import print_plan
+from trainmaster.cli.verb import JSON, TABLE, YAML, context_of, output_option, print_data, talk
+from trainmaster.client.context import Context, NoContext, context_in_cloud
+
+if TYPE_CHECKING:
+    from trainmaster.client.clients import Clients
+    from trainmaster.client.plan.plan import Plan
+    from trainmaster.orchestrator.core.admission.prices import Prices
+    from trainmaster.orchestrator.core.documents.document import Document
+    from trainmaster.orchestrator.core.documents.faults import Fault
+    from trainmaster.orchestrator.core.requests.request import Request, RequestRules
+
+PROJECT, REGION = "my-project", "us-central1"
+"""The names in the examples, for a plan outside any context."""
+SHIPPED = "the policy and prices that this version ships"
+
+
+@click.command()
+@click.argument("file")
+@click.option(
+    "--set",
+    "overrides",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="set a value: cluster.chief.machine=n1-standard-8",
+)
+@click.option("--key", help="the idempotency key that it would be published with, instead of dropped")
+@click.option("--policy", type=Path, metavar="FILE", help="plan offline, with this policy")
+@click.option(
+    "--context", metavar="NAME", help="local, local:DIR or PROJECT/REGION; default: the current one"
+)
+@output_option(TABLE, JSON, YAML)
+def plan(
+    *,
+    file: str,
+    overrides: tuple[str, ...],
+    key: str | None,
+    policy: Path | None,
+    context: str | None,
+    output: str,
+) -> int:
+    """Show what would happen to the request in FILE, and why; - reads standard input. Submits nothing.
+
+    Shows the request as the service reads it, the job of each candidate, its cost, what was refused lately for the same
+    quota, and whether the run would start at once or wait, and behind which runs. With --policy, and where no context is
+    chosen, it asks no service, and says what it could not look at.
+
+    Exit status: 0 accepted, 2 refused, with every fault, or by a cap that is reached now.
+    """
+    from trainmaster.client.clients import Clients
+
+    where = _where(context)
+    read = _read(file, overrides)
+    if policy is not None or not where.chosen_by:
+        made = _offline(file, read, where, policy)
+    else:
+        with Clients(where) as clients:
+            made = _online(file, read, clients, key)
+    if output == TABLE:
+        print_plan(made)
+    else:
+        print_data(made.document, output)
+    talk("\n".join(["Nothing was submitted. Not looked at:", *(f"  {each}" for each in made.not_checked)]))
+    return Exit.USAGE if made.outlook is not None and made.outlook.verdict == "refused" else Exit.DONE
+
+
+def _where(context: str | None) -> Context:
+    """The context, or without one that of the examples, which nothing has chosen."""
+    try:
+        return context_of(context)
+    except NoContext:
+        if context is not None:
+            raise
+        return context_in_cloud(PROJECT, REGION)
+
+
+def _read(file: str, overrides: Sequence[str]) -> "Document":
+    from trainmaster.client.plan.overrides import with_overrides
+    from trainmaster.client.request_files import is_json_file, read_input
+    from trainmaster.orchestrator.core.documents.document import parse_document
+    from trainmaster.orchestrator.core.requests.request import too_large
+
+    content = read_input(file, sys.stdin.buffer)
+    refused = too_large(len(content))
+    if refused is not None:
+        raise _refusal(file, refused.faults)
+    read = parse_document(content, as_json=is_json_file(file, content))
+    return with_overrides(read, overrides)
+
+
+def _offline(file: str, read: "Document", where: Context, policy: Path | None) -> "Plan":
+    from trainmaster.client.plan.making import offline_plan
+    from trainmaster.client.request_files import SHIPPED_POLICY, read_policy, rules_for, shipped_prices
+
+    rules = rules_for(where, read_policy(policy or SHIPPED_POLICY, where))
+    prices = shipped_prices()
+    request = _checked(file, read, rules, prices)
+    return offline_plan(request, where, str(policy) if policy else SHIPPED, prices)
+
+
+def _online(file: str, read: "Document", clients: "Clients", key: str | None) -> "Plan":
+    from trainmaster.client.deployment import prices_of, read_deployment, rules_of
+    from trainmaster.client.plan.making import full_plan, offline_plan
+
+    deployment = read_deployment(clients)
+    rules, prices = rules_of(deployment, clients.context), prices_of(deployment)
+    request = _checked(file, read, rules, prices)
+    made = offline_plan(request, clients.context, f"as deployed, version {deployment.version}", prices)
+    return full_plan(clients, made, request, rules.policy, file=file, key=key, now=datetime.now(UTC))
+
+
+def _checked(file: str, read: "Document", rules: "RequestRules", prices: "Prices") -> "Request":
+    from trainmaster.client.checking import check_request
+    from trainmaster.orchestrator.core.requests.request import Refused
+
+    request = check_request(file, read, rules, prices=lambda: prices)
+    if isinstance(request, Refused):
+        raise _refusal(file, request.faults)
+    return request
+
+
+def _refusal(file: str, faults: "Sequence[Fault]") -> Stop:
+    from trainmaster.orchestrator.core.documents.placing import rendered
+
+    lines = [line for fault in faults for line in rendered(fault, file)]
+    return Stop(Exit.USAGE, "\n".join([*lines, "The service would refuse this request."]))

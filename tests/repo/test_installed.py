@@ -34,11 +34,13 @@ class Installed:
     def command(self, *words: str) -> list[str]:
         return [str(self.environment / "bin" / "trainmaster"), *words]
 
-    def run(self, *words: str, status: int = 0) -> "subprocess.CompletedProcess[str]":
+    def run(
+        self, *words: str, status: int = 0, cwd: Path | None = None
+    ) -> "subprocess.CompletedProcess[str]":
         done = subprocess.run(
             self.command(*words),
-            cwd=self.folder,
-            env=clean(),
+            cwd=cwd or self.folder,
+            env={**clean(), "TRAINMASTER_CONFIG": str(self.environment / "settings")},
             capture_output=True,
             text=True,
             timeout=120,
@@ -50,7 +52,8 @@ class Installed:
 
 
 def clean() -> dict[str, str]:
-    return {"PATH": "/usr/bin:/bin", "HOME": os.environ.get("HOME", "/"), "LANG": "C.UTF-8"}
+    home, settings = os.environ.get("HOME", "/"), os.environ["TRAINMASTER_CONFIG"]
+    return {"PATH": "/usr/bin:/bin", "HOME": home, "LANG": "C.UTF-8", "TRAINMASTER_CONFIG": settings}
 
 
 @pytest.fixture(scope="module")
@@ -165,3 +168,20 @@ def test_a_script_of_the_users_is_trained_and_on_record(stack: Project, installe
     assert record["model"]["uri"].endswith("/model/")
     assert installed.run("down").stdout == "The stack on '.trainmaster' has stopped.\n"
     assert stack.process.wait(30) == 0
+
+
+def test_a_detached_stack_is_found_from_another_folder_until_it_is_stopped(
+    installed: Installed, tmp_path: Path
+) -> None:
+    work, elsewhere = tmp_path / "work", tmp_path / "elsewhere"
+    for folder in (work, elsewhere):
+        folder.mkdir()
+    assert "is running on '.trainmaster'" in installed.run("up", "--detach", cwd=work).stdout
+    try:
+        assert "already running" in installed.run("up", "--detach", cwd=work).stderr
+        assert installed.run("context", cwd=elsewhere).stdout == f"local:{work / '.trainmaster'}\n"
+        assert not list(elsewhere.iterdir())
+    finally:
+        stopped = installed.run("down", cwd=work)
+    assert stopped.stdout == "The stack on '.trainmaster' has stopped.\n"
+    assert installed.run("context", cwd=elsewhere, status=4).stdout == ""

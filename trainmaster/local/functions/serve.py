@@ -9,6 +9,7 @@ script, not a module of the package: the process sees the function's source and 
 """
 
 import atexit
+import gc
 import os
 import sys
 from importlib.util import module_from_spec, spec_from_file_location
@@ -39,6 +40,8 @@ def main() -> None:
             flask.abort(403, description=refusal)
 
     app.before_request(refuse_other_sites)
+    # Otherwise a full garbage collection in the forked worker copies every page that it shares with this process.
+    gc.freeze()
     try:
         create_server(app, debug=False).run(os.environ["HOST"], int(os.environ["PORT"]))
     except SystemExit as ended:  # gunicorn and its forked workers end this way

@@ -15,7 +15,7 @@ _SHELLS: Mapping[str, type[ShellComplete]] = {"bash": BashComplete, "zsh": ZshCo
 @click.argument("shell", type=click.Choice(list(_SHELLS)))
 @click.pass_context
 def completion(call: click.Context, shell: str) -> int:
-    r"""Print the completion script of SHELL.
+    """Print the completion script of SHELL.
 
     \b
     bash: add to ~/.bashrc   eval "$(trainmaster completion bash)"
@@ -23,7 +23,7 @@ def completion(call: click.Context, shell: str) -> int:
     fish: trainmaster completion fish > ~/.config/fish/completions/trainmaster.fish
 
     Needs bash 4.4 or newer.
-    """
+    """  # noqa: D301 - the backspace that keeps click from joining the lines
     # Not the class's `source`, which runs the bash of this machine to check its version.
     script = _SHELLS[shell](call.find_root().command, {}, NAME, VARIABLE)
     click.echo(script.source_template % script.source_vars())

@@ -60,7 +60,6 @@ def test_a_succeeded_job_ends_with_its_model_and_metrics_on_record() -> None:
     }
     assert [step.state for step in record.history] == ["reserved", "submitted", "running", "succeeded"]
     RECORD.validate(encoded(record))
-    assert world.objects.metadata("ledger", f"runs/{incoming.run_id}.json")["model_uri"] == record.model.uri
     assert world.document("status/requests/cassava.yaml.json")["model_uri"] == record.model.uri
 
 

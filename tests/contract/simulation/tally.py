@@ -3,7 +3,7 @@
 from collections import Counter
 from dataclasses import dataclass, field, fields
 
-STORAGE = ("read ", "write ", "delete ", "list ")
+STORAGE = ("read ", "describe ", "write ", "delete ", "list ")
 _NOT_STORAGE = frozenset({"read job"})
 
 

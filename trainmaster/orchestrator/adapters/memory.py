@@ -55,7 +55,7 @@ class MemoryObjects:
         self._clock = clock
         self._lock = threading.Lock()
         self._objects: dict[tuple[str, str], Listed] = {}
-        self._contents: dict[tuple[str, str], tuple[bytes, str]] = {}  # with their types
+        self._contents: dict[tuple[str, str], bytes] = {}
         # Sorted names per bucket: a listing costs as much as it shows, however many objects there are.
         self._names: defaultdict[str, list[str]] = defaultdict(list)
         self._generation = 0
@@ -63,7 +63,7 @@ class MemoryObjects:
     def read(self, bucket: str, name: str, generation: int | None = None) -> Stored:
         with self._lock:
             found = self._objects.get((bucket, name))
-            content, _ = self._contents.get((bucket, name), (b"", ""))
+            content = self._contents.get((bucket, name), b"")
         if found is None or generation not in (None, found.generation):
             raise ObjectGone(object_uri(bucket, name), generation)
         return Stored(content=content, generation=found.generation)
@@ -86,7 +86,7 @@ class MemoryObjects:
         *,
         if_generation: int | None,
         metadata: Mapping[str, str] | None = None,
-        content_type: str = "application/json",
+        content_type: str = "application/json",  # noqa: ARG002 - only readers outside need it
     ) -> int:
         with self._lock:
             found = self._objects.get((bucket, name))
@@ -95,7 +95,7 @@ class MemoryObjects:
             if found is None:
                 insort(self._names[bucket], name)
             self._generation += 1
-            self._contents[bucket, name] = (content, content_type)
+            self._contents[bucket, name] = content
             self._objects[bucket, name] = Listed(
                 name=name,
                 generation=self._generation,
@@ -129,16 +129,6 @@ class MemoryObjects:
         while position < len(names) and names[position].startswith(prefix):
             yield names[position]
             position += 1
-
-    def metadata(self, bucket: str, name: str) -> Mapping[str, str]:
-        """The object's custom metadata and its content type.
-
-        Raises:
-            KeyError: there is no such object.
-        """
-        with self._lock:
-            _, content_type = self._contents[bucket, name]
-            return {**self._objects[bucket, name].metadata, "content_type": content_type}
 
 
 class MemoryJobs:

@@ -118,9 +118,7 @@ class Ledger(Store):
     def _put(self, record: RunRecord, version: int) -> Held:
         name, content = record_object(record.run_id), json_bytes(encoded(record))
         try:
-            written = self.objects.write(
-                self.bucket, name, content, if_generation=version, metadata=_metadata(record)
-            )
+            written = self.objects.write(self.bucket, name, content, if_generation=version)
         except GenerationMoved:
             # A client that repeats a write after a lost response sees that the object has changed, by its own
             # write. No two attempts write the same bytes, because each one writes its own random text.
@@ -201,13 +199,3 @@ def _record(content: bytes, uri: str) -> RunRecord:
         return decoded(RunRecord, document)
     except ValueError as error:
         raise RecordDamaged(uri, str(error)) from error
-
-
-def _metadata(record: RunRecord) -> dict[str, str]:
-    """What a listing of the runs shows without reading them."""
-    fields = {
-        "state": record.state.value,
-        "model_name": record.model_name,
-        "model_uri": record.model.uri if record.model else None,
-    }
-    return {key: value for key, value in fields.items() if value}

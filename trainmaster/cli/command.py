@@ -24,6 +24,7 @@ SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "why": ("runs.why:why", "Explain a run, or where a model comes from."),
         "queue": ("runs.queue:queue", "Show which runs wait, and for what."),
         "logs": ("logs.command:logs", "Print or follow the log of a run."),
+        "submit": ("submit.command:submit", "Start runs of request files, or of a script."),
         "wait": ("submit.wait:wait", "Wait until a run has ended."),
         "cancel": ("runs.cancel:cancel", "End runs: cancel their jobs, or take them out of the queue."),
         "download": ("results.download:download", "Download the model of a run, and verify it."),

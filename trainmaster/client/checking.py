@@ -11,8 +11,10 @@ from trainmaster.orchestrator.core.admission.cost import ReadPrices, priced
 from trainmaster.orchestrator.core.documents.document import Document, parse_document
 from trainmaster.orchestrator.core.documents.faults import Fault
 from trainmaster.orchestrator.core.documents.placing import placed
+from trainmaster.orchestrator.core.documents.unvalidated import at, text_at
 from trainmaster.orchestrator.core.names import RULES_PREFIX, Buckets, model_name_from
 from trainmaster.orchestrator.core.requests.checks.secrets import secret_lines
+from trainmaster.orchestrator.core.requests.draft import SCRIPT
 from trainmaster.orchestrator.core.requests.orders import ORDER_SCHEMA, is_order, parse_order
 from trainmaster.orchestrator.core.requests.reading import checked_request, with_places
 from trainmaster.orchestrator.core.requests.request import (
@@ -22,6 +24,7 @@ from trainmaster.orchestrator.core.requests.request import (
     RequestRules,
     too_large,
 )
+from trainmaster.orchestrator.core.requests.script import ARCHIVE_SUFFIX
 from trainmaster.orchestrator.core.retraining.book import Book
 from trainmaster.orchestrator.core.retraining.reading import parse_rule, template_uri
 from trainmaster.orchestrator.core.retraining.request_check import RuleRequirements
@@ -89,15 +92,36 @@ def check(file: str, content: bytes, rules: RequestRules, buckets: Buckets) -> C
                 file=file, kind=kind, faults=_order_faults(read, rules), not_checked=_NOT_CHECKED[kind]
             )
         case Kind.REQUEST:
+            read, to_come = _with_archive_to_come(read, rules)
             request = check_request(file, read, rules)
             is_refused = isinstance(request, Refused)
             return Checked(
                 file=file,
                 kind=kind,
                 faults=request.faults if isinstance(request, Refused) else (),
-                warnings=() if isinstance(request, Refused) else request.warnings,
+                warnings=() if isinstance(request, Refused) else (*to_come, *request.warnings),
                 not_checked=() if is_refused else _NOT_CHECKED[kind],
             )
+
+
+def _with_archive_to_come(read: Document, rules: RequestRules) -> tuple[Document, tuple[Fault, ...]]:
+    """The request with a sample archive, if `trainmaster submit` has to upload its script first, and a warning."""
+    prefixes = rules.policy.script_prefixes if rules.policy else ()
+    if not (prefixes and isinstance(read.value, dict) and has_local_script(read.value)):
+        return read, ()
+    archive = f"{prefixes[0]}/{'0' * 64}{ARCHIVE_SUFFIX}"
+    document = {**read.value, SCRIPT: {**read.value[SCRIPT], "archive": archive}}
+    warning = Fault(
+        at=(SCRIPT,),
+        problem="the script is not uploaded yet",
+        repair="start the run with `trainmaster submit`, which uploads it; a file in the inbox needs script.archive",
+    )
+    return replace(read, value=document), placed((warning,), read)
+
+
+def has_local_script(document: Mapping[str, object]) -> bool:
+    """Whether a request names a script of this machine, which is still to be uploaded."""
+    return text_at(document, SCRIPT, "file") is not None and at(document, SCRIPT, "archive") is None
 
 
 def kind_of(document: object) -> Kind:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from trainmaster.client.scripts.pack import pack_script
+from trainmaster.client.submission.pack import pack_script
 from trainmaster.orchestrator.core.requests.script import RUNNER, VARIABLE, run_command
 from trainmaster.resources import ROOT
 

@@ -1,6 +1,7 @@
 """Prints the log of a run as it grows, until the run has ended."""
 
 import json
+import time
 from typing import TYPE_CHECKING
 
 import click
@@ -8,8 +9,9 @@ from rich.console import Console
 
 from trainmaster.cli.exits import Exit
 from trainmaster.cli.logs.lanes import Lanes
-from trainmaster.cli.submit.follow import run_survives_interrupt, say_state, status_of_end
+from trainmaster.cli.runs.following import run_survives_interrupt, say_state, status_of_end
 from trainmaster.cli.verb import JSON, talk
+from trainmaster.client.errors import TimedOut
 from trainmaster.client.find import Run, find_run
 from trainmaster.client.logs.follow import RunLog, follow_log
 from trainmaster.client.logs.read import LINES_MAX, Selection
@@ -29,6 +31,7 @@ def follow(
     selection: Selection | None = None,
     limit: int = LINES_MAX,
     output: str = "text",
+    timeout_s: float | None = None,
 ) -> Exit:
     """Print the log of the run until it has ended: 0 if it succeeded, else 1. Waits for its job where it has none yet.
 
@@ -38,9 +41,11 @@ def follow(
         selection: which lines; all without it.
         limit: how many of the lines that exist already are printed, the last ones.
         output: `text` or `json`.
+        timeout_s: in seconds; None follows as long as it takes.
 
     Raises:
         NotFound: there is no such run.
+        TimedOut: it has not ended in time.
         NoStack, google.api_core.exceptions.GoogleAPICallError, requests.exceptions.RequestException: the services are
             gone, or do not answer for longer than a restart takes.
     """
@@ -49,13 +54,16 @@ def follow(
     log = RunLog(clients, find_run(clients, run_id), selection)
     with run_survives_interrupt(run_id):
         with lanes.following(waits_for(log.run)):
-            _follow(clients, log, lanes, limit=limit, as_json=output == JSON)
+            _follow(clients, log, lanes, limit=limit, as_json=output == JSON, timeout_s=timeout_s)
         lanes.finish()
     say_state(log.run)
     return status_of_end(log.run)
 
 
-def _follow(clients: "Clients", log: RunLog, lanes: Lanes, *, limit: int, as_json: bool) -> None:
+def _follow(
+    clients: "Clients", log: RunLog, lanes: Lanes, *, limit: int, as_json: bool, timeout_s: float | None
+) -> None:
+    deadline = None if timeout_s is None else time.monotonic() + timeout_s
     said = ""
     if log.job_ids:
         lines, left_out = log.last(limit)
@@ -70,6 +78,9 @@ def _follow(clients: "Clients", log: RunLog, lanes: Lanes, *, limit: int, as_jso
             talk(now)
         lanes.say(now)
         _show(lines, lanes, as_json=as_json)
+        if deadline is not None and time.monotonic() > deadline and not log.is_over:
+            run_id = log.run.record.run_id
+            raise TimedOut(f"{now} after {timeout_s:g} s. Follow it again: trainmaster logs {run_id} -f")
 
 
 def _show(lines: "list[LogLine]", lanes: Lanes, *, as_json: bool) -> None:

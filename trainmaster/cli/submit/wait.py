@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from trainmaster.cli.submit.follow import run_survives_interrupt, say_state, status_of_end, timeout_option
+from trainmaster.cli.runs.following import run_survives_interrupt, say_state, status_of_end, timeout_option
 from trainmaster.cli.verb import print_names, takes_context
 
 if TYPE_CHECKING:

@@ -18,6 +18,8 @@ MICROSECOND_CHARS = 6
 
 REQUESTS_PREFIX = "requests/"
 RULES_PREFIX = "rules/"
+SCRIPTS_PREFIX = "scripts/"
+"""In the data bucket; the policy's script_prefixes allow it."""
 REQUEST_SUFFIXES = (".yaml", ".yml", ".json")
 ACTIVE_PREFIX = "active/"
 WAITING_PREFIX = "waiting/"
@@ -146,6 +148,11 @@ def is_temporary(object_name: str) -> bool:
 def stem(object_name: str) -> str:
     """`requests/vision/cassava.yaml` -> `cassava`."""
     return object_name.rpartition("/")[2].rpartition(".")[0]
+
+
+def script_object(sha256: str) -> str:
+    """Where the archive of a script is, in the data bucket."""
+    return f"{SCRIPTS_PREFIX}{sha256}.tar.gz"
 
 
 def record_object(run_id: str) -> str:

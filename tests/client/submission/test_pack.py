@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from trainmaster.client.errors import Refused
-from trainmaster.client.scripts import pack
-from trainmaster.client.scripts.pack import pack_script, size_text
+from trainmaster.client.submission import pack
+from trainmaster.client.submission.pack import pack_script, size_text
 
 
 def write(folder: Path, **files: str) -> Path:

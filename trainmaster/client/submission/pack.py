@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from trainmaster.client.errors import Refused
-from trainmaster.client.scripts.ignored import Ignored, ignored_above
+from trainmaster.client.submission.ignored import Ignored, ignored_above
 
 FILES_MAX = 2000
 BYTES_MAX = 32 * 1024 * 1024
@@ -62,8 +62,8 @@ class _Found:
         self.sizes[top + slash] += size_bytes
 
 
-def pack_script(script: Path) -> Packed:
-    """The archive of the folder that holds `script`.
+def pack_script(script: Path, root: Path | None = None) -> Packed:
+    """The archive of the folder `root`, by default the one that holds `script`, which is in it.
 
     Left out are what .gitignore names, and always names that begin with a dot, Python's caches and virtual
     environments. Links to files are packed as files.
@@ -76,13 +76,14 @@ def pack_script(script: Path) -> Packed:
         raise Refused(f"There is no file {str(script)!r}. Name the script to run: --script train.py")
     if script.suffix != ".py":
         raise Refused(f"{str(script)!r} is not a Python script: its name must end in .py.")
-    folder = script.absolute().parent
+    script = script.absolute()
+    folder = script.parent if root is None else root.absolute()
     try:
         found = _Found(folder=folder)
         for path, size_bytes in _walk(folder, ignored_above(folder), found):
             found.add(path, size_bytes)
         _check_size(found)
-        return _packed(found, script.name)
+        return _packed(found, script.relative_to(folder).as_posix())
     except OSError as error:
         raise Refused(f"{error.filename or folder}: {error.strerror or error}") from error
 

@@ -1,4 +1,4 @@
-"""What `submit` and `wait` print while a run goes from state to state, and their exit status at its end."""
+"""What verbs print while they follow a run, and their exit status at its end."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

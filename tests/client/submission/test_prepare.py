@@ -1,0 +1,152 @@
+"""What is sent for a file and the options of `submit`, and every fault that stops it."""
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from trainmaster.client.context import context_in_cloud
+from trainmaster.client.errors import Refused
+from trainmaster.client.request_files import SHIPPED_POLICY, read_policy, rules_for
+from trainmaster.client.submission.edits import Edits
+from trainmaster.client.submission.prepare import NO_FILE, Prepared, check_names, prepare
+from trainmaster.client.submission.settings import parse_settings
+
+CONTEXT = context_in_cloud("my-project", "us-central1")
+RULES = rules_for(CONTEXT, read_policy(SHIPPED_POLICY, CONTEXT))
+IMAGE = "us-central1-docker.pkg.dev/my-project/trainmaster/own:1"
+REQUEST = f"# mine\nmodel_name: m\nimage: {IMAGE}\ncluster:\n  chief: {{machine: n1-standard-4}}\n"
+GCLOUD = "workerPoolSpecs:\n- machineSpec: {machineType: n1-standard-4}\n  containerSpec: {imageUri: IMAGE}\n".replace(
+    "IMAGE", IMAGE
+)
+
+
+def prepared(text: str = REQUEST, file: str = "request.yaml", **edits: Any) -> Prepared:
+    edits["settings"] = parse_settings(edits.get("settings", ()))
+    return prepare(file, text.encode(), Edits(**edits), context=CONTEXT, rules=RULES)
+
+
+def sent(**edits: Any) -> Any:
+    """The document that is sent."""
+    found = prepared(**edits)
+    assert found.faults == ()
+    return yaml.safe_load(found.content)
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Path:
+    path = tmp_path / "train.py"
+    path.write_text("print(1)\n")
+    return path
+
+
+def test_a_file_without_edits_is_sent_as_it_is() -> None:
+    found = prepared()
+    assert (found.object_name, found.content) == ("requests/request.yaml", REQUEST.encode())
+    assert found.packed is None
+
+
+def test_options_replace_values_of_the_request() -> None:
+    document = sent(name="n", args=("--a", "1"), machine="n1-standard-8", settings=["scheduling.spot=true"])
+    assert document == {
+        "model_name": "n",
+        "image": IMAGE,
+        "cluster": {"chief": {"machine": "n1-standard-8"}},
+        "args": ["--a", "1"],
+        "scheduling": {"spot": True},
+    }
+
+
+def test_gpus_choose_the_machine_of_every_role_and_workers_get_the_chiefs() -> None:
+    workers = {"chief": {"gpu": "L4:1"}, "workers": {"gpu": "L4:1", "count": 2}}
+    assert sent(gpu="L4:1", workers=2)["cluster"] == workers
+    both = REQUEST + "  workers: {count: 3, machine: n1-standard-8}\n"
+    assert yaml.safe_load(prepared(both, workers=0).content)["cluster"] == {
+        "chief": {"machine": "n1-standard-4"}
+    }
+    assert yaml.safe_load(prepared(both, gpu="T4").content)["cluster"] == {
+        "chief": {"gpu": "T4"}, "workers": {"gpu": "T4", "count": 3}
+    }  # fmt: skip
+
+
+def test_a_script_alone_is_a_request_for_one_small_machine(script: Path) -> None:
+    found = prepared("", NO_FILE, script=script, args=("--x",))
+    assert found.packed is not None
+    assert found.object_name == "requests/train.yaml"
+    assert found.faults == ()
+    archive = f"gs://my-project-data/scripts/{hashlib.sha256(found.packed.content).hexdigest()}.tar.gz"
+    assert yaml.safe_load(found.content) == {
+        "model_name": "train",
+        "cluster": {"chief": {"machine": "n1-standard-4"}},
+        "args": ["--x"],
+        "script": {"file": "train.py", "archive": archive},
+    }
+
+
+def test_a_script_in_the_file_is_packed_with_the_files_folder(script: Path) -> None:
+    text = "model_name: m\nscript: {file: train.py}\ncluster: {chief: {machine: n1-standard-4}}\n"
+    found = prepared(text, str(script.with_name("request.yaml")))
+    assert found.packed is not None
+    assert found.packed.files == ("train.py",)
+    inner = script.parent / "src" / "inner.py"
+    inner.parent.mkdir()
+    inner.touch()
+    found = prepared(text.replace("train.py", "src/inner.py"), str(script.with_name("request.yaml")))
+    assert found.packed is not None
+    assert (found.packed.file, found.packed.files) == ("src/inner.py", ("src/inner.py", "train.py"))
+    assert found.faults == ()
+
+
+def test_a_script_of_a_request_runs_in_the_requests_image(script: Path) -> None:
+    assert sent(script=script)["image"] == IMAGE
+
+
+def test_faults_of_an_edited_request_are_at_their_places_in_the_file() -> None:
+    faults = prepared(REQUEST, machine="n1-standard-5", settings=["priority=101"]).faults
+    places = {fault.path: fault.place and fault.place.line for fault in faults}
+    assert places["$.cluster.chief.machine"] == 5
+    assert "$.priority" in places
+
+
+def test_a_file_that_cannot_be_read_is_not_edited() -> None:
+    (fault,) = prepared("a: [", name="n").faults
+    assert fault.place is not None
+    assert prepared("- a\n", name="n").faults[0].problem == "a request must be a mapping"
+    assert "too large" in prepared("a" * 300_000).faults[0].problem
+
+
+@pytest.mark.parametrize(
+    ("text", "file", "edits", "said"),
+    [
+        (GCLOUD, "job.yaml", {"name": "n"}, "job.yaml has the form 'custom-jobs'"),
+        ("cancel: {run: a}\n", "order.yaml", {}, "order.yaml is an order"),
+        ("when: []\n", "rule.yaml", {}, "trainmaster rules apply rule.yaml"),
+        (REQUEST, "request.txt", {}, "must end in .yaml, .yml, .json"),
+        (REQUEST, ".request.yaml", {}, "the service ignores hidden and temporary files"),
+        (REQUEST, "a\nb.yaml", {}, "Rename it"),
+        (REQUEST, "request.yaml", {"settings": ["model_name.x=1"]}, "there is no 'x' in 'm'"),
+        (REQUEST, "request.yaml", {"script": Path("none.py")}, "There is no file 'none.py'"),
+    ],
+)
+def test_what_cannot_be_sent_is_refused(text: str, file: str, edits: dict[str, Any], said: str) -> None:
+    with pytest.raises(Refused) as refused:
+        prepared(text, file, **edits)
+    assert said in str(refused.value)
+
+
+def test_a_request_in_another_form_is_sent_as_it_is() -> None:
+    assert prepared(GCLOUD, "job.yaml").content == GCLOUD.encode()
+
+
+def test_a_message_gets_no_name_from_its_file() -> None:
+    found = prepare("job.yaml", GCLOUD.encode(), Edits(), context=CONTEXT, rules=RULES, is_message=True)
+    assert found.faults
+
+
+def test_two_files_of_one_name_are_refused() -> None:
+    with pytest.raises(Refused, match=r"a/request.yaml, b/request.yaml have the same name"):
+        check_names(
+            [prepared(file="a/request.yaml"), prepared(file="b/request.yaml"), prepared(file="c.yaml")]
+        )

@@ -1,0 +1,210 @@
+"""`trainmaster submit` on a running stack: from files and scripts to runs, and what it refuses."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.e2e.project import ROOT, Project, eventually, image_uri, request
+
+from .conftest import PROJECT, Trainmaster
+
+pytestmark = pytest.mark.slow(seconds=30)
+SLEEP = "import time\nprint('ready', flush=True)\ntime.sleep(600)\n"
+
+
+@pytest.fixture
+def folder(tmp_path: Path, trainmaster: Trainmaster, stack: Project) -> Path:
+    """A folder with the files that `init` writes."""
+    assert trainmaster("init", str(tmp_path)).status == 0
+    return tmp_path
+
+
+def local(stack: Project) -> str:
+    return f"local:{stack.state}"
+
+
+def inbox(stack: Project) -> list[str]:
+    return sorted(f"{blob.name}#{blob.generation}" for blob in stack.storage.list_blobs(stack.inbox))
+
+
+def test_the_files_of_init_become_a_model_on_record(
+    folder: Path, trainmaster: Trainmaster, stack: Project
+) -> None:
+    done = trainmaster("submit", "request.yaml", "--logs", "--context", local(stack), cwd=folder)
+    assert done.status == 0, done.err
+    run_id, *log = done.out.splitlines()
+    assert "workerpool0-0 | epoch 20/20: loss 0.0456, accuracy 0.998" in log
+    record = stack.finished_record(run_id)
+    assert record["model"]["metrics"] == {"val_accuracy": 0.998}
+    assert record["request"]["document"]["script"]["file"] == "train.py"
+    assert record["request"]["document"]["image"].endswith("/trainmaster/trainer:latest")
+    assert f"Submitting request.yaml in the local stack on {stack.state}." in done.err
+    again = trainmaster("submit", "request.yaml", "--wait", "--context", local(stack), cwd=folder)
+    assert again.status == 0, again.err
+    assert "Already there: 2 files as gs://e2e-verbs-data/scripts/" in again.err
+
+
+def test_a_script_needs_no_request_and_gets_the_words_after_the_dashes(
+    tmp_path: Path, trainmaster: Trainmaster, stack: Project
+) -> None:
+    (tmp_path / "say.py").write_text("import sys\nprint('said', sys.argv[1:], flush=True)\n")
+    words = ("--workers", "1", "--name", "said", "--logs", "--context", local(stack), "--", "--a=1", "--help")
+    done = trainmaster("submit", "--script", "say.py", *words, cwd=tmp_path)
+    assert done.status == 0, done.err
+    assert "workerpool0-0 | said ['--a=1', '--help']" in done.out.splitlines()
+    record = stack.record(done.out.splitlines()[0])
+    assert record["request"]["document"]["cluster"]["workers"] == {"machine": "n1-standard-4", "count": 1}
+    assert record["request"]["model_name"] == "said"
+
+
+def test_a_script_that_fails_ends_the_command_with_1(
+    tmp_path: Path, trainmaster: Trainmaster, stack: Project
+) -> None:
+    (tmp_path / "fail.py").write_text("raise SystemExit('no data today')\n")
+    done = trainmaster("submit", "--script", "fail.py", "--wait", "--context", local(stack), cwd=tmp_path)
+    assert done.status == 1
+    assert "is failed: The replica workerpool0-0 exited with a non-zero status of 1." in done.err
+
+
+def test_several_files_start_one_run_each_and_the_worst_end_counts(
+    tmp_path: Path, trainmaster: Trainmaster, stack: Project
+) -> None:
+    (tmp_path / "good.yaml").write_text(request(PROJECT))
+    (tmp_path / "bad.yaml").write_text(request(PROJECT, "--no-such-flag"))
+    done = trainmaster("submit", "good.yaml", "bad.yaml", "--wait", "--context", local(stack), cwd=tmp_path)
+    assert done.status == 1, done.err
+    assert [stack.record(run_id)["state"] for run_id in done.out.split()] == ["succeeded", "failed"]
+
+
+def test_one_faulty_file_among_several_sends_nothing(
+    tmp_path: Path, trainmaster: Trainmaster, stack: Project
+) -> None:
+    before = inbox(stack)
+    (tmp_path / "good.yaml").write_text(request(PROJECT))
+    (tmp_path / "bad.yaml").write_text(f"model_name: m\nimage: {image_uri(PROJECT)}:1\nclutser: {{}}\n")
+    done = trainmaster(
+        "submit", "good.yaml", "bad.yaml", "none.yaml", "--context", local(stack), cwd=tmp_path
+    )
+    assert (done.status, done.out) == (2, "")
+    assert "bad.yaml:3:1: error: $.clutser" in done.err
+    assert "none.yaml: No such file or directory" in done.err
+    assert "Nothing was sent." in done.err
+    assert inbox(stack) == before
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ((), "Name a request file, or --script train.py."),
+        (("a.yaml", "b.yaml", "--key", "k"), "--key names one run"),
+        (("a.yaml", "b.yaml", "--logs"), "--logs follows one run"),
+        (("a.yaml", "--timeout", "5m"), "--timeout needs --wait or --logs"),
+        (("a.yaml", "--wait", "--timeout", "soon"), "for example 90s, 15m, 2h or 1d"),
+        (("a.yaml", "--workers", "-1"), "'--workers'"),
+        (("a.yaml", "--set", "x"), "expected KEY=VALUE"),
+        (("--script", "none.py"), "There is no file 'none.py'"),
+        (("--image", "."), "has no Dockerfile"),
+        (("--script", "x.py", "--gpu", "L5"), "no machine type has this GPU"),
+    ],
+)
+def test_wrong_usage_sends_nothing(
+    tmp_path: Path, trainmaster: Trainmaster, stack: Project, words: tuple[str, ...], said: str
+) -> None:
+    before = inbox(stack)
+    (tmp_path / "x.py").touch()
+    done = trainmaster("submit", *words, "--context", local(stack), cwd=tmp_path)
+    assert (done.status, done.out) == (2, "")
+    assert said in done.err
+    assert inbox(stack) == before
+
+
+def test_a_key_names_one_run_however_often_it_is_sent(
+    tmp_path: Path, trainmaster: Trainmaster, stack: Project
+) -> None:
+    words = ("submit", "-", "--key", "nightly-1", "--wait", "-o", "json", "--context", local(stack))
+    done = [trainmaster(*words, stdin=request(PROJECT), cwd=tmp_path) for _ in range(2)]
+    assert [each.status for each in done] == [0, 0], done
+    sent: list[Any] = [json.loads(each.out) for each in done]
+    assert sent[0] == sent[1]
+    assert stack.record(sent[0][0]["run_id"])["source"]["idempotency_key"] == "nightly-1"
+
+
+def test_a_request_that_the_service_refuses_ends_with_2_and_its_faults(
+    tmp_path: Path, trainmaster: Trainmaster, stack: Project
+) -> None:
+    """The key's first message was faulty, so the service refuses every later one with the same key."""
+    stack.publish("trainmaster-requests", b"model_name: m\n", idempotency_key="refused-1")
+    eventually(
+        lambda: stack.document(stack.ledger, "status/keys/refused-1.json"), "the refusal", deadline_s=120
+    )
+    words = ("submit", "-", "--key", "refused-1", "--context", local(stack))
+    done = trainmaster(*words, stdin=request(PROJECT), cwd=tmp_path)
+    assert done.status == 2
+    assert "$.cluster: missing" in done.err
+
+
+def test_a_folder_as_an_image_is_provided_to_the_stack(
+    tmp_path: Path, trainmaster: Trainmaster, stack: Project
+) -> None:
+    (tmp_path / "Dockerfile").write_text(
+        'FROM python:3.11-slim\nWORKDIR /app\nCOPY a.py .\nENTRYPOINT ["python", "a.py"]\n'
+    )
+    (tmp_path / "a.py").write_text("print('from the image', flush=True)\n")
+    done = trainmaster(
+        "submit", "--image", str(tmp_path), "--name", "own", "--logs", "--context", local(stack)
+    )
+    assert done.status == 0, done.err
+    assert "workerpool0-0 | from the image" in done.out.splitlines()
+
+
+def test_a_wait_that_ends_too_early_ends_with_5_and_the_run_continues(
+    tmp_path: Path, trainmaster: Trainmaster, stack: Project
+) -> None:
+    (tmp_path / "sleep.py").write_text(SLEEP)
+    words = ("submit", "--script", "sleep.py", "--context", local(stack))
+    for flag in ("--wait", "--logs"):
+        done = trainmaster(*words, flag, "--timeout", "1s", cwd=tmp_path)
+        assert done.status == 5, done.err
+        run_id = done.out.splitlines()[0]
+        assert run_id in done.err
+        assert stack.record(run_id)["state"] in {"submitted", "running"}
+        assert trainmaster("cancel", run_id, "--context", local(stack)).status == 0
+
+
+def test_ctrl_c_ends_the_command_and_says_how_to_see_and_cancel_the_run(
+    tmp_path: Path, trainmaster: Trainmaster, stack: Project
+) -> None:
+    (tmp_path / "sleep.py").write_text(SLEEP)
+    command = [
+        sys.executable,
+        "-m",
+        "trainmaster",
+        "submit",
+        "--script",
+        "sleep.py",
+        "--logs",
+        "--context",
+        local(stack),
+    ]
+    environment = {**os.environ, **trainmaster.environment, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
+    with subprocess.Popen(
+        command, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        run_id = process.stdout.readline().strip()
+        for line in process.stdout:
+            if "ready" in line:
+                break
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=120)
+    assert process.returncode == 130
+    assert "The run continues:" in err
+    assert f"trainmaster cancel {run_id}" in err
+    assert stack.record(run_id)["state"] == "running"
+    assert trainmaster("cancel", run_id, "--context", local(stack)).status == 0

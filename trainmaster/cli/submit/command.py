@@ -1,0 +1,191 @@
+"""`trainmaster submit`: check request files or a script, send them, and follow their runs."""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from trainmaster.cli.exits import Exit, Stop
+from trainmaster.cli.runs.following import (
+    run_survives_interrupt,
+    say_state,
+    status_of_end,
+    timeout_option,
+)
+from trainmaster.cli.submit.options import WithArguments, check_together, image_of, submit_options
+from trainmaster.cli.verb import (
+    JSON,
+    NAME,
+    YAML,
+    output_option,
+    print_data,
+    print_names,
+    says_where,
+    takes_context,
+    talk,
+)
+
+if TYPE_CHECKING:
+    from trainmaster.client.clients import Clients
+    from trainmaster.client.submission.edits import Edits
+    from trainmaster.client.submission.prepare import Prepared
+    from trainmaster.client.submission.send import Sent
+
+
+@click.command(cls=WithArguments)
+@click.argument("files", metavar="[FILE]...", nargs=-1)
+@submit_options
+@timeout_option
+@output_option(NAME, JSON, YAML)
+@takes_context
+def submit(
+    clients: "Clients",
+    *,
+    files: tuple[str, ...],
+    arguments: tuple[str, ...],
+    script: Path | None,
+    image: str | None,
+    name: str | None,
+    gpu: str | None,
+    machine: str | None,
+    workers: int | None,
+    settings: tuple[str, ...],
+    key: str | None,
+    waits: bool,
+    shows_logs: bool,
+    timeout_s: float | None,
+    output: str,
+) -> int:
+    """Start a run of each request FILE, or of a Python script, and print the run's id.
+
+    Each file is checked first, as the service does it; if any has a fault, nothing is sent. - is standard input.
+    With --script, the script's folder is packed without what .gitignore names, uploaded once, and run in the trainer's
+    image or --image, with the packages of its requirements.txt. The words behind -- are the program's arguments.
+
+    Exit status: 0 submitted, or with --wait or --logs succeeded; 1 a run ended in another way; 2 a fault; 5 not ended
+    in time. Ctrl-C ends this command, not the run.
+    """
+    from trainmaster.client.submission.edits import Edits
+    from trainmaster.client.submission.settings import parse_settings
+
+    check_together(
+        files, script=script, image=image, key=key, waits=waits, shows_logs=shows_logs, timeout_s=timeout_s
+    )
+    edits = Edits(
+        script=script,
+        args=arguments,
+        name=name,
+        image=image_of(image, clients.context),
+        machine=machine,
+        gpu=gpu,
+        workers=workers,
+        settings=parse_settings(settings),
+    )
+    prepared = _prepared(clients, files, edits, is_message=key is not None)
+    sent = _sent(clients, prepared, key, output)
+    run_ids = [_recorded(clients, each) for each in sent]
+    if None in run_ids:
+        return Exit.USAGE
+    return _followed(clients, list(filter(None, run_ids)), waits, shows_logs, timeout_s)
+
+
+def _prepared(
+    clients: "Clients", files: Sequence[str], edits: "Edits", *, is_message: bool
+) -> "list[Prepared]":
+    """All requests, without a fault among them; otherwise every fault of every file is shown, and nothing is sent."""
+    from trainmaster.client.errors import Refused
+    from trainmaster.client.request_files import UnusableFile, read_input
+    from trainmaster.client.submission.prepare import NO_FILE, check_names, prepare
+    from trainmaster.client.submission.rules import deployed_rules
+
+    rules = deployed_rules(clients)
+    prepared: list[Prepared] = []
+    problems: list[str] = []
+    for file in dict.fromkeys(files) or [NO_FILE]:
+        try:
+            content = b"" if file == NO_FILE else read_input(file, sys.stdin.buffer)
+            each = prepare(file, content, edits, context=clients.context, rules=rules, is_message=is_message)
+            prepared.append(each)
+            problems += _faults(each)
+        except (Refused, UnusableFile) as refused:
+            problems.append(str(refused))
+    if problems:
+        raise Stop(Exit.USAGE, "\n".join([*problems, "Nothing was sent."]))
+    check_names(prepared)
+    return prepared
+
+
+def _faults(prepared: "Prepared") -> list[str]:
+    from trainmaster.orchestrator.core.documents.placing import rendered
+
+    return [line for fault in prepared.faults for line in rendered(fault, prepared.file, "error")]
+
+
+def _sent(clients: "Clients", prepared: "Sequence[Prepared]", key: str | None, output: str) -> "list[Sent]":
+    from trainmaster.client.submission.send import publish, send_script, upload
+
+    says_where(clients, f"Submitting {', '.join(each.file for each in prepared)}")
+    sent: list[Sent] = []
+    for each in prepared:
+        _warn(each)
+        if each.packed is not None:
+            uri, is_new = send_script(clients, each.packed)
+            count = len(each.packed.files)
+            talk(
+                f"{'Uploaded' if is_new else 'Already there:'} {count} file{'' if count == 1 else 's'} as {uri}"
+            )
+        sent.append(upload(clients, each) if key is None else publish(clients, each, key))
+        if output == NAME:
+            print_names([sent[-1].run_id])
+        talk(f"Sent to {sent[-1].where}")
+    if output != NAME:
+        print_data([_document(each) for each in sent], output)
+    return sent
+
+
+def _warn(prepared: "Prepared") -> None:
+    from trainmaster.orchestrator.core.documents.placing import rendered
+
+    for warning in prepared.warnings:
+        for line in rendered(warning, prepared.file, "warning"):
+            talk(line)
+    if prepared.packed is not None and prepared.packed.left_out:
+        talk(f"Not packed, because links to folders are not followed: {', '.join(prepared.packed.left_out)}")
+
+
+def _document(sent: "Sent") -> dict[str, Any]:  # Any: a JSON document
+    generation = {} if sent.generation is None else {"generation": str(sent.generation)}
+    return {"run_id": sent.run_id, "sent_to": sent.where, **generation}
+
+
+def _recorded(clients: "Clients", sent: "Sent") -> str | None:
+    """The run's id once the service has recorded it, or if it has not in time; None for a refused request."""
+    from trainmaster.client.submission.send import is_refused, problems_of, recorded
+
+    with run_survives_interrupt(sent.run_id):
+        status = recorded(clients, sent)
+    if status is None:
+        talk(f"The service has not recorded the run yet. See: trainmaster status {sent.run_id}")
+        return sent.run_id
+    if is_refused(status):
+        talk("\n".join(problems_of(status)))
+        return None
+    return sent.run_id
+
+
+def _followed(
+    clients: "Clients", run_ids: Sequence[str], waits: bool, shows_logs: bool, timeout_s: float | None
+) -> int:
+    from trainmaster.client.wait import wait_for_end
+
+    if shows_logs:
+        from trainmaster.cli.logs.follow import follow
+
+        return follow(clients, run_ids[0], timeout_s=timeout_s)
+    if not waits:
+        return Exit.DONE
+    with run_survives_interrupt(*run_ids):
+        ends = [wait_for_end(clients, run_id, timeout_s=timeout_s, on_change=say_state) for run_id in run_ids]
+    return max(map(status_of_end, ends))

@@ -1,0 +1,110 @@
+"""The options of `submit`, and what they mean together."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from trainmaster.cli.exits import Exit, Stop
+
+if TYPE_CHECKING:
+    from trainmaster.client.context import Context
+
+F = TypeVar("F", bound=Callable[..., Any])  # Any: a verb, or click's command of one
+_OPTIONS = (
+    click.option("--script", type=click.Path(path_type=Path), metavar="PATH",
+                 help="pack and run this Python script, with its folder"),
+    click.option("--image", metavar="DIR|URI", help="the image to run; a folder with a Dockerfile on a local stack"),
+    click.option("--name", metavar="MODEL", help="the model's name"),
+    click.option("--gpu", metavar="TYPE[:N]", help="GPUs of each replica, for example L4:1; chooses the machine"),
+    click.option("--machine", metavar="TYPE", help="machine type of each replica"),
+    click.option("--workers", type=click.IntRange(0), metavar="N", help="replicas beside the chief, on its machine"),
+    click.option("--set", "settings", multiple=True, metavar="KEY=VALUE",
+                 help="replace a value of the request, for example cluster.chief.machine=n1-standard-8; repeatable"),
+    click.option("--key", metavar="KEY", help="publish the request with this idempotency key instead of uploading it"),
+    click.option("--wait", "waits", is_flag=True, help="wait for the end of each run"),
+    click.option("--logs", "shows_logs", is_flag=True, help="print the log until the run has ended"),
+)  # fmt: skip
+
+
+def submit_options(verb: F) -> F:
+    """All options but those of every verb and `--timeout`."""
+    for option in reversed(_OPTIONS):
+        verb = option(verb)
+    return verb
+
+
+class WithArguments(click.Command):
+    """Gives its function every word behind `--` as `arguments`."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """The words before `--` are click's."""
+        end = args.index("--") if "--" in args else len(args)
+        ctx.params["arguments"] = tuple(args[end + 1 :])
+        return super().parse_args(ctx, args[:end])
+
+    def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
+        """Name the arguments of the script too."""
+        return [*super().collect_usage_pieces(ctx), "[-- ARGUMENT...]"]
+
+
+def check_together(
+    files: tuple[str, ...], *, script: Path | None, image: str | None, key: str | None, waits: bool,
+    shows_logs: bool, timeout_s: float | None,
+) -> None:  # fmt: skip
+    """Refuse combinations of options that contradict each other, each with the repair.
+
+    Raises:
+        click.UsageError: the message has every fault.
+    """
+    runs = max(1, len(files))
+    faults = [
+        text
+        for holds, text in (
+            (not files and script is None and image is None, "Name a request file, or --script train.py."),
+            (key is not None and runs > 1, "--key names one run: submit one file with it."),
+            (key == "", "--key must not be empty."),
+            (
+                shows_logs and runs > 1,
+                "--logs follows one run: submit one file with it, or --wait for several.",
+            ),
+            (timeout_s is not None and not (waits or shows_logs), "--timeout needs --wait or --logs."),
+            (files.count("-") > 1, "Standard input, -, can be read once."),
+        )
+        if holds
+    ]
+    if faults:
+        raise click.UsageError("\n".join(faults))
+
+
+def image_of(image: str | None, context: "Context") -> str | None:
+    """The URI of `--image`: a folder is provided as an image to the local stack.
+
+    Raises:
+        Stop: it is a folder without a Dockerfile, or the context is a project in the cloud, where an image must be built.
+    """
+    if image is None or not Path(image).is_dir():
+        return image
+    from trainmaster.orchestrator.core.names import model_name_from
+
+    folder = Path(image).resolve()
+    repository = (
+        f"{context.region}-docker.pkg.dev/{context.project}/trainmaster/{model_name_from(folder.name)}"
+    )
+    if not (folder / "Dockerfile").is_file():
+        raise Stop(
+            Exit.USAGE, f"{image} has no Dockerfile. Write one, or run a script: --script {image}/train.py"
+        )
+    if context.state is None:
+        raise Stop(
+            Exit.USAGE,
+            f"A job in the cloud needs a built image. Build and push it, then name it:\n"
+            f"  gcloud builds submit --project {context.project} --tag {repository}:latest {image}\n"
+            f"  trainmaster submit … --image {repository}:latest\n"
+            "The trainer's own image is built by: trainmaster image",
+        )
+    from trainmaster.local.stack.images import provide
+
+    provide(context.state, {repository: folder})
+    return f"{repository}:latest"

@@ -1,1 +1,0 @@
-"""Packs the folder of a script and uploads it."""

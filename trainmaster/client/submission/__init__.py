@@ -1,0 +1,1 @@
+"""From request files and scripts on this machine to runs: edited, packed, checked and sent."""

@@ -1,0 +1,82 @@
+"""What the options of `submit` change in a request, before it is checked."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from trainmaster.client.submission.settings import Setting, with_settings
+from trainmaster.orchestrator.core.names import model_name_from
+from trainmaster.orchestrator.core.requests.draft import ROLES
+
+SMALL_MACHINE = "n1-standard-4"
+"""For a script without a request: the smallest machine of the policy that a GPU can be added to."""
+_OF_MACHINE = ("machine", "gpu", "accelerator", "tpu_topology")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Edits:
+    """The options that change a request; None or empty leaves it as it is.
+
+    `workers` are those beside the chief, on the chief's machine; 0 removes them. `machine` and `gpu` are for all roles.
+    """
+
+    script: Path | None = None
+    args: tuple[str, ...] = ()
+    name: str | None = None
+    image: str | None = None
+    machine: str | None = None
+    gpu: str | None = None
+    workers: int | None = None
+    settings: tuple[Setting, ...] = ()
+
+    @property
+    def any(self) -> bool:
+        return self != Edits()
+
+
+def new_request(edits: Edits) -> dict[str, Any]:
+    """The request for a script or an image without a file: one small machine, and the model named after the program."""
+    image = (edits.image or "").rpartition("/")[2].partition(":")[0].partition("@")[0]
+    program = edits.script.stem if edits.script else image
+    return {"model_name": model_name_from(program), "cluster": {"chief": {"machine": SMALL_MACHINE}}}
+
+
+def edited(document: Mapping[str, Any], edits: Edits) -> dict[str, Any]:
+    """A copy of a request in our own dialect with the edits; what it has of the wrong kind is left for the check.
+
+    Raises:
+        Refused: as `with_settings`.
+    """
+    changed = dict(document)
+    changed |= {"model_name": edits.name} if edits.name else {}
+    changed |= {"image": edits.image} if edits.image else {}
+    changed |= {"args": list(edits.args)} if edits.args else {}
+    changed |= {"script": {"file": edits.script.name}} if edits.script else {}
+    if isinstance(changed.get("cluster"), dict):
+        changed["cluster"] = _cluster(changed["cluster"], edits)
+    return with_settings(changed, edits.settings)
+
+
+def _cluster(cluster: Mapping[str, Any], edits: Edits) -> dict[str, Any]:
+    changed = dict(cluster)
+    asked = {key: value for key, value in (("machine", edits.machine), ("gpu", edits.gpu)) if value}
+    for role in ROLES:
+        if asked and isinstance(pool := changed.get(role), dict):
+            changed[role] = {**_without_machine(pool), **asked}
+    chief = changed.get("chief")
+    if edits.workers == 0:
+        changed.pop("workers", None)
+    elif edits.workers and isinstance(chief, dict):
+        workers = changed.get("workers")
+        same = {key: chief[key] for key in _OF_MACHINE if key in chief}
+        changed["workers"] = {
+            **same,
+            **(workers if isinstance(workers, dict) else {}),
+            "count": edits.workers,
+        }
+    return changed
+
+
+def _without_machine(pool: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in pool.items() if key not in _OF_MACHINE}

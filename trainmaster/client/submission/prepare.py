@@ -1,0 +1,169 @@
+"""A request file made ready: read, edited, its script packed, and checked as the service will check it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from trainmaster.client.checking import Kind, check_request, has_local_script, kind_of
+from trainmaster.client.errors import Refused
+from trainmaster.client.request_files import STDIN, is_json_file
+from trainmaster.client.submission.edits import Edits, edited, new_request
+from trainmaster.client.submission.pack import Packed, pack_script
+from trainmaster.orchestrator.core.documents.document import parse_document
+from trainmaster.orchestrator.core.documents.faults import Fault, listed
+from trainmaster.orchestrator.core.documents.unvalidated import text_at
+from trainmaster.orchestrator.core.documents.values import Document
+from trainmaster.orchestrator.core.names import (
+    REQUEST_SUFFIXES,
+    REQUESTS_PREFIX,
+    is_object_name,
+    is_temporary,
+    model_name_from,
+    object_uri,
+    script_object,
+)
+from trainmaster.orchestrator.core.requests.dialects import OWN, dialect_of
+from trainmaster.orchestrator.core.requests.draft import SCRIPT
+from trainmaster.orchestrator.core.requests.request import Refused as RefusedRequest
+from trainmaster.orchestrator.core.requests.request import Request, RequestRules, too_large
+
+if TYPE_CHECKING:
+    from trainmaster.client.context import Context
+
+NO_FILE = ""
+"""The name of a request that has no file: only a script."""
+_ELSEWHERE = {
+    Kind.RULE: "a retraining rule. Apply it: trainmaster rules apply {file}",
+    Kind.ORDER: "an order. Give it: trainmaster rules fire, champions rollback or cancel",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prepared:
+    """One request, ready to be sent if it has no faults.
+
+    Attributes:
+        file: what faults call it.
+        object_name: what it is called in the inbox.
+        content: the text to send: the file's own, unless it was edited.
+        packed: the script's archive, which is sent first.
+    """
+
+    file: str
+    object_name: str
+    content: bytes
+    packed: Packed | None = None
+    faults: tuple[Fault, ...] = ()
+    warnings: tuple[Fault, ...] = ()
+
+
+def prepare(
+    file: str,
+    content: bytes,
+    edits: Edits,
+    *,
+    context: "Context",
+    rules: RequestRules,
+    is_message: bool = False,
+) -> Prepared:
+    """The request of a file, or of a script alone (`file` NO_FILE), with every fault at its place in the file.
+
+    Args:
+        file: its path, `-`, or NO_FILE.
+        content: may be cut after one byte more than a request can have.
+        edits: what options change; only in a request in our own dialect.
+        context: where it will be sent.
+        rules: of the deployment there.
+        is_message: whether it will be published; then its file gives the model no name.
+
+    Raises:
+        Refused: it is a rule or an order, cannot be uploaded under its name, or cannot be edited; or its script cannot
+            be packed.
+    """
+    if (large := too_large(len(content))) is not None:
+        return Prepared(file=file, object_name="", content=content, faults=large.faults)
+    read = _read(file, content, edits)
+    kind = kind_of(read.value)
+    if kind is not Kind.REQUEST:
+        raise Refused(f"{file} is {_ELSEWHERE[kind].format(file=file)}")
+    packed: Packed | None = None
+    if isinstance(read.value, dict) and not read.faults and (edits.any or has_local_script(read.value)):
+        read, packed = _edited(file, read, edits, context)
+        content = _text(read.value)
+    object_name = _object_name(file, read.value)
+    request = check_request(STDIN if is_message else file or object_name, read, rules)
+    return Prepared(
+        file=file or object_name,
+        object_name=object_name,
+        content=content,
+        packed=packed,
+        faults=request.faults if isinstance(request, RefusedRequest) else (),
+        warnings=request.warnings if isinstance(request, Request) else (),
+    )
+
+
+def _read(file: str, content: bytes, edits: Edits) -> Document:
+    if file == NO_FILE:
+        return Document(value=new_request(edits))
+    return parse_document(content, as_json=is_json_file(file, content))
+
+
+def _edited(file: str, read: Document, edits: Edits, context: "Context") -> tuple[Document, Packed | None]:
+    """The edited values, still with the text of the file for the places of faults, and the script's archive."""
+    document: Any = read.value
+    dialect = dialect_of(document)
+    if dialect is not OWN:
+        raise Refused(
+            f"Options that change a request need one in Trainmaster's own form, and {file} has the form {dialect.name!r}. "
+            "Edit the file, or rewrite it: docs/reference/dialects.md"
+        )
+    changed = edited(document, edits)
+    packed = _pack(file, changed, edits)
+    if packed is not None:
+        uri = object_uri(context.data_bucket, script_object(packed.sha256))
+        changed[SCRIPT] = {**changed[SCRIPT], "archive": uri}
+    return replace(read, value=changed), packed
+
+
+def _pack(file: str, document: dict[str, Any], edits: Edits) -> Packed | None:
+    if edits.script is not None:
+        return pack_script(edits.script)
+    if not has_local_script(document):
+        return None
+    root = Path() if file == STDIN else Path(file).parent
+    return pack_script(root / document[SCRIPT]["file"], root)
+
+
+def _text(document: object) -> bytes:
+    import yaml
+
+    return yaml.safe_dump(document, sort_keys=False, allow_unicode=True).encode()
+
+
+def _object_name(file: str, document: object) -> str:
+    """`requests/` and the file's name; without a file, the model's.
+
+    Raises:
+        Refused: the service would ignore a file of this name.
+    """
+    model = text_at(document, "model_name") if isinstance(document, dict) else None
+    name = Path(file).name if file not in (STDIN, NO_FILE) else f"{model_name_from(model or 'request')}.yaml"
+    object_name = f"{REQUESTS_PREFIX}{name}"
+    if not name.lower().endswith(REQUEST_SUFFIXES):
+        raise Refused(f"{file}: the name of a request must end in {listed(REQUEST_SUFFIXES)}.")
+    if is_temporary(object_name) or not is_object_name(object_name):
+        raise Refused(f"{file}: the service ignores hidden and temporary files. Rename it.")
+    return object_name
+
+
+def check_names(prepared: Sequence[Prepared]) -> None:
+    """Refuse files that would overwrite each other in the inbox.
+
+    Raises:
+        Refused: two files have one name.
+    """
+    names = [each.object_name for each in prepared]
+    twice = [each.file for each in prepared if names.count(each.object_name) > 1]
+    if twice:
+        raise Refused(f"{', '.join(twice)} have the same name in the inbox. Submit them one after the other.")

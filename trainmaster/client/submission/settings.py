@@ -1,0 +1,117 @@
+"""`--set PATH=VALUE`: values of a request that replace those of its file."""
+
+import re
+from collections.abc import Iterable, Mapping
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Any
+
+from trainmaster.client.errors import Refused
+from trainmaster.orchestrator.core.documents.document import parse_document
+
+FORM = "KEY=VALUE or KEY.KEY=VALUE, for example cluster.chief.machine=n1-standard-8 or args[0]=--epochs=5"
+SETTINGS_MAX = 100
+_PART = re.compile(r"(?P<key>[^.\[\]=\s]+)|\[(?P<index>[0-9]{1,4})\]")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setting:
+    """One value and where it goes; None removes what is there."""
+
+    text: str
+    path: tuple[str | int, ...]
+    value: Any  # a YAML document
+
+
+def parse_settings(texts: Iterable[str]) -> tuple[Setting, ...]:
+    """The settings of `--set`, each value read as YAML.
+
+    Raises:
+        Refused: a text has another form, or its value is not YAML; the message has every fault.
+    """
+    faults: list[str] = []
+    settings: list[Setting] = []
+    for text in texts:
+        try:
+            settings.append(_setting(text))
+        except Refused as refused:
+            faults.append(str(refused))
+    if len(settings) > SETTINGS_MAX:
+        faults.append(
+            f"Found {len(settings)} settings; at most {SETTINGS_MAX} are allowed. Edit the file instead."
+        )
+    if faults:
+        raise Refused("\n".join(faults))
+    return tuple(settings)
+
+
+def _setting(text: str) -> Setting:
+    path, equals, value = text.partition("=")
+    parts = [part for dotted in path.split(".") for part in re.split(r"(?=\[)", dotted)]
+    found = [_PART.fullmatch(part) for part in parts]
+    if not equals or None in found:
+        raise Refused(f"--set {text!r}: expected {FORM}.")
+    read = parse_document(value.encode("utf-8", "surrogateescape"), as_json=False)
+    if value.strip() and read.faults:
+        raise Refused(f"--set {text!r}: the value is not YAML: {read.faults[0]}")
+    keys = tuple(part["key"] or int(part["index"]) for part in found if part)
+    return Setting(text=text, path=keys, value=read.value if value.strip() else "")
+
+
+def with_settings(document: Mapping[str, Any], settings: Iterable[Setting]) -> dict[str, Any]:
+    """A copy of the document with these values; mappings on the way to a value are made.
+
+    Raises:
+        Refused: a value would have to be inside a text or number, or in a list at a place that it has not; the message
+            has every fault.
+    """
+    changed: dict[str, Any] = deepcopy(dict(document))
+    faults: list[str] = []
+    for setting in settings:
+        try:
+            _put(changed, setting)
+        except Refused as refused:
+            faults.append(str(refused))
+    if faults:
+        raise Refused("\n".join(faults))
+    return changed
+
+
+def _put(document: dict[str, Any], setting: Setting) -> None:
+    *above, last = setting.path
+    here: Any = document
+    for part in above:
+        _check_part(here, part, setting)
+        here = here.setdefault(part, {}) if isinstance(here, dict) else here[part]
+    _check_part(here, last, setting, adds=True)
+    if isinstance(last, int):
+        here[last : last + 1] = [] if setting.value is None else [setting.value]
+    elif setting.value is None:
+        here.pop(last, None)
+    else:
+        here[last] = setting.value
+
+
+def _check_part(here: object, part: str | int, setting: Setting, *, adds: bool = False) -> None:
+    """`adds`: the place after a list's end is allowed too."""
+    match here:
+        case dict() if isinstance(part, str):
+            return
+        case list() if isinstance(part, int):
+            if part < len(here) + adds:
+                return
+            raise Refused(f"--set {setting.text!r}: the list has {len(here)} entries, counted from [0].")
+        case list():
+            raise Refused(
+                f"--set {setting.text!r}: {part!r} is a place in a list: write [0] for the first entry."
+            )
+        case dict():
+            raise Refused(
+                f"--set {setting.text!r}: [{part}] is a place in a list, and there are keys: {_some(here)}."
+            )
+        case _:
+            raise Refused(f"--set {setting.text!r}: there is no {part!r} in {here!r:.60}.")
+
+
+def _some(document: Mapping[str, Any]) -> str:
+    return ", ".join(list(map(str, document))[:10]) or "none"

@@ -115,7 +115,8 @@ def _print(champion: "Champion") -> None:
     click.echo("\nChampions, latest first")
     print_table([_reign(each) for each in islice(reversed(champion.history), LATEST)])
     click.echo("\nComparisons, latest first")
-    print_table([_verdict(each) for each in islice(reversed(champion.considered), LATEST)])
+    verdicts = [_verdict(each) for each in islice(reversed(champion.considered), LATEST)]
+    print_table(verdicts, spare=("AT", "OUTCOME", "REASON"))
 
 
 def _reign(reign: "Reign") -> dict[str, str]:

@@ -13,14 +13,18 @@ from trainmaster.client.terminal import one_line
 ABSENT = "-"
 NARROW_CELL_CHARS = 30
 """Of a condition or a reason, on a terminal; a pipe has all of it."""
-SPARE = ("LAST RUN", "FIRED", "NEXT", "WHEN")
+SPARE = ("LAST RUN", "FIRED", "WHEN", "NEXT")
 """Columns to leave out on a narrow terminal."""
 
 
 def print_rules(rules: Iterable[FoundRule], now: datetime) -> None:
     """A line for each rule."""
-    most = None if terminal_width() is None else NARROW_CELL_CHARS
-    print_table([_row(rule, now, most) for rule in rules], spare=SPARE)
+    print_table(rule_rows(rules, now, is_cut=terminal_width() is not None), spare=SPARE)
+
+
+def rule_rows(rules: Iterable[FoundRule], now: datetime, *, is_cut: bool) -> list[dict[str, str]]:
+    """The rows of the list; with `is_cut`, long conditions and reasons are cut."""
+    return [_row(rule, now, NARROW_CELL_CHARS if is_cut else None) for rule in rules]
 
 
 def _row(rule: FoundRule, now: datetime, most: int | None) -> dict[str, str]:
@@ -37,26 +41,26 @@ def _row(rule: FoundRule, now: datetime, most: int | None) -> dict[str, str]:
 
 
 def next_text(rule: FoundRule, now: datetime) -> str:
-    """The next scheduled time and the counts, why the rule is held back, or why it is refused."""
+    """The next scheduled time, the counts, and why a due firing is held back; of a refused rule, why."""
     if rule.standing == "refused" and rule.status is not None:
         return rule.status.reason or ""
-    if reason := rule.held_reason():
-        return f"held: {reason}"
     if not rule.decides:
         return ""
-    due = rule.next_at(now)
-    return ", ".join([*([minute(due)] if due else []), *rule.counts()])
+    due, held = rule.next_at(now), rule.held_reason()
+    times, reasons = [minute(due)] if due else [], [f"held: {held}"] if held else []
+    return ", ".join([*times, *rule.counts(), *reasons])
 
 
 def print_rule(rule: FoundRule, now: datetime) -> None:
     """The rule's standing, what it waits for, and its document as YAML."""
-    print_facts(_facts(rule, now))
+    print_facts(rule_facts(rule, now))
     if rule.rule is not None:
         click.echo()
         click.echo(yaml.safe_dump(dict(rule.rule.document), sort_keys=False, allow_unicode=True), nl=False)
 
 
-def _facts(rule: FoundRule, now: datetime) -> Iterator[Fact]:
+def rule_facts(rule: FoundRule, now: datetime) -> Iterator[Fact]:
+    """Where the rule stands, and what comes next."""
     status, version = rule.status, rule.rule
     is_newer = status is not None and version is not None and status.generation != version.generation
     yield "rule", [rule.name]

@@ -1,0 +1,104 @@
+"""What `rules` and `champions` print for people, and the rules' documents for programs."""
+
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+import click
+import pytest
+from jsonschema import Draft202012Validator
+
+from tests.cli.screens import assert_screen
+from tests.client.served import ROOT, Served, served_context
+from trainmaster.cli.rules.screens import SPARE, rule_facts, rule_rows
+from trainmaster.cli.table import fact_lines, table_lines
+from trainmaster.client.request_files import schema
+from trainmaster.client.rules.listing import find_rule, list_rules
+
+NOW = datetime(2026, 3, 4, 12, 30, tzinfo=UTC)
+VALID = ROOT / "schemas/examples/valid"
+
+
+def example(name: str) -> Any:  # Any: a JSON document
+    return json.loads((VALID / f"{name}.json").read_text())
+
+
+def scheduled(book: Any) -> dict[str, Any]:
+    """The example's rule under another id, with a schedule."""
+    document = {**book["rules"][0]["document"], "when": [{"schedule": {"cron": "0 3 * * 1"}}, {"manual": {}}]}
+    return {
+        **book["rules"][0],
+        "rule_id": "weekly",
+        "dropped_name": "rules/weekly.yaml",
+        "document": document,
+    }
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """Four rules: one counts objects, one is held back, one is refused, and one is not answered yet."""
+    with served_context(tmp_path_factory.mktemp("served")) as served:
+        book = example("rule_book.v1.one_rule")
+        book["rules"].append(scheduled(book))
+        served.write("ledger", "rules/book.json", book)
+        status = example("rule_status.v1.accepted")
+        served.write("ledger", f"status/{status['dropped_name']}.json", status)
+        counted = {"objects": "gs://my-project-data/cassava/**", "count": 12, "size_bytes": 3}
+        state = {**example("rule_state.v1.firing"), "data": [counted]}
+        served.write("ledger", "rule-state/cassava.new-data.json", state)
+        held = {
+            "condition": "manual",
+            "reason": "its cooldown lasts until 13:00",
+            "at": "2026-03-04T12:20:00.000000Z",
+        }
+        weekly = {**status, "dropped_name": "rules/weekly.yaml", "rule_id": "weekly", "held": held}
+        del weekly["last_firing"]
+        served.write("ledger", "status/rules/weekly.yaml.json", weekly)
+        refused = example("rule_status.v1.refused") | {"dropped_name": "rules/bad.yaml", "rule_id": "bad"}
+        served.write("ledger", "status/rules/bad.yaml.json", refused)
+        for name in ("cassava/new-data", "weekly", "bad", "new"):
+            served.write("inbox", f"rules/{name}.yaml", {})
+        served.write("ledger", "champions/cassava-resnet50.json", example("champion.v1.promoted"))
+        yield served
+
+
+@pytest.mark.parametrize("width", [80, 120, None])
+def test_the_list_of_rules(served: Served, width: int | None) -> None:
+    rows = rule_rows(list_rules(served.clients), NOW, is_cut=width is not None)
+    lines = [click.unstyle(line) for line in table_lines(rows, width=width, spare=SPARE)]
+    assert_screen(f"rules.{width or 'pipe'}", "".join(f"{line}\n" for line in lines))
+    assert width is None or max(map(len, lines)) <= width
+
+
+@pytest.mark.parametrize("rule", ["cassava.new-data", "weekly", "bad"])
+def test_one_rule(served: Served, rule: str) -> None:
+    lines = fact_lines(rule_facts(find_rule(served.clients, rule), NOW), width=80)
+    shown = [click.unstyle(line) for line in lines]
+    assert_screen(f"rule.{rule}", "".join(f"{line}\n" for line in shown))
+
+
+def test_the_document_of_each_rule_fits_its_schema(served: Served) -> None:
+    views = json.loads(served.trainmaster("rules", "ls", "-o", "json").out)
+    for view in views:
+        Draft202012Validator(schema("rule_view.v1")).validate(view)
+        if "status" in view:
+            Draft202012Validator(schema("rule_status.v1")).validate(view["status"])
+    assert [view["rule_id"] for view in views] == ["bad", "cassava.new-data", "new", "weekly"]
+    assert "next_at" in views[-1]
+
+
+def test_a_champion_with_its_predecessors_and_challengers(served: Served) -> None:
+    assert_screen("champion", served.trainmaster("champions", "show", "cassava-resnet50").out)
+    assert_screen("champions", served.trainmaster("champions", "ls").out)
+
+
+@pytest.mark.parametrize("name", ["rules/book.json", "champions/cassava-resnet50.json"])
+def test_a_damaged_document_is_reported(served: Served, name: str) -> None:
+    blob = served.clients.storage.bucket(served.clients.context.ledger_bucket).blob(name)
+    before = blob.download_as_bytes()
+    blob.upload_from_string(b'{"rules": [1]}')
+    done = served.trainmaster(name.partition("/")[0], "ls")
+    blob.upload_from_string(before)
+    assert (done.status, done.out) == (3, "")
+    assert "damaged" in done.err

@@ -66,6 +66,10 @@ def test_a_detached_stack_is_used_from_any_folder_and_shows_runs_in_its_log(
     (inbox / "line.yaml").write_text(request(PROJECT))
     eventually(lambda: "  succeeded  gs://" in log.read_text(), "a line of the run's end", hint=log.read_text)
 
+    not_here = run(elsewhere, "down")
+    assert (not_here.returncode, not_here.stdout) == (0, "No stack is running on '.trainmaster'.\n")
+    assert f"trainmaster down --state {state}\n" in not_here.stderr
+
     stopped = run(folder, "down")
     assert (stopped.returncode, stopped.stdout) == (0, "The stack on '.trainmaster' has stopped.\n")
     assert owner_of(state) is None

@@ -45,7 +45,7 @@ def test_no_process_is_left_however_the_stack_ends(tmp_path: Path, number: int) 
 
 @pytest.mark.slow
 def test_a_job_that_was_running_when_the_stack_was_killed_runs_again_as_after_an_internal_error(
-    tmp_path: Path, start: Callable[..., Any]
+    tmp_path: Path, start: Callable[..., Any], caplog: pytest.LogCaptureFixture
 ) -> None:
     with stand_alone(tmp_path) as (process, stack):
         job = stack.submit(container("wait=b/go", "tell"))
@@ -59,6 +59,7 @@ def test_a_job_that_was_running_when_the_stack_was_killed_runs_again_as_after_an
         assert ended.state.name == "JOB_STATE_SUCCEEDED"
         assert ended.start_time == running.start_time
         assert stack.service_lines(job.name)[0] == "Internal error occurred for the current attempt."
+        assert "was running when the stack stopped; attempt 2 of 3 begins" in caplog.text
 
 
 @pytest.mark.slow

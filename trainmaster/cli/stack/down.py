@@ -1,10 +1,13 @@
 """`trainmaster down`: stops the local stack."""
 
+import shlex
 from pathlib import Path
 
 import click
 
 from trainmaster.cli.stack.options import state_option
+from trainmaster.cli.verb import settings_folder, talk
+from trainmaster.client.stack import running_stacks
 
 
 @click.command()
@@ -18,6 +21,10 @@ def down(state: Path) -> int:
 
     if stop_stack(state):
         click.echo(f"The stack on {str(state)!r} has stopped.")
-    else:
-        click.echo(f"No stack is running on {str(state)!r}.")
+        return 0
+    click.echo(f"No stack is running on {str(state)!r}.")
+    for other in running_stacks(Path.cwd(), settings_folder()):
+        talk(
+            f"One is running on {str(other)!r}. To stop it: {shlex.join(['trainmaster', 'down', '--state', str(other)])}"
+        )
     return 0

@@ -6,6 +6,7 @@ service's terminal line.
 
 import asyncio
 import contextlib
+import logging
 from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -27,6 +28,7 @@ from trainmaster.local.jobs.runners.restarts import MAX_INTERNAL_ATTEMPTS, Actio
 from trainmaster.local.jobs.runners.runner import JobRunner
 
 _Result = TypeVar("_Result")
+_log = logging.getLogger(__name__)
 
 
 class _CancelledError(Exception):
@@ -114,6 +116,12 @@ class CustomJobRunner(JobRunner[Job]):
         if disabled or self.job.attempts >= MAX_INTERNAL_ATTEMPTS:
             await self._fail(INTERNAL_CODE, messages.internal_error(self.job))
         await self._log.service(lines.INTERNAL_ERROR, "WARNING")
+        _log.warning(
+            "%r was running when the stack stopped; attempt %d of %d begins",
+            self.job.message.display_name or self.job.name,
+            self.job.attempts + 1,
+            MAX_INTERNAL_ATTEMPTS,
+        )
 
     async def _fail(self, code: int, reason: str) -> NoReturn:
         await self._log.service(reason, "ERROR")

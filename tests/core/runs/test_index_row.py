@@ -72,8 +72,9 @@ def test_a_row_is_read_as_it_was_written(row: IndexRow) -> None:
 
 @given(_ROWS)
 def test_a_row_fits_the_metadata_of_an_object(row: IndexRow) -> None:
-    size_bytes = sum(len(key.encode()) + len(value.encode()) for key, value in row_metadata(row).items())
-    assert size_bytes <= METADATA_MAX_BYTES
+    metadata = row_metadata(row)
+    assert all(value.isascii() for value in metadata.values())
+    assert sum(len(key) + len(value) for key, value in metadata.items()) <= METADATA_MAX_BYTES
 
 
 def test_the_largest_row_fits_the_metadata_of_an_object() -> None:

@@ -2,7 +2,7 @@
 
 The name begins with the inverted time at which the run was recorded, so a listing shows the newest runs first, a
 thousand for each billed operation, and reads no record. The metadata are the row's fields, without those that are None:
-texts and times as they are, all else as JSON.
+names, amounts and times as they are, all else as JSON in ASCII, because Cloud Storage's XML API has metadata in headers.
 """
 
 import json
@@ -27,7 +27,9 @@ _LATEST = datetime.max.replace(tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 _TIME_CHARS = 18
 """Digits of the microseconds from any time to the end of the year 9999."""
-_AS_JSON = frozenset({"labels", "labels_left_out", "priority", "prices_unknown", "generation"})
+_AS_JSON = frozenset(
+    {"labels", "labels_left_out", "priority", "prices_unknown", "generation", "machines", "reason"}
+)
 _LEFT_OUT: Mapping[str, object] = {"labels": {}, "labels_left_out": 0, "prices_unknown": False}
 """The values that the metadata leave out, beside None."""
 _IN_NAME = frozenset({"run_id", "created_at"})

@@ -27,6 +27,7 @@ from trainmaster.orchestrator.core.policy.admission import Admission
 from trainmaster.orchestrator.core.policy.policy import policy_from
 from trainmaster.orchestrator.core.requests.incoming import IncomingDocument, parse_message, parse_upload
 from trainmaster.orchestrator.core.requests.orders import ORDER_SCHEMA
+from trainmaster.orchestrator.core.requests.placeholders import DEPLOYMENT
 from trainmaster.orchestrator.core.requests.request import RequestRules
 from trainmaster.orchestrator.core.requests.submission import Submission
 from trainmaster.orchestrator.core.retraining.reading import RULE_SCHEMA
@@ -59,6 +60,7 @@ SETTINGS = settings_from(
     }
 )
 LEASE = SETTINGS.lease
+NAMES = {name: getattr(SETTINGS, name) for name in DEPLOYMENT}
 REQUEST = (ROOT / "examples" / "cassava.yaml").read_bytes()
 OBJECT = "requests/cassava.yaml"
 
@@ -76,9 +78,10 @@ def shipped_request_rules() -> RequestRules:
     assert not read.faults
     return RequestRules(
         schemas={name: schema(name) for name in ("training_request.v1", RULE_SCHEMA, ORDER_SCHEMA)},
-        policy=policy_from(read.value, {"project": PROJECT, "region": REGION, "models_bucket": MODELS}),
+        policy=policy_from(read.value, NAMES),
         region=REGION,
         today=START.date(),
+        names=NAMES,
     )
 
 

@@ -23,10 +23,16 @@ def policy_document() -> dict[str, Any]:
     return read.value
 
 
-NAMES = {"project": "my-project", "region": "us-central1", "models_bucket": "models"}
+NAMES = {
+    "project": "my-project",
+    "region": "us-central1",
+    "inbox_bucket": "inbox",
+    "models_bucket": "models",
+}
 REQUEST_RULES = RequestRules(
     schemas={"training_request.v1": schema("training_request.v1")},
     policy=policy_from(policy_document(), NAMES),
     region="us-central1",
     today=date(2026, 3, 1),
+    names=NAMES,
 )

@@ -33,7 +33,7 @@ from trainmaster.orchestrator.core.requests.request import Refused, Request, too
 from trainmaster.orchestrator.core.requests.spec import JobSpec
 from trainmaster.orchestrator.core.requests.submission import Submission, Target, submission_of
 
-PROJECT, REGION, MODELS_BUCKET = "PROJECT", "us-central1", "MODELS_BUCKET"
+PROJECT, REGION, MODELS_BUCKET = "my-project", "us-central1", "my-project-models"
 _COMMANDS: Mapping[JobKind, str] = {JobKind.CUSTOM: "custom-jobs", JobKind.TUNING: "hp-tuning-jobs"}
 _SPEC_KEYS: Mapping[JobKind, str] = {JobKind.CUSTOM: "jobSpec", JobKind.TUNING: "trialJobSpec"}
 
@@ -183,6 +183,8 @@ def _moved(read: Document, region: str) -> Document:
 
 def _find_region(read: Document) -> str | None:
     if not isinstance(read.value, dict):
+        return None
+    if read.value.get("region") == "${region}":  # wherever the deployment is
         return None
     return dialect_of(read.value).in_own(read.value, None).region
 

@@ -159,7 +159,7 @@ def _rule_faults(
     rule = parse_rule(
         content, dropped_name=dropped, generation=1, requirements=requirements, book=Book(), template=None
     )
-    uri = template_uri(content, dropped, buckets)
+    uri = template_uri(content, dropped, buckets, rules.names)
     faults = rule.faults if isinstance(rule, Refused) else ()
     if uri is None:
         return faults, ()

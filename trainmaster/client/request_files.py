@@ -101,6 +101,7 @@ def names_of(context: Context) -> dict[str, str]:
     return {
         "project": context.project,
         "region": context.region,
+        "inbox_bucket": context.inbox_bucket,
         "models_bucket": context.models_bucket,
     }
 
@@ -112,6 +113,7 @@ def rules_for(context: Context, policy: Policy | None) -> RequestRules:
         policy=policy,
         region=context.region,
         today=datetime.now(UTC).date(),
+        names=names_of(context),
         without_policy=shipped_machines() if policy is None else (),
     )
 

@@ -16,6 +16,7 @@ from trainmaster.orchestrator.core.names import model_name_from
 from trainmaster.orchestrator.core.requests.checks.tuning import iter_parameters
 from trainmaster.orchestrator.core.requests.dialects import dialect_of
 from trainmaster.orchestrator.core.requests.gpus import with_machines
+from trainmaster.orchestrator.core.requests.reading import resolved
 from trainmaster.orchestrator.core.requests.request import REQUEST_SCHEMA
 from trainmaster.orchestrator.core.requests.spec import (
     Container,
@@ -29,6 +30,14 @@ from trainmaster.orchestrator.core.requests.spec import (
     spec_from,
 )
 from trainmaster.resources import ROOT
+
+_SAMPLE_NAMES = {
+    "project": "my-project",
+    "region": "us-central1",
+    "inbox_bucket": "my-project-inbox",
+    "models_bucket": "my-project-models",
+}
+"""For the placeholders of a deployment: the inspection knows none."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,7 +123,8 @@ def read_request(path: Path) -> Request:
     except OSError as error:
         raise Unusable(f"--request {str(path)!r} cannot be read: {error}.") from error
     if isinstance(read.value, dict):
-        meant = dialect_of(read.value).in_own(read.value, model_name_from(path.stem))
+        written = resolved(read.value, _SAMPLE_NAMES)
+        meant = dialect_of(written).in_own(written, model_name_from(path.stem))
         meant = with_machines(meant, shipped_machines())
         faults = _faults(read, meant)
         if not faults:

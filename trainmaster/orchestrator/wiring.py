@@ -22,6 +22,7 @@ from trainmaster.orchestrator.core.errors import PolicyInvalid
 from trainmaster.orchestrator.core.names import Buckets, location_name
 from trainmaster.orchestrator.core.policy.policy import Policy, policy_from
 from trainmaster.orchestrator.core.requests.orders import ORDER_SCHEMA
+from trainmaster.orchestrator.core.requests.placeholders import DEPLOYMENT
 from trainmaster.orchestrator.core.requests.request import REQUEST_SCHEMA, RequestRules
 from trainmaster.orchestrator.core.requests.submission import Target
 from trainmaster.orchestrator.core.retraining.reading import RULE_SCHEMA
@@ -155,7 +156,11 @@ class Wiring:
         with IMPORTING:  # the first use of a schema imports its validator
             today = self._adapters.clock.now().date()
             return RequestRules(
-                schemas=schemas, policy=self._policy(), region=self.settings.region, today=today
+                schemas=schemas,
+                policy=self._policy(),
+                region=self.settings.region,
+                today=today,
+                names=self._names,
             )
 
     @cached_property
@@ -173,10 +178,14 @@ class Wiring:
         return prices
 
     def _policy(self) -> Policy:
-        names = {name: getattr(self.settings, name) for name in ("project", "region", "models_bucket")}
         return self._parsed(
-            self.settings.policy_path, "policy.v1", lambda document: policy_from(document, names)
+            self.settings.policy_path, "policy.v1", lambda document: policy_from(document, self._names)
         )
+
+    @property
+    def _names(self) -> Mapping[str, str]:
+        """What the deployment's placeholders stand for, in its policy, requests and rules."""
+        return {name: getattr(self.settings, name) for name in DEPLOYMENT}
 
     # Any: the schema validates the types.
     def _parsed(self, path: Path, schema_id: str, parse: Callable[[Any], _Parsed]) -> _Parsed:

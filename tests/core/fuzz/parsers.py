@@ -221,7 +221,7 @@ def draw_rule(random: Random) -> RuleFile:
 
 
 def feed_rule(file: RuleFile) -> Verdict:
-    template_uri(file.content, file.name, BUCKETS)
+    template_uri(file.content, file.name, BUCKETS, {})
     read = parse_rule(
         file.content,
         dropped_name=file.name,

@@ -7,9 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.core.roles import OTHER, TUNING, accepted, request, submitted, told
+from tests.core.shipped import NAMES
 from trainmaster.orchestrator.core.names import LABEL_MAX_CHARS, run_id_of_key
 from trainmaster.orchestrator.core.requests.checks.programs import ARGS_MOST_CHARS
-from trainmaster.orchestrator.core.requests.placeholders import filled, literal
+from trainmaster.orchestrator.core.requests.placeholders import (
+    filled,
+    literal,
+    request_with_deployment,
+    without_deployment,
+)
 
 RUN_ID = "m-20260301t120000-0123456789"
 CHAMPION = {"metric": "accuracy", "goal": "maximize"}
@@ -57,7 +63,8 @@ def test_a_file_of_googles_tools_has_no_placeholders() -> None:
 @pytest.mark.parametrize(
     ("changes", "path", "problem"),
     [
-        ({"args": ["a", "--d=${runid}"]}, "$.args[1]", "unknown placeholder; found '${runid}'; allowed: ${run_id}; did you mean 'run_id'?"),
+        ({"args": ["a", "--d=${runid}"]}, "$.args[1]", "unknown placeholder; found '${runid}'; allowed: ${run_id}, ${project}, ${region}, ${inbox_bucket}, ${models_bucket}; did you mean 'run_id'?"),
+        ({"args": ["gs://${projct}-data"]}, "$.args[0]", "did you mean 'project'?"),
         ({"args": ["${HOME}"]}, "$.args[0]", "write $${ for a literal ${"),
         ({"args": ["${run_id"]}, "$.args[0]", "the placeholder is not closed"),
         ({"args": ["${run_id:-x}"]}, "$.args[0]", "unknown placeholder"),
@@ -105,3 +112,30 @@ def test_arguments_are_measured_as_the_program_is_given_them() -> None:
     assert len(args_of(request(args=[longest]))) == 1
     (fault,) = told(request(args=[longest, "${run_id}"])).values()
     assert fault.problem == "the arguments are too long"
+
+
+def test_the_deployments_placeholders_are_filled_wherever_a_string_may_stand() -> None:
+    document = request(
+        image="${region}-docker.pkg.dev/${project}/trainmaster/trainer",
+        args=["--data=gs://${project}-data/a", "$${project}", "gs://${models_bucket}/${run_id}"],
+        env={"FROM": "gs://${inbox_bucket}/x", "SHELL": "$${project} ${HOME}"},
+        labels={"at": "${region}"},
+        model_uri="gs://${models_bucket}/m/${run_id}",
+    )
+    spec: Any = accepted(document).document
+    assert spec["image"] == "us-central1-docker.pkg.dev/my-project/trainmaster/trainer"
+    assert spec["args"] == ["--data=gs://my-project-data/a", "$${project}", "gs://models/${run_id}"]
+    assert spec["env"] == {"FROM": "gs://inbox/x", "SHELL": "${project} ${HOME}"}
+    assert spec["labels"] == {"at": "us-central1"}
+    assert spec["model_uri"] == "gs://models/m/${run_id}"
+
+
+def test_a_file_of_googles_tools_keeps_the_text_of_a_deployments_placeholder() -> None:
+    container = {"imageUri": OTHER, "args": ["${project}"]}
+    pool = {"machineSpec": {"machineType": "n1-standard-4"}, "containerSpec": container}
+    assert args_of({"displayName": "m", "workerPoolSpecs": [pool]}) == ["${project}"]
+
+
+@given(text=st.text(st.sampled_from("${}ab"), max_size=4).map(lambda text: text.replace("a", "${project}")))
+def test_a_text_written_without_placeholders_comes_out_as_it_was(text: str) -> None:
+    assert request_with_deployment({"env": {"A": without_deployment(text)}}, NAMES) == {"env": {"A": text}}

@@ -1,14 +1,18 @@
-"""The placeholders of a run, `${run_id}` and `${trial}`, in a request's `args` and `model_uri`.
+"""The placeholders of a request: the deployment's, `${project}` and its like, and the run's, `${run_id}` and `${trial}`.
 
-The canonical request keeps them. They are filled when a job is built, so every submission of a run has the same values,
-whichever fallback it is of; `${trial}` is filled once the best trial is known. `$${` is the text `${`.
+The deployment's may stand in every string value of a request in our own dialect, and of a rule in all of it. They are
+filled when the document is read, so the canonical request has none, and the same file is dropped in every project.
+
+The run's may stand in `args` and `model_uri`. The canonical request keeps them. They are filled when a job is built, so
+every submission of a run has the same values, whichever fallback it is of; `${trial}` is filled once the best trial is
+known. There `$${` is the text `${`; in other values only `$${project}` and its like are, as the text `${project}`.
 
 A rule's request may hold the rule's own places beside them, whose names have a dot and which are filled when the rule
 fires: retraining/filling.py. Files of Google's tools have no placeholders: their arguments stay as they are written.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 from trainmaster.orchestrator.core.documents.faults import Fault, nearest
 from trainmaster.orchestrator.core.documents.unvalidated import Path, list_at, text_at
@@ -17,6 +21,9 @@ from trainmaster.orchestrator.core.requests.draft import Draft
 
 PLACEHOLDER = re.compile(r"\$(?P<literal>\$\{)|\$\{(?P<inside>[^}]*)(?P<end>\}?)")
 LITERAL = "$${"
+DEPLOYMENT = ("project", "region", "inbox_bucket", "models_bucket")
+"""The names of a deployment's own values; `region` is where it runs, not the request's."""
+_DEPLOYMENT = re.compile(r"(?P<literal>\$?)\$\{(?P<name>" + "|".join(DEPLOYMENT) + r")\}")
 RUN_ID, TRIAL = "run_id", "trial"
 ARGS, MODEL_URI = "args", "model_uri"
 _BY_LITERAL = f"write {LITERAL} for a literal ${{, for example in a shell command"
@@ -29,6 +36,46 @@ def filled(text: str, **values: str) -> str:
         return "${" if found["literal"] else values.get(found["inside"], found[0])
 
     return PLACEHOLDER.sub(of, text)
+
+
+def with_deployment(document: object, names: Mapping[str, str]) -> object:
+    """The rule, or rule's request, with the placeholders of the deployment filled by `names`; every `$${` stays."""
+    return mapped(document, lambda text, _: _resolved(text, names)) if names else document
+
+
+def request_with_deployment(document: object, names: Mapping[str, str]) -> object:
+    """The request in our own dialect with the placeholders of the deployment filled by `names`.
+
+    Where no run's placeholder may stand, `$${project}` becomes `${project}`, so this must be done once.
+    """
+    return mapped(document, lambda text, path: _resolved(text, names, unescape=not holds_placeholders(path)))
+
+
+def without_deployment(text: str) -> str:
+    """The text that `request_with_deployment` gives back as it was."""
+    return _DEPLOYMENT.sub(lambda found: f"{found['literal']}{LITERAL}{found['name']}}}", text)
+
+
+def _resolved(text: str, names: Mapping[str, str], *, unescape: bool = False) -> str:
+    def of(found: re.Match[str]) -> str:
+        if found["literal"]:
+            return found[0].removeprefix("$") if unescape else found[0]
+        return names.get(found["name"], found[0])
+
+    return _DEPLOYMENT.sub(of, text)
+
+
+def mapped(document: object, change: Callable[[str, Path], str], path: Path = ()) -> object:
+    """The document with each string value changed, which may depend on its path; keys stay."""
+    match document:
+        case str():
+            return change(document, path)
+        case Mapping():
+            return {key: mapped(part, change, (*path, str(key))) for key, part in document.items()}
+        case list() | tuple():
+            return [mapped(part, change, (*path, index)) for index, part in enumerate(document)]
+        case _:
+            return document
 
 
 def literal(value: object) -> object:
@@ -96,13 +143,13 @@ def _faults(at: Path, text: str, allowed: tuple[str, ...], draft: Draft) -> Iter
         problem, repair = _unknown(found["inside"], draft)
         if not found["end"]:
             problem, repair = "the placeholder is not closed", f"close it, or {_BY_LITERAL}"
-        among = [f"${{{name}}}" for name in allowed]
+        among = [f"${{{name}}}" for name in (*allowed, *DEPLOYMENT)]
         yield Fault(at=at, problem=problem, value=found[0], among=among, repair=repair)
 
 
 def _unknown(name: str, draft: Draft) -> tuple[str, str]:
     if name != TRIAL:
-        meant = nearest(name, (RUN_ID, TRIAL))
+        meant = nearest(name, (RUN_ID, TRIAL, *DEPLOYMENT))
         return "unknown placeholder", f"{meant} Or {_BY_LITERAL}" if meant else _BY_LITERAL
     if not draft.tuning:
         return "a run without a tuning has no trials", "remove it, or write ${run_id}"

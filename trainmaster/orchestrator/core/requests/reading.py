@@ -1,5 +1,6 @@
 """A request as its user wrote it, in any dialect: translated once, then checked."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -11,9 +12,10 @@ from trainmaster.orchestrator.core.documents.unvalidated import text_at
 from trainmaster.orchestrator.core.policy.policy import Policy, among
 from trainmaster.orchestrator.core.requests.checks.policy import policy_faults
 from trainmaster.orchestrator.core.requests.checks.secrets import secret_lines
-from trainmaster.orchestrator.core.requests.dialects import dialect_of, is_rule
+from trainmaster.orchestrator.core.requests.dialects import OWN, dialect_of, is_rule
 from trainmaster.orchestrator.core.requests.draft import SCRIPT, Draft
 from trainmaster.orchestrator.core.requests.gpus import with_machines
+from trainmaster.orchestrator.core.requests.placeholders import request_with_deployment
 from trainmaster.orchestrator.core.requests.request import (
     Refused,
     Request,
@@ -56,6 +58,13 @@ def checked_request(
     return _translated(read.value, read, request_rules, name)
 
 
+# Any: values of a document that no schema has validated.
+def resolved(value: dict[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
+    """The request with the deployment's placeholders filled, if it is in our own dialect: others have none."""
+    filled: Any = request_with_deployment(value, names) if dialect_of(value) is OWN else value
+    return dict(filled)
+
+
 def with_places(outcome: Request | Refused, read: Document, policy: Policy | None) -> Request | Refused:
     """The request with its warnings, or the refusal with its faults, at their places in the text that was read.
 
@@ -72,6 +81,7 @@ def _translated(
     value: dict[str, Any], read: Document, request_rules: RequestRules, name: str | None
 ) -> Request | Refused:
     dialect = dialect_of(value)
+    value = resolved(value, request_rules.names)
     in_own = _with_script_image(dialect.in_own(value, name), request_rules)
     meant = _allowed(with_machines(in_own, request_rules.machines), request_rules)
     request = checked(

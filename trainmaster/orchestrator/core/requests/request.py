@@ -40,7 +40,7 @@ class RequestRules:
     """What requests are checked against: schemas by their id, the policy, the region of this deployment, and the day (UTC).
 
     Without a policy, as where a request is only converted, everything is allowed, and `gpu` chooses from the
-    machines `without_policy`.
+    machines `without_policy`. `names` are the values of the deployment's placeholders.
     """
 
     schemas: Mapping[str, Mapping[str, Any]]
@@ -48,6 +48,7 @@ class RequestRules:
     region: str
     today: date
     without_policy: tuple[Machines, ...] = ()
+    names: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def machines(self) -> tuple[Machines, ...]:

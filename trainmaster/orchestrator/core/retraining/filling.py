@@ -16,11 +16,14 @@ from functools import partial
 from trainmaster.orchestrator.core.documents.faults import Fault, nearest
 from trainmaster.orchestrator.core.documents.unvalidated import Path
 from trainmaster.orchestrator.core.requests.placeholders import (
+    DEPLOYMENT,
     PLACEHOLDER,
     RUN_ID,
     TRIAL,
     holds_placeholders,
     literal,
+    mapped,
+    without_deployment,
 )
 
 VALUE_MAX_CHARS = 2000
@@ -84,9 +87,13 @@ def _found(document: object) -> Iterator[PlaceholderAt]:
 
 def _filled_later(document: object) -> Callable[[Path], bool]:
     """Whether the value at a path of this request is filled again when its job is built."""
-    # Every request in our own dialect has a cluster, and none in another dialect.
-    is_ours = isinstance(document, Mapping) and "cluster" in document
+    is_ours = _is_ours(document)
     return lambda path: is_ours and holds_placeholders(path)
+
+
+def _is_ours(document: object) -> bool:
+    # Every request in our own dialect has a cluster, and none in another dialect.
+    return isinstance(document, Mapping) and "cluster" in document
 
 
 def _texts(document: object, path: Path, *, in_key: bool = False) -> Iterator[tuple[Path, str, bool]]:
@@ -130,9 +137,10 @@ def _fault(found: PlaceholderAt, possible: Sequence[str]) -> Fault | None:
             at=path, problem="the placeholder is not closed", value=str(placeholder)[:-1], repair=repair
         )
     if placeholder.name not in NAMES:
-        repair = nearest(placeholder.name, NAMES) or "write $${ for a literal ${"
+        repair = nearest(placeholder.name, (*NAMES, *DEPLOYMENT)) or "write $${ for a literal ${"
+        among = (*NAMES, *DEPLOYMENT)
         return Fault(
-            at=path, problem="unknown placeholder", value=str(placeholder), among=NAMES, repair=repair
+            at=path, problem="unknown placeholder", value=str(placeholder), among=among, repair=repair
         )
     if placeholder.name not in possible:
         problem = "none of the rule's conditions can give it a value"
@@ -175,7 +183,7 @@ def filled(document: object, values: Mapping[str, str]) -> object:
     """
     if reason := unfilled(find_placeholders(document), values):
         raise ValueError(reason)
-    is_later = _filled_later(document)
+    is_ours, is_later = _is_ours(document), _filled_later(document)
 
     def text(found: re.Match[str], *, later: bool) -> str:
         placeholder = _placeholder(found)
@@ -184,18 +192,10 @@ def filled(document: object, values: Mapping[str, str]) -> object:
         value = values.get(placeholder.name, placeholder.default or "")
         return str(literal(value)) if later else value
 
-    return _mapped(
-        document, (), lambda each, path: PLACEHOLDER.sub(partial(text, later=is_later(path)), each)
-    )
+    def text_of(each: str, path: Path) -> str:
+        later = is_later(path)
+        found = PLACEHOLDER.sub(partial(text, later=later), each)
+        # The request is read again: no value, and no text that was written as one, may become a placeholder there.
+        return without_deployment(found) if is_ours and not later else found
 
-
-def _mapped(document: object, path: Path, change: Callable[[str, Path], str]) -> object:
-    match document:
-        case str():
-            return change(document, path)
-        case Mapping():
-            return {key: _mapped(part, (*path, str(key)), change) for key, part in document.items()}
-        case list() | tuple():
-            return [_mapped(part, (*path, index), change) for index, part in enumerate(document)]
-        case _:
-            return document
+    return mapped(document, text_of)

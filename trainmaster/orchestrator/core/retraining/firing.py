@@ -1,6 +1,7 @@
 """One firing: its run id, the values for its request's placeholders, the request itself, and the state with it."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 
@@ -101,16 +102,18 @@ def with_firing(state: RuleState, firing: Firing, due: DueFiring) -> RuleState:
     return fired if due.condition in STAYS_DUE else with_seen(fired, due.event_id)
 
 
-def request_of_firing(rule: Rule, firing: Firing, template: bytes | None) -> bytes | Refused:
+def request_of_firing(
+    rule: Rule, firing: Firing, template: bytes | None, names: Mapping[str, str]
+) -> bytes | Refused:
     """The filled request as JSON, as `parse_request` reads it; the same firing gives the same bytes.
 
     `template` is the current content of `rule.request_uri`; None if the request is inline, or if the object is gone,
-    which is a refusal. The template may have changed since the rule was checked, so the launch checks the filled
+    which is a refusal. `names` fill the template's placeholders of the deployment. The template may have changed since the rule was checked, so the launch checks the filled
     request in full again.
     """
     document: object = rule.request
     if rule.request_uri is not None:
-        read = parse_template(rule.request_uri, template)
+        read = parse_template(rule.request_uri, template, names)
         if isinstance(read, Refused) or read.faults or not isinstance(read.value, dict):
             return Refused(faults=read.faults)
         document = read.value

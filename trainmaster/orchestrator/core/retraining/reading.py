@@ -11,6 +11,7 @@ from trainmaster.orchestrator.core.documents.placing import placed
 from trainmaster.orchestrator.core.documents.validation import schema_faults
 from trainmaster.orchestrator.core.names import REQUESTS_PREFIX, RULES_PREFIX, Buckets, split_object_uri
 from trainmaster.orchestrator.core.requests.checks.secrets import secret_lines
+from trainmaster.orchestrator.core.requests.placeholders import with_deployment
 from trainmaster.orchestrator.core.requests.request import Refused, too_large
 from trainmaster.orchestrator.core.retraining.book import MAX_BOOK_BYTES, MAX_RULES, Book, loops_of
 from trainmaster.orchestrator.core.retraining.condition import Condition, condition_from
@@ -85,7 +86,7 @@ def _checked(
     if not isinstance(read.value, dict):
         no_mapping = Fault(path="$", problem="a rule must be a mapping", value=read.value)
         return _refused(*faults, *([] if read.faults else [no_mapping]))
-    value = _normal(read.value)
+    value = _normal(_with_deployment(read.value, requirements.requests.names))
     _add(faults, schema_faults(requirements.requests.schemas[RULE_SCHEMA], value, read.spelled))
     _add(faults, _template_faults(value.get("request_uri"), requirements.buckets))
     when = value.get("when")
@@ -124,13 +125,13 @@ def _read(content: bytes, dropped_name: str) -> Document:
     return parse_document(content, as_json=dropped_name.lower().endswith(".json"))
 
 
-def template_uri(content: bytes, dropped_name: str, buckets: Buckets) -> str | None:
-    """The `gs://` URI of the rule's request, which must be read before `parse_rule`.
+def template_uri(content: bytes, dropped_name: str, buckets: Buckets, names: Mapping[str, str]) -> str | None:
+    """The `gs://` URI of the rule's request, which must be read before `parse_rule`; `names` fill its placeholders.
 
     None if the rule names none, or one that it may not use.
     """
     value = _read(content, dropped_name).value if len(content) <= MAX_RULE_BYTES else None
-    uri = value.get("request_uri") if isinstance(value, dict) else None
+    uri = with_deployment(value.get("request_uri"), names) if isinstance(value, dict) else None
     return uri if isinstance(uri, str) and not list(_template_faults(uri, buckets)) else None
 
 
@@ -157,6 +158,12 @@ def _name_faults(dropped_name: str, rule_id: str | None, book: Book) -> Iterator
             value=dropped_name,
             repair="rename this file; or delete the other, wait two minutes, and drop this one again",
         )
+
+
+# Any: values of a document that no schema has validated.
+def _with_deployment(value: dict[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
+    filled: Any = with_deployment(value, names)
+    return dict(filled)
 
 
 def _normal(value: dict[str, Any]) -> dict[str, Any]:

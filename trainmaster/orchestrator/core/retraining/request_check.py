@@ -13,6 +13,7 @@ from trainmaster.orchestrator.core.names import Buckets, output_uri
 from trainmaster.orchestrator.core.policy.policy import repository
 from trainmaster.orchestrator.core.requests.dialects import dialect_of
 from trainmaster.orchestrator.core.requests.draft import Draft
+from trainmaster.orchestrator.core.requests.placeholders import with_deployment
 from trainmaster.orchestrator.core.requests.reading import checked_request
 from trainmaster.orchestrator.core.requests.request import Refused, RequestRules, too_large
 from trainmaster.orchestrator.core.retraining.condition import (
@@ -83,15 +84,18 @@ def inline_request(request: Mapping[str, Any], spelled: Mapping[str, str], aroun
 
 def template_request(uri: str, template: bytes | None, around: CheckContext) -> Checked:
     """The check of a request that the rule names; every fault is at `request_uri` and gives the path in the request."""
-    read = parse_template(uri, template)
+    read = parse_template(uri, template, around.requirements.requests.names)
     if isinstance(read, Refused):
         return Checked(faults=tuple(_at_uri(fault, uri) for fault in read.faults))
     checked = _checked(read.value, read.spelled, around) if isinstance(read.value, dict) else Checked()
     return replace(checked, faults=tuple(_at_uri(fault, uri) for fault in (*read.faults, *checked.faults)))
 
 
-def parse_template(uri: str, template: bytes | None) -> Document | Refused:
-    """The template's values, which are a mapping, or why there are none. `template` None: the object does not exist."""
+def parse_template(uri: str, template: bytes | None, names: Mapping[str, str]) -> Document | Refused:
+    """The template's values, which are a mapping, or why there are none. `template` None: the object does not exist.
+
+    The placeholders of the deployment are filled by `names`.
+    """
     if template is None:
         problem, repair = "the object does not exist", "upload it, and drop the rule again"
         return Refused(faults=(Fault(path="$", problem=problem, value=uri, repair=repair),))
@@ -100,7 +104,7 @@ def parse_template(uri: str, template: bytes | None) -> Document | Refused:
         return refusal
     read = parse_document(template, as_json=uri.lower().endswith(".json"))
     if isinstance(read.value, dict):
-        return read
+        return replace(read, value=with_deployment(read.value, names))
     fault = Fault(path="$", problem="a request must be a mapping", value=read.value)
     return Refused(faults=read.faults or (fault,))
 

@@ -59,7 +59,9 @@ def _in_book(services: Services, dropped: StoredObject) -> Rule | Refused:
     requirements = RuleRequirements(
         requests=services.request_rules(), buckets=services.buckets, prices=services.prices
     )
-    template = _template(services, template_uri(content, dropped.name, services.buckets))
+    template = _template(
+        services, template_uri(content, dropped.name, services.buckets, requirements.requests.names)
+    )
     for _ in range(RACES_MAX):
         held = services.rule_book.read()
         rule = parse_rule(

@@ -261,7 +261,7 @@ def _launch(services: Services, rule: Rule, firing: Firing) -> FlowResult | Refu
     if rule.request_uri is not None:
         with contextlib.suppress(ObjectGone):  # `request_of_firing` reports it
             template, generation = services.inbox.latest(*split_object_uri(rule.request_uri))
-    content = request_of_firing(rule, firing, template)
+    content = request_of_firing(rule, firing, template, services.request_rules().names)
     if isinstance(content, Refused):
         return content
     replaced = services.ledger.find(firing.replaces) if firing.replaces is not None else None

@@ -41,7 +41,7 @@ def required(command: click.Command) -> list[click.Parameter]:
 
 def samples(command: click.Command) -> list[str]:
     """Words for the required arguments and options, of which no run, rule or model has the name."""
-    words: list[str] = []
+    words = ["request.yaml"] if command.name == "submit" else []
     for each in required(command):
         value = "request.yaml" if each.name in ("file", "files") else "nothing-has-this-name"
         if isinstance(each.type, click.Choice):

@@ -75,15 +75,15 @@ def test_a_value_is_set_by_its_path(file: Path) -> None:
     assert document["request"]["cluster"]["chief"] == {"machine": "n1-highmem-8"}
     assert document["request"]["args"] == ["--epochs=3"]
     assert document["request"]["labels"] == {"team": "blue"}
-    indexed = plan(file, file.name, "--set", "fallbacks.0.cluster.chief.machine=n1-highmem-2", "-o", "json")
+    indexed = plan(file, file.name, "--set", "fallbacks[0].cluster.chief.machine=n1-highmem-2", "-o", "json")
     assert json.loads(indexed.out)["jobs"][1]["machines"] == "n1-highmem-2"
 
 
-@pytest.mark.parametrize("text", ["cluster", "=3", "model_name.x=1", "fallbacks.7=1", "args=[", "a=&a [*a]"])
-def test_a_value_that_cannot_be_set_is_refused_with_the_form(file: Path, text: str) -> None:
+@pytest.mark.parametrize("text", ["cluster", "=3", "model_name.x=1", "fallbacks[7]=1", "args=[", "a=&a [*a]"])
+def test_a_value_that_cannot_be_set_is_refused(file: Path, text: str) -> None:
     done = plan(file, file.name, "--set", text)
     assert (done.status, done.out) == (2, "")
-    assert "cluster.chief.machine=n1-standard-8" in done.err
+    assert f"--set '{text}': " in done.err
 
 
 def test_another_policy_decides(file: Path) -> None:

@@ -56,7 +56,9 @@ def planned(
     assert isinstance(request, Request)
     plan = offline_plan(request, served.clients.context, "the policy of a test", PRICES)
     now = world.clock.now() + timedelta(seconds=1)
-    full = full_plan(served.clients, plan, request, rules.policy, file=file, key=key, now=now)
+    full = full_plan(
+        served.clients, plan, request, rules.policy, object_name=f"requests/{file}", key=key, now=now
+    )
     Draft202012Validator(schema("plan.v1")).validate(full.document)
     return full
 

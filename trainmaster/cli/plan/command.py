@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from trainmaster.client.clients import Clients
     from trainmaster.client.plan.plan import Plan
     from trainmaster.orchestrator.core.admission.prices import Prices
-    from trainmaster.orchestrator.core.documents.document import Document
     from trainmaster.orchestrator.core.documents.faults import Fault
     from trainmaster.orchestrator.core.requests.request import Request, RequestRules
 
@@ -33,7 +33,7 @@ SHIPPED = "the policy and prices that this version ships"
     "overrides",
     multiple=True,
     metavar="KEY=VALUE",
-    help="set a value: cluster.chief.machine=n1-standard-8",
+    help="replace a value of the request, as submit does; repeatable",
 )
 @click.option("--key", help="the idempotency key that it would be published with, instead of dropped")
 @click.option("--policy", type=Path, metavar="FILE", help="plan offline, with this policy")
@@ -59,14 +59,15 @@ def plan(
     Exit status: 0 accepted, 2 refused, with every fault, or by a cap that is reached now.
     """
     from trainmaster.client.clients import Clients
+    from trainmaster.client.request_files import read_input
 
     where = _where(context)
-    read = _read(file, overrides)
+    given = _Given(file=file, content=read_input(file, sys.stdin.buffer), settings=overrides, key=key)
     if policy is not None or not where.chosen_by:
-        made = _offline(file, read, where, policy)
+        made = _offline(given, where, policy)
     else:
         with Clients(where) as clients:
-            made = _online(file, read, clients, key)
+            made = _online(given, clients)
     if output == TABLE:
         print_plan(made)
     else:
@@ -85,49 +86,57 @@ def _where(context: str | None) -> Context:
         return context_in_cloud(PROJECT, REGION)
 
 
-def _read(file: str, overrides: Sequence[str]) -> "Document":
-    from trainmaster.client.plan.overrides import with_overrides
-    from trainmaster.client.request_files import is_json_file, read_input
-    from trainmaster.orchestrator.core.documents.document import parse_document
-    from trainmaster.orchestrator.core.requests.request import too_large
+@dataclass(frozen=True, kw_only=True)
+class _Given:
+    """What the command line says about the request."""
 
-    content = read_input(file, sys.stdin.buffer)
-    refused = too_large(len(content))
-    if refused is not None:
-        raise _refusal(file, refused.faults)
-    read = parse_document(content, as_json=is_json_file(file, content))
-    return with_overrides(read, overrides)
+    file: str
+    content: bytes
+    settings: tuple[str, ...]
+    key: str | None
 
 
-def _offline(file: str, read: "Document", where: Context, policy: Path | None) -> "Plan":
+def _offline(given: _Given, where: Context, policy: Path | None) -> "Plan":
     from trainmaster.client.plan.making import offline_plan
     from trainmaster.client.request_files import SHIPPED_POLICY, read_policy, rules_for, shipped_prices
 
-    rules = rules_for(where, read_policy(policy or SHIPPED_POLICY, where))
-    prices = shipped_prices()
-    request = _checked(file, read, rules, prices)
+    rules, prices = rules_for(where, read_policy(policy or SHIPPED_POLICY, where)), shipped_prices()
+    request, _ = _request(given, where, rules, prices)
     return offline_plan(request, where, str(policy) if policy else SHIPPED, prices)
 
 
-def _online(file: str, read: "Document", clients: "Clients", key: str | None) -> "Plan":
+def _online(given: _Given, clients: "Clients") -> "Plan":
     from trainmaster.client.deployment import prices_of, read_deployment, rules_of
     from trainmaster.client.plan.making import full_plan, offline_plan
 
-    deployment = read_deployment(clients)
-    rules, prices = rules_of(deployment, clients.context), prices_of(deployment)
-    request = _checked(file, read, rules, prices)
-    made = offline_plan(request, clients.context, f"as deployed, version {deployment.version}", prices)
-    return full_plan(clients, made, request, rules.policy, file=file, key=key, now=datetime.now(UTC))
+    where, deployment = clients.context, read_deployment(clients)
+    rules, prices = rules_of(deployment, where), prices_of(deployment)
+    request, object_name = _request(given, where, rules, prices)
+    made = offline_plan(request, where, f"as deployed, version {deployment.version}", prices)
+    now = datetime.now(UTC)
+    return full_plan(clients, made, request, rules.policy, object_name=object_name, key=given.key, now=now)
 
 
-def _checked(file: str, read: "Document", rules: "RequestRules", prices: "Prices") -> "Request":
+def _request(given: _Given, where: Context, rules: "RequestRules", prices: "Prices") -> "tuple[Request, str]":
+    """The request as `submit` would send it, and the object's name under which it would be dropped."""
     from trainmaster.client.checking import check_request
+    from trainmaster.client.request_files import STDIN, is_json_file
+    from trainmaster.client.submission.edits import Edits
+    from trainmaster.client.submission.prepare import prepare
+    from trainmaster.client.submission.settings import parse_settings
+    from trainmaster.orchestrator.core.documents.document import parse_document
     from trainmaster.orchestrator.core.requests.request import Refused
 
-    request = check_request(file, read, rules, prices=lambda: prices)
+    file, is_message = given.file, given.key is not None
+    edits = Edits(settings=parse_settings(given.settings))
+    prepared = prepare(file, given.content, edits, context=where, rules=rules, is_message=is_message)
+    if prepared.faults:
+        raise _refusal(prepared.file, prepared.faults)
+    read = parse_document(prepared.content, as_json=is_json_file(file, prepared.content))
+    request = check_request(STDIN if is_message else file, read, rules, prices=lambda: prices)
     if isinstance(request, Refused):
         raise _refusal(file, request.faults)
-    return request
+    return request, prepared.object_name
 
 
 def _refusal(file: str, faults: "Sequence[Fault]") -> Stop:

@@ -96,17 +96,15 @@ def apply(clients: "Clients", files: tuple[Path, ...], policy: Path | None, wait
 
     Exit status: 0 accepted, 2 refused, 5 the service has not answered in time.
     """
-    from trainmaster.client.deployment import read_deployment, rules_of
     from trainmaster.client.request_files import read_file, read_policy, rules_for
     from trainmaster.client.rules.changing import apply_rule, rule_faults
+    from trainmaster.client.submission.rules import deployed_rules
     from trainmaster.orchestrator.core.documents.placing import rendered
     from trainmaster.orchestrator.core.retraining.reading import MAX_RULE_BYTES
 
     where = clients.context
     request_rules = (
-        rules_of(read_deployment(clients), where)
-        if policy is None
-        else rules_for(where, read_policy(policy, where))
+        deployed_rules(clients) if policy is None else rules_for(where, read_policy(policy, where))
     )
     contents = {file: read_file(str(file), MAX_RULE_BYTES) for file in files}
     faulty = rule_faults(clients, request_rules, contents)

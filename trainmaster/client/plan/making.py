@@ -6,7 +6,6 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from itertools import islice
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trainmaster.client.find import read_document
@@ -19,7 +18,6 @@ from trainmaster.orchestrator.core.admission.prices import Prices
 from trainmaster.orchestrator.core.admission.quota import quota_class
 from trainmaster.orchestrator.core.documents.codec import decoded
 from trainmaster.orchestrator.core.names import (
-    REQUESTS_PREFIX,
     SLOTS_PREFIX,
     WAITING_PREFIX,
     is_run_id,
@@ -78,7 +76,7 @@ def full_plan(
     request: Request,
     policy: Policy | None,
     *,
-    file: str,
+    object_name: str,
     key: str | None,
     now: datetime,
 ) -> Plan:
@@ -89,7 +87,7 @@ def full_plan(
         plan: its `offline_plan`.
         request: that the plan is of.
         policy: of the deployment.
-        file: the name under which it would be dropped, of which only the last component counts.
+        object_name: under which it would be dropped in the inbox.
         key: the idempotency key with which it would be published instead.
         now: when it would arrive.
 
@@ -104,7 +102,7 @@ def full_plan(
         jobs=_with_refusals(clients, plan.jobs, waiting, since=now - REFUSALS_WITHIN),
         outlook=outlook(request, policy, listings, now),
         limits=limits_now(request, policy, listings.slots),
-        seen=tuple(_seen(clients, request, file, key)),
+        seen=tuple(_seen(clients, request, object_name, key)),
         not_checked=("what Vertex AI would answer: its quotas and free machines",),
     )
 
@@ -161,23 +159,19 @@ def _record(clients: "Clients", run_id: str) -> RunRecord | None:
     return decoded(RunRecord, document)
 
 
-def _seen(clients: "Clients", request: Request, file: str, key: str | None) -> Iterator[SeenEvent]:
+def _seen(clients: "Clients", request: Request, object_name: str, key: str | None) -> Iterator[SeenEvent]:
     """Earlier events with the same file name or key."""
-    name = f"{REQUESTS_PREFIX}{Path(file).name}"
-    found = [(name, status_object(name), True)] if key is None else []
-    if key is not None:
-        found.append((key, message_status_object(message_id="", idempotency_key=key), False))
-    for text, status_name, starts_again in found:
-        status = read_document(clients, status_name)
-        if status is None:
-            continue
-        run_id = status.get("run_id")
-        record = _record(clients, run_id) if isinstance(run_id, str) and is_run_id(run_id) else None
-        document = record.request.document if record is not None and record.request is not None else None
-        yield SeenEvent(
-            name=text,
-            state=str(status.get("state")),
-            run_id=run_id if record is not None else None,
-            same_request=document == request.document,
-            starts_again=starts_again,
-        )
+    of_key = message_status_object(message_id="", idempotency_key=key) if key is not None else ""
+    status = read_document(clients, of_key or status_object(object_name))
+    if status is None:
+        return
+    run_id = status.get("run_id")
+    record = _record(clients, run_id) if isinstance(run_id, str) and is_run_id(run_id) else None
+    document = record.request.document if record is not None and record.request is not None else None
+    yield SeenEvent(
+        name=key or object_name,
+        state=str(status.get("state")),
+        run_id=run_id if record is not None else None,
+        same_request=document == request.document,
+        starts_again=key is None,
+    )

@@ -2,10 +2,9 @@
 
 from typing import TYPE_CHECKING
 
-from trainmaster.client.deployment import read_deployment
-from trainmaster.client.errors import NotFound, Refused
-from trainmaster.client.request_files import SHIPPED_POLICY, names_of, read_policy, rules_for
-from trainmaster.orchestrator.core.policy.policy import Policy, policy_from
+from trainmaster.client.deployment import read_deployment, rules_of
+from trainmaster.client.errors import NotFound
+from trainmaster.client.request_files import SHIPPED_POLICY, read_policy, rules_for
 from trainmaster.orchestrator.core.requests.request import RequestRules
 
 if TYPE_CHECKING:
@@ -21,17 +20,7 @@ def deployed_rules(clients: "Clients") -> RequestRules:
         Refused: the policy is one that this version cannot read.
         google.api_core.exceptions.GoogleAPICallError: the ledger cannot be read.
     """
-    return rules_for(clients.context, _policy(clients))
-
-
-def _policy(clients: "Clients") -> Policy:
     try:
-        document = read_deployment(clients).policy
+        return rules_of(read_deployment(clients), clients.context)
     except NotFound:
-        return read_policy(SHIPPED_POLICY, clients.context)
-    try:
-        return policy_from(document, names_of(clients.context))
-    except ValueError as fault:
-        raise Refused(
-            f"This version cannot read the deployment's policy: {fault}. Use the deployment's."
-        ) from fault
+        return rules_for(clients.context, read_policy(SHIPPED_POLICY, clients.context))

@@ -1,0 +1,191 @@
+"""How long the command takes, with 10,000 runs in the ledger, and gcloud's `ai custom-jobs list` beside it.
+
+python bench/cli.py [--rounds 5] [--runs 10000]
+
+Every measurement is a new process against one local stack; the commands take turns, so that whatever else the machine
+does meets all of them. Byte code is warm. The index of runs is written directly, and there are no jobs for gcloud to list,
+which is to its advantage. The exit status says whether every limit holds.
+"""
+
+import argparse
+import json
+import os
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))  # run as a file, from anywhere
+
+import requests  # noqa: E402  # needs the line above
+from requests.adapters import HTTPAdapter  # noqa: E402
+
+from tests.client.served import run_record  # noqa: E402
+from tests.e2e.project import Project, running_project  # noqa: E402
+from trainmaster.orchestrator.core.runs.index_row import IndexRow, index_object, row_metadata  # noqa: E402
+from trainmaster.orchestrator.core.runs.states import RunState  # noqa: E402
+
+HELP, LS, FILTERED, STATUS, GCLOUD = "--help", "ls", "ls --state failed", "status RUN", "gcloud"
+LIMITS_S = {HELP: 0.4, LS: 1.0, STATUS: 0.8}
+LS_OPERATIONS_MAX = 10
+OF_GCLOUD = 0.5
+"""The most that `ls` may take of gcloud's time for the same question."""
+WRITERS = 8
+_OPERATIONS = re.compile(r"Storage operations: (\d+)")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--runs", type=int, default=10_000)
+    asked = parser.parse_args()
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        running_project(Path(folder) / "state", project="bench-cli") as project,
+    ):
+        run_id = fill(project, asked.runs)
+        commands = commands_of(project, run_id)
+        environment = environment_of(project, Path(folder))
+        for command in commands.values():  # compiles what has no byte code yet
+            timed(command, environment)
+        seconds: dict[str, list[float]] = {name: [] for name in commands}
+        for _ in range(asked.rounds):
+            for name, command in commands.items():
+                seconds[name].append(timed(command, environment))
+        return report(seconds, operations(commands, environment))
+
+
+def fill(project: Project, runs: int) -> str:
+    """Write that many rows of the index, a minute apart, and the record of the newest run; returns its id."""
+    session = requests.Session()
+    session.mount("http://", HTTPAdapter(pool_maxsize=WRITERS))
+    rows = [row_of(number) for number in range(runs)]
+
+    def write(row: IndexRow) -> None:
+        put(session, project, index_object(row.created_at, row.run_id), b"1", row_metadata(row))
+
+    with session, ThreadPoolExecutor(WRITERS) as writers:
+        list(writers.map(write, rows))
+    newest = rows[-1].run_id
+    project.storage.bucket(project.ledger).blob(f"runs/{newest}.json").upload_from_string(
+        json.dumps(run_record("failed", run_id=newest))
+    )
+    return newest
+
+
+def row_of(number: int) -> IndexRow:
+    created_at = datetime(2026, 1, 1, tzinfo=UTC) + timedelta(minutes=number)
+    return IndexRow(
+        run_id=f"cassava-{created_at:%Y%m%dt%H%M%S}-{number:010x}",
+        created_at=created_at,
+        state=RunState.FAILED if number % 500 == 0 else RunState.SUCCEEDED,
+        source="upload",
+        generation=1,
+        updated_at=created_at,
+        ended_at=created_at + timedelta(minutes=50),
+        model_name="cassava-resnet50",
+        machines="n1-standard-8 with 1 NVIDIA_TESLA_T4, 3 workers of the same type",
+        region="us-central1",
+        labels={"team": f"team-{number % 7}", "owner": "ann"},
+    )
+
+
+def put(
+    session: requests.Session, project: Project, name: str, content: bytes, metadata: Mapping[str, str]
+) -> None:
+    """Write one object in one request: JSON API, multipart."""
+    boundary = "of-the-benchmark"
+    parts = (
+        (b"application/json", json.dumps({"name": name, "metadata": dict(metadata)}).encode()),
+        (b"text/plain", content),
+    )
+    body = b"".join(
+        b"--%s\r\nContent-Type: %s\r\n\r\n%s\r\n" % (boundary.encode(), kind, text) for kind, text in parts
+    )
+    answer = session.post(
+        f"{project.env['STORAGE_EMULATOR_HOST']}/upload/storage/v1/b/{project.ledger}/o?uploadType=multipart",
+        data=body + b"--%s--" % boundary.encode(),
+        headers={"Content-Type": f"multipart/related; boundary={boundary}"},
+        timeout=60,
+    )
+    answer.raise_for_status()
+
+
+def commands_of(project: Project, run_id: str) -> dict[str, Sequence[str]]:
+    ours = [sys.executable, "-m", "trainmaster"]
+    here = ["--context", f"local:{project.state}"]
+    found = {
+        HELP: [*ours, "--help"],
+        LS: [*ours, "ls", *here],
+        FILTERED: [*ours, "ls", "--state", "failed", *here],
+        STATUS: [*ours, "status", run_id, *here],
+    }
+    gcloud = shutil.which("gcloud")
+    return found if gcloud is None else {**found, GCLOUD: [gcloud, "ai", "custom-jobs", "list", "--limit=20"]}
+
+
+def environment_of(project: Project, home: Path) -> dict[str, str]:
+    """The variables of `trainmaster stack env`, which gcloud needs."""
+    printed = subprocess.run(
+        [sys.executable, "-m", "trainmaster", "stack", "env", "--state", str(project.state)],
+        cwd=ROOT, capture_output=True, text=True, check=True,
+    ).stdout  # fmt: skip
+    from trainmaster.client.stack import read_stack_env
+
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return {**kept, **read_stack_env(printed), "HOME": str(home)}
+
+
+def timed(command: Sequence[str], environment: Mapping[str, str]) -> float:
+    began = time.perf_counter()
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return time.perf_counter() - began
+
+
+def operations(commands: Mapping[str, Sequence[str]], environment: Mapping[str, str]) -> dict[str, int]:
+    """Billed storage operations of the commands that read the ledger."""
+    found: dict[str, int] = {}
+    for name in (LS, FILTERED, STATUS):
+        done = subprocess.run(
+            [*commands[name], "--verbose"],
+            cwd=ROOT,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        (number,) = _OPERATIONS.findall(done.stderr)
+        found[name] = int(number)
+    return found
+
+
+def report(seconds: Mapping[str, Sequence[float]], operations: Mapping[str, int]) -> int:
+    """Print every command's median beside its limit; 1 if one is broken."""
+    medians = {name: statistics.median(each) for name, each in seconds.items()}
+    gcloud = medians.get(GCLOUD)
+    print(f"{'':20}{'median':>8}  {'fastest':>8}  {'limit':>6}  {'storage ops':>11}  {'of gcloud':>9}")
+    for name, median in medians.items():
+        limit = f"{LIMITS_S[name]:.1f} s" if name in LIMITS_S else "-"
+        ratio = f"{median / gcloud:.2f}" if gcloud else "-"
+        print(
+            f"{name:20}{median:6.2f} s  {min(seconds[name]):6.2f} s  {limit:>6}  "
+            f"{operations.get(name, '-'):>11}  {ratio:>9}"
+        )
+    broken = [name for name, limit in LIMITS_S.items() if medians[name] >= limit]
+    broken += ["storage operations of ls"] if operations[LS] >= LS_OPERATIONS_MAX else []
+    broken += ["ls beside gcloud"] if gcloud and medians[LS] > OF_GCLOUD * gcloud else []
+    print(f"limits: {'kept' if not broken else 'broken: ' + ', '.join(broken)}")
+    return 1 if broken else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

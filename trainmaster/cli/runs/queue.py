@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from itertools import groupby
 from typing import TYPE_CHECKING
 
 import click
@@ -24,6 +23,7 @@ from trainmaster.client.times import span
 if TYPE_CHECKING:
     from trainmaster.client.clients import Clients
     from trainmaster.client.runs.queue import Queue, Waits
+    from trainmaster.orchestrator.core.policy.admission import Admission
 
 SPARE = ("PRIORITY", "NEXT TRY", "WAITING")
 """Columns to leave out on a narrow terminal."""
@@ -35,11 +35,11 @@ SPARE = ("PRIORITY", "NEXT TRY", "WAITING")
 def queue(clients: "Clients", output: str) -> int:
     """Show the runs that wait, in the order in which they are admitted, the slots in use and the starts of today.
 
-    Costs four storage operations, one more for each thousand runs that started today.
+    Costs five storage operations, one more for each thousand runs that started today.
     """
     from trainmaster.client.runs.queue import read_queue
 
-    found = read_queue(clients, datetime.now(UTC))
+    found = read_queue(clients, datetime.now(UTC), _admission(clients))
     if output == NAME:
         print_names(each.run_id for each in found.waiting)
     elif output != TABLE:
@@ -52,6 +52,21 @@ def queue(clients: "Clients", output: str) -> int:
     if not found.complete:
         talk("There are more runs or slots than are shown.")
     return 0
+
+
+def _admission(clients: "Clients") -> "Admission | None":
+    """Limits and caps of the deployment's policy; None where it is not published."""
+    from trainmaster.client.deployment import read_deployment
+    from trainmaster.client.errors import NotFound, Refused
+    from trainmaster.orchestrator.core.documents.codec import decoded
+    from trainmaster.orchestrator.core.policy.admission import Admission, normalize_admission
+
+    try:
+        policy = read_deployment(clients).policy
+        return decoded(Admission, normalize_admission(policy.get("admission", {})))
+    except (NotFound, Refused, ValueError) as error:
+        talk(f"The limits and caps are unknown: {error}")
+        return None
 
 
 def queue_rows(found: "Queue") -> list[dict[str, str]]:
@@ -83,12 +98,22 @@ def waits_text(each: "Waits", position: int | None) -> str:
 
 def queue_facts(found: "Queue") -> Iterator[Fact]:
     """The slots in use, and what counts towards the caps."""
-    for limit, held in groupby(found.slots, key=lambda slot: slot.limit):
-        runs = [slot.run_id for slot in held]
-        yield "limit", [f"{limit}: {len(runs)} in use, by {', '.join(runs)}"]
-    started = found.started
-    cost = f", at most {started.may_cost_today:.2f} in all" if started.may_cost_today is not None else ""
-    yield "started", [f"{started.this_hour} this hour, {started.today} today (UTC){cost}"]
+    for limit in found.limits:
+        runs = [slot.run_id for slot in found.slots if slot.limit == limit.name]
+        of = "" if limit.jobs is None else f" of {limit.jobs}"
+        by = f", by {', '.join(runs)}" if runs else ""
+        yield "limit", [f"{limit.name}: {limit.in_use}{of} in use{by}"]
+    yield "started", [_started_text(found)]
     for cap in found.caps_reached:
         name, _, period = cap.partition("/")
         yield "cap reached", [f"{name} of {period} (UTC): more runs are rejected until it is over"]
+
+
+def _started_text(found: "Queue") -> str:
+    started, caps = found.started, found.caps
+    an_hour = f" of {caps.runs_per_hour}" if caps and caps.runs_per_hour is not None else ""
+    text = f"{started.this_hour}{an_hour} this hour, {started.today} today (UTC)"
+    if started.may_cost_today is None:
+        return text
+    a_day = f" of {caps.cost_per_day:.2f} {caps.currency}" if caps and caps.cost_per_day is not None else ""
+    return f"{text}, which may cost {started.may_cost_today:.2f}{a_day}"

@@ -1,6 +1,7 @@
 """Reads the queue, the slots of limits and today's starts, by four listings: no record is read."""
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from trainmaster.orchestrator.core.admission.caps import CountedStart
 from trainmaster.orchestrator.core.admission.listed import Slot, parse_slot, parse_start
 from trainmaster.orchestrator.core.admission.places import parse_place
-from trainmaster.orchestrator.core.admission.queue import Place, QueuePass
+from trainmaster.orchestrator.core.admission.queue import Place, QueuePass, jobs_of_set
 from trainmaster.orchestrator.core.documents.codec import encoded
 from trainmaster.orchestrator.core.names import (
     SLOTS_PREFIX,
@@ -18,6 +19,7 @@ from trainmaster.orchestrator.core.names import (
     cap_object,
     started_prefix,
 )
+from trainmaster.orchestrator.core.policy.admission import Admission, Caps
 
 if TYPE_CHECKING:
     from trainmaster.client.clients import Clients
@@ -60,6 +62,25 @@ class HeldSlot:
 
 
 @dataclass(frozen=True, kw_only=True)
+class LimitInUse:
+    """A limit under which runs hold slots, or wait for one."""
+
+    name: str
+    in_use: int
+    jobs: int | None = None
+    """How many it has; None if the policy is unknown, or has no such limit any more."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CapsNow:
+    """The caps of the deployment's policy; None: not capped."""
+
+    currency: str
+    runs_per_hour: int | None = None
+    cost_per_day: Decimal | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class Started:
     """Runs that count towards the caps of this hour and day (UTC)."""
 
@@ -78,6 +99,9 @@ class Queue:
     waiting: tuple[Waits, ...]
     """In the order in which runs are admitted."""
     slots: tuple[HeldSlot, ...]
+    limits: tuple[LimitInUse, ...]
+    caps: CapsNow | None = None
+    """None if the deployment's policy was not read."""
     started: Started
     caps_reached: tuple[str, ...]
     """Caps that refuse runs now, each with its hour or day: `runs_per_hour/2026-11-21T13`."""
@@ -90,8 +114,8 @@ class Queue:
         return dict(document)
 
 
-def read_queue(clients: "Clients", now: datetime) -> Queue:
-    """The queue as it is now, in all regions.
+def read_queue(clients: "Clients", now: datetime, admission: Admission | None = None) -> Queue:
+    """The queue as it is now, in all regions. `admission` is of the deployment's policy, if that is known.
 
     Raises:
         google.api_core.exceptions.GoogleAPICallError: the ledger cannot be listed.
@@ -108,10 +132,13 @@ def read_queue(clients: "Clients", now: datetime) -> Queue:
     waiting, slots, starts, caps = listed.values()
     places = [place for each in waiting if (place := parse_place(each.name, each.metadata or {}))]
     counted = [mark for each in starts if (mark := _parsed(parse_start, each))]
+    held = tuple(_held(slot) for each in slots if (slot := _parsed(parse_slot, each)))
     return Queue(
         at=now,
         waiting=waiting_runs(places, now),
-        slots=tuple(_held(slot) for each in slots if (slot := _parsed(parse_slot, each))),
+        slots=held,
+        limits=tuple(_limits(held, places, admission)),
+        caps=None if admission is None else _caps(admission.caps),
         started=_started(counted, now),
         caps_reached=tuple(_reached([each.name for each in caps], now)),
         complete=len(waiting) < PLACES_MAX and len(slots) < SLOTS_MAX and len(starts) < STARTS_MAX,
@@ -159,6 +186,19 @@ def _parsed(parse: Any, blob: Any) -> Any:  # Any: one of two parsers, and an un
 
 def _held(slot: Slot) -> HeldSlot:
     return HeldSlot(limit=slot.limit, number=slot.number, run_id=slot.holder, taken_at=slot.taken_at)
+
+
+def _limits(
+    slots: Sequence[HeldSlot], places: Sequence[Place], admission: Admission | None
+) -> Iterator[LimitInUse]:
+    taken = Counter(slot.limit for slot in slots)
+    for name in sorted({*taken, *(place.blocked_on_limit for place in places if place.blocked_on_limit)}):
+        jobs = None if admission is None else jobs_of_set(admission, name)
+        yield LimitInUse(name=name, in_use=taken[name], jobs=jobs)
+
+
+def _caps(caps: Caps) -> CapsNow:
+    return CapsNow(currency=caps.currency, runs_per_hour=caps.runs_per_hour, cost_per_day=caps.cost_per_day)
 
 
 def _started(counted: list[CountedStart], now: datetime) -> Started:

@@ -11,12 +11,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from trainmaster.orchestrator.core.policy.admission import Limit
+from trainmaster.orchestrator.core.policy.admission import Admission, Limit
 from trainmaster.orchestrator.core.policy.policy import Policy, glob_matches
 
 Order = tuple[int, datetime, str]
 _PLAIN = re.compile(r"[a-z0-9_-]{1,63}")
 _HASH_CHARS = 20
+_DOTS_OF_LABEL = 2
+"""In the name of the set of one label: `label.team.blue`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -243,6 +245,21 @@ def _names(limit: Limit, model_name: str, labels: Mapping[str, str]) -> Iterator
             yield _name("label", *(part for pair in pairs for part in pair)), f"of the label {labelled}"
     else:
         yield "all", "of all runs"
+
+
+def jobs_of_set(admission: Admission, name: str) -> int | None:
+    """How many slots the set of that name has; None if no limit of the policy makes such a set any more."""
+    return min((limit.jobs for limit in admission.limits if _makes(limit, name)), default=None)
+
+
+def _makes(limit: Limit, name: str) -> bool:
+    """Whether the limit makes a set of that name for some run."""
+    if limit.per_model:
+        return name.startswith("model.")
+    if limit.per_label is not None:
+        return name.startswith(f"{_name('label', limit.per_label)}.") and name.count(".") == _DOTS_OF_LABEL
+    model_name = limit.model.replace("*", "") if limit.model else ""
+    return any(name == each for each, _ in _names(limit, model_name, limit.labels))
 
 
 def _name(kind: str, *parts: str) -> str:

@@ -4,7 +4,16 @@ import math
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 
-from trainmaster.cli.study.study import Choices, Interval, Measurement, Parameter, Scale, Study, Trial, Value
+from trainmaster.client.study.study import (
+    Choices,
+    Interval,
+    Measurement,
+    Parameter,
+    Scale,
+    Study,
+    Trial,
+    Value,
+)
 from trainmaster.orchestrator.core.requests.spec import Goal
 from trainmaster.orchestrator.core.runs.job import TrialState
 

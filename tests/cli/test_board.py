@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from trainmaster.cli.study.board import Board, choose, seconds
-from trainmaster.cli.study.study import Choices, Study, counts, number, shown
+from trainmaster.client.study.study import Choices, Study, counts, number, shown
 from trainmaster.client.terminal import one_line
 from trainmaster.orchestrator.core.runs.job import TrialState
 

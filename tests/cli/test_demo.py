@@ -1,25 +1,18 @@
-"""The demo touches nothing that is not its own, and tells a still terminal each thing once."""
+"""The demo touches only its own folder, and ends with a summary."""
 
 import fcntl
 import io
 import os
-from datetime import UTC, datetime, timedelta
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from rich.console import Console
 
-from trainmaster.cli.demo.stage import DemoFailed, fresh
-from trainmaster.cli.demo.training import news, picture
-from trainmaster.cli.demo.view import View
-from trainmaster.cli.demo.watch import Sighting
-from trainmaster.client.logs.progress import ReplicaProgress, TrainingProgress
-
-DROPPED = datetime(2026, 1, 1, tzinfo=UTC)
-
-
-def sighting(**more: object) -> Sighting:
-    return Sighting(dropped_uri="gs://inbox/requests/demo.yaml", dropped_at=DROPPED, **more)  # type: ignore[arg-type]  # each test names only the parts it is about
+from tests.cli.watch import sightings
+from trainmaster.cli.demo.stage import DemoFailed, Scene, fresh
+from trainmaster.cli.demo.training import report
+from trainmaster.client.context import context_in_cloud
 
 
 def test_a_folder_that_no_demo_made_is_refused_and_kept(tmp_path: Path) -> None:
@@ -50,24 +43,23 @@ def test_a_demo_that_runs_keeps_its_folder(tmp_path: Path) -> None:
     assert (state / "work").exists()
 
 
-@pytest.mark.parametrize(("state", "over"), [("running", False), ("succeeded", True), ("rejected", True)])
-def test_the_demo_waits_for_the_record_to_end(state: str, *, over: bool) -> None:
-    assert sighting(record={"state": state}).ended is over
-    assert not sighting().ended
-
-
-def test_a_static_terminal_shows_each_hop_once() -> None:
+@pytest.mark.parametrize("failed", [False, True])
+def test_a_demo_ends_with_a_short_summary_and_the_reasons_for_its_status(
+    tmp_path: Path, *, failed: bool
+) -> None:
+    """The model's files are not on this machine, so the demo of a run that succeeded fails there."""
+    seen = sightings.ended()
+    if failed:
+        failure = {"message": "no data", "code": 3}
+        seen = replace(seen, run=sightings.run("failed", failure=failure))
     out = io.StringIO()
-    shown = View(Console(file=out, force_terminal=False, width=200), picture=picture, news=news)
-    chief = ReplicaProgress(replica="chief-0", steps_done=5, steps_total=20, loss=1.5, epochs=2, epoch=1)
-    running = sighting(
-        job_started_at=DROPPED + timedelta(seconds=2), training=TrainingProgress(replicas={"chief-0": chief})
-    )
-    with shown.running():
-        for seen in (sighting(), running, running):
-            shown.show(seen)
-    printed = out.getvalue()
-    assert printed.count("Request dropped") == 1
-    assert printed.count("Both replicas up") == 1
-    assert "Job ends" not in printed
-    assert printed.count("chief-0  step 5/20  epoch 1/2  loss 1.500") == 1
+    target = context_in_cloud("some-project", "us-central1")
+    status = report(Console(file=out, width=80), seen, Scene(target=target, state=tmp_path, data_dir=""))
+    assert status == 1
+    text = out.getvalue()
+    assert ("no data" in text) is failed
+    assert ("No readable export.json" in text) is not failed
+    summary_ = text[text.index("Summary") :].splitlines()[1:]
+    assert len(summary_) <= 10
+    assert f"gs://some-project-ledger/runs/{seen.run.record.run_id}.json" in text
+    assert "2 replicas  step 12/12" in text

@@ -12,10 +12,10 @@ from rich.console import Console
 from trainmaster.cli.demo.retraining.data import Delivery
 from trainmaster.cli.demo.retraining.play import RULE
 from trainmaster.cli.demo.retraining.report import course, missing_notices, way_back
-from trainmaster.cli.demo.retraining.view import news, picture
+from trainmaster.cli.demo.retraining.view import doing, news, picture
 from trainmaster.cli.demo.retraining.watch import RetrainSighting
 from trainmaster.cli.demo.stage import filled
-from trainmaster.cli.demo.view import View
+from trainmaster.cli.watch.live import View
 from trainmaster.client.context import Context
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -171,7 +171,7 @@ def test_it_is_idle_when_nothing_more_can_start(changes: dict[str, Any], *, idle
 
 def test_a_static_terminal_shows_each_event_once() -> None:
     out = io.StringIO()
-    shown = View(Console(file=out, force_terminal=False, width=200), picture=picture, news=news)
+    shown = View(Console(file=out, force_terminal=False, width=200), picture=picture, news=news, doing=doing)
     with shown.running():
         for seen in (RetrainSighting(started_at=START), WHOLE, WHOLE):
             shown.show(seen)

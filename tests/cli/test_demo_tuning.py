@@ -11,17 +11,16 @@ import pytest
 from rich.console import Console
 
 from trainmaster.cli.demo.stage import Scene
-from trainmaster.cli.demo.tuning.play import hops, news, picture
 from trainmaster.cli.demo.tuning.report import disagreements, report
-from trainmaster.cli.demo.view import View
-from trainmaster.cli.demo.watch import Sighting, epochs
-from trainmaster.cli.study.board import Board
-from trainmaster.cli.study.study import Study
 from trainmaster.client.context import Context
 from trainmaster.client.logs.progress import ReplicaProgress, TrainingProgress
+from trainmaster.client.study.study import Study
+from trainmaster.client.watch.sighting import Sighting, epochs
+from trainmaster.client.watch.timeline import LAST_TRIAL_ENDED, timeline
 from trainmaster.orchestrator.core.runs.job import TrialState
 
-from .studies import JOB, START, many, study, trial
+from .studies import JOB, START, study, trial
+from .watch import sightings
 
 OUTPUT = "gs://models/horses/run-1"
 STUDY = study(trial(1, final=0.7), trial(2, final=0.9))
@@ -48,10 +47,12 @@ def record(**changes: object) -> Mapping[str, Any]:
     }
 
 
-def sighting(drawn: Study | None, **more: Any) -> Sighting:
-    board = None if drawn is None else Board(study=drawn, at=START + timedelta(seconds=75))
+def sighting(drawn: Study, **changes: Any) -> Sighting:
+    whole = sightings.run("tuned")
     return Sighting(
-        dropped_uri="gs://inbox/requests/x.yaml", dropped_at=START, record=record(), board=board, **more
+        run=replace(whole, document={**whole.document, **record(**changes)}),
+        at=START + timedelta(seconds=75),
+        study=drawn,
     )
 
 
@@ -84,15 +85,16 @@ def test_every_claim_that_does_not_hold_is_named(changes: dict[str, object], sai
     assert said in problem
 
 
-def test_the_way_of_a_tuning_begins_and_ends_its_trials() -> None:
+def test_the_timeline_of_a_tuning_has_the_first_and_last_trial() -> None:
     running = study(trial(1, final=0.7), trial(2, state=TrialState.ACTIVE, curve=()))
-    by_title = {hop.title: hop for hop in hops(sighting(running, parallel_trials=2))}
-    assert by_title["First trial starts"].at == START
-    assert by_title["First trial starts"].detail == "2 trials, 2 at a time"
-    assert by_title["Last trial ends"].at is None
-    (last,) = [hop for hop in hops(sighting(STUDY)) if hop.title == "Last trial ends"]
+    stages = {
+        stage.title: stage for stage in timeline(replace(sighting(STUDY), study=running, parallel_trials=2))
+    }
+    assert stages["First trial started"].at == START
+    assert stages["First trial started"].detail == "2 trials, 2 at a time"
+    assert LAST_TRIAL_ENDED not in stages  # the run has ended, so it never will
+    (last,) = [stage for stage in timeline(sighting(STUDY)) if stage.title == LAST_TRIAL_ENDED]
     assert last.at == START + timedelta(seconds=30)
-    assert all(hop.at is None or hop.at for hop in hops(sighting(None)))
 
 
 def test_a_trials_epoch_is_its_furthest_replicas() -> None:
@@ -106,37 +108,6 @@ def test_a_trials_epoch_is_its_furthest_replicas() -> None:
     assert epochs(training) == {"1": "epoch 3/10", "2": "epoch 1/10"}
 
 
-@pytest.mark.parametrize("drawn", [None, study(), many(500)])
-@pytest.mark.parametrize("height", [24, 50])
-@pytest.mark.parametrize("width", [80, 200])
-def test_the_live_picture_fits_the_terminal(drawn: Study | None, width: int, height: int) -> None:
-    console = Console(file=io.StringIO(), width=width, height=height, force_terminal=True)
-    seen = sighting(
-        drawn, job_state="JOB_STATE_SUCCEEDED", job_ended_at=START, completed_line_at=START, parallel_trials=2
-    )
-    drawn_lines = [
-        "".join(part.text for part in line) for line in console.render_lines(picture(seen, console))
-    ]
-    assert len(drawn_lines) < height
-    assert all("Request dropped" not in line or "gs://" in line for line in drawn_lines)
-
-
-def test_a_static_terminal_shows_each_trial_once_and_the_end_last() -> None:
-    out = io.StringIO()
-    shown = View(Console(file=out, force_terminal=False, width=200), picture=picture, news=news)
-    running = study(trial(1, final=0.7), trial(2, state=TrialState.ACTIVE, curve=()))
-    with shown.running():
-        for seen in (sighting(None), sighting(running), sighting(running), sighting(STUDY)):
-            shown.show(seen)
-    said = out.getvalue().splitlines()
-    assert [line.split()[:3] for line in said if "trial 2" in line] == [
-        ["trial", "2", "started"],
-        ["trial", "2", "succeeded"],
-    ]
-    titles = [key for key, _ in news(sighting(STUDY))]
-    assert titles.index("end 2") < titles.index("Last trial ends")
-
-
 def scene(state: Path) -> Scene:
     target = Context(
         project="p", region="us-central1", inbox_bucket="inbox", ledger_bucket="ledger", models_bucket="models",
@@ -147,11 +118,7 @@ def scene(state: Path) -> Scene:
 
 def test_a_tuning_without_a_best_trial_is_reported_and_still_drawn(tmp_path: Path) -> None:
     bad = study(trial(1, state=TrialState.INFEASIBLE, curve=(), reason="no metric"))
-    seen = sighting(bad)
-    failed = replace(
-        seen,
-        record={"run_id": "run-1", "state": "failed", "error": None, "problems": ["no trial reported it"]},
-    )
+    failed = sighting(bad, state="failed", failure=None, tuning=None, problems=["no trial reported it"])
     out = io.StringIO()
     assert report(Console(file=out, width=120), failed, scene(tmp_path)) == 1
     assert "The run ended failed" in out.getvalue()
@@ -163,4 +130,5 @@ def test_a_model_that_is_not_in_the_bucket_ends_the_demo_with_its_reason(tmp_pat
     out = io.StringIO()
     assert report(Console(file=out, width=120), sighting(STUDY), scene(tmp_path)) == 1
     assert "No readable export.json" in out.getvalue()
+    assert "2: accuracy 0.9 with" in out.getvalue()
     assert (tmp_path / "study.html").exists()

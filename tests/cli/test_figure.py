@@ -16,7 +16,7 @@ from PIL import Image
 from trainmaster.cli.study.figure import png_of, study_figure, svg_of
 from trainmaster.cli.study.ink import BEST, GREY, spans_decades
 from trainmaster.cli.study.parallel import title_lines
-from trainmaster.cli.study.study import Choices, Interval, Measurement, Scale, Study
+from trainmaster.client.study.study import Choices, Interval, Measurement, Scale, Study
 from trainmaster.orchestrator.core.requests.spec import Goal
 from trainmaster.orchestrator.core.runs.job import TrialState
 

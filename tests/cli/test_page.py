@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from trainmaster.cli.study.page import page_of, write_study
-from trainmaster.cli.study.study import Choices, Study
+from trainmaster.client.study.study import Choices, Study
 from trainmaster.orchestrator.core.runs.job import TrialState
 
 from .studies import START, many, study, trial

@@ -4,8 +4,8 @@ from typing import Any
 
 from google.cloud.aiplatform_v1.types import HyperparameterTuningJob
 
-from trainmaster.cli.study.read import merged, study_of
-from trainmaster.cli.study.study import Choices, Interval, Measurement, Scale
+from trainmaster.client.study.read import merged, study_of
+from trainmaster.client.study.study import Choices, Interval, Measurement, Scale
 from trainmaster.orchestrator.core.requests.spec import Goal
 from trainmaster.orchestrator.core.runs.job import TrialState
 

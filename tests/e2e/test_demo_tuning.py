@@ -8,14 +8,16 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from trainmaster.cli.demo.stage import look_until
-from trainmaster.cli.demo.tuning.play import hops, news, picture
 from trainmaster.cli.demo.tuning.report import disagreements
-from trainmaster.cli.demo.view import View
-from trainmaster.cli.demo.watch import Dropped, Watch
+from trainmaster.cli.watch.live import View
+from trainmaster.cli.watch.run import doing, news, picture
+from trainmaster.client.clients import Clients
 from trainmaster.client.context import context_of_stack
+from trainmaster.client.find import find_run
+from trainmaster.client.watch.sighting import RunWatch, look_until_over
+from trainmaster.client.watch.timeline import timeline
 
-from .project import ROOT, Project, request
+from .project import ROOT, Project, eventually, request
 
 pytestmark = pytest.mark.slow
 
@@ -32,38 +34,31 @@ def tuning() -> dict[str, object]:
     }
 
 
-def dropped(project: Project) -> Dropped:
-    blob = project.storage.bucket(project.inbox).blob(NAME)
-    blob.upload_from_string(request(project.id, f"--epochs={EPOCHS}", tuning=tuning()))
-    return Dropped(
-        object_name=NAME,
-        generation=blob.generation,
-        at=blob.time_created,
-        uri=f"gs://{project.inbox}/{NAME}",
-    )
-
-
 def test_a_tuning_is_seen_from_its_drop_to_its_record_and_can_be_drawn(
     project: Project, tmp_path: Path
 ) -> None:
+    project.drop(NAME, request(project.id, f"--epochs={EPOCHS}", tuning=tuning()))
+    started = eventually(lambda: (project.status(NAME) or {}).get("run_id"), "the upload has started a run")
     out = io.StringIO()
-    watch = Watch(context_of_stack(project.env), dropped(project))
-    view = View(Console(file=out, force_terminal=False, width=300), picture=picture, news=news)
-    seen = look_until(view, watch.look, lambda seen: seen.ended, "the end of the run")
-    assert seen.board is not None
-    study = seen.board.study
-    assert list(disagreements(seen.record, study)) == []
+    view = View(Console(file=out, force_terminal=False, width=300), picture=picture, news=news, doing=doing)
+    with Clients(context_of_stack(project.env, project.state)) as clients:
+        for seen in look_until_over(clients, RunWatch(clients, find_run(clients, started))):
+            view.show(seen)
+    study = seen.study
+    assert study is not None
+    assert list(disagreements(seen.run.document, study)) == []
     assert [len(trial.measurements) for trial in study.trials] == [EPOCHS] * TRIALS
     assert study.best is min(study.trials, key=lambda trial: trial.measurements[-1].value)
-    assert set(seen.board.progress) == {trial.id for trial in study.trials}
-    times = [hop.at for hop in hops(seen)]
-    assert all(times), hops(seen)
+    assert set(seen.training) == {trial.id for trial in study.trials}
+    titles = [stage.title for stage in timeline(seen) if stage.at]
+    assert titles == ["Request uploaded", "Run reserved", "Job submitted", "First trial started",
+                      "Last trial ended", "Job ended", "Last log line", "Record closed"]  # fmt: skip
     said = out.getvalue()
     assert [said.count(f"trial {n} succeeded") for n in range(1, TRIALS + 1)] == [1] * TRIALS
-    assert said.count("Vertex AI HyperparameterTuningJob submitted") == 1
-    drawn = command(project, seen.record["run_id"], "--out", str(tmp_path))
+    assert said.count("Job submitted") == 1
+    drawn = command(project, started, "--out", str(tmp_path))
     assert drawn.returncode == 0, drawn.stderr
-    assert seen.record["tuning"]["best_trial"]["model_uri"] in (tmp_path / "study.html").read_text()
+    assert seen.run.document["tuning"]["best_trial"]["model_uri"] in (tmp_path / "study.html").read_text()
     assert (tmp_path / "study.png").read_bytes().startswith(b"\x89PNG")
 
 

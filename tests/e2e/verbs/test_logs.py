@@ -1,8 +1,12 @@
-"""`trainmaster logs` against a running stack."""
+"""`trainmaster logs`, `watch` and `download` against a running stack."""
 
 import json
+from pathlib import Path
 from typing import Any
 
+import pytest
+
+from tests.e2e.project import Project, eventually, request
 from tests.e2e.verbs.conftest import Trainmaster
 
 
@@ -23,3 +27,52 @@ def test_following_returns_with_the_run_and_json_names_its_job(
     assert done.status == 0, done.err
     documents = [json.loads(line) for line in done.out.splitlines()]
     assert {each["job_id"] for each in documents} == {trained["job"]["name"].rpartition("/")[2]}
+
+
+def test_a_watched_run_is_shown_from_its_upload_to_its_record_and_ends_with_it(
+    trainmaster: Trainmaster, trained: dict[str, Any]
+) -> None:
+    done = trainmaster("watch", trained["run_id"])
+    assert done.status == 0, done.err
+    lines = done.out.splitlines()
+    assert "Request uploaded  gs://" in lines[0]
+    assert f"Record closed  succeeded: {trained['model']['uri']}" in lines[-1]
+
+
+def test_the_model_is_downloaded_as_it_is_on_record(
+    trainmaster: Trainmaster, trained: dict[str, Any], tmp_path: Path
+) -> None:
+    done = trainmaster("download", trained["run_id"], str(tmp_path / "model"))
+    assert done.status == 0, done.err
+    sizes = [path.stat().st_size for path in (tmp_path / "model").rglob("*") if path.name != "export.json"]
+    assert sum(sizes) == trained["model"]["files"]["size_bytes"]
+
+
+def test_a_run_is_watched_from_its_beginning(
+    trainmaster: Trainmaster, stack: Project, trained: dict[str, Any]
+) -> None:
+    stack.drop("requests/watched.yaml", request(stack.id))
+    eventually(
+        lambda: (stack.status("requests/watched.yaml") or {}).get("run_id"), "the upload has started a run"
+    )
+    done = trainmaster("watch", "requests/watched.yaml")
+    assert done.status == 0, done.err
+    assert done.out.splitlines()[-1].split()[2:5] == ["Record", "closed", "succeeded:"]
+
+
+@pytest.mark.parametrize("verb", ["logs", "watch", "download", "tensorboard", "study"])
+def test_an_unknown_run_is_not_found_and_the_next_command_is_named(
+    trainmaster: Trainmaster, stack: Project, verb: str
+) -> None:
+    done = trainmaster(verb, "unknown-run")
+    assert (done.status, done.out) == (3, "")
+    assert "trainmaster ls" in done.err
+
+
+@pytest.mark.parametrize("verb", ["logs", "watch", "download", "tensorboard", "study"])
+def test_a_stack_that_does_not_run_ends_the_verb_with_4(
+    trainmaster: Trainmaster, verb: str, tmp_path: Path
+) -> None:
+    done = trainmaster(verb, "some-run", "--context", f"local:{tmp_path}")
+    assert (done.status, done.out) == (4, "")
+    assert "trainmaster up" in done.err

@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from trainmaster.cli.extras import install_command
+from trainmaster.cli.verb import JSON, output_option
 from trainmaster.partial_import import VERTEX_CLIENT, import_parts_of
 
 
@@ -19,6 +20,7 @@ class _Demo:
     extras: Mapping[str, str]  # by package that it needs, the extra that brings it
 
 
+SUMMARY = "summary"
 _TENSORFLOW = {"tensorflow": "tensorflow", "tensorflow_datasets": "tensorflow"}
 DEMOS: Mapping[str, _Demo] = {
     "training": _Demo(state="demo", module="training", extras=_TENSORFLOW),
@@ -32,8 +34,11 @@ DEMOS: Mapping[str, _Demo] = {
     "name", metavar="[training|tuning|retraining]", type=click.Choice([*DEMOS]), default="training"
 )
 @click.option("--state", type=Path, metavar="DIR", help="folder of the demo's stack, emptied at the start")
-def demo(name: str, state: Path | None) -> int:
+@output_option(SUMMARY, JSON)
+def demo(name: str, state: Path | None, output: str) -> int:
     """Watch a request become a trained model, six trials search for the best one, or new data train the next champion.
+
+    It ends with a summary, or with -o json with the records of its runs on standard output.
 
     Exit status: 0 if everything it shows holds, else 1.
     """
@@ -43,6 +48,6 @@ def demo(name: str, state: Path | None) -> int:
         raise click.ClickException(f"The demo {name} needs more packages: {install_command(missing)}")
     import_parts_of(*VERTEX_CLIENT)  # of its many clients a demo needs one
     status: int = import_module(f"trainmaster.cli.demo.{chosen.module}").run(
-        state or Path(".trainmaster") / chosen.state
+        state or Path(".trainmaster") / chosen.state, as_json=output == JSON
     )
     return status

@@ -13,13 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from trainmaster.cli.demo.stage import Scene
+from trainmaster.cli.watch.live import doing
 
 MANIFEST_NAME = "export.json"
-SAMPLES_SHOWN = 5
 
 
 class ExportDamaged(Exception):
@@ -65,23 +63,29 @@ def _difference(directory: Path, file: dict[str, Any]) -> str | None:
     return None if found == file["sha256"] else f"{file['path']}: sha256 {found}, not {file['sha256']}"
 
 
-def show_model(console: Console, model_uri: str, scene: Scene) -> None:
-    """Compare the model's files with its manifest, then show its predictions.
+def model_facts(console: Console, model_uri: str, scene: Scene) -> dict[str, str]:
+    """What comparing the model's files with its manifest, and classifying pictures with it, showed.
 
     Raises:
         ExportDamaged: the files are not what the manifest says.
     """
-    export = verified_export(local_path(model_uri, scene.state))
-    console.rule("The model", align="left")
-    console.print(Text(f"{model_uri}\n{export.directory}", style="bold cyan"), soft_wrap=True)
-    files = len(export.manifest["files"])
-    console.print(
-        f"{files} files, {export.size_bytes / 1e6:.1f} MB: every size and sha256 matches export.json."
-    )
+    with doing(console, "Comparing the model's files with export.json"):
+        export = verified_export(local_path(model_uri, scene.state))
     with _errors_to(scene.state / "prediction.log"):
-        images = unseen_images(export.manifest["dataset"]["name"], local_path(scene.data_dir, scene.state))
-        answers = best_classes(export, [encoded for encoded, _ in images])
-    _show_answers(console, [label for _, label in images], answers)
+        with doing(console, "Loading TensorFlow"):
+            images = unseen_images(
+                export.manifest["dataset"]["name"], local_path(scene.data_dir, scene.state)
+            )
+        with doing(console, "Classifying images that the model was not trained on"):
+            answers = best_classes(export, [encoded for encoded, _ in images])
+    right = sum(label == name for (_, label), (name, _) in zip(images, answers, strict=True))
+    size = f"{len(export.manifest['files'])} files, {export.size_bytes / 1e6:.1f} MB"
+    return {
+        "Model": model_uri,
+        "Folder": str(export.directory),
+        "Files": f"{size}: every size and sha256 matches export.json",
+        "Predictions": f"{right} of {len(images)} test images classified correctly",
+    }
 
 
 def local_path(uri: str, state: Path) -> Path:
@@ -128,17 +132,3 @@ def best_classes(export: Export, images: Sequence[bytes]) -> list[tuple[str, flo
     rows = serve(**{name: tf.constant(list(images))})["probabilities"].numpy()
     names = export.manifest["class_names"]
     return [(names[row.argmax()], float(row.max())) for row in rows]
-
-
-def _show_answers(console: Console, labels: Sequence[str], answers: Sequence[tuple[str, float]]) -> None:
-    table = Table(title="The exported model, loaded and tested", title_justify="left", box=None)
-    for heading in ("picture", "is", "the model says", "confidence"):
-        table.add_column(heading)
-    right = 0
-    for number, (label, (name, probability)) in enumerate(zip(labels, answers, strict=True), start=1):
-        right += label == name
-        if number <= SAMPLES_SHOWN:
-            style = "green" if label == name else "yellow"
-            table.add_row(f"test {number}", label, Text(name, style=style), f"{probability:.0%}")
-    console.print(table)
-    console.print(f"{right} of {len(labels)} test images classified correctly.")

@@ -9,20 +9,30 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from string import Template
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from rich.console import Console
 from rich.syntax import Syntax
+from rich.text import Text
 
-from trainmaster.cli.demo.view import News, Picture, View
-from trainmaster.cli.demo.watch import Dropped, Sighting, Watch
 from trainmaster.cli.stack.process import StackFailed, local_stack
-from trainmaster.client.clients import storage_client
+from trainmaster.cli.verb import JSON, print_data
+from trainmaster.cli.watch.live import View, doing
+from trainmaster.cli.watch.run import doing as run_doing
+from trainmaster.cli.watch.run import news as run_news
+from trainmaster.cli.watch.run import picture as run_picture
+from trainmaster.client.clients import Clients, storage_client
 from trainmaster.client.context import Context, context_of_stack
+from trainmaster.client.find import Run, find_run, read_document
+from trainmaster.client.terminal import one_line
+from trainmaster.client.watch.sighting import RunWatch, Sighting, look_until_over
 from trainmaster.local.stack.state import owner_of
+from trainmaster.orchestrator.core.names import object_uri, record_object, status_object
 from trainmaster.resources import ROOT
 
 if TYPE_CHECKING:
@@ -32,9 +42,21 @@ DATASET_WRITER = ROOT / "examples" / "demo_dataset.py"
 MARKER = ".demo"  # a folder with this file was made by a demo, and may be emptied by one
 DEADLINE_S = 600
 UPLOADERS = 8
+TITLE_CHARS = 16
+START_POLL_S = 0.1
 POLL_S = 1.0  # each look costs the services a fiftieth of a second, beside the training
 
 S = TypeVar("S")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dropped:
+    """A document in the inbox."""
+
+    object_name: str
+    generation: int
+    at: datetime
+    uri: str
 
 
 class DemoFailed(Exception):
@@ -52,52 +74,116 @@ class Scene:
 
 @dataclass(frozen=True, kw_only=True)
 class Demo:
-    """What the demo of one dropped request shows beside what all do."""
+    """What the demo of one dropped request shows beside what `trainmaster watch` does."""
 
     request: Path  # a template; ${project}, ${region} and ${data_dir} are filled in
     data: tuple[str, ...]  # what examples/demo_dataset.py writes, as its options
-    picture: Picture[Sighting]
-    news: News[Sighting]
     report: Callable[[Console, Sighting, Scene], int]  # the exit status: 0 if everything holds
 
-    def run(self, state: Path) -> int:
+    def run(self, state: Path, *, as_json: bool) -> int:
         """The exit status of the whole demo on an emptied `state`: 0 if everything it shows holds, else 1."""
-        return on_fresh_stack(state, self._whole_way)
+        return on_fresh_stack(state, self._play, as_json=as_json)
 
-    def _whole_way(self, console: Console, environment: Mapping[str, str], state: Path) -> int:
-        target = context_of_stack(environment)
+    def _play(self, console: Console, environment: Mapping[str, str], state: Path) -> tuple[int, Any]:
+        target = context_of_stack(environment, state.absolute())
         real = os.environ.get("TFDS_DATA_DIR")
         data_dir = (
             str(Path(real).resolve())
             if real
-            else delivered(target, write_dataset(state / "dataset", *self.data))
+            else delivered(console, target, write_dataset(console, state / "dataset", *self.data))
         )
         request = filled(self.request, target, data_dir=data_dir)
         show_document(console, "The request", request)
-        watch = Watch(target, drop(target, f"requests/{self.request.name}", request))
-        view = View(console, picture=self.picture, news=self.news)
-        with view.running():
-            seen = look_until(view, watch.look, lambda seen: seen.ended, "the end of the run")
-        return self.report(console, seen, Scene(target=target, state=state, data_dir=data_dir))
+        with Clients(target) as clients:
+            seen = _watched(console, clients, drop(target, f"requests/{self.request.name}", request))
+        return self.report(
+            console, seen, Scene(target=target, state=state, data_dir=data_dir)
+        ), seen.run.document
+
+
+def _watched(console: Console, clients: Clients, dropped: Dropped) -> Sighting:
+    """The run that the dropped request started, at its end; shown as `trainmaster watch` shows it.
+
+    Raises:
+        DemoFailed: no run was started, or it had not ended, after DEADLINE_S seconds.
+    """
+    deadline = time.monotonic() + DEADLINE_S
+    with doing(console, "The upload's event is on its way to on_request_uploaded"):
+        while (run := _run_of(clients, dropped)) is None:
+            if time.monotonic() > deadline:
+                raise DemoFailed(f"{dropped.uri} started no run within {DEADLINE_S} s.")
+            time.sleep(START_POLL_S)
+    view = View(console, picture=run_picture, news=run_news, doing=run_doing)
+    watched = RunWatch(clients, run)
+    with view.running():
+        for seen in look_until_over(clients, watched):
+            view.show(seen)
+            if time.monotonic() > deadline:
+                raise DemoFailed(f"Timed out after {DEADLINE_S} s. Last seen: {run_doing(seen)}.")
+    return seen
+
+
+def _run_of(clients: Clients, dropped: Dropped) -> Run | None:
+    """The run that this generation of the object started; None until there is one."""
+    status = read_document(clients, status_object(dropped.object_name)) or {}
+    if status.get("generation") != dropped.generation or "run_id" not in status:
+        return None
+    return find_run(clients, status["run_id"])
 
 
 def on_fresh_stack(
-    state: Path, play: Callable[[Console, Mapping[str, str], Path], int], *arguments: str
+    state: Path,
+    play: Callable[[Console, Mapping[str, str], Path], tuple[int, Any]],
+    *arguments: str,
+    as_json: bool,
 ) -> int:
-    """The exit status of `play` beside a stack, started with `arguments`, on the emptied `state`; 1 if it failed."""
-    console = Console()
+    """The exit status of `play` beside a stack, started with `arguments`, on the emptied `state`; 1 if it failed.
+
+    Args:
+        state: the stack's folder.
+        play: returns the status and what `as_json` prints.
+        arguments: of `trainmaster up`.
+        as_json: print JSON on standard output, and everything else on standard error.
+    """
+    console = Console(stderr=as_json)
     try:
         fresh(state)
-        console.print("Starting the local stack.", style="dim")
-        with local_stack(state, state.parent / f"{state.name}.log", arguments) as environment:
-            console.print("Preparing the data.", style="dim")
-            return play(console, environment, state)
+        with ExitStack() as stack:
+            with doing(console, "Starting the local stack"):
+                log = state.parent / f"{state.name}.log"
+                environment = stack.enter_context(local_stack(state, log, arguments))
+            status, document = play(console, environment, state)
+            stopping = stack.pop_all()
+        with doing(console, "Stopping the local stack"):
+            stopping.close()
     except (DemoFailed, StackFailed) as problem:
         console.print(str(problem), style="red", markup=False, highlight=False)
         return 1
     except KeyboardInterrupt:
         console.print("Stopped.")
         return 130
+    if as_json:
+        print_data(document, JSON)
+    return status
+
+
+def run_facts(seen: Sighting, scene: Scene) -> dict[str, str]:
+    """Of the run, its job and its record."""
+    record = seen.run.record
+    took_s = (record.history[-1].at - record.source.event_time).total_seconds()
+    return {
+        "Run": f"{record.run_id}: {record.state} in {took_s:.1f} s",
+        "Job": seen.job_name or "none",
+        "Record": object_uri(scene.target.ledger_bucket, record_object(record.run_id)),
+    }
+
+
+def summary(console: Console, facts: Mapping[str, str]) -> None:
+    """The end of a demo: one fact a line, whole."""
+    console.rule("Summary", align="left")
+    for title, fact in facts.items():
+        line = Text(f"{title:<{TITLE_CHARS}}", style="bold").append(one_line(fact), style="default")
+        console.print(line, soft_wrap=True)
 
 
 def fresh(state: Path) -> None:
@@ -119,23 +205,25 @@ def fresh(state: Path) -> None:
     (state / MARKER).touch()
 
 
-def write_dataset(folder: Path, *options: str) -> Path:
+def write_dataset(console: Console, folder: Path, *options: str) -> Path:
     """The TFDS data directory `folder`, with the small data set as the options say.
 
     Raises:
         DemoFailed: it could not be written.
     """
     command = [sys.executable, str(DATASET_WRITER), "--data_dir", str(folder), *options]
-    written = subprocess.run(command, check=False, capture_output=True, text=True)
+    with doing(console, "Writing the data set"):
+        written = subprocess.run(command, check=False, capture_output=True, text=True)
     if written.returncode != 0:
         raise DemoFailed(f"The demo's data set could not be written.\n{written.stderr}")
     return folder
 
 
-def delivered(target: Context, folder: Path) -> str:
+def delivered(console: Console, target: Context, folder: Path) -> str:
     """The URI of the data directory, uploaded to a new bucket, which no rule watches."""
     bucket = storage_client(target).create_bucket(f"{target.project}-datasets")
-    upload_all(bucket, "tfds/", folder)
+    with doing(console, "Uploading the data set"):
+        upload_all(bucket, "tfds/", folder)
     return f"gs://{bucket.name}/tfds"
 
 

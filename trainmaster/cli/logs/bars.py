@@ -11,7 +11,7 @@ from trainmaster.client.terminal import one_line
 
 BARS_MAX = 8
 NAME_MAX_CHARS = 24
-NARROW, WIDE = 12, 32
+NARROW, WIDE, GAP = 10, 32, 2
 WIDE_TERMINAL = 110
 
 
@@ -23,24 +23,27 @@ def progress_bars(training: Mapping[str, TrainingProgress], *, width: int, most:
         width: of the terminal; a narrow one gets short bars, and lines are cut at its edge.
         most: the rest is counted in a line below.
     """
-    table = Table.grid(padding=(0, 2, 0, 0))
+    table = Table.grid(padding=(0, GAP, 0, 0))
     bar_width = WIDE if width >= WIDE_TERMINAL else NARROW
     rows = [
         (f"{trial_id}/{name}" if trial_id else name, replica)
         for trial_id, progress in sorted(training.items())
         for name, replica in sorted(progress.replicas.items())
     ]
-    for name, replica in rows[:most]:
+    names = [one_line(name, NAME_MAX_CHARS) for name, _ in rows[:most]]
+    room = width - max(map(len, names), default=0) - bar_width - 2 * GAP
+    for name, (_, replica) in zip(names, rows[:most], strict=True):
         bar = ProgressBar(total=replica.steps_total or 1, completed=replica.steps_done, width=bar_width)
-        numbers = Text(one_line(numbers_of(replica)), no_wrap=True, overflow="ellipsis")
-        table.add_row(Text(one_line(name, NAME_MAX_CHARS), style="bold", no_wrap=True), bar, numbers)
+        table.add_row(
+            Text(name, style="bold", no_wrap=True), bar, Text(numbers_of(replica, room), no_wrap=True)
+        )
     if len(rows) > most:
         table.add_row(Text(f"and {len(rows) - most} more", style="dim"))
     return table
 
 
-def numbers_of(replica: ReplicaProgress) -> str:
-    """For example `step 5/20  epoch 1/2  loss 1.500  accuracy 0.50  12 images/s`."""
+def numbers_of(replica: ReplicaProgress, room: int | None = None) -> str:
+    """For example `step 5/20  epoch 1/2  loss 1.500  accuracy 0.50  12 images/s`; the last ones only if they fit."""
     parts = [f"step {replica.steps_done}/{replica.steps_total or '?'}"]
     if replica.epochs:
         parts.append(f"epoch {max(replica.epoch, 1)}/{replica.epochs}")
@@ -50,4 +53,6 @@ def numbers_of(replica: ReplicaProgress) -> str:
         parts.append(f"accuracy {replica.accuracy:.2f}")
     if replica.images_per_s is not None:
         parts.append(f"{replica.images_per_s:.0f} images/s")
+    while room is not None and len(parts) > 1 and len("  ".join(parts)) > room:
+        parts.pop()
     return "  ".join(parts)

@@ -9,7 +9,7 @@ from rich.cells import cell_len
 from rich.table import Table
 from rich.text import Text
 
-from trainmaster.cli.study.study import Study, Trial, counts, number, plural, shown
+from trainmaster.client.study.study import Study, Trial, counts, number, plural, shown
 from trainmaster.client.terminal import one_line
 from trainmaster.orchestrator.core.requests.spec import Goal
 from trainmaster.orchestrator.core.runs.job import TrialState

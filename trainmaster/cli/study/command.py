@@ -38,7 +38,7 @@ def study(clients: "Clients", run: str, out: Path) -> int:
         raise click.ClickException(f"A study is drawn with matplotlib: {install_command(['study'])}")
     job_name, region = _job_of(clients, run)
     from trainmaster.cli.study.page import write_study
-    from trainmaster.cli.study.read import study_of
+    from trainmaster.client.study.read import study_of
 
     job = clients.jobs_of_region(region).get_hyperparameter_tuning_job(name=job_name)
     read = study_of(job)

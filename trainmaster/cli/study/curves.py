@@ -8,7 +8,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, Locator, MaxNLocator
 
 from trainmaster.cli.study.ink import BEST, FAINT, FEW, GREY, INK, Ink, spans_decades
-from trainmaster.cli.study.study import Study, Trial, number
+from trainmaster.client.study.study import Study, Trial, number
 from trainmaster.client.terminal import one_line
 from trainmaster.orchestrator.core.runs.job import TrialState
 

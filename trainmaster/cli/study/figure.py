@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from trainmaster.cli.study.curves import draw_curves
 from trainmaster.cli.study.ink import FAINT, GRID, INK, PAPER, ink_of
 from trainmaster.cli.study.parallel import draw_parallel
-from trainmaster.cli.study.study import Study, counts, number, plural
+from trainmaster.client.study.study import Study, counts, number, plural
 from trainmaster.client.terminal import one_line
 
 WIDTH_IN, HEIGHT_IN = 12.0, 9.6

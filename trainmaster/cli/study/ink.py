@@ -14,7 +14,7 @@ from matplotlib import colormaps
 from matplotlib.colors import LogNorm, Normalize
 from matplotlib.patheffects import Normal, withStroke
 
-from trainmaster.cli.study.study import Study, Trial
+from trainmaster.client.study.study import Study, Trial
 from trainmaster.orchestrator.core.requests.spec import Goal
 from trainmaster.orchestrator.core.runs.job import TrialState
 

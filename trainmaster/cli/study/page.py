@@ -6,7 +6,7 @@ from pathlib import Path
 
 from trainmaster.cli.study.board import seconds
 from trainmaster.cli.study.figure import png_of, summary, svg_of
-from trainmaster.cli.study.study import Study, Trial, shown
+from trainmaster.client.study.study import Study, Trial, shown
 from trainmaster.client.terminal import one_line
 
 # Nothing may be loaded and no script may run, whatever a parameter is called.

@@ -12,7 +12,7 @@ from matplotlib.colors import FuncNorm, LogNorm, Normalize
 from matplotlib.ticker import LogLocator, MaxNLocator
 
 from trainmaster.cli.study.ink import BEST, FAINT, FEW, INK, PAPER, Ink
-from trainmaster.cli.study.study import (
+from trainmaster.client.study.study import (
     Choices,
     Interval,
     Parameter,

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from trainmaster.client.context import Context
 from trainmaster.client.find import Run, find_run
 from trainmaster.client.logs.line import LogLine
 from trainmaster.client.logs.read import LATE, JobLogs, Selection
@@ -82,9 +83,13 @@ def follow_log(clients: "Clients", log: RunLog) -> Iterator[list[LogLine]]:
         NoStack, google.api_core.exceptions.GoogleAPICallError, requests.exceptions.RequestException: a service has not
             answered for longer than a restart takes.
     """
-    pause_s = POLL_S if clients.context.state is None else LOCAL_POLL_S
     while True:
         yield survive_restarts(clients.context, log.look)
         if log.is_over:
             return
-        time.sleep(pause_s)
+        time.sleep(pause_s(clients.context))
+
+
+def pause_s(context: Context) -> float:
+    """Between two reads, in seconds."""
+    return POLL_S if context.state is None else LOCAL_POLL_S

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
+from rich.console import Console
+
 from trainmaster.cli.demo.stage import upload_all, write_dataset
 from trainmaster.client.clients import storage_client
 from trainmaster.client.context import Context
@@ -17,7 +19,7 @@ BURST_FILES = 200
 DONE = "_SUCCESS"  # ends a delivery, as Hadoop's and Spark's writers end theirs
 
 
-def write_bursts(folder: Path) -> list[Path]:
+def write_bursts(console: Console, folder: Path) -> list[Path]:
     """The folders of both: 147 pictures to learn from and 49 to test on, each in a file, 3 that describe them, and DONE.
 
     Raises:
@@ -25,7 +27,7 @@ def write_bursts(folder: Path) -> list[Path]:
     """
     clean, noisy = folder / "1", folder / "2"
     wrong = ("--label_noise=0.5", f"--mislabelled_dir={noisy}")
-    write_dataset(clean, f"--dataset={DATASET}", "--examples=196", "--examples_per_file=1", *wrong)
+    write_dataset(console, clean, f"--dataset={DATASET}", "--examples=196", "--examples_per_file=1", *wrong)
     return [clean, noisy]
 
 

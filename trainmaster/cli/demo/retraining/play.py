@@ -5,12 +5,13 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 
 from trainmaster.cli.demo.retraining.data import upload, write_bursts
 from trainmaster.cli.demo.retraining.report import missing_notices, report
-from trainmaster.cli.demo.retraining.view import news, picture
+from trainmaster.cli.demo.retraining.view import doing, news, picture
 from trainmaster.cli.demo.retraining.watch import RULE_OBJECT, RetrainSighting, RetrainWatch, notices_of
 from trainmaster.cli.demo.stage import (
     DemoFailed,
@@ -21,7 +22,7 @@ from trainmaster.cli.demo.stage import (
     on_fresh_stack,
     show_document,
 )
-from trainmaster.cli.demo.view import View
+from trainmaster.cli.watch.live import View
 from trainmaster.client.context import context_of_stack
 from trainmaster.orchestrator.core.runs.states import ENDS
 from trainmaster.resources import ROOT
@@ -31,23 +32,23 @@ REQUEST = ROOT / "examples" / "demo_retrain.yaml"
 TICK_S = 2  # the cloud's tick comes once a minute
 
 
-def run(state: Path) -> int:
+def run(state: Path, *, as_json: bool) -> int:
     """The exit status of the whole demo on an emptied `state`: 0 if everything it shows holds, else 1."""
-    return on_fresh_stack(state, _whole_way, "--tick-s", str(TICK_S))
+    return on_fresh_stack(state, _play, "--tick-s", str(TICK_S), as_json=as_json)
 
 
-def _whole_way(console: Console, environment: Mapping[str, str], state: Path) -> int:
+def _play(console: Console, environment: Mapping[str, str], state: Path) -> tuple[int, Any]:
     target, data_bucket = context_of_stack(environment), environment["TRAINMASTER_DATA_BUCKET"]
-    bursts = write_bursts(state / "data")
+    bursts = write_bursts(console, state / "data")
     with notices_of(target, environment["PUBSUB_EMULATOR_HOST"]) as notices:
         # The first champion's data is where its request looks for it: in a bucket that no rule watches.
-        request = filled(REQUEST, target, data_dir=delivered(target, bursts[0]))
+        request = filled(REQUEST, target, data_dir=delivered(console, target, bursts[0]))
         show_document(console, "The rule", filled(RULE, target))
         show_document(console, "The first champion's request", request)
         dropped = drop(target, f"requests/{REQUEST.name}", request)
         watch = RetrainWatch(target, data_bucket, notices, dropped.at)
-        stage = _Stage(watch=watch, view=View(console, picture=picture, news=news))
-        with stage.view.running():
+        stage = _Stage(watch=watch, view=View(console, picture=picture, news=news, doing=doing))
+        with stage.view.running("the services are read"):
             stage.until(lambda seen: len(seen.verdicts) == 1, "there is a champion")
             rule = drop(target, RULE_OBJECT, filled(RULE, target))
             stage.until(lambda seen: seen.rule_generation == rule.generation, "the rule is answered")
@@ -56,7 +57,8 @@ def _whole_way(console: Console, environment: Mapping[str, str], state: Path) ->
             seen = stage.until(
                 lambda seen: seen.is_idle and not list(missing_notices(seen)), "every notice has arrived"
             )
-    return report(console, seen, target=target, state=state, rule_generation=rule.generation)
+    status = report(console, seen, target=target, state=state, rule_generation=rule.generation)
+    return status, {"runs": list(seen.runs), "champion": seen.champion}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,13 +6,14 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from trainmaster.cli.demo.model import ExportDamaged, local_path, verified_export
 from trainmaster.cli.demo.retraining.data import BURST_FILES
-from trainmaster.cli.demo.retraining.view import asked_by, outcome
+from trainmaster.cli.demo.retraining.view import asked_by
 from trainmaster.cli.demo.retraining.watch import Document, RetrainSighting
+from trainmaster.cli.demo.stage import summary
+from trainmaster.cli.watch.live import doing
 from trainmaster.client.clients import job_client, storage_client
 from trainmaster.client.context import Context
 from trainmaster.client.times import moment
@@ -20,61 +21,41 @@ from trainmaster.orchestrator.core.notices.notice import CHAMPION_PROMOTED, RUN_
 from trainmaster.orchestrator.core.runs.states import RunState
 
 BURSTS = 2
+SHOWN = ("event", "rule", "job", "image", "export")
+"""Stations of the champion's lineage in the summary; all are checked."""
 
 
 def report(
     console: Console, seen: RetrainSighting, *, target: Context, state: Path, rule_generation: int
 ) -> int:
     """0 if every claim holds; 1 with each that does not."""
-    console.rule("The runs", align="left")
-    console.print(_table(seen))
     problems = [*course(seen), *(f"a notice did not arrive: {missing}" for missing in missing_notices(seen))]
     current = seen.champion.get("current")
     if current is not None and not problems:
-        console.rule("The champion's lineage", align="left")
-        walked = list(way_back(seen, rule_generation))
-        walked += _from_the_services(current["lineage"], target, state)
-        for station, found, problem in walked:
-            console.print(Text(f"{station:<14}", style="bold"), Text(found, style="cyan"), soft_wrap=True)
-            problems += [problem] if problem else []
+        with doing(console, "Tracing the champion's lineage back to its data"):
+            walked = list(way_back(seen, rule_generation))
+            walked += _from_the_services(current["lineage"], target, state)
+        problems += [problem for _, _, problem in walked if problem]
+        found = {station: fact for station, fact, _ in walked}
+        lineage = {station.capitalize(): found[station] for station in SHOWN if station in found}
+        summary(console, _results(seen) | lineage)
     for problem in problems:
         console.print(Text(problem, style="red"), soft_wrap=True)
-    if problems:
-        return 1
-    _sum_up(console, seen)
-    return 0
+    return 1 if problems else 0
 
 
-def _table(seen: RetrainSighting) -> Table:
-    table = Table(box=None)
-    for heading in ("run", "asked for by", "val_accuracy", "verdict"):
-        table.add_column(heading, no_wrap=True)
-    for run in seen.runs:
-        verdict = seen.verdict_on(run["run_id"]) or {}
-        value = verdict.get("value")
-        table.add_row(
-            run["run_id"],
-            asked_by(run),
-            "" if value is None else f"{value:.3f}",
-            outcome(verdict) if verdict else "none",
-        )
-    return table
-
-
-def _sum_up(console: Console, seen: RetrainSighting) -> None:
+def _results(seen: RetrainSighting) -> dict[str, str]:
     before, now = seen.champion["history"]
     verdict = seen.verdicts[-1]
     states = sum(notice["type"].startswith(RUN_PREFIX) for notice in seen.notices)
     promotions = sum(notice["type"] == CHAMPION_PROMOTED for notice in seen.notices)
-    lines = (
-        f"{BURSTS} bursts of {BURST_FILES} files started {BURSTS} runs: exactly one each.",
-        f"Champion before: {before['run_id']}, val_accuracy {before['value']:.3f}.",
-        f"Champion now: {now['run_id']}, val_accuracy {now['value']:.3f}.",
-        f"Not promoted: {verdict['run_id']}: {verdict['reason']}.",
-        f"Notices received: {states} states of {len(seen.runs)} runs, {promotions} promotions.",
-    )
-    for line in lines:
-        console.print(line, highlight=False, soft_wrap=True)
+    return {
+        "Runs": f"{BURSTS} bursts of {BURST_FILES} files started {BURSTS} runs: exactly one each",
+        "Champion before": f"{before['run_id']}, val_accuracy {before['value']:.3f}",
+        "Champion now": f"{now['run_id']}, val_accuracy {now['value']:.3f}",
+        "Not promoted": f"{verdict['run_id']}: {verdict['reason']}",
+        "Notices": f"{states} states of {len(seen.runs)} runs, {promotions} promotions",
+    }
 
 
 def course(seen: RetrainSighting) -> Iterator[str]:

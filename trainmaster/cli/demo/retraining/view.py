@@ -11,8 +11,9 @@ from rich.text import Text
 
 from trainmaster.cli.demo.retraining.data import BURST_FILES
 from trainmaster.cli.demo.retraining.watch import Document, RetrainSighting
-from trainmaster.cli.demo.view import Line
+from trainmaster.cli.watch.live import Line
 from trainmaster.client.times import moment
+from trainmaster.orchestrator.core.runs.states import ENDS
 
 NOTICES_SHOWN = 4
 STYLES = {"succeeded": "green", "failed": "red", "cancelled": "red", "rejected": "red", "expired": "red"}
@@ -66,6 +67,16 @@ def _champion(seen: RetrainSighting) -> RenderableType:
 def _notices(seen: RetrainSighting) -> RenderableType:
     last = [f"{notice['type']}  {notice['subject']}" for notice in seen.notices[-NOTICES_SHOWN:]]
     return Text("\n".join(last) or "none yet", style="dim", no_wrap=True, overflow="ellipsis")
+
+
+def doing(seen: RetrainSighting) -> str:
+    """What is under way."""
+    running = [run["run_id"] for run in seen.runs if run["state"] not in ENDS]
+    if running:
+        return f"{running[-1]} is training"
+    if not seen.runs or not seen.status:
+        return "the upload's event is on its way"
+    return "waiting for the data, the rule's next tick, the verdict and the notices"
 
 
 def asked_by(run: Document) -> str:

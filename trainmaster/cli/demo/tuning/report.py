@@ -4,48 +4,48 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
-from trainmaster.cli.demo.model import ExportDamaged, show_model
-from trainmaster.cli.demo.stage import Scene
-from trainmaster.cli.demo.watch import Sighting
-from trainmaster.cli.study.board import Board
-from trainmaster.cli.study.study import Study, number, shown
-
-FILE_COLUMNS = 200
-"""A file or a pipe has no edge that a table could run over."""
+from trainmaster.cli.demo.model import ExportDamaged, model_facts
+from trainmaster.cli.demo.stage import Scene, run_facts, summary
+from trainmaster.cli.watch.live import doing
+from trainmaster.client.study.study import Study, number, shown
+from trainmaster.client.watch.sighting import Sighting
 
 Record = Mapping[str, Any]  # schemas/run_record.v2.schema.json
 
 
 def report(console: Console, seen: Sighting, scene: Scene) -> int:
     """0 if everything that is shown holds; 1 with every reason otherwise."""
-    problems = list(_shown(console, seen, scene))
+    facts = run_facts(seen, scene)
+    problems = list(_checked(console, seen, scene, facts))
+    summary(console, facts)
     for problem in problems:
         console.print(Text(problem, style="red"))
     return 1 if problems else 0
 
 
-def _shown(console: Console, seen: Sighting, scene: Scene) -> Iterator[str]:
-    """Shows what there is, and yields what does not hold."""
-    if seen.record.get("state") != "succeeded":
-        yield f"The run ended {seen.record.get('state')}: {seen.record.get('failure')}"
-    if seen.board is None:
+def _checked(console: Console, seen: Sighting, scene: Scene, facts: dict[str, str]) -> Iterator[str]:
+    """Adds what there is to `facts`, and yields what does not hold."""
+    document = seen.run.document
+    if document.get("state") != "succeeded":
+        yield f"The run ended {document.get('state')}: {document.get('failure')}"
+    if seen.study is None:
         return
-    study, best = seen.board.study, (seen.record.get("tuning") or {}).get("best_trial") or {}
-    _show_trials(console, seen.board)
-    yield from disagreements(seen.record, study)
+    best = (document.get("tuning") or {}).get("best_trial") or {}
+    yield from disagreements(document, seen.study)
     if best.get("model_uri"):
-        _show_best(console, best)
-        yield from _model_problems(console, best["model_uri"], scene)
+        values = ", ".join(f"{name} {shown(value)}" for name, value in best["parameters"].items())
+        facts["Best trial"] = f"{best['id']}: {best['metric']} {number(best['value'])} with {values}"
+        try:
+            facts |= model_facts(console, best["model_uri"], scene)
+        except (ExportDamaged, OSError) as damage:
+            yield str(damage)
     from trainmaster.cli.study.page import write_study  # draws with matplotlib, which takes long to import
 
-    html, png = write_study(study, scene.state, model_uri=best.get("model_uri"), at=seen.board.at)
-    console.rule("The study", align="left")
-    run_id = seen.record.get("run_id")
-    console.print(Text(f"record  gs://{scene.target.ledger_bucket}/runs/{run_id}.json"), soft_wrap=True)
-    console.print(Text(f"page    {html}\npicture {png}", style="bold cyan"), soft_wrap=True)
+    with doing(console, "Drawing the study"):
+        html, png = write_study(seen.study, scene.state, model_uri=best.get("model_uri"), at=seen.at)
+    facts["Page"], facts["Picture"] = str(html), str(png)
 
 
 def disagreements(record: Record, study: Study) -> Iterator[str]:
@@ -67,26 +67,3 @@ def disagreements(record: Record, study: Study) -> Iterator[str]:
     ):
         if said != found:
             yield f"The record's {what}: {said}. By the job: {found}."
-
-
-def _model_problems(console: Console, model_uri: str, scene: Scene) -> Iterator[str]:
-    try:
-        show_model(console, model_uri, scene)
-    except (ExportDamaged, OSError) as damage:
-        yield str(damage)
-
-
-def _show_trials(console: Console, board: Board) -> None:
-    console.rule(Text(board.title, style="default"), align="left")
-    width = console.width if console.is_terminal else FILE_COLUMNS
-    console.print(board.table(width=width, height=len(board.study.trials) + 2), width=width)
-
-
-def _show_best(console: Console, best: Record) -> None:
-    console.rule("The best trial", align="left")
-    table = Table.grid(padding=(0, 2))
-    rows = {"trial": best["id"], f"{best['metric']} ({best['goal']})": number(best["value"])}
-    rows |= {name: shown(value) for name, value in best["parameters"].items()}
-    for name, value in rows.items():
-        table.add_row(Text(name), Text(value, style="bold green"))
-    console.print(table)

@@ -15,6 +15,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import Distribution, distributions
 from pathlib import Path
+from typing import Protocol
 
 from uv import find_uv_bin
 
@@ -49,7 +50,13 @@ _WAY_OUT = (
     "where it has all of them."
 )
 
-Say = Callable[[str], Awaitable[object]]
+
+class Say(Protocol):
+    """Writes a line to a job's log."""
+
+    def __call__(self, text: str, severity: str = "INFO") -> Awaitable[object]: ...
+
+
 """Takes a line for the job's log."""
 
 
@@ -80,7 +87,8 @@ class Environments:
             ProgramError: the packages cannot be installed; the message has the end of what uv said.
         """
         recipes = {pool: each.recipe for pool, each in programs.items() if each.recipe is not None}
-        await _say_once(say, [note for recipe in recipes.values() for note in recipe.omissions()])
+        omissions = [note for recipe in recipes.values() for note in recipe.omissions()]
+        await _say_once(say, omissions, "WARNING")
         keys: list[str] = []
         found, notes = dict(programs), list[str]()
         try:
@@ -175,9 +183,9 @@ def _remove(paths: Sequence[Path]) -> None:
         shutil.rmtree(path, ignore_errors=True)
 
 
-async def _say_once(say: Say, notes: Sequence[str]) -> None:
+async def _say_once(say: Say, notes: Sequence[str], severity: str = "INFO") -> None:
     for note in dict.fromkeys(notes):
-        await say(note)
+        await say(note, severity)
 
 
 class _Uv:

@@ -5,7 +5,16 @@ from collections.abc import Iterable, Iterator
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
-from trainmaster.cli.study.study import Choices, Interval, Measurement, Parameter, Scale, Study, Trial, Value
+from trainmaster.client.study.study import (
+    Choices,
+    Interval,
+    Measurement,
+    Parameter,
+    Scale,
+    Study,
+    Trial,
+    Value,
+)
 from trainmaster.client.times import moment_of
 from trainmaster.orchestrator.core.requests.spec import Goal
 from trainmaster.orchestrator.core.runs.job import TrialState

@@ -1,0 +1,113 @@
+"""A watched run, drawn: screens for people to review, and lines for a pipe."""
+
+import io
+from dataclasses import replace
+
+import pytest
+from rich.console import Console
+
+from tests.cli.screens import assert_screen
+from tests.cli.studies import many, study, trial
+from tests.cli.watch import sightings
+from trainmaster.cli.watch.live import View
+from trainmaster.cli.watch.run import doing, news, picture
+from trainmaster.client.study.study import Study
+from trainmaster.client.watch.sighting import Sighting
+from trainmaster.client.watch.timeline import timeline
+from trainmaster.orchestrator.core.runs.job import TrialState
+
+
+def drawn(seen: Sighting, *, width: int, height: int = 24) -> str:
+    console = Console(file=io.StringIO(), width=width, height=height, color_system=None, force_terminal=True)
+    with console.capture() as captured:
+        console.print(picture(seen, console))
+    return "".join(f"{line.rstrip()}\n" for line in captured.get().splitlines())
+
+
+def tuning(trials: Study) -> Sighting:
+    name = "projects/1/locations/us-central1/hyperparameterTuningJobs/12"
+    job = {"name": name, "state": "JOB_STATE_RUNNING"}
+    changes = {"model": None, "completion": None, "tuning": None, "job": job}
+    history = sightings.history("reserved", "submitted", "running")
+    run = sightings.run("tuned", state="running", history=history, **changes)
+    return replace(sightings.installing(), run=run, study=trials, parallel_trials=2, warnings=())
+
+
+RUNNING = study(trial(1, final=0.7), trial(2, state=TrialState.ACTIVE, curve=(0.4,)))
+SEEN = {
+    "waiting": sightings.reserved(),
+    "installing": sightings.installing(),
+    "training": sightings.training(),
+    "succeeded": sightings.ended(),
+    "tuning": tuning(RUNNING),
+}
+
+
+@pytest.mark.parametrize("width", [80, 120])
+@pytest.mark.parametrize("name", SEEN)
+def test_the_screen_is_the_reviewed_one(name: str, width: int) -> None:
+    assert_screen(f"watch.{name}.{width}", drawn(SEEN[name], width=width))
+
+
+@pytest.mark.parametrize(
+    "seen", [*SEEN.values(), sightings.training(workers=500), tuning(study()), tuning(many(500))]
+)
+@pytest.mark.parametrize(("width", "height"), [(80, 24), (120, 40)])
+def test_every_screen_fits_the_terminal_with_the_spinner_below(
+    seen: Sighting, width: int, height: int
+) -> None:
+    lines = drawn(seen, width=width, height=height).splitlines()
+    assert len(lines) < height
+    assert max(map(len, lines)) <= width
+
+
+def test_the_run_id_is_whole_on_the_smallest_screen() -> None:
+    assert f"Run {sightings.RUN_ID}" in drawn(sightings.ended(), width=80)
+
+
+def printed(*seen: Sighting) -> str:
+    out = io.StringIO()
+    view = View(Console(file=out, force_terminal=False, width=20), picture=picture, news=news, doing=doing)
+    with view.running():
+        for each in seen:
+            view.show(each)
+    return out.getvalue()
+
+
+def test_a_pipe_gets_each_change_once_whole_and_in_order() -> None:
+    seen = [sightings.installing(), sightings.training(), sightings.training(), sightings.ended()]
+    assert_screen("watch.pipe", printed(*seen))
+
+
+def test_a_pipe_gets_each_trial_once_before_the_stages_that_follow() -> None:
+    done = replace(
+        tuning(study(trial(1, final=0.7), trial(2, final=0.9))), job_ended_at=sightings.seconds(60)
+    )
+    text = printed(tuning(RUNNING), tuning(RUNNING), done)
+    assert text.count("trial 2 started") == text.count("trial 2 succeeded") == 1
+    assert text.index("trial 2 succeeded") < text.index("Last trial ended")
+
+
+def test_control_characters_of_a_log_do_not_reach_the_terminal() -> None:
+    seen = replace(sightings.installing(), service_lines=("\x1b[2Jgone",), warnings=("\x1b]0;title\x07",))
+    assert "\x1b" not in drawn(seen, width=80)
+    assert "\x1b" not in printed(seen)
+
+
+def test_a_run_of_a_message_or_a_rule_begins_with_it() -> None:
+    source = sightings.run().document["source"]
+    message = {key: source[key] for key in ("event_id", "event_time", "received_at")}
+    published = sightings.run(source={**message, "kind": "message", "message_id": "17"})
+    fired = sightings.run(source={**message, "kind": "rule", "rule_id": "horses", "firing": 3})
+    first = [timeline(replace(sightings.ended(), run=run))[0] for run in (published, fired)]
+    assert [(stage.title, stage.detail) for stage in first] == [
+        ("Message published", "17"),
+        ("Rule fired", "horses, firing 3"),
+    ]
+
+
+def test_stages_that_an_ended_run_never_passed_are_left_out() -> None:
+    document = sightings.run("failed")
+    titles = [stage.title for stage in timeline(Sighting(run=document, at=sightings.START))]
+    assert "Model exported" not in titles
+    assert titles[-1] == "Record closed"

@@ -1,0 +1,1 @@
+"""`trainmaster watch`, and what the demos show in the same way."""

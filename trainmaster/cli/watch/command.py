@@ -1,0 +1,50 @@
+"""`trainmaster watch`: a run from its event to its record, live."""
+
+from typing import TYPE_CHECKING
+
+import click
+
+from trainmaster.cli.verb import takes_context
+
+if TYPE_CHECKING:
+    from trainmaster.cli.exits import Exit
+    from trainmaster.client.clients import Clients
+    from trainmaster.client.find import Run
+
+
+@click.command()
+@click.argument("run")
+@takes_context
+def watch(clients: "Clients", run: str) -> int:
+    """Show RUN as it happens: each stage, the progress of each replica, and the trials of a tuning.
+
+    RUN is a run's id, the file that started it, or the id or key of a message. In a pipe, each change is one line.
+
+    Exit status: 0 it succeeded, 1 it ended in another way, 3 there is no such run, 4 the services are gone.
+    """
+    from trainmaster.client.find import find_run
+
+    return show_run(clients, find_run(clients, run))
+
+
+def show_run(clients: "Clients", run: "Run") -> "Exit":
+    """Show the run until it is over: 0 if it succeeded, else 1.
+
+    Raises:
+        NotFound, NoStack, google.api_core.exceptions.GoogleAPICallError, requests.exceptions.RequestException: as
+            `look_until_over`.
+    """
+    from rich.console import Console
+
+    from trainmaster.cli.runs.following import run_survives_interrupt, say_state, status_of_end
+    from trainmaster.cli.watch.live import View
+    from trainmaster.cli.watch.run import doing, news, picture
+    from trainmaster.client.watch.sighting import RunWatch, look_until_over
+
+    watched = RunWatch(clients, run)
+    view = View(Console(highlight=False), picture=picture, news=news, doing=doing)
+    with run_survives_interrupt(run.record.run_id), view.running():
+        for seen in look_until_over(clients, watched):
+            view.show(seen)
+    say_state(seen.run)
+    return status_of_end(seen.run)

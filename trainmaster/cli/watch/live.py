@@ -1,0 +1,80 @@
+"""What is watched on the terminal: a live picture where it can move, one line an event where it cannot."""
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Generic, TypeAlias, TypeVar
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.spinner import Spinner
+from rich.text import Text
+
+from trainmaster.client.terminal import one_line
+
+REFRESHES_PER_S = 8
+SPINNER_LINES = 1
+
+S = TypeVar("S")
+Line = tuple[str, str]
+"""A key that stays the same for the same news, and its line."""
+Picture: TypeAlias = Callable[[S, Console], RenderableType]
+News: TypeAlias = Callable[[S], Iterable[Line]]
+
+
+class View(Generic[S]):
+    """Shows sightings as they come.
+
+    On a terminal the picture is redrawn in place, above a spinner that says what is under way. Elsewhere (a file, a
+    pipe, CI) each line of the news is printed once.
+    """
+
+    def __init__(
+        self, console: Console, *, picture: Picture[S], news: News[S], doing: Callable[[S], str]
+    ) -> None:
+        self._console, self._picture, self._news, self._doing = console, picture, news, doing
+        self._live: Live | None = None
+        self._last: S | None = None
+        self._printed: set[str] = set()
+
+    @contextmanager
+    def running(self, first: str = "") -> Iterator[None]:
+        """Show sightings until the block ends, and before the first one the text `first`."""
+        if not self._console.is_terminal:
+            yield
+            return
+        waiting = Spinner("dots", Text(first, style="dim"))
+        with Live(waiting, console=self._console, refresh_per_second=REFRESHES_PER_S) as live:
+            self._live = live
+            try:
+                yield
+                if self._last is not None:  # without the spinner
+                    live.update(self._picture(self._last, self._console), refresh=True)
+            finally:
+                self._live = None
+
+    def show(self, seen: S) -> None:
+        """Show how things stand."""
+        self._last = seen
+        if self._live is not None:
+            self._live.update(Group(self._picture(seen, self._console), self._spinner(seen)), refresh=True)
+            return
+        for key, line in self._news(seen):
+            if key not in self._printed:
+                self._printed.add(key)
+                self._console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+    def _spinner(self, seen: S) -> Spinner:
+        return Spinner(
+            "dots", Text(one_line(self._doing(seen)), style="dim", no_wrap=True, overflow="ellipsis")
+        )
+
+
+@contextmanager
+def doing(console: Console, what: str) -> Iterator[None]:
+    """Say what is under way until the block ends: with a spinner on a terminal, as a line elsewhere."""
+    if not console.is_terminal:
+        console.print(f"{what}.", markup=False, highlight=False)
+        yield
+        return
+    with console.status(Text(what, style="dim")):
+        yield

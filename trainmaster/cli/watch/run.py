@@ -1,0 +1,150 @@
+"""A watched run on the terminal: its timeline, and below it its replicas or trials."""
+
+import textwrap
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
+
+from rich.console import Console, Group, RenderableType
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
+
+from trainmaster.cli.logs.bars import numbers_of, progress_bars
+from trainmaster.cli.study.board import Board
+from trainmaster.cli.watch.live import SPINNER_LINES, Line
+from trainmaster.client.logs.progress import TrainingProgress
+from trainmaster.client.study.study import Study
+from trainmaster.client.terminal import one_line
+from trainmaster.client.watch.sighting import Sighting, epochs
+from trainmaster.client.watch.timeline import AFTER_TRAINING, WAITING, Stage, timeline
+
+FRAME_LINES, FRAME_COLUMNS = 2, 4
+LEAST_LINES = 3
+DOING_LINES, NOTE_LINES = 2, 3
+GAP = 2
+DETAIL_MAX_CHARS = 2000
+
+
+def picture(seen: Sighting, console: Console) -> RenderableType:
+    """The timeline, and below it as many replicas or trials as the terminal has lines for."""
+    width = console.size.width - FRAME_COLUMNS
+    above = timeline_panel(timeline(seen), title=f"Run {seen.run.record.run_id}", width=width)
+    notes = _notes(seen, width)
+    used = len(console.render_lines(above)) + len(notes) + FRAME_LINES + SPINNER_LINES + 1
+    height = max(LEAST_LINES, console.size.height - used)
+    below: RenderableType
+    if seen.study is not None:
+        board = board_of(seen, seen.study)
+        title, below = board.title, board.table(width=width, height=height)
+    elif any(progress.replicas for progress in seen.training.values()):
+        title, below = _title(seen), progress_bars(seen.training, width=width, most=max(1, height - 1))
+    elif seen.run.record.ended and not notes:
+        return above
+    else:
+        title, below = "Training", Text("\n".join(_wrapped(doing(seen), width, DOING_LINES)), style="dim")
+    note = [Text("\n".join(notes), style="yellow")] if notes else []
+    return Group(above, Panel(Group(below, *note), title=Text(title), title_align="left"))
+
+
+def _notes(seen: Sighting, width: int) -> list[str]:
+    """The last warning of the training service, in as many lines as there is room for."""
+    return _wrapped(seen.warnings[-1], width, NOTE_LINES) if seen.warnings else []
+
+
+def _wrapped(text: str, width: int, most: int) -> list[str]:
+    return textwrap.wrap(one_line(text, DETAIL_MAX_CHARS), width, max_lines=most, placeholder=" …")
+
+
+def _title(seen: Sighting) -> str:
+    weights = seen.training.get("", TrainingProgress()).weights
+    return f"Training, weights {one_line(weights, 40)}" if weights else "Training"
+
+
+def board_of(seen: Sighting, study: Study) -> Board:
+    """The study's table of trials, each with the epoch that it has logged."""
+    return Board(study=study, at=seen.at, progress=epochs(seen.training))
+
+
+def doing(seen: Sighting) -> str:
+    """What is under way: while no replica has started to train, the last line of the training service."""
+    record = seen.run.record
+    if record.job is None:
+        waiting = record.admission.waiting
+        return (
+            f"{record.state}: {waiting.reason}" if waiting else f"{record.state}: the job is being submitted"
+        )
+    if seen.job_ended_at is not None:
+        return "the record is being closed"
+    if seen.service_line and not seen.training:
+        return seen.service_line
+    return f"{record.run_id} is {record.state}"
+
+
+def timeline_panel(stages: Sequence[Stage], *, title: str, width: int) -> Panel:
+    """One line a stage; times count from the first. Details that are too long for `width` columns are cut."""
+    table = Table.grid(padding=(0, GAP, 0, 0))
+    start = _start(stages)
+    times = [_since(stage, start) for stage in stages]
+    room = width - 1 - 3 * GAP - max(len(stage.title) for stage in stages) - max(map(len, times))
+    for stage, time in zip(stages, times, strict=True):
+        has_passed = stage.at is not None
+        table.add_row(
+            Text("●", style="green") if has_passed else Text("○", style="dim"),
+            Text(stage.title, style="" if has_passed else "dim", no_wrap=True),
+            Text(time, justify="right", no_wrap=True),
+            Text(_cut(one_line(stage.detail), room) if has_passed else "", style="cyan", no_wrap=True),
+        )
+    return Panel(table, title=Text(title, no_wrap=True, overflow="ellipsis"), title_align="left")
+
+
+def _cut(text: str, room: int) -> str:
+    """Names of resources lose their beginning, which all of a project share; sentences lose their end."""
+    if len(text) <= room:
+        return text
+    return f"…{text[len(text) - room + 1 :]}" if " " not in text else f"{text[: room - 1]}…"
+
+
+def news(seen: Sighting) -> Iterator[Line]:
+    """A line for each stage that was passed, each quarter of a replica's steps, each trial, and each warning."""
+    stages = timeline(seen)
+    after = next((place for place, stage in enumerate(stages) if stage.title in AFTER_TRAINING), len(stages))
+    yield from stage_news(stages[:after], _start(stages))
+    yield from ((f"service {text}", _indented(text)) for text in _service_news(seen))
+    if seen.study is not None:
+        yield from ((key, _indented(line)) for key, line in board_of(seen, seen.study).news())
+    else:
+        yield from _progress(seen)
+    yield from stage_news(stages[after:], _start(stages))
+
+
+def _service_news(seen: Sighting) -> Iterable[str]:
+    """What the service logs before a program trains, and its warnings later."""
+    return seen.warnings if seen.training or seen.job_ended_at else seen.service_lines
+
+
+def _indented(text: str) -> str:
+    return f"{'':>9}  {one_line(text, DETAIL_MAX_CHARS)}"
+
+
+def _progress(seen: Sighting) -> Iterator[Line]:
+    for name, replica in sorted(seen.training.get("", TrainingProgress()).replicas.items()):
+        quarter = 4 * replica.steps_done // (replica.steps_total or 1)
+        if replica.steps_done:
+            yield f"{name} {quarter}", _indented(f"{name}  {numbers_of(replica)}")
+
+
+def stage_news(stages: Iterable[Stage], start: datetime | None) -> Iterator[Line]:
+    """A line for each stage that was passed."""
+    for stage in stages:
+        if stage.at is not None:
+            detail = one_line(stage.detail, DETAIL_MAX_CHARS)
+            key = f"{stage.title} {detail}" if stage.title == WAITING else stage.title
+            yield key, f"{_since(stage, start):>9}  {stage.title}  {detail}".rstrip()
+
+
+def _start(stages: Sequence[Stage]) -> datetime | None:
+    return next((stage.at for stage in stages if stage.at), None)
+
+
+def _since(stage: Stage, start: datetime | None) -> str:
+    return f"+{(stage.at - start).total_seconds():.1f} s" if stage.at and start else ""

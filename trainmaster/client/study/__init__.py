@@ -1,0 +1,1 @@
+"""A tuning: its trials, what they were given and what they measured."""

@@ -1,0 +1,1 @@
+"""One run, watched: its record, its job, its log, and its trials."""

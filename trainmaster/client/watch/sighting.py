@@ -1,0 +1,167 @@
+"""What is known of a run at one moment, read from the services."""
+
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from trainmaster.client.find import Run
+from trainmaster.client.logs.follow import RunLog, pause_s
+from trainmaster.client.logs.line import SERVICE, LogLine
+from trainmaster.client.logs.progress import TrainingProgress
+from trainmaster.client.logs.survive import survive_restarts
+from trainmaster.client.study.read import study_of
+from trainmaster.client.study.study import Study
+from trainmaster.client.times import moment_of
+from trainmaster.orchestrator.core.names import JobKind, job_id, job_kind, job_region
+
+if TYPE_CHECKING:
+    from google.cloud.aiplatform_v1.services.job_service import JobServiceClient
+
+    from trainmaster.client.clients import Clients
+
+FIRST_LINES = 10_000
+"""How much of a log that exists already is read: enough for the last progress of every replica."""
+LINES_KEPT = 100
+TRIALS_KEPT = 1000
+_WARNINGS = frozenset({"WARNING", "ERROR", "CRITICAL", "ALERT", "EMERGENCY"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sighting:
+    """What is known of a run at one moment; absent parts have not happened yet."""
+
+    run: Run
+    at: datetime
+    job_state: str | None = None
+    job_started_at: datetime | None = None
+    job_ended_at: datetime | None = None
+    exported_at: datetime | None = None
+    exported_to: str = ""
+    last_line_at: datetime | None = None
+    """When the service logged that the job has ended."""
+    service_lines: tuple[str, ...] = ()
+    """The last lines of the service: what the job waits for, and which packages are installed, before its program starts."""
+    warnings: tuple[str, ...] = ()
+    """The service's last warnings, for example that packages are installed although no RUN line names them."""
+    training: Mapping[str, TrainingProgress] = field(default_factory=dict)
+    """By trial id; empty for a job without trials."""
+    study: Study | None = None
+    parallel_trials: int = 1
+
+    @property
+    def service_line(self) -> str:
+        """The last line of the service; empty before the first."""
+        return self.service_lines[-1] if self.service_lines else ""
+
+    @property
+    def job_name(self) -> str:
+        """The job's resource name; empty before there is one."""
+        return self.run.record.job.name if self.run.record.job else ""
+
+
+class RunWatch:
+    """Every call of `look` reads what has changed."""
+
+    def __init__(self, clients: "Clients", run: Run) -> None:
+        self._clients = clients
+        self._log = RunLog(clients, run)
+        self._jobs: dict[str, JobServiceClient] = {}
+        self._seen = Sighting(run=run, at=datetime.now(UTC))
+        self._has_begun = False
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the run has ended, and nothing more is expected."""
+        return self._has_begun and self._log.is_over
+
+    def look(self) -> Sighting:
+        """The run as it is now.
+
+        Raises:
+            NotFound: its record no longer exists.
+            google.api_core.exceptions.GoogleAPICallError, requests.exceptions.RequestException: a service does not answer.
+        """
+        lines = self._log.look() if self._has_begun else self._log.last(FIRST_LINES)[0]
+        self._has_begun = True
+        self._seen = replace(self._seen, run=self._log.run, at=datetime.now(UTC))
+        for line in lines:
+            self._seen = _after(self._seen, line)
+        if self._seen.job_name:
+            self._seen = self._with_job(self._seen)
+        return self._seen
+
+    def _with_job(self, seen: Sighting) -> Sighting:
+        from google.api_core.exceptions import NotFound
+
+        try:
+            job = self._job(seen.job_name)
+        except NotFound:  # deleted: the record has kept what it knew
+            recorded = seen.run.record.job
+            assert recorded is not None  # noqa: S101 - the name is of this job
+            state = str(recorded.state)
+            return replace(
+                seen, job_state=state, job_started_at=recorded.start_time, job_ended_at=recorded.end_time
+            )
+        seen = replace(
+            seen,
+            job_state=job.state.name,
+            job_started_at=moment_of(job.start_time),
+            job_ended_at=moment_of(job.end_time),
+        )
+        if job_kind(seen.job_name) is not JobKind.TUNING:
+            return seen
+        return replace(seen, study=study_of(job), parallel_trials=job.parallel_trial_count)
+
+    def _job(self, name: str) -> Any:  # Any: proto-plus messages are untyped
+        region = job_region(name)
+        if region not in self._jobs:
+            self._jobs[region] = self._clients.jobs_of_region(region)
+        if job_kind(name) is JobKind.TUNING:
+            return self._jobs[region].get_hyperparameter_tuning_job(name=name)
+        return self._jobs[region].get_custom_job(name=name)
+
+
+def _after(seen: Sighting, line: LogLine) -> Sighting:
+    """What is known after this line."""
+    if line.replica == SERVICE:
+        return _after_service(seen, line)
+    if isinstance(line.payload, str):
+        return seen
+    trial_id = line.trial_id or ""
+    if trial_id not in seen.training and len(seen.training) >= TRIALS_KEPT:
+        return seen
+    known = seen.training.get(trial_id, TrainingProgress())
+    seen = replace(seen, training={**seen.training, trial_id: known.after(line.payload)})
+    if line.payload.get("event") == "model_exported":
+        return replace(seen, exported_at=line.at, exported_to=str(line.payload.get("model_path") or ""))
+    return seen
+
+
+def _after_service(seen: Sighting, line: LogLine) -> Sighting:
+    if line.ends_job and seen.job_name and line.job_id == job_id(seen.job_name):
+        seen = replace(seen, last_line_at=line.at)
+    if line.severity in _WARNINGS:
+        seen = replace(seen, warnings=(*seen.warnings, line.text)[-LINES_KEPT:])
+    return replace(seen, service_lines=(*seen.service_lines, line.text)[-LINES_KEPT:])
+
+
+def epochs(training: Mapping[str, TrainingProgress]) -> dict[str, str]:
+    """The epoch of the furthest replica by trial id, for those that have logged one."""
+    return {trial_id: text for trial_id, progress in training.items() if (text := progress.epoch)}
+
+
+def look_until_over(clients: "Clients", watch: RunWatch) -> Iterator[Sighting]:
+    """The run as it is, again and again until it is over; survives restarts of the services.
+
+    Raises:
+        NotFound: its record no longer exists.
+        NoStack, google.api_core.exceptions.GoogleAPICallError, requests.exceptions.RequestException: a service has not
+            answered for longer than a restart takes.
+    """
+    while True:
+        yield survive_restarts(clients.context, watch.look)
+        if watch.is_over:
+            return
+        time.sleep(pause_s(clients.context))

@@ -1,0 +1,99 @@
+"""The stages that a run passes, from its event to its closed record.
+
+Each time is taken from the service that knows it best: the event, the record's history, the job, its log.
+Nothing is timed by this program's own clock.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from trainmaster.client.study.study import counts
+from trainmaster.client.watch.sighting import Sighting
+from trainmaster.orchestrator.core.runs.record import RunRecord, Source
+from trainmaster.orchestrator.core.runs.states import RunState
+
+WAITING, LAST_TRIAL_ENDED, MODEL_EXPORTED, JOB_ENDED = (
+    "Waiting",
+    "Last trial ended",
+    "Model exported",
+    "Job ended",
+)
+AFTER_TRAINING = frozenset({LAST_TRIAL_ENDED, MODEL_EXPORTED, JOB_ENDED})
+"""Titles of stages that follow the progress of replicas and trials."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stage:
+    """One step of a run; `at` is None until it is passed."""
+
+    title: str
+    at: datetime | None = None
+    detail: str = ""
+
+
+def timeline(seen: Sighting) -> Sequence[Stage]:
+    """The stages of the run, in order. Stages that will not be passed any more are left out."""
+    stages = [*_before_job(seen), *_job(seen), _end(seen)]
+    return [stage for stage in stages if stage.at is not None or not seen.run.record.ended]
+
+
+def _before_job(seen: Sighting) -> Iterator[Stage]:
+    record = seen.run.record
+    yield _event(record.source)
+    yield Stage(title="Run reserved", at=_since(record, RunState.RESERVED), detail=record.run_id)
+    waited = _since(record, RunState.WAITING)
+    if waited is not None:
+        waiting = record.admission.waiting
+        yield Stage(title=WAITING, at=waited, detail=waiting.reason if waiting else "")
+    yield Stage(title="Job submitted", at=_since(record, RunState.SUBMITTED), detail=seen.job_name)
+
+
+def _event(source: Source) -> Stage:
+    if source.rule_id is not None:
+        detail = f"{source.rule_id}, firing {source.firing}"
+        return Stage(title="Rule fired", at=source.event_time, detail=detail)
+    if source.message_id is not None:
+        return Stage(title="Message published", at=source.event_time, detail=source.message_id)
+    return Stage(title="Request uploaded", at=source.event_time, detail=source.uri or "")
+
+
+def _job(seen: Sighting) -> Iterator[Stage]:
+    if seen.study is None:
+        training = seen.training.get("")
+        under = f" under {training.strategy}" if training and training.strategy else ""
+        replicas = ", ".join(sorted(training.replicas)) if training else ""
+        yield Stage(title="Job running", at=seen.job_started_at, detail=replicas + under)
+        if seen.exported_at is not None:
+            yield Stage(title=MODEL_EXPORTED, at=seen.exported_at, detail=seen.exported_to)
+    else:
+        yield from _trials(seen)
+    yield Stage(title=JOB_ENDED, at=seen.job_ended_at, detail=seen.job_state or "")
+    yield Stage(
+        title="Last log line", at=seen.last_line_at, detail=seen.service_line if seen.last_line_at else ""
+    )
+
+
+def _trials(seen: Sighting) -> Iterator[Stage]:
+    study = seen.study
+    assert study is not None  # noqa: S101 - only called with one
+    starts = [trial.start_time for trial in study.trials if trial.start_time]
+    ends = [trial.end_time for trial in study.trials if trial.end_time]
+    is_over = bool(ends) and len(ends) == len(study.trials)
+    is_over = is_over and (len(ends) == study.max_trials or bool(seen.job_ended_at))
+    parallel = f"{study.max_trials} trials, {seen.parallel_trials} at a time"
+    yield Stage(title="First trial started", at=min(starts, default=None), detail=parallel)
+    yield Stage(title=LAST_TRIAL_ENDED, at=max(ends) if is_over else None, detail=counts(study.trials))
+
+
+def _end(seen: Sighting) -> Stage:
+    record = seen.run.record
+    if not record.ended:
+        return Stage(title="Record closed")
+    model = f": {record.model.uri}" if record.model else ""
+    return Stage(title="Record closed", at=record.history[-1].at, detail=f"{record.state}{model}")
+
+
+def _since(record: RunRecord, state: RunState) -> datetime | None:
+    """When the record first said `state`."""
+    return next((step.at for step in record.history if step.state is state), None)

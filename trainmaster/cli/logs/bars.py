@@ -12,7 +12,7 @@ from trainmaster.client.terminal import one_line
 BARS_MAX = 8
 NAME_MAX_CHARS = 24
 NARROW, WIDE, GAP = 10, 32, 2
-WIDE_TERMINAL = 110
+WIDE_TERMINAL = 100
 
 
 def progress_bars(training: Mapping[str, TrainingProgress], *, width: int, most: int = BARS_MAX) -> Table:

@@ -7,7 +7,10 @@ import pytest
 import yaml
 from jsonschema import Draft202012Validator
 
-SCHEMAS = Path(__file__).resolve().parents[2] / "schemas"
+from trainmaster.resources import EDITOR_LINE, editor_line
+
+ROOT = Path(__file__).resolve().parents[2]
+SCHEMAS = ROOT / "schemas"
 FILES = sorted(SCHEMAS.glob("*.schema.json"))
 
 
@@ -15,7 +18,36 @@ FILES = sorted(SCHEMAS.glob("*.schema.json"))
 def test_the_schema_is_valid_and_versioned_in_its_file_name(path: Path) -> None:
     schema = json.loads(path.read_text())
     Draft202012Validator.check_schema(schema)
-    assert schema["$id"] == path.name.removesuffix(".schema.json")
+    assert schema["$id"] == f"urn:trainmaster:schema:{path.name.removesuffix('.schema.json')}"
+
+
+FOREIGN = ("vertex", "ai_platform")
+"""Files in the formats of Google's tools, which have no schema here."""
+WRITTEN_BY_PEOPLE = [
+    *(path for path in sorted(ROOT.glob("examples/**/*.yaml")) if path.parent.name not in FOREIGN),
+    *sorted(SCHEMAS.glob("examples/valid/*.yaml")),
+]
+
+
+@pytest.mark.parametrize("path", WRITTEN_BY_PEOPLE, ids=lambda path: str(path.relative_to(ROOT)))
+def test_an_example_begins_with_its_schema_so_that_editors_complete_and_check_it(path: Path) -> None:
+    first = path.read_text().splitlines()[0]
+    assert first.startswith(EDITOR_LINE)
+    named = (path.parent / first.removeprefix(EDITOR_LINE)).resolve()
+    is_rule = "when" in yaml.safe_load(path.read_text())
+    of_example = "retraining_rule.v1" if is_rule else "training_request.v1"
+    schema_id = of_example if path.is_relative_to(ROOT / "examples") else ".".join(path.name.split(".")[:2])
+    assert named == SCHEMAS / f"{schema_id}.schema.json"
+
+
+def test_the_line_for_editors_names_the_schema_from_any_folder(tmp_path: Path) -> None:
+    for folder in (ROOT / "examples" / "rules", ROOT, tmp_path):
+        line = editor_line("training_request.v1", folder)
+        schema = (folder / line.removeprefix(EDITOR_LINE)).resolve()
+        assert schema == SCHEMAS / "training_request.v1.schema.json"
+    assert editor_line("retraining_rule.v1", ROOT / "examples") == (
+        "# yaml-language-server: $schema=../schemas/retraining_rule.v1.schema.json"
+    )
 
 
 def examples(folder: str) -> list[Path]:

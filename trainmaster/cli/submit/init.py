@@ -7,7 +7,7 @@ import click
 
 from trainmaster.cli.exits import Exit, Stop
 from trainmaster.cli.verb import print_names, talk
-from trainmaster.resources import ROOT
+from trainmaster.resources import EDITOR_LINE, ROOT, editor_line
 
 FILES = ("request.yaml", "train.py")
 STARTER = ROOT / "examples" / "starter"
@@ -30,10 +30,17 @@ def init(folder: Path) -> int:
         folder.mkdir(parents=True, exist_ok=True)
         for path in targets:
             with path.open("xb") as file:  # never over a file that was written meanwhile
-                file.write((STARTER / path.name).read_bytes())
+                file.write(_starter(path.name, folder).encode())
     except OSError as error:
         raise Stop(Exit.USAGE, f"Cannot write to {str(folder)!r}: {error.strerror or error}") from error
     print_names(map(str, targets))
     request, script = (shlex.quote(str(path)) for path in targets)
     talk(f"Next:\n  trainmaster up --detach\n  trainmaster submit {request} --script {script} --logs")
     return Exit.DONE
+
+
+def _starter(name: str, folder: Path) -> str:
+    """The starter's file; a line that names its schema to editors names it from `folder`."""
+    text = (STARTER / name).read_text(encoding="utf-8")
+    first, _, rest = text.partition("\n")
+    return f"{editor_line('training_request.v1', folder)}\n{rest}" if first.startswith(EDITOR_LINE) else text

@@ -1,6 +1,7 @@
 """Finds a run by its id, by the file that started it, or by its message."""
 
 import json
+import shlex
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -59,7 +60,8 @@ def find_run(clients: "Clients", text: str) -> Run:
     if isinstance(found, Run):
         return found
     raise NotFound(
-        f"{text!r} has started no run; its status is {found.status.get('state')}: {found.status.get('reason')}"
+        f"{text!r} has started no run; its status is {found.status.get('state')}: {found.status.get('reason')}. "
+        f"All of it: trainmaster status {shlex.quote(text)}"
     )
 
 

@@ -4,6 +4,7 @@ import dataclasses
 import json
 from collections.abc import Iterator
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 from jsonschema import Draft202012Validator
@@ -67,6 +68,17 @@ def test_the_first_page_costs_one_operation(served: Served) -> None:
     before = served.clients.storage_calls
     list_runs(served.clients, Filters(), limit=5)
     assert served.clients.storage_calls - before == 1
+
+
+def test_objects_that_cannot_be_read_as_rows_cost_one_more_operation(tmp_path: Path) -> None:
+    with served_context(tmp_path) as served:
+        for number in range(30):
+            write_index_object(served, index_object(START + timedelta(days=number), f"new-{number}"), {})
+        write_row(served, row(0))
+        before = served.clients.storage_calls
+        found = list_runs(served.clients, Filters(), limit=2)
+        assert [each.run_id for each in found.rows] == ["run-0"]
+        assert served.clients.storage_calls - before == 2
 
 
 @pytest.mark.parametrize("filters", [Filters(), Filters(states=frozenset({RunState.FAILED}))])

@@ -95,7 +95,7 @@ def list_runs(clients: "Clients", filters: Filters, *, limit: int) -> RunList:
     kept: list[IndexRow] = []
     scanned = undecided = 0
     last: datetime | None = None
-    for blob in _listed(clients, filters, PAGE_SIZE if filters.by_content else min(PAGE_SIZE, limit + 1)):
+    for blob in _listed(clients, filters, first_page=PAGE_SIZE if filters.by_content else limit + 1):
         row = parse_row(blob.name, blob.metadata or {})
         is_full = len(kept) == limit and row is not None
         if is_full or scanned == SCANNED_MAX:
@@ -118,18 +118,33 @@ def list_runs(clients: "Clients", filters: Filters, *, limit: int) -> RunList:
     return RunList(rows=tuple(kept), scanned=scanned, undecided=undecided)
 
 
-def _listed(clients: "Clients", filters: Filters, page_size: int) -> Iterator[Any]:  # Any: untyped blobs
-    """Every object of the index in the period, newest first."""
-    return iter(
-        clients.storage.list_blobs(
-            clients.context.ledger_bucket,
-            prefix=INDEX_PREFIX,
-            start_offset=None if filters.before is None else _first_name(filters.before),
-            end_offset=None if filters.since is None else _first_name(filters.since),
-            page_size=page_size,
-            fields=_FIELDS,
+def _listed(clients: "Clients", filters: Filters, *, first_page: int) -> Iterator[Any]:  # Any: untyped blobs
+    """Every object of the index in the period, newest first.
+
+    The first page is small where it most likely suffices; the others are as large as the service allows, so that objects
+    that cannot be read as a row cost no operations.
+    """
+    start = None if filters.before is None else _first_name(filters.before)
+    end = None if filters.since is None else _first_name(filters.since)
+
+    def listed(start: str | None, most: int | None) -> Iterator[Any]:
+        return iter(
+            clients.storage.list_blobs(
+                clients.context.ledger_bucket,
+                prefix=INDEX_PREFIX,
+                start_offset=start,
+                end_offset=end,
+                max_results=most,
+                page_size=min(most or PAGE_SIZE, PAGE_SIZE),
+                fields=_FIELDS,
+            )
         )
-    )
+
+    last, count = None, 0
+    for count, last in enumerate(listed(start, first_page), 1):  # noqa: B007 - the last one is used below
+        yield last
+    if last is not None and count == first_page:
+        yield from listed(f"{last.name}\0", None)
 
 
 def _first_name(moment: datetime) -> str:

@@ -6,11 +6,14 @@ from decimal import Decimal
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.core.admission_cases import policy
+from tests.core.admission_cases import answer, document, policy, shipped_prices
 from tests.core.shipped import REQUEST_RULES
 from trainmaster.orchestrator.adapters.memory import ManualClock, MemoryObjects
 from trainmaster.orchestrator.core.admission.caps import CountedStart, over_cap
+from trainmaster.orchestrator.core.admission.cost import currency_problem
+from trainmaster.orchestrator.core.admission.prices import prices_from
 from trainmaster.orchestrator.core.policy.admission import Caps, UnknownPrices
+from trainmaster.orchestrator.core.requests.request import Refused, Request
 from trainmaster.orchestrator.stores.admission import Starts
 
 NOON = datetime(2026, 11, 21, 12, 30, tzinfo=UTC)
@@ -161,11 +164,30 @@ def test_the_policys_terms_are_read_with_exact_amounts() -> None:
     assert (admission.priced, admission.caps.counted) == (True, True)
 
 
-def test_the_shipped_policy_caps_runs_per_hour_alone() -> None:
+def test_the_shipped_policy_caps_runs_per_hour_and_cost_and_estimates_every_run() -> None:
     assert REQUEST_RULES.policy is not None
     shipped = REQUEST_RULES.policy.admission
-    assert shipped.caps == Caps(runs_per_hour=100)
-    assert (shipped.limits, shipped.priced) == ((), False)
+    assert shipped.caps == Caps(runs_per_hour=100, cost_per_run=Decimal(1000), cost_per_day=Decimal(10_000))
+    assert (shipped.limits, shipped.estimates) == ((), True)
+    assert currency_problem(shipped.caps, prices_from(shipped_prices())) is None
+
+
+def test_the_shipped_caps_allow_eight_a100_for_a_day_but_not_four_such_machines() -> None:
+    def shipped(workers: int) -> Request | Refused:
+        cluster = {"chief": {"gpu": "A100:8"}, "workers": {"gpu": "A100:8", "count": workers}}
+        if not workers:
+            del cluster["workers"]
+        return answer(
+            document(cluster=cluster), under=REQUEST_RULES.policy, prices=prices_from(shipped_prices())
+        )
+
+    allowed, refused = shipped(0), shipped(3)
+    assert isinstance(allowed, Request)
+    assert allowed.warnings == ()
+    assert allowed.estimate is not None
+    assert Decimal(800) < (allowed.estimate.at_most or 0) < Decimal(1000)
+    assert isinstance(refused, Refused)
+    assert [fault.path for fault in refused.faults] == ["$.scheduling.timeout_s"]
 
 
 def test_an_object_among_the_marks_that_is_none_is_passed_over_and_one_of_unreadable_cost_counts() -> None:

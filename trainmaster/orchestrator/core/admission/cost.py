@@ -127,7 +127,7 @@ def _parts(pool: WorkerPool, spec: JobSpec, region: str, prices: Prices) -> Iter
 
 
 ReadPrices: TypeAlias = Callable[[], Prices]
-"""Reads the price table when it is first needed: most deployments never estimate costs."""
+"""Reads the price table when it is first needed: a duplicate event and a refused request need none."""
 
 
 def priced(request: Request | Refused, policy: Policy | None, prices: ReadPrices | None) -> Request | Refused:

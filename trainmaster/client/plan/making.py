@@ -156,7 +156,10 @@ def _record(clients: "Clients", run_id: str) -> RunRecord | None:
     document = read_document(clients, record_object(run_id))
     if document is None or document.get("schema") != RECORD_SCHEMA:
         return None
-    return decoded(RunRecord, document)
+    try:
+        return decoded(RunRecord, document)
+    except (KeyError, TypeError, ValueError):
+        return None  # a damaged record says nothing about this request
 
 
 def _seen(clients: "Clients", request: Request, object_name: str, key: str | None) -> Iterator[SeenEvent]:

@@ -24,7 +24,7 @@ SLOW = (
 
 @pytest.fixture
 def command_folder(tmp_path: Path) -> Path:
-    """A folder with the command under its own name, as an installed package has it."""
+    """A folder with the command under its own name, as in an installed package."""
     command = tmp_path / "trainmaster"
     command.write_text(f'#!/bin/sh\ncd {ROOT} && exec {sys.executable} -m trainmaster "$@"\n')
     command.chmod(0o755)

@@ -39,20 +39,25 @@ def champions() -> None:
 @output_option(TABLE, JSON, YAML, NAME)
 @takes_context
 def ls(clients: "Clients", output: str) -> int:
-    """List the champion of each model."""
+    """List the champion of each model.
+
+    Exit status: 0 done, 1 a champion cannot be read; the others are listed.
+    """
     from trainmaster.client.rules.champions import champion_names, list_champions
 
     if output == NAME:
         print_names(champion_names(clients))
         return Exit.DONE
-    found = list(list_champions(clients))
+    found, problems = list_champions(clients)
     if output != TABLE:
         print_data([each.document for each in found], output)
     elif found:
         print_table([_row(each.champion) for each in found], spare=("SINCE", "METRIC"))
-    else:
+    elif not problems:
         talk(f"No champions in {clients.context.title}. A request with `champion` makes its runs compete.")
-    return Exit.DONE
+    for problem in problems:
+        talk(problem)
+    return Exit.FINDING if problems else Exit.DONE
 
 
 def _row(champion: "Champion") -> dict[str, str]:

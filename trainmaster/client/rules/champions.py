@@ -1,6 +1,5 @@
 """Reads the champions, and restores earlier ones."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -38,12 +37,18 @@ def champion_names(clients: "Clients") -> list[str]:
     return [name.removesuffix(".json") for name in names if name.endswith(".json")]
 
 
-def list_champions(clients: "Clients") -> Iterator[FoundChampion]:
-    """Every champion, by model name; costs one read each."""
+def list_champions(clients: "Clients") -> tuple[list[FoundChampion], list[str]]:
+    """Every champion, by model name, and a problem for each that cannot be read; costs one read each."""
+    found: list[FoundChampion] = []
+    problems: list[str] = []
     for name in champion_names(clients):
-        found = _find(clients, name)
-        if found is not None:
-            yield found
+        try:
+            each = _find(clients, name)
+        except NotFound as damaged:
+            problems.append(str(damaged))
+        else:
+            found += [each] if each is not None else []
+    return found, problems
 
 
 def find_champion(clients: "Clients", model_name: str) -> FoundChampion:

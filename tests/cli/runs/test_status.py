@@ -36,6 +36,22 @@ def test_the_screen_of_a_file_without_a_run(status: str) -> None:
     assert_screen(f"status.{status}", text_of(drop_facts(document, "unused"), 80))
 
 
+def test_a_refused_rule_shows_its_faults_with_their_lines() -> None:
+    place = {"line": 3, "column": 7, "length": 5, "text": "when: daily", "text_column": 1}
+    fault = {"path": "$.when", "problem": "expected a list", "found": "'daily'", **place}
+    status = {
+        "schema": "rule_status.v1",
+        "dropped_name": "rules/nightly.yaml",
+        "generation": 7,
+        "state": "refused",
+        "updated_at": "2026-03-01T12:00:00Z",
+        "rule_id": "nightly",
+        "problems": ["$.when: expected a list; found 'daily'", "and 3 more"],
+        "faults": [fault],
+    }
+    assert_screen("status.refused_rule", text_of(drop_facts(status, "unused"), 80))
+
+
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     with served_context(tmp_path_factory.mktemp("served")) as served:

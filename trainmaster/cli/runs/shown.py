@@ -140,14 +140,15 @@ def fault_facts(record: RunRecord) -> Iterator[Fact]:
     faults = rejection.faults if rejection and rejection.faults else ()
     file = (record.source.object_name or "request").rpartition("/")[2]
     for fault in faults:
-        yield "fault", _fault_lines(fault, file)
+        yield "fault", fault_lines(fault, file)
     for problem in record.problems[len(faults) :] if rejection else record.problems:
         yield "problem", [problem]
     if rejection is not None and rejection.report_uri:
         yield "report", [rejection.report_uri]
 
 
-def _fault_lines(document: Mapping[str, Any], file: str) -> Sequence[str]:
+def fault_lines(document: Mapping[str, Any], file: str) -> Sequence[str]:
+    """A fault of a report, with its line in the file."""
     try:
         return rendered(reported_fault(document), file)
     except (TypeError, ValueError):

@@ -11,6 +11,7 @@ from trainmaster.cli.runs.shown import (
     cost_facts,
     failure_facts,
     fault_facts,
+    fault_lines,
     job_facts,
     result_facts,
     source_text,
@@ -124,7 +125,10 @@ def drop_facts(status: Mapping[str, Any], text: str) -> Iterator[Fact]:
     yield STATE, [f"{state} at {status.get('updated_at')}"]
     if status.get("reason"):
         yield "reason", [str(status["reason"])]
-    for problem in status.get("problems") or ():
+    faults = status.get("faults") or ()
+    for fault in faults:
+        yield "fault", fault_lines(fault, str(status.get("dropped_name") or "message").rpartition("/")[2])
+    for problem in (status.get("problems") or ())[len(faults) :]:
         yield "problem", [str(problem)]
     if status.get("report_uri"):
         yield "report", [str(status["report_uri"])]

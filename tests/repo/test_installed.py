@@ -185,3 +185,17 @@ def test_a_detached_stack_is_found_from_another_folder_until_it_is_stopped(
         stopped = installed.run("down", cwd=work)
     assert stopped.stdout == "The stack on '.trainmaster' has stopped.\n"
     assert installed.run("context", cwd=elsewhere, status=4).stdout == ""
+
+
+def test_an_empty_folder_becomes_a_model_on_record(installed: Installed, tmp_path: Path) -> None:
+    """The way of a newcomer. There is no TensorFlow here, though the script runs in the image of the trainer."""
+    installed.run("init", cwd=tmp_path)
+    installed.run("up", "--detach", cwd=tmp_path)
+    try:
+        done = installed.run("submit", "request.yaml", "--script", "train.py", "--logs", cwd=tmp_path)
+        run_id = done.stdout.splitlines()[0]
+        assert installed.run("ls", "--state", "succeeded", "-o", "name", cwd=tmp_path).stdout == f"{run_id}\n"
+        assert "val_accuracy" in installed.run("status", run_id, cwd=tmp_path).stdout
+        assert "The trainer's image has tensorboard, tensorflow" in done.stdout
+    finally:
+        installed.run("down", cwd=tmp_path)

@@ -92,7 +92,7 @@ def check(file: str, content: bytes, rules: RequestRules, buckets: Buckets) -> C
                 file=file, kind=kind, faults=_order_faults(read, rules), not_checked=_NOT_CHECKED[kind]
             )
         case Kind.REQUEST:
-            read, to_come = _with_archive_to_come(read, rules)
+            read, to_come = with_archive_to_come(read, rules)
             request = check_request(file, read, rules)
             is_refused = isinstance(request, Refused)
             return Checked(
@@ -104,7 +104,7 @@ def check(file: str, content: bytes, rules: RequestRules, buckets: Buckets) -> C
             )
 
 
-def _with_archive_to_come(read: Document, rules: RequestRules) -> tuple[Document, tuple[Fault, ...]]:
+def with_archive_to_come(read: Document, rules: RequestRules) -> tuple[Document, tuple[Fault, ...]]:
     """The request with a sample archive, if `trainmaster submit` has to upload its script first, and a warning."""
     prefixes = rules.policy.script_prefixes if rules.policy else ()
     if not (prefixes and isinstance(read.value, dict) and has_local_script(read.value)):

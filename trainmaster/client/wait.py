@@ -6,12 +6,17 @@ from typing import TYPE_CHECKING, TypeVar
 
 from trainmaster.client.errors import TimedOut
 from trainmaster.client.find import Run, find_run
+from trainmaster.orchestrator.core.runs.states import RunState
 
 if TYPE_CHECKING:
     from trainmaster.client.clients import Clients
 
+REASON = "reason"
+"""The step after a run's end that reads why it failed, as the record's `completion.steps_done` names it."""
 FIRST_PAUSE_S, LONGEST_PAUSE_S, LONGEST_LOCAL_PAUSE_S = 0.2, 15.0, 1.0
 PAUSE_GROWTH = 1.5
+EXPLAINED_WITHIN_S = 15.0
+"""The service looks for late lines of the log for longer; a caller that waits for a run need not."""
 T = TypeVar("T")
 
 
@@ -49,7 +54,24 @@ def wait_for_end(
         run_id, state = run.record.run_id, run.record.state
         return f"{run_id} is still {state} after {timeout_s:g} s. Keep waiting: trainmaster wait {run_id}"
 
-    return poll(ended, is_local=clients.context.state is not None, timeout_s=timeout_s, late=late)
+    poll(ended, is_local=clients.context.state is not None, timeout_s=timeout_s, late=late)
+    return run
+
+
+def with_reason(clients: "Clients", run: Run, *, timeout_s: float = EXPLAINED_WITHIN_S) -> Run:
+    """A run that has failed, once the service has read the reason from the job's log, or as it is at the timeout."""
+
+    def explained() -> Run | None:
+        now = find_run(clients, run.record.run_id)
+        is_done = now.record.completion is not None and REASON in now.record.completion.steps_done
+        return now if is_done else None
+
+    if run.record.state is not RunState.FAILED:
+        return run
+    try:
+        return poll(explained, is_local=clients.context.state is not None, timeout_s=timeout_s, late=str)
+    except TimedOut:
+        return run
 
 
 def poll(

@@ -9,7 +9,7 @@ import yaml
 
 from trainmaster.client.context import context_in_cloud
 from trainmaster.client.errors import Refused
-from trainmaster.client.request_files import SHIPPED_POLICY, read_policy, rules_for
+from trainmaster.client.request_files import SHIPPED_POLICY, read_policy, rules_for, shipped_prices
 from trainmaster.client.submission.edits import Edits
 from trainmaster.client.submission.prepare import NO_FILE, Prepared, check_names, prepare
 from trainmaster.client.submission.settings import parse_settings
@@ -25,7 +25,7 @@ GCLOUD = "workerPoolSpecs:\n- machineSpec: {machineType: n1-standard-4}\n  conta
 
 def prepared(text: str = REQUEST, file: str = "request.yaml", **edits: Any) -> Prepared:
     edits["settings"] = parse_settings(edits.get("settings", ()))
-    return prepare(file, text.encode(), Edits(**edits), context=CONTEXT, rules=RULES)
+    return prepare(file, text.encode(), Edits(**edits), context=CONTEXT, rules=RULES, prices=shipped_prices())
 
 
 def sent(**edits: Any) -> Any:
@@ -141,7 +141,15 @@ def test_a_request_in_another_form_is_sent_as_it_is() -> None:
 
 
 def test_a_message_gets_no_name_from_its_file() -> None:
-    found = prepare("job.yaml", GCLOUD.encode(), Edits(), context=CONTEXT, rules=RULES, is_message=True)
+    found = prepare(
+        "job.yaml",
+        GCLOUD.encode(),
+        Edits(),
+        context=CONTEXT,
+        rules=RULES,
+        prices=shipped_prices(),
+        is_message=True,
+    )
     assert found.faults
 
 

@@ -22,6 +22,7 @@ def changed(*texts: str) -> dict[str, Any]:
         ("scheduling.spot=true", {"scheduling": {"spot": True}}),
         ("scheduling.timeout_s=60", {"scheduling": {"timeout_s": 60}}),
         ("champion={metric: a, goal: minimize}", {"champion": {"metric": "a", "goal": "minimize"}}),
+        ("args.0=--c", {"args": ["--c", "--b"]}),
         ("args[1]=--c=1=2", {"args": ["--a", "--c=1=2"]}),
         ("args[2]=--c", {"args": ["--a", "--b", "--c"]}),
         ("args[0]=null", {"args": ["--b"]}),
@@ -46,10 +47,10 @@ def test_the_document_itself_stays_as_it_is() -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("model_name", "expected KEY=VALUE"),
-        ("=x", "expected KEY=VALUE"),
-        ("a..b=x", "expected KEY=VALUE"),
-        ("a[x]=1", "expected KEY=VALUE"),
+        ("model_name", "is not KEY=VALUE"),
+        ("=x", "is not KEY=VALUE"),
+        ("a..b=x", "is not KEY=VALUE"),
+        ("a[x]=1", "is not KEY=VALUE"),
         ("a={", "the value is not YAML"),
         ("model_name.x=1", "there is no 'x' in 'm'"),
         ("args.x=1", "'x' is a place in a list: write [0]"),
@@ -68,10 +69,10 @@ def test_what_cannot_be_set_is_refused(text: str, said: str) -> None:
 def test_every_faulty_setting_is_reported() -> None:
     with pytest.raises(Refused) as refused:
         changed("a", "b")
-    assert len(str(refused.value).splitlines()) == 2
+    assert len(str(refused.value).splitlines()) == 3
     with pytest.raises(Refused) as refused:
         changed("args[9]=1", "model_name.x=1")
-    assert len(str(refused.value).splitlines()) == 2
+    assert len(str(refused.value).splitlines()) == 3
 
 
 def test_settings_have_a_limit() -> None:

@@ -61,7 +61,7 @@ def test_a_policy_without_an_image_for_scripts_needs_one_in_the_request() -> Non
     (fault,) = told(of_script(), script_image=None).values()
     assert (fault.path, fault.problem) == (
         "$.image",
-        "missing: the script needs an image with Python, and the policy has no script_image",
+        "missing: the script needs an image with Python, and no policy names one as script_image",
     )
 
 

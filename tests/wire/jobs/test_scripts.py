@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from uv import find_uv_bin
 
 from trainmaster.client.submission.pack import pack_script
 from trainmaster.orchestrator.core.requests.script import RUNNER, VARIABLE, run_command
@@ -153,7 +154,9 @@ def test_an_archive_that_unpacks_elsewhere_writes_nothing_there(stack: Stack, tm
     assert not list(tmp_path.rglob("outside"))
 
 
-def runner(tmp_path: Path, uri: str, *args: str, **variables: str) -> "subprocess.Popen[str]":
+def runner(
+    tmp_path: Path, uri: str, *args: str, python: str = sys.executable, **variables: str
+) -> "subprocess.Popen[str]":
     """The command outside the stack, as in a container without pip's configuration."""
     environment = {
         "PATH": os.environ["PATH"],
@@ -161,7 +164,7 @@ def runner(tmp_path: Path, uri: str, *args: str, **variables: str) -> "subproces
         "TMPDIR": str(tmp_path),
         **variables,
     }
-    command = [sys.executable, "-c", RUNNER, uri, "train.py", *args]
+    command = [python, "-c", RUNNER, uri, "train.py", *args]
     return subprocess.Popen(
         command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
@@ -183,19 +186,28 @@ def test_sigterm_reaches_the_script(tmp_path: Path) -> None:
 
 @pytest.mark.slow(seconds=10)
 def test_in_a_container_requirements_are_installed_beside_the_images_packages(tmp_path: Path) -> None:
-    """The image's own packages stay visible and unchanged; those of the script come first."""
-    index = tmp_path / "index"
-    wheel(index, "vendored", code="ANSWER = 42\n", needs=("packaging",))
-    needs = {"requirements.txt": "vendored\n"}
-    show = "import sys, vendored, packaging, yaml; print(vendored.ANSWER, sys.prefix, packaging.__file__, sep='\\n')\n"
-    uri = upload(tmp_path, tmp_path / "own", show, **needs)
-    with runner(tmp_path, uri, PIP_NO_INDEX="1", PIP_FIND_LINKS=str(index)) as process:
+    """The image is like the trainer's: its environment has packages and no pip, and the Python that it is made of has pip.
+
+    The image's packages stay visible and unchanged; those of the script come first.
+    """
+    image = tmp_path / "image"
+    subprocess.run([find_uv_bin(), "venv", "--quiet", "--python", sys.executable, str(image)], check=True)
+    python = str(image / "bin" / "python")
+    for name, version in (("vendored", "0.9"), ("vendored", "1.0"), ("shared", "1.0")):
+        wheel(tmp_path / "index", name, code=f"VERSION = {version!r}\n", version=version)
+    offline = ["--no-index", "--find-links", str(tmp_path / "index")]
+    install = [find_uv_bin(), "pip", "install", "--quiet", "--python", python, *offline]
+    subprocess.run([*install, "vendored==0.9", "shared"], check=True)
+    show = "import vendored, shared; print(vendored.VERSION, vendored.__file__, shared.__file__, sep='\\n')\n"
+    uri = upload(tmp_path, tmp_path / "own", show, **{"requirements.txt": "vendored>=1\nshared\n"})
+    options = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(tmp_path / "index")}
+    with runner(tmp_path, uri, python=python, **options) as process:
         out, err = process.communicate(timeout=300)
     assert process.returncode == 0, out + err
-    answer, prefix, packaging = out.splitlines()[-3:]
-    assert answer == "42"
-    assert prefix.startswith(str(tmp_path))
-    assert packaging.startswith(sys.prefix)
+    version, own, shared = out.splitlines()[-3:]
+    assert version == "1.0"
+    assert not own.startswith(str(image))
+    assert shared.startswith(str(image))
 
 
 def test_in_a_container_requirements_that_cannot_be_installed_end_it_with_the_reason(tmp_path: Path) -> None:

@@ -119,24 +119,17 @@ def _online(given: _Given, clients: "Clients") -> "Plan":
 
 def _request(given: _Given, where: Context, rules: "RequestRules", prices: "Prices") -> "tuple[Request, str]":
     """The request as `submit` would send it, and the object's name under which it would be dropped."""
-    from trainmaster.client.checking import check_request
-    from trainmaster.client.request_files import STDIN, is_json_file
     from trainmaster.client.submission.edits import Edits
     from trainmaster.client.submission.prepare import prepare
     from trainmaster.client.submission.settings import parse_settings
-    from trainmaster.orchestrator.core.documents.document import parse_document
-    from trainmaster.orchestrator.core.requests.request import Refused
 
-    file, is_message = given.file, given.key is not None
-    edits = Edits(settings=parse_settings(given.settings))
-    prepared = prepare(file, given.content, edits, context=where, rules=rules, is_message=is_message)
-    if prepared.faults:
+    edits, is_message = Edits(settings=parse_settings(given.settings)), given.key is not None
+    prepared = prepare(
+        given.file, given.content, edits, context=where, rules=rules, prices=prices, is_message=is_message
+    )
+    if prepared.request is None:
         raise _refusal(prepared.file, prepared.faults)
-    read = parse_document(prepared.content, as_json=is_json_file(file, prepared.content))
-    request = check_request(STDIN if is_message else file, read, rules, prices=lambda: prices)
-    if isinstance(request, Refused):
-        raise _refusal(file, request.faults)
-    return request, prepared.object_name
+    return prepared.request, prepared.object_name
 
 
 def _refusal(file: str, faults: "Sequence[Fault]") -> Stop:

@@ -104,7 +104,7 @@ def apply(clients: "Clients", files: tuple[Path, ...], policy: Path | None, wait
 
     where = clients.context
     request_rules = (
-        deployed_rules(clients) if policy is None else rules_for(where, read_policy(policy, where))
+        deployed_rules(clients)[0] if policy is None else rules_for(where, read_policy(policy, where))
     )
     contents = {file: read_file(str(file), MAX_RULE_BYTES) for file in files}
     faulty = rule_faults(clients, request_rules, contents)

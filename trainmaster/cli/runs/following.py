@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -12,6 +12,9 @@ from trainmaster.client.durations import parse_duration
 from trainmaster.client.find import Run
 from trainmaster.client.terminal import one_line
 from trainmaster.orchestrator.core.runs.states import RunState
+
+if TYPE_CHECKING:
+    from trainmaster.client.clients import Clients
 
 REASON_MAX_CHARS = 500
 F = TypeVar("F", bound=Callable[..., Any])  # Any: a verb, or click's command of one
@@ -44,6 +47,20 @@ def say_state(run: Run) -> None:
         reason = record.problems[0]
     more = f": {one_line(reason, REASON_MAX_CHARS)}" if reason else ""
     talk(f"{record.run_id} is {record.state}{more}")
+
+
+def say_end(clients: "Clients", run: Run) -> Exit:
+    """Say why the run ended badly and how to see more, if it did; 0 for success, 1 for any other end."""
+    from trainmaster.client.wait import with_reason
+
+    if run.record.state is RunState.SUCCEEDED:
+        return Exit.DONE
+    explained = with_reason(clients, run)
+    if explained.record.failure != run.record.failure:
+        say_state(explained)
+    run_id = run.record.run_id
+    talk(f"See more:\n  trainmaster status {run_id}\n  trainmaster logs {run_id}")
+    return Exit.FINDING
 
 
 def status_of_end(run: Run) -> Exit:

@@ -10,8 +10,8 @@ import click
 from trainmaster.cli.exits import Exit, Stop
 from trainmaster.cli.runs.following import (
     run_survives_interrupt,
+    say_end,
     say_state,
-    status_of_end,
     timeout_option,
 )
 from trainmaster.cli.submit.options import WithArguments, check_together, image_of, submit_options
@@ -100,13 +100,21 @@ def _prepared(
     from trainmaster.client.submission.prepare import NO_FILE, check_names, prepare
     from trainmaster.client.submission.rules import deployed_rules
 
-    rules = deployed_rules(clients)
+    rules, prices = deployed_rules(clients)
     prepared: list[Prepared] = []
     problems: list[str] = []
     for file in dict.fromkeys(files) or [NO_FILE]:
         try:
             content = b"" if file == NO_FILE else read_input(file, sys.stdin.buffer)
-            each = prepare(file, content, edits, context=clients.context, rules=rules, is_message=is_message)
+            each = prepare(
+                file,
+                content,
+                edits,
+                context=clients.context,
+                rules=rules,
+                prices=prices,
+                is_message=is_message,
+            )
             prepared.append(each)
             problems += _faults(each)
         except (Refused, UnusableFile) as refused:
@@ -148,7 +156,7 @@ def _sent(clients: "Clients", prepared: "Sequence[Prepared]", key: str | None, o
 def _warn(prepared: "Prepared") -> None:
     from trainmaster.orchestrator.core.documents.placing import rendered
 
-    for warning in prepared.warnings:
+    for warning in prepared.request.warnings if prepared.request else ():
         for line in rendered(warning, prepared.file, "warning"):
             talk(line)
     if prepared.packed is not None and prepared.packed.left_out:
@@ -188,4 +196,4 @@ def _followed(
         return Exit.DONE
     with run_survives_interrupt(*run_ids):
         ends = [wait_for_end(clients, run_id, timeout_s=timeout_s, on_change=say_state) for run_id in run_ids]
-    return max(map(status_of_end, ends))
+    return max(say_end(clients, run) for run in ends)

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from trainmaster.cli.runs.following import run_survives_interrupt, say_state, status_of_end, timeout_option
+from trainmaster.cli.runs.following import run_survives_interrupt, say_end, say_state, timeout_option
 from trainmaster.cli.verb import print_names, takes_context
 
 if TYPE_CHECKING:
@@ -27,4 +27,4 @@ def wait(clients: "Clients", run: str, timeout_s: float | None) -> int:
     with run_survives_interrupt(run):
         ended = wait_for_end(clients, run, timeout_s=timeout_s, on_change=say_state)
     print_names([ended.record.state])
-    return status_of_end(ended)
+    return say_end(clients, ended)

@@ -10,6 +10,7 @@ from trainmaster.client.errors import Refused
 from trainmaster.client.request_files import STDIN, is_json_file
 from trainmaster.client.submission.edits import Edits, edited, new_request
 from trainmaster.client.submission.pack import Packed, pack_script
+from trainmaster.orchestrator.core.admission.prices import Prices
 from trainmaster.orchestrator.core.documents.document import parse_document
 from trainmaster.orchestrator.core.documents.faults import Fault, listed
 from trainmaster.orchestrator.core.documents.unvalidated import text_at
@@ -48,14 +49,15 @@ class Prepared:
         object_name: what it is called in the inbox.
         content: the text to send: the file's own, unless it was edited.
         packed: the script's archive, which is sent first.
+        request: as the service will accept it; None if it has faults.
     """
 
     file: str
     object_name: str
     content: bytes
     packed: Packed | None = None
+    request: Request | None = None
     faults: tuple[Fault, ...] = ()
-    warnings: tuple[Fault, ...] = ()
 
 
 def prepare(
@@ -65,6 +67,7 @@ def prepare(
     *,
     context: "Context",
     rules: RequestRules,
+    prices: Prices,
     is_message: bool = False,
 ) -> Prepared:
     """The request of a file, or of a script alone (`file` NO_FILE), with every fault at its place in the file.
@@ -74,7 +77,8 @@ def prepare(
         content: may be cut after one byte more than a request can have.
         edits: what options change; only in a request in our own dialect.
         context: where it will be sent.
-        rules: of the deployment there.
+        rules: of the deployment there, like `prices`.
+        prices: for the cost caps.
         is_message: whether it will be published; then its file gives the model no name.
 
     Raises:
@@ -92,14 +96,15 @@ def prepare(
         read, packed = _edited(file, read, edits, context)
         content = _text(read.value)
     object_name = _object_name(file, read.value)
-    request = check_request(STDIN if is_message else file or object_name, read, rules)
+    named = STDIN if is_message else file or object_name
+    request = check_request(named, read, rules, prices=lambda: prices)
     return Prepared(
         file=file or object_name,
         object_name=object_name,
         content=content,
         packed=packed,
+        request=request if isinstance(request, Request) else None,
         faults=request.faults if isinstance(request, RefusedRequest) else (),
-        warnings=request.warnings if isinstance(request, Request) else (),
     )
 
 

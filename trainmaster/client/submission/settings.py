@@ -41,7 +41,7 @@ def parse_settings(texts: Iterable[str]) -> tuple[Setting, ...]:
             f"Found {len(settings)} settings; at most {SETTINGS_MAX} are allowed. Edit the file instead."
         )
     if faults:
-        raise Refused("\n".join(faults))
+        raise Refused("\n".join([*faults, f"Expected {FORM}."]))
     return tuple(settings)
 
 
@@ -50,7 +50,7 @@ def _setting(text: str) -> Setting:
     parts = [part for dotted in path.split(".") for part in re.split(r"(?=\[)", dotted)]
     found = [_PART.fullmatch(part) for part in parts]
     if not equals or None in found:
-        raise Refused(f"--set {text!r}: expected {FORM}.")
+        raise Refused(f"--set {text!r}: it is not KEY=VALUE.")
     read = parse_document(value.encode("utf-8", "surrogateescape"), as_json=False)
     if value.strip() and read.faults:
         raise Refused(f"--set {text!r}: the value is not YAML: {read.faults[0]}")
@@ -73,7 +73,7 @@ def with_settings(document: Mapping[str, Any], settings: Iterable[Setting]) -> d
         except Refused as refused:
             faults.append(str(refused))
     if faults:
-        raise Refused("\n".join(faults))
+        raise Refused("\n".join([*faults, f"Expected {FORM}."]))
     return changed
 
 
@@ -81,9 +81,9 @@ def _put(document: dict[str, Any], setting: Setting) -> None:
     *above, last = setting.path
     here: Any = document
     for part in above:
-        _check_part(here, part, setting)
-        here = here.setdefault(part, {}) if isinstance(here, dict) else here[part]
-    _check_part(here, last, setting, adds=True)
+        place = _place(here, part, setting)
+        here = here.setdefault(place, {}) if isinstance(here, dict) else here[place]
+    last = _place(here, last, setting, adds=True)
     if isinstance(last, int):
         here[last : last + 1] = [] if setting.value is None else [setting.value]
     elif setting.value is None:
@@ -92,14 +92,15 @@ def _put(document: dict[str, Any], setting: Setting) -> None:
         here[last] = setting.value
 
 
-def _check_part(here: object, part: str | int, setting: Setting, *, adds: bool = False) -> None:
-    """`adds`: the place after a list's end is allowed too."""
+def _place(here: object, part: str | int, setting: Setting, *, adds: bool = False) -> str | int:
+    """The key or index that `part` means in a mapping or list. `adds`: the place after a list's end is allowed too."""
     match here:
         case dict() if isinstance(part, str):
-            return
-        case list() if isinstance(part, int):
-            if part < len(here) + adds:
-                return
+            return part
+        case list() if isinstance(part, int) or part.isdecimal():
+            index = int(part)
+            if index < len(here) + adds:
+                return index
             raise Refused(f"--set {setting.text!r}: the list has {len(here)} entries, counted from [0].")
         case list():
             raise Refused(

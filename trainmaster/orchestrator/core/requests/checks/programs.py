@@ -80,7 +80,7 @@ def _script(draft: Draft) -> Iterator[Fault]:
     if at(draft.document, "image") is None:
         yield Fault(
             at=("image",),
-            problem="missing: the script needs an image with Python, and the policy has no script_image",
+            problem="missing: the script needs an image with Python, and no policy names one as script_image",
             repair="name an image",
         )
 

@@ -102,3 +102,14 @@ def test_a_damaged_document_is_reported(served: Served, name: str, status: int) 
     blob.upload_from_string(before)
     assert (done.status, done.out) == (status, "")
     assert "damaged" in done.err
+
+
+def test_files_that_the_service_would_ignore_or_mix_up_are_refused(served: Served) -> None:
+    for folder in ("a", "b"):
+        (served.folder / folder).mkdir()
+        (served.folder / folder / "same.yaml").write_text("when: []")
+    done = served.trainmaster("rules", "apply", "a/same.yaml", "b/same.yaml", "rule.txt", ".hidden.yaml")
+    assert (done.status, done.out) == (2, "")
+    assert "b/same.yaml: a/same.yaml has the same name, and both would become rules/same.yaml" in done.err
+    assert "rule.txt: a rule's file is visible and ends in .yaml, .yml, .json; rename it" in done.err
+    assert ".hidden.yaml: a rule's file" in done.err

@@ -97,11 +97,12 @@ def apply(clients: "Clients", files: tuple[Path, ...], policy: Path | None, wait
     Exit status: 0 accepted, 2 refused, 5 the service has not answered in time.
     """
     from trainmaster.client.request_files import read_file, read_policy, rules_for
-    from trainmaster.client.rules.changing import apply_rule, rule_faults
+    from trainmaster.client.rules.changing import apply_rule, check_names, rule_faults
     from trainmaster.client.submission.rules import deployed_rules
     from trainmaster.orchestrator.core.documents.placing import rendered
     from trainmaster.orchestrator.core.retraining.reading import MAX_RULE_BYTES
 
+    check_names(files)
     where = clients.context
     request_rules = (
         deployed_rules(clients)[0] if policy is None else rules_for(where, read_policy(policy, where))

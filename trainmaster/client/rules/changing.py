@@ -1,10 +1,10 @@
 """Drops, fires and removes rules."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from trainmaster.client.errors import NotFound, TimedOut
+from trainmaster.client.errors import NotFound, Refused, TimedOut
 from trainmaster.client.find import read_document
 from trainmaster.client.request_files import buckets_of, shipped_prices
 from trainmaster.client.rules.found import FoundRule
@@ -12,7 +12,14 @@ from trainmaster.client.rules.listing import read_book, read_state, read_status
 from trainmaster.client.rules.orders import WAIT_S, give_order
 from trainmaster.client.wait import poll
 from trainmaster.orchestrator.core.documents.faults import Fault
-from trainmaster.orchestrator.core.names import RULES_PREFIX, record_object, split_object_uri
+from trainmaster.orchestrator.core.names import (
+    REQUEST_SUFFIXES,
+    RULES_PREFIX,
+    is_rule_object,
+    is_temporary,
+    record_object,
+    split_object_uri,
+)
 from trainmaster.orchestrator.core.requests.request import MAX_REQUEST_BYTES, RequestRules
 from trainmaster.orchestrator.core.requests.request import Refused as RefusedDocument
 from trainmaster.orchestrator.core.retraining.reading import parse_rule, template_uri
@@ -30,6 +37,27 @@ NEWER_THAN_ANY = 2**63 - 1
 def dropped_name(file: Path) -> str:
     """The object's name in the inbox: `rules/` and the file's own name."""
     return f"{RULES_PREFIX}{file.name}"
+
+
+def check_names(files: Iterable[Path]) -> None:
+    """Refuse files that the service would ignore, and those that would replace each other in the inbox.
+
+    Raises:
+        Refused: the message has every fault.
+    """
+    faults: list[str] = []
+    taken: dict[str, Path] = {}
+    for file in files:
+        name = dropped_name(file)
+        if not is_rule_object(name) or is_temporary(name):
+            faults.append(
+                f"{file}: a rule's file is visible and ends in {', '.join(REQUEST_SUFFIXES)}; rename it"
+            )
+        first = taken.setdefault(name, file)
+        if first != file:
+            faults.append(f"{file}: {first} has the same name, and both would become {name}; rename one")
+    if faults:
+        raise Refused("\n".join(faults))
 
 
 def rule_faults(

@@ -1,6 +1,7 @@
 """`up --detach` leaves a stack running that commands in any folder find, until `down`."""
 
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -8,10 +9,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import yaml
 
 from tests.e2e.project import ROOT, TINY, eventually, image_uri, request
 from trainmaster.client.stack import environment_on
 from trainmaster.local.stack.state import owner_of
+from trainmaster.resources import DEPLOY
 
 pytestmark = pytest.mark.slow
 
@@ -104,3 +107,15 @@ def test_a_killed_stack_is_started_again_on_its_folder(folder: Path) -> None:
     assert run(folder, "up", "--detach").returncode == 0
     assert owner_of(state) not in {None, killed}
     assert environment_on(state)
+
+
+def test_a_policy_that_cannot_be_read_is_refused_when_the_stack_starts(folder: Path) -> None:
+    topology = yaml.safe_load((DEPLOY / "topology.yaml").read_text())
+    topology["environment"]["TRAINMASTER_POLICY"] = str(folder / "none.yaml")
+    (folder / "topology.yaml").write_text(yaml.safe_dump(topology))
+    shutil.copy(DEPLOY / "log_sink.filter", folder)
+    failed = run(folder, "up", "--detach", "--topology", "topology.yaml")
+    assert (failed.returncode, failed.stdout) == (1, "")
+    assert "Cannot write deployment.json into the ledger" in failed.stderr
+    assert str(folder / "none.yaml") in failed.stderr
+    assert owner_of(folder / ".trainmaster") is None

@@ -19,9 +19,13 @@ from trainmaster.local import logging
 @pytest.fixture
 def served(tmp_path: Path) -> Iterator[Served]:
     with served_context(tmp_path) as served:
-        job = {"name": "projects/1/locations/us-central1/customJobs/7", "state": "JOB_STATE_RUNNING"}
-        served.write("ledger", "runs/trained.json", run_record(run_id="trained", state="running", job=job))
+        running(served)
         yield served
+
+
+def running(served: Served) -> None:
+    job = {"name": "projects/1/locations/us-central1/customJobs/7", "state": "JOB_STATE_RUNNING"}
+    served.write("ledger", "runs/trained.json", run_record(run_id="trained", state="running", job=job))
 
 
 def test_a_restart_of_the_logging_service_is_survived(served: Served, tmp_path: Path) -> None:

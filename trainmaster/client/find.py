@@ -95,8 +95,8 @@ def _status_names(clients: "Clients", text: str) -> list[str]:
     ]
 
 
-def _run(clients: "Clients", run_id: str) -> Run | None:
-    document = read_document(clients, record_object(run_id))
+def _run(clients: "Clients", run_id: str, *, retry_s: float | None = None) -> Run | None:
+    document = read_document(clients, record_object(run_id), retry_s=retry_s)
     if document is None:
         return None
     if document.get("schema") != RECORD_SCHEMA:
@@ -109,18 +109,39 @@ def _run(clients: "Clients", run_id: str) -> Run | None:
         raise NotFound(f"The record of {run_id} is damaged: {fault}") from fault
 
 
-def read_document(clients: "Clients", name: str) -> dict[str, Any] | None:
+def read_run(clients: "Clients", run_id: str, *, retry_s: float | None = None) -> Run:
+    """The run with this id; `retry_s` as in `read_document`.
+
+    Raises:
+        NotFound: there is none.
+    """
+    found = _run(clients, run_id, retry_s=retry_s)
+    if found is None:
+        raise NotFound(f"The record of {run_id} does not exist in {clients.context.title}.")
+    return found
+
+
+def read_document(clients: "Clients", name: str, *, retry_s: float | None = None) -> dict[str, Any] | None:
     """The JSON document of this name in the ledger; None if there is none.
+
+    Args:
+        clients: of the context that has the ledger.
+        name: of the object.
+        retry_s: how long the client repeats the read while nothing answers, in seconds; None for its default, 120.
 
     Raises:
         NotFound: the object is not a JSON document, or larger than DOCUMENT_MAX_BYTES.
         google.api_core.exceptions.GoogleAPICallError: the object cannot be read.
     """
     from google.api_core.exceptions import NotFound as ObjectNotFound
+    from google.cloud.storage.retry import DEFAULT_RETRY
 
     bucket = clients.context.ledger_bucket
+    retry = DEFAULT_RETRY if retry_s is None else DEFAULT_RETRY.with_timeout(retry_s)
     try:
-        content = clients.storage.bucket(bucket).blob(name).download_as_bytes(end=DOCUMENT_MAX_BYTES)
+        content = (
+            clients.storage.bucket(bucket).blob(name).download_as_bytes(end=DOCUMENT_MAX_BYTES, retry=retry)
+        )
     except ObjectNotFound:
         return None
     try:

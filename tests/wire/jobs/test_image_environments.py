@@ -128,9 +128,10 @@ def test_the_stacks_own_environment_serves_where_it_has_everything(stack: Stack,
 def test_what_the_dockerfile_does_besides_is_in_the_jobs_log(stack: Stack, tree: Path) -> None:
     (tree / "vendored.py").write_text("ANSWER = 42\n")
     write(tree, "RUN apt-get update && apt-get install -y libgl1", "HEALTHCHECK CMD true")
-    lines = stack.service_lines(run(stack))
-    assert "Not done here, from the Dockerfile: RUN apt-get update && apt-get install -y libgl1" in lines
-    assert "Not done here, from the Dockerfile: HEALTHCHECK CMD true" in lines
+    logged = stack.logged(run(stack), "service")
+    warnings = [entry["textPayload"] for entry in logged if entry["severity"] == "WARNING"]
+    assert "Not done here, from the Dockerfile: RUN apt-get update && apt-get install -y libgl1" in warnings
+    assert "Not done here, from the Dockerfile: HEALTHCHECK CMD true" in warnings
 
 
 def test_requirements_that_no_run_line_installs_are_installed_and_the_log_has_the_missing_line(

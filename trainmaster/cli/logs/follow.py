@@ -2,6 +2,7 @@
 
 import json
 import time
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 import click
@@ -52,9 +53,10 @@ def follow(
     console = Console(highlight=False)
     lanes = Lanes(console)
     log = RunLog(clients, find_run(clients, run_id), selection)
+    as_json = output == JSON
     with run_survives_interrupt(run_id):
-        with lanes.following(waits_for(log.run)):
-            _follow(clients, log, lanes, limit=limit, as_json=output == JSON, timeout_s=timeout_s)
+        with nullcontext() if as_json else lanes.following(waits_for(log.run)):
+            _follow(clients, log, lanes, limit=limit, as_json=as_json, timeout_s=timeout_s)
         lanes.finish()
     say_state(log.run)
     return status_of_end(log.run)

@@ -33,26 +33,21 @@ class Lanes:
         self._colours: dict[str, str] = {SERVICE: "dim"}
         self._training: dict[str, TrainingProgress] = {}
         self._width = 0
-        self._state = ""
-        self._live: Live | None = None
+        self._spinner = Spinner("dots")
 
     @contextmanager
     def following(self, state: str) -> Iterator[None]:
         """Keep the bars and what the run is doing below the log, on a terminal."""
-        self._state = state
+        self.say(state)
         if not self._console.is_terminal:
             yield
             return
-        with Live(console=self._console, get_renderable=self._below, transient=True) as live:
-            self._live = live
-            try:
-                yield
-            finally:
-                self._live = None
+        with Live(console=self._console, get_renderable=self.below, transient=True):
+            yield
 
     def say(self, state: str) -> None:
         """What the run is doing, below the log."""
-        self._state = state
+        self._spinner.update(text=Text(one_line(state), style="dim", no_wrap=True, overflow="ellipsis"))
 
     def show(self, lines: Sequence[LogLine]) -> None:
         for line in lines:
@@ -84,11 +79,11 @@ class Lanes:
             self._colours[lane] = COLOURS[(len(self._colours) - 1) % len(COLOURS)]
         return self._colours.get(lane, "")
 
-    def _below(self) -> RenderableType:
-        state = Text(one_line(self._state), style="dim", no_wrap=True, overflow="ellipsis")
+    def below(self) -> RenderableType:
+        """The bars, if any replica has logged progress, and what the run is doing."""
         if not self._training:
-            return Spinner("dots", state)
-        return Group(progress_bars(self._training, width=self._console.width), Spinner("dots", state))
+            return self._spinner
+        return Group(progress_bars(self._training, width=self._console.width), self._spinner)
 
 
 def lane_of(line: LogLine) -> str:

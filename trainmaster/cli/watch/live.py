@@ -34,6 +34,7 @@ class View(Generic[S]):
         self._console, self._picture, self._news, self._doing = console, picture, news, doing
         self._live: Live | None = None
         self._last: S | None = None
+        self._spinner = Spinner("dots")
         self._printed: set[str] = set()
 
     @contextmanager
@@ -42,8 +43,7 @@ class View(Generic[S]):
         if not self._console.is_terminal:
             yield
             return
-        waiting = Spinner("dots", Text(first, style="dim"))
-        with Live(waiting, console=self._console, refresh_per_second=REFRESHES_PER_S) as live:
+        with Live(self._doing_now(first), console=self._console, refresh_per_second=REFRESHES_PER_S) as live:
             self._live = live
             try:
                 yield
@@ -56,17 +56,19 @@ class View(Generic[S]):
         """Show how things stand."""
         self._last = seen
         if self._live is not None:
-            self._live.update(Group(self._picture(seen, self._console), self._spinner(seen)), refresh=True)
+            self._live.update(
+                Group(self._picture(seen, self._console), self._doing_now(self._doing(seen))), refresh=True
+            )
             return
         for key, line in self._news(seen):
             if key not in self._printed:
                 self._printed.add(key)
                 self._console.print(line, markup=False, highlight=False, soft_wrap=True)
 
-    def _spinner(self, seen: S) -> Spinner:
-        return Spinner(
-            "dots", Text(one_line(self._doing(seen)), style="dim", no_wrap=True, overflow="ellipsis")
-        )
+    def _doing_now(self, text: str) -> Spinner:
+        """The one spinner, so that it does not begin again each time something changes."""
+        self._spinner.update(text=Text(one_line(text), style="dim", no_wrap=True, overflow="ellipsis"))
+        return self._spinner
 
 
 @contextmanager

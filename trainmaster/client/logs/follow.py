@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from trainmaster.client.context import Context
-from trainmaster.client.find import Run, find_run
+from trainmaster.client.find import Run, read_run
 from trainmaster.client.logs.line import LogLine
 from trainmaster.client.logs.read import LATE, JobLogs, Selection
 from trainmaster.client.logs.survive import survive_restarts
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 POLL_S, LOCAL_POLL_S = 5.0, 0.4
 """Cloud Logging allows 60 reads a minute and project: https://cloud.google.com/logging/quotas, read 2026-11."""
+RETRY_S = 2.0
+"""How long one read of the record is repeated by the client, before it is checked whether the stack was stopped."""
 SETTLED_S, LOCAL_SETTLED_S = 10.0, 3.0
 """How long after a run's end its last lines are awaited."""
 
@@ -66,7 +68,7 @@ class RunLog:
             google.api_core.exceptions.GoogleAPICallError, requests.exceptions.RequestException: a service does not answer.
         """
         if not self.run.record.ended:
-            self.run = find_run(self._clients, self.run.record.run_id)
+            self.run = read_run(self._clients, self.run.record.run_id, retry_s=RETRY_S)
         lines = self._logs.new(self.job_ids)
         self._note_end(lines)
         return lines

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeGuard
 
+REPLICAS_MAX = 1000
 MOST = 2**53
 """Larger counts are not exact in JSON."""
 
@@ -49,6 +50,8 @@ class TrainingProgress:
         Entries may arrive twice and in any order: a replica's progress never decreases.
         """
         name = str(payload.get("replica", "?"))
+        if name not in self.replicas and len(self.replicas) >= REPLICAS_MAX:
+            return self
         known = self.replicas.get(name, ReplicaProgress(replica=name))
         match payload.get("event"):
             case "train_started":
@@ -59,7 +62,7 @@ class TrainingProgress:
                     weights=payload.get("weights"),
                     strategy=payload.get("strategy"),
                 )
-            case "train_progress":
+            case "train_progress" if is_progress(payload):
                 return replace(self, replicas={**self.replicas, name: _stepped(known, payload)})
             case "model_exported":
                 return replace(self, model_path=payload.get("model_path"))
@@ -74,12 +77,10 @@ def _started(known: ReplicaProgress, payload: Mapping[str, Any]) -> ReplicaProgr
 
 
 def _stepped(known: ReplicaProgress, payload: Mapping[str, Any]) -> ReplicaProgress:
-    """`known` where the payload lacks a number: any program may write such an event."""
-    steps, epoch, epochs, step = (
-        _whole(payload.get(key)) for key in ("steps_per_epoch", "epoch", "epochs", "step")
-    )
-    if steps is None or epoch is None or epochs is None or step is None:
+    counts = _counts(payload)
+    if counts is None:
         return known
+    steps, epoch, epochs, step = counts
     done = (epoch - 1) * steps + step
     if done < known.steps_done:
         return known
@@ -104,6 +105,18 @@ def _number(value: object) -> float | None:
     return float(value) if isinstance(value, int | float) and math.isfinite(value) else None
 
 
+def _counts(payload: Mapping[str, Any]) -> tuple[int, int, int, int] | None:
+    """Steps of an epoch, the epoch, all epochs and the step; None where one is missing, as any program may write it."""
+    steps, epoch, epochs, step = (
+        _whole(payload.get(key)) for key in ("steps_per_epoch", "epoch", "epochs", "step")
+    )
+    if steps is None or epoch is None or epochs is None or step is None:
+        return None
+    return steps, epoch, epochs, step
+
+
 def is_progress(payload: object) -> TypeGuard[Mapping[str, Any]]:
-    """Whether a log entry's payload reports a step of a training."""
-    return isinstance(payload, Mapping) and payload.get("event") == "train_progress"
+    """Whether a log entry's payload reports a step of a training, with every number that a bar needs."""
+    if not isinstance(payload, Mapping) or payload.get("event") != "train_progress":
+        return False
+    return _counts(payload) is not None

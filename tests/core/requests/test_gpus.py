@@ -138,6 +138,19 @@ def test_every_faulty_gpu_is_reported_at_its_place() -> None:
     }
 
 
+def test_a_contradiction_in_a_fallback_is_one_fault() -> None:
+    fallback = {"cluster": {"chief": {"gpu": "H100", "machine": "a2-highgpu-1g"}}}
+    assert list(faults({**chief(gpu="L4"), "fallbacks": [fallback]})) == [
+        "$.fallbacks[0].cluster.chief.machine"
+    ]
+
+
+def test_an_unknown_gpu_and_an_unknown_machine_are_two_faults() -> None:
+    keys = {"gpu": "L5", "machine": "n0-standard-4"}
+    found = faults({**chief(**keys), "fallbacks": [{"cluster": {"chief": keys}}]})
+    assert {"$.cluster.chief.gpu", "$.cluster.chief.machine"} <= found.keys()
+
+
 def test_a_fault_of_the_chosen_machine_is_reported_at_the_gpu() -> None:
     narrow = policy(machines=[{"types": ["n1-standard-4"], "accelerators": {NAMES["T4"]: [1]}}])
     wider = [*narrow.machines, *MACHINES]

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from trainmaster.orchestrator.core.documents.faults import Fault, listed, nearest
+from trainmaster.orchestrator.core.documents.faults import Fault, json_path, listed, nearest
 from trainmaster.orchestrator.core.documents.translation import Translated, Translation
 from trainmaster.orchestrator.core.documents.unvalidated import Path, text_at
 from trainmaster.orchestrator.core.policy.policy import TPU, Machines
@@ -123,6 +123,9 @@ def _written_out(
         found = _machine_of(cluster[role], gpu, machines, path)
         if isinstance(found, Fault):
             notes.faults.append(found)
+            if found.path == json_path((*path, "machine")):
+                # Alone, a fallback's machine would also contradict the accelerator that the request has.
+                written[role] = {key: value for key, value in cluster[role].items() if key != "machine"}
             continue
         rest = {key: value for key, value in cluster[role].items() if key != GPU}
         written[role] = {**rest, "machine": found.machine, "accelerator": dict(vars(found.accelerator))}

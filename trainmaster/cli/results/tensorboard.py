@@ -13,6 +13,7 @@ import click
 
 from trainmaster.cli.exits import Exit, Stop
 from trainmaster.cli.verb import print_names, takes_context, talk
+from trainmaster.orchestrator.core.names import JobKind, job_kind
 
 if TYPE_CHECKING:
     from trainmaster.client.clients import Clients
@@ -64,20 +65,25 @@ def tensorboard(clients: "Clients", run: str, *, port: int, only_uri: bool) -> i
         raise Stop(Exit.USAGE, INSTALL)
     folder = Path(tempfile.mkdtemp(prefix="trainmaster-tensorboard-"))
     try:
+        size_mb = sum(file.size_bytes for file in files) / 1e6
+        talk(f"Downloading {len(files)} files, {size_mb:.1f} MB, of {found.record.run_id}.")
         download(clients, files, folder)
-        talk(f"{len(files)} files of {found.record.run_id}. Stop TensorBoard with Ctrl-C.")
+        talk("Stop TensorBoard with Ctrl-C.")
         return _serve(folder, port)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
 def _log_uris(run: "Run", output_uri: str) -> list[str]:
-    """AIP_TENSORBOARD_LOG_DIR of the job, or of each trial that is on record.
+    """AIP_TENSORBOARD_LOG_DIR of the job, or of each trial; before the trials are on record, the folder above all of them.
 
     Source: https://cloud.google.com/vertex-ai/docs/training/code-requirements
     """
-    if run.record.tuning is None:
+    job = run.record.job
+    if job is None or job_kind(job.name) is not JobKind.TUNING:
         return [f"{output_uri}/logs/"]
+    if run.record.tuning is None:
+        return [f"{output_uri}/"]
     return [f"{output_uri}/{trial.id}/logs/" for trial in run.record.tuning.trials]
 
 

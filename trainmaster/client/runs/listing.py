@@ -20,6 +20,8 @@ SCANNED_MAX = 20_000
 """Objects of the index that one call reads: 20 storage operations."""
 _FIELDS = "items(name,metadata),nextPageToken"
 _MICROSECOND = timedelta(microseconds=1)
+_FIRST_PRINTABLE = " "
+"""Behind a name, it sorts before every row after that name."""
 _EARLIEST = datetime.min.replace(tzinfo=UTC) + _MICROSECOND
 
 
@@ -144,7 +146,7 @@ def _listed(clients: "Clients", filters: Filters, *, first_page: int) -> Iterato
     for count, last in enumerate(listed(start, first_page), 1):  # noqa: B007 - the last one is used below
         yield last
     if last is not None and count == first_page:
-        yield from listed(f"{last.name}\0", None)
+        yield from listed(f"{last.name}{_FIRST_PRINTABLE}", None)
 
 
 def _first_name(moment: datetime) -> str:

@@ -51,6 +51,7 @@ def test_an_idle_queue_shows_what_started(trainmaster: Trainmaster, trained: dic
     document = json.loads(done.out)
     Draft202012Validator(json.loads((ROOT / "schemas/queue.v1.schema.json").read_text())).validate(document)
     assert trained["run_id"] not in [each["run_id"] for each in document["waiting"]]
+    assert document["caps"]["runs_per_hour"] >= document["started"]["this_hour"]
 
 
 def test_an_unknown_run_suggests_the_nearest(trainmaster: Trainmaster, trained: dict[str, Any]) -> None:

@@ -42,6 +42,18 @@ def running() -> Run:
     return run_of(document)
 
 
+def tuning() -> Run:
+    document = run_record("tuned", state="running", updated_at="2026-03-01T12:20:00Z")
+    best = document.pop("tuning")["best_trial"]
+    for key in ("model", "completion"):
+        del document[key]
+    document["history"] = document["history"][:RUNNING_HISTORY]
+    document["job"] |= {"state": "JOB_STATE_RUNNING"}
+    del document["job"]["end_time"]
+    document["progress"] = {"trials": {"ACTIVE": 2, "SUCCEEDED": 1, "INFEASIBLE": 1}, "best_trial": best}
+    return run_of(document)
+
+
 def rejected() -> Run:
     world = World()
     run_id = world.launch(world.drop(FAULTY)).run_id
@@ -56,6 +68,7 @@ def _encoded(record: RunRecord) -> Run:
 RUNS: Mapping[str, Callable[[], Run]] = {
     "waiting": waiting,
     "running": running,
+    "tuning": tuning,
     "rejected": rejected,
     "failed": lambda: run_of(run_record("failed")),
     "succeeded": lambda: run_of(run_record("succeeded")),

@@ -1,124 +1,89 @@
 """Follows a tutorial as a newcomer does: runs its commands, and compares what they print with what the page shows."""
 
-import functools
-import json
 import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
-from .project import ENDED, ROOT, START_DEADLINE_S, eventually, stop
+from .project import ROOT
 
-BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 # The first use of an image builds its environment, of hundreds of megabytes.
 DEADLINE_S = 400
 
 
 def sections(page: Path) -> dict[str, list[tuple[str, str]]]:
-    """The language and text of every code block, by the section's heading."""
+    """The language and text of every code block, by the section's heading; a block of output has no language."""
     parts = re.split(r"^## (.+)\n", page.read_text(), flags=re.MULTILINE)
     return {title: BLOCK.findall(text) for title, text in zip(parts[1::2], parts[2::2], strict=True)}
 
 
+def with_commands(page: Path) -> list[str]:
+    """The titles of the sections that have commands."""
+    return [title for title, blocks in sections(page).items() if any(kind == "sh" for kind, _ in blocks)]
+
+
 class Reader:
-    """Runs the page's commands in a temporary folder, in its first shell and its second.
+    """Runs the page's commands in one folder, with settings of its own.
 
     Attributes:
-        sections: of the page, by heading.
-        folder: has the checkout's `examples`, and gets `.trainmaster`.
+        folder: where the commands run; at first it has the checkout's `examples` and nothing else.
+        printed: the output of each command so far, standard output and error together.
     """
 
     def __init__(self, page: Path, folder: Path) -> None:
-        self.sections = sections(page)
         self.folder = folder
-        self._variables: list[str] = []
+        self.printed: list[str] = []
+        self._sections = sections(page)
         path = f"{folder}/bin:{Path(sys.executable).parent}:{os.environ['PATH']}"
-        self.environment = {**os.environ, "PATH": path}
+        self._environment = {**os.environ, "PATH": path, "TRAINMASTER_CONFIG": str(folder / "settings")}
         (folder / "examples").symlink_to(ROOT / "examples")
         command = folder / "bin" / "trainmaster"  # of this checkout, wherever the environment was set up for
         command.parent.mkdir()
         command.write_text(f'#!/bin/sh\nPYTHONPATH="{ROOT}" exec "{sys.executable}" -m trainmaster "$@"\n')
         command.chmod(0o755)
 
-    def start(self) -> "subprocess.Popen[bytes]":
-        """The stack of the first section, once it is ready."""
-        (_, command), (_, variables) = self.sections["Start the stack"]
-        self._variables = variables.splitlines()
-        with (self.folder / "up.log").open("wb") as log:
-            process = subprocess.Popen(
-                ["bash", "-c", f"exec {command}"], cwd=self.folder, env=self.environment,
-                stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
-            )  # fmt: skip
-        ready = self.folder / ".trainmaster" / "stack.env"
-        try:
-            eventually(
-                lambda: ready.exists() or process.poll() is not None,
-                "the stack is ready",
-                deadline_s=START_DEADLINE_S,
-                hint=self.log,
-            )
-            assert ready.exists(), self.log()
-        except BaseException:
-            stop(process)
-            raise
-        return process
+    def follow(self, title: str, *, fails: str = "") -> str:
+        """Run the commands of a section, and return what they printed, which holds every line that the page shows.
 
-    def follow(self, title: str) -> list[str]:
-        """What each command of a section printed at last.
-
-        One that reads a status is repeated until the run has ended; one that reads a champion, until the run is in it.
+        Args:
+            title: the section's heading.
+            fails: a part of the command that is expected to fail.
         """
-        commands = [line for kind, text in self.sections[title] if kind == "sh" for line in text.splitlines()]
-        printed: list[str] = []
-        run_id = ""
-        for command in commands:
-            if "/status/" in command:
-                printed.append(self._repeated(command, has_ended))
-                run_id = json.loads(printed[-1])["run_id"]
-            elif "/champions/" in command:
-                printed.append(self._repeated(command, functools.partial(names, run_id)))
-            else:
-                printed.append(self.run(command))
+        blocks = self._sections[title]
+        printed = "".join(
+            self.run(line, fails=bool(fails) and fails in line)
+            for kind, text in blocks
+            if kind == "sh"
+            for line in text.replace("\\\n", " ").splitlines()
+        )
+        self.printed.append(printed)
+        found = {without_numbers(line) for line in printed.splitlines()}
+        shown = [line for kind, text in blocks if not kind for line in text.splitlines()]
+        assert [line for line in shown if without_numbers(line) not in found] == [], printed
         return printed
 
-    def run(self, command: str) -> str:
-        script = "\n".join([*self._variables, command])
+    def run(self, command: str, *, fails: bool = False) -> str:
+        """The output of one command line."""
         done = subprocess.run(
-            ["bash", "-c", script], cwd=self.folder, env=self.environment, stdin=subprocess.DEVNULL,
-            capture_output=True, text=True, check=False, timeout=120,
+            ["bash", "-c", command], cwd=self.folder, env=self._environment, stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False, timeout=DEADLINE_S,
         )  # fmt: skip
-        not_yet = "No such file" in done.stderr and command.startswith("cat ")
-        assert done.returncode == 0 or not_yet, (command, done.stderr, self.log())
+        assert (done.returncode != 0) == fails, (command, done.stdout, self._log())
+        if entered := re.search(r"\bcd (\S+)$", command):
+            self.folder /= entered[1]  # each command has a shell of its own
         return done.stdout
 
-    def log(self) -> str:
-        return (self.folder / "up.log").read_text(errors="replace")[-3000:]
+    def stop(self) -> None:
+        """Stop the stack, if it runs."""
+        self.run("trainmaster down")
 
-    def _repeated(self, command: str, is_enough: Callable[[str], bool]) -> str:
-        def printed() -> str | None:
-            text = self.run(command)
-            return text if text and is_enough(text) else None
-
-        return eventually(printed, command, deadline_s=DEADLINE_S, hint=lambda: self.run(command))
-
-
-def names(run_id: str, document: str) -> bool:
-    return f'"{run_id}"' in document
-
-
-def has_ended(status: str) -> bool:
-    return json.loads(status)["state"] in ENDED
+    def _log(self) -> str:
+        logs = sorted(self.folder.glob("**/.trainmaster/stack.log"))
+        return "".join(log.read_text(errors="replace")[-3000:] for log in logs)
 
 
 def without_numbers(line: str) -> str:
-    return re.sub(r"\d[\w.:-]*", "#", line.strip())
-
-
-def assert_shown(blocks: list[tuple[str, str]], printed: list[str]) -> None:
-    """Every line that a section shows of an answer is in what was printed, but for its numbers."""
-    found = {without_numbers(line) for text in printed for line in text.splitlines()}
-    lines = [line for kind, text in blocks if kind == "json" for line in text.splitlines()]
-    assert lines
-    assert [line for line in lines if without_numbers(line) not in found] == []
+    """The line without its numbers, and with single blanks."""
+    return re.sub(r"\s+", " ", re.sub(r"\d[\w.:-]*", "#", line.strip()))

@@ -12,7 +12,7 @@ WORKERS := -n $(shell expr $(CORES) + 1) --maxprocesses 4 --dist loadfile --no-l
 unexport PYTHONDONTWRITEBYTECODE
 PYTEST  := $(PY) -m pytest --by-part --quiet $(WORKERS)
 
-.PHONY: help setup demo demo-tuning demo-retrain test test-fast check format stage deploy undeploy doctor image convert bench lock clean
+.PHONY: help setup demo demo-tuning demo-retrain test test-fast check format stage deploy undeploy doctor image bench lock clean
 
 help:          ## this list
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -65,10 +65,6 @@ doctor: $(STAMP) ## test every part of a deployment: make doctor PROJECT=… REG
 
 image: $(STAMP) ## build the trainer's image on this machine, without a daemon: make image [TAG=…]
 	$(PY) -m trainmaster image $(if $(TAG),--tag '$(TAG)')
-
-convert: $(STAMP) ## the Vertex AI form of a request in any dialect: make convert FILE=… [FOR=gcloud]
-	$(if $(FILE),,$(error Set FILE: make convert FILE=examples/ai_platform/config.yaml))
-	@$(PY) -m trainmaster convert $(if $(FOR),--for '$(FOR)') '$(abspath $(FILE))'
 
 bench: $(STAMP) ## every benchmark, one after the other; bench/README.md has their numbers
 	$(PY) bench/cold_start.py

@@ -8,12 +8,11 @@ from pathlib import Path
 import click
 
 from trainmaster.cli.exits import Exit
+from trainmaster.cli.faults import WARNING, fault_lines
 from trainmaster.cli.verb import JSON, TABLE, YAML, context_of, output_option, print_data, talk
 from trainmaster.client.checking import Checked, check
 from trainmaster.client.context import Context, NoContext, context_in_cloud
 from trainmaster.client.request_files import SHIPPED_POLICY, UnusableFile, read_input, read_policy, rules_for
-from trainmaster.orchestrator.core.documents.faults import Fault
-from trainmaster.orchestrator.core.documents.placing import rendered
 from trainmaster.orchestrator.core.names import Buckets
 
 PROJECT, REGION = "my-project", "us-central1"
@@ -88,22 +87,9 @@ def _where(context: str | None, project: str | None, region: str | None) -> Cont
 
 def _print(checked: Sequence[Checked]) -> None:
     for each in checked:
-        for fault in sorted(each.faults, key=_position):
-            _print_fault(fault, each.file, "error", "red")
-        for warning in each.warnings:
-            _print_fault(warning, each.file, "warning", "yellow")
+        for line in (*fault_lines(each.faults, each.file), *fault_lines(each.warnings, each.file, WARNING)):
+            click.echo(line)
         click.echo(f"{each.file}: {each.kind}, {_count(each)}")
-
-
-def _position(fault: Fault) -> tuple[int, int]:
-    return (0, 0) if fault.place is None else (fault.place.line, fault.place.column)
-
-
-def _print_fault(fault: Fault, file: str, level: str, colour: str) -> None:
-    first, *rest = rendered(fault, file, level)
-    click.echo(click.style(first, fg=colour, bold=True))
-    for line in rest:
-        click.echo(line)
 
 
 def _count(checked: Checked) -> str:

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import click
-import yaml
 
 from trainmaster.cli.exits import Exit
 from trainmaster.cli.verb import talk
+from trainmaster.cli.yaml_text import yaml_text
 from trainmaster.client.context import context_in_cloud
 from trainmaster.client.request_files import (
     STDIN,
@@ -106,9 +106,7 @@ def convert(
         talk("not checked: what the deployment's policy allows; --policy FILE checks it")
     document = written(submission, Form(form))
     sys.stdout.write(
-        json.dumps(document, indent=2, ensure_ascii=False) + "\n"
-        if as_json
-        else yaml.safe_dump(document, sort_keys=False, allow_unicode=True)
+        json.dumps(document, indent=2, ensure_ascii=False) + "\n" if as_json else yaml_text(document)
     )
     return 0
 

@@ -80,9 +80,9 @@ def output_option(*formats: str) -> Callable[[Callable[..., int]], Callable[...,
 def print_data(document: Mapping[str, Any] | list[Any], output: str) -> None:
     """Print JSON or YAML on standard output."""
     if output == YAML:
-        import yaml
+        from trainmaster.cli.yaml_text import yaml_text
 
-        click.echo(yaml.safe_dump(document, sort_keys=False, allow_unicode=True), nl=False)
+        click.echo(yaml_text(document), nl=False)
         return
     click.echo(json.dumps(document, indent=2, ensure_ascii=False))
 

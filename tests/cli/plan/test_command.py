@@ -57,7 +57,7 @@ def test_every_fault_is_shown_in_its_place_and_nothing_else(file: Path) -> None:
     file.write_text(REQUEST.replace("machine: n1-standard-8", "machin: n1-standard-8") + "labels: 3\n")
     done = plan(file, file.name)
     assert (done.status, done.out) == (2, "")
-    assert "request.yaml:4:11: $.cluster.chief.machin: unknown key 'machin'" in done.err
+    assert "request.yaml:4:11: error: $.cluster.chief.machin: unknown key 'machin'" in done.err
     assert "  4 |   chief: {machin: n1-standard-8}\n" in done.err
     assert "$.labels" in done.err
 

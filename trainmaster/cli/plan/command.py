@@ -133,7 +133,7 @@ def _request(given: _Given, where: Context, rules: "RequestRules", prices: "Pric
 
 
 def _refusal(file: str, faults: "Sequence[Fault]") -> Stop:
-    from trainmaster.orchestrator.core.documents.placing import rendered
+    from trainmaster.cli.faults import fault_lines
 
-    lines = [line for fault in faults for line in rendered(fault, file)]
-    return Stop(Exit.USAGE, "\n".join([*lines, "The service would refuse this request."]))
+    talk("\n".join(fault_lines(faults, file)))
+    return Stop(Exit.USAGE, "The service would refuse this request.")

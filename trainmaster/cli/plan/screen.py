@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import click
-import yaml
 
 from trainmaster.cli.table import Fact, print_facts
+from trainmaster.cli.yaml_text import yaml_text
 from trainmaster.orchestrator.core.policy.currency import money
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def print_plan(plan: "Plan") -> None:
 
 def _print_yaml(title: str, document: object) -> None:
     click.echo(f"\n{click.style(title, bold=True)}")
-    click.echo(yaml.safe_dump(document, sort_keys=False, allow_unicode=True), nl=False)
+    click.echo(yaml_text(document), nl=False)
 
 
 def plan_facts(plan: "Plan") -> Iterator[Fact]:

@@ -96,10 +96,10 @@ def apply(clients: "Clients", files: tuple[Path, ...], policy: Path | None, wait
 
     Exit status: 0 accepted, 2 refused, 5 the service has not answered in time.
     """
+    from trainmaster.cli.faults import fault_lines
     from trainmaster.client.request_files import read_file, read_policy, rules_for
     from trainmaster.client.rules.changing import apply_rule, check_names, rule_faults
     from trainmaster.client.submission.rules import deployed_rules
-    from trainmaster.orchestrator.core.documents.placing import rendered
     from trainmaster.orchestrator.core.retraining.reading import MAX_RULE_BYTES
 
     check_names(files)
@@ -110,10 +110,9 @@ def apply(clients: "Clients", files: tuple[Path, ...], policy: Path | None, wait
     contents = {file: read_file(str(file), MAX_RULE_BYTES) for file in files}
     faulty = rule_faults(clients, request_rules, contents)
     if faulty:
-        faults = [
-            line for file, found in faulty.items() for fault in found for line in rendered(fault, str(file))
-        ]
-        raise Stop(Exit.USAGE, "\n".join([*faults, "Nothing was changed."]))
+        for file, faults in faulty.items():
+            talk("\n".join(fault_lines(faults, str(file))))
+        raise Stop(Exit.USAGE, "Nothing was changed.")
     says_where(clients, f"Applying {len(contents)} rules" if len(contents) > 1 else "Applying a rule")
     refused = False
     for file, content in contents.items():

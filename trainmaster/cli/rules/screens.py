@@ -4,9 +4,9 @@ from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 
 import click
-import yaml
 
 from trainmaster.cli.table import STATE, Fact, print_facts, print_table, terminal_width
+from trainmaster.cli.yaml_text import yaml_text
 from trainmaster.client.rules.found import FoundRule, condition_text
 from trainmaster.client.terminal import one_line
 
@@ -56,7 +56,7 @@ def print_rule(rule: FoundRule, now: datetime) -> None:
     print_facts(rule_facts(rule, now))
     if rule.rule is not None:
         click.echo()
-        click.echo(yaml.safe_dump(dict(rule.rule.document), sort_keys=False, allow_unicode=True), nl=False)
+        click.echo(yaml_text(dict(rule.rule.document)), nl=False)
 
 
 def rule_facts(rule: FoundRule, now: datetime) -> Iterator[Fact]:

@@ -95,6 +95,7 @@ def _prepared(
     clients: "Clients", files: Sequence[str], edits: "Edits", *, is_message: bool
 ) -> "list[Prepared]":
     """All requests, without a fault among them; otherwise every fault of every file is shown, and nothing is sent."""
+    from trainmaster.cli.faults import fault_lines
     from trainmaster.client.errors import Refused
     from trainmaster.client.request_files import UnusableFile, read_input
     from trainmaster.client.submission.prepare import NO_FILE, check_names, prepare
@@ -116,19 +117,14 @@ def _prepared(
                 is_message=is_message,
             )
             prepared.append(each)
-            problems += _faults(each)
+            problems += fault_lines(each.faults, each.file)
         except (Refused, UnusableFile) as refused:
             problems.append(str(refused))
     if problems:
-        raise Stop(Exit.USAGE, "\n".join([*problems, "Nothing was sent."]))
+        talk("\n".join(problems))
+        raise Stop(Exit.USAGE, "Nothing was sent.")
     check_names(prepared)
     return prepared
-
-
-def _faults(prepared: "Prepared") -> list[str]:
-    from trainmaster.orchestrator.core.documents.placing import rendered
-
-    return [line for fault in prepared.faults for line in rendered(fault, prepared.file, "error")]
 
 
 def _sent(clients: "Clients", prepared: "Sequence[Prepared]", key: str | None, output: str) -> "list[Sent]":
@@ -154,11 +150,11 @@ def _sent(clients: "Clients", prepared: "Sequence[Prepared]", key: str | None, o
 
 
 def _warn(prepared: "Prepared") -> None:
-    from trainmaster.orchestrator.core.documents.placing import rendered
+    from trainmaster.cli.faults import WARNING, fault_lines
 
-    for warning in prepared.request.warnings if prepared.request else ():
-        for line in rendered(warning, prepared.file, "warning"):
-            talk(line)
+    warnings = prepared.request.warnings if prepared.request else ()
+    for line in fault_lines(warnings, prepared.file, WARNING):
+        talk(line)
     if prepared.packed is not None and prepared.packed.left_out:
         talk(f"Not packed, because links to folders are not followed: {', '.join(prepared.packed.left_out)}")
 

@@ -62,6 +62,15 @@ def installing() -> Sighting:
                     warnings=("requirements.txt is installed here, but no RUN line does: a built image lacks it.",))  # fmt: skip
 
 
+def scripted() -> Sighting:
+    """A job whose program logs lines of its own."""
+    lines = {
+        "workerpool0-0": "epoch 15/20: loss 0.0503, accuracy 0.996",
+        "workerpool1-0": "waiting for " + "batches " * 30,
+    }
+    return replace(installing(), last_lines=lines, warnings=())
+
+
 def training(steps: int = 9, workers: int = 1) -> Sighting:
     """A job that trains."""
     names = ["chief-0", *(f"worker-{number}" for number in range(workers))]

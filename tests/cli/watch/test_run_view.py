@@ -38,6 +38,7 @@ SEEN = {
     "waiting": sightings.reserved(),
     "installing": sightings.installing(),
     "training": sightings.training(),
+    "scripted": sightings.scripted(),
     "succeeded": sightings.ended(),
     "tuning": tuning(RUNNING),
 }

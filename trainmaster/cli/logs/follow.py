@@ -98,7 +98,7 @@ def waits_for(run: Run) -> str:
     record = run.record
     waiting = record.admission.waiting
     if record.job is not None:
-        return f"{record.run_id} is {record.state}"
+        return f"{record.run_id} is {record.state}" if record.ended else f"following {record.run_id}"
     if record.ended:
         why = record.failure.message if record.failure else next(iter(record.problems), "")
         return f"{record.run_id} is {record.state} and had no job" + (

@@ -64,7 +64,7 @@ class Lanes:
             self._console.print(progress_bars(self._training, width=self._console.width))
 
     def _print(self, line: LogLine) -> None:
-        lane = lane_of(line)
+        lane = one_line(line.lane, LANE_MAX_CHARS)
         self._width = max(self._width, len(lane)) if self._console.is_terminal else 0
         word = line.severity if line.severity in SHOWN_SEVERITIES and not line.is_plain_error else ""
         style = SHOWN_SEVERITIES.get(line.severity, "") if not line.is_plain_error else ""
@@ -84,9 +84,3 @@ class Lanes:
         if not self._training:
             return self._spinner
         return Group(progress_bars(self._training, width=self._console.width), self._spinner)
-
-
-def lane_of(line: LogLine) -> str:
-    """The name of the replica; of a trial's, with the trial's id in front, for example `3/workerpool0-0`."""
-    name = f"{line.trial_id}/{line.replica}" if line.trial_id else line.replica
-    return one_line(name, LANE_MAX_CHARS)

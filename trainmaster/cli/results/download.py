@@ -7,6 +7,7 @@ import click
 
 from trainmaster.cli.exits import Exit, Stop
 from trainmaster.cli.verb import print_names, takes_context, talk
+from trainmaster.client.study.study import plural
 from trainmaster.client.terminal import one_line
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ def download(clients: "Clients", run: str, folder: Path | None, *, everything: b
     files = _wanted(clients, found, everything=everything)
     target = folder or Path(found.record.run_id)
     size_mb = sum(file.size_bytes for file in files) / 1e6
-    talk(f"Downloading {len(files)} files, {size_mb:.1f} MB, of {found.record.run_id} to {target}.")
+    talk(f"Downloading {plural(len(files), 'file')}, {size_mb:.1f} MB, of {found.record.run_id} to {target}.")
     try:
         download_files(clients, files, target, overwrite=force)
     except OSError as error:

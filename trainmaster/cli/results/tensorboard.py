@@ -13,6 +13,7 @@ import click
 
 from trainmaster.cli.exits import Exit, Stop
 from trainmaster.cli.verb import print_names, takes_context, talk
+from trainmaster.client.study.study import plural
 from trainmaster.orchestrator.core.names import JobKind, job_kind
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ def tensorboard(clients: "Clients", run: str, *, port: int, only_uri: bool) -> i
     folder = Path(tempfile.mkdtemp(prefix="trainmaster-tensorboard-"))
     try:
         size_mb = sum(file.size_bytes for file in files) / 1e6
-        talk(f"Downloading {len(files)} files, {size_mb:.1f} MB, of {found.record.run_id}.")
+        talk(f"Downloading {plural(len(files), 'file')}, {size_mb:.1f} MB, of {found.record.run_id}.")
         download(clients, files, folder)
         talk("Stop TensorBoard with Ctrl-C.")
         return _serve(folder, port)

@@ -1,19 +1,21 @@
 """A watched run on the terminal: its timeline, and below it its replicas or trials."""
 
+import math
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
+from itertools import islice
 
 from rich.console import Console, Group, RenderableType
 from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from trainmaster.cli.logs.bars import numbers_of, progress_bars
+from trainmaster.cli.logs.bars import NAME_MAX_CHARS, numbers_of, progress_bars
 from trainmaster.cli.study.board import Board
 from trainmaster.cli.watch.live import SPINNER_LINES, Line
 from trainmaster.client.logs.progress import TrainingProgress
-from trainmaster.client.study.study import Study
+from trainmaster.client.study.study import Study, number
 from trainmaster.client.terminal import one_line
 from trainmaster.client.watch.sighting import Sighting, epochs
 from trainmaster.client.watch.timeline import AFTER_TRAINING, WAITING, Stage, timeline
@@ -23,6 +25,7 @@ LEAST_LINES = 3
 DOING_LINES, NOTE_LINES = 2, 3
 GAP = 2
 DETAIL_MAX_CHARS = 2000
+METRICS_SHOWN, METRIC_MAX_CHARS = 20, 40
 
 
 def picture(seen: Sighting, console: Console) -> RenderableType:
@@ -30,7 +33,8 @@ def picture(seen: Sighting, console: Console) -> RenderableType:
     width = console.size.width - FRAME_COLUMNS
     above = timeline_panel(timeline(seen), title=f"Run {seen.run.record.run_id}", width=width)
     notes = _notes(seen, width)
-    used = len(console.render_lines(above)) + len(notes) + FRAME_LINES + SPINNER_LINES + 1
+    metrics = _wrapped(metrics_of(seen), width, NOTE_LINES)
+    used = len(console.render_lines(above)) + len(notes) + len(metrics) + FRAME_LINES + SPINNER_LINES + 1
     height = max(LEAST_LINES, console.size.height - used)
     below: RenderableType
     if seen.study is not None:
@@ -38,12 +42,33 @@ def picture(seen: Sighting, console: Console) -> RenderableType:
         title, below = board.title, board.table(width=width, height=height)
     elif any(progress.replicas for progress in seen.training.values()):
         title, below = _title(seen), progress_bars(seen.training, width=width, most=max(1, height - 1))
-    elif seen.run.record.ended and not notes:
+    elif seen.last_lines:
+        title, below = "Last lines", _last_lines(seen, width, height)
+    elif seen.run.record.ended and not notes and not metrics:
         return above
     else:
         title, below = "Training", Text("\n".join(_wrapped(doing(seen), width, DOING_LINES)), style="dim")
-    note = [Text("\n".join(notes), style="yellow")] if notes else []
-    return Group(above, Panel(Group(below, *note), title=Text(title), title_align="left"))
+    more = [Text("\n".join(metrics), style="bold")] if metrics else []
+    more += [Text("\n".join(notes), style="yellow")] if notes else []
+    return Group(above, Panel(Group(below, *more), title=Text(title), title_align="left"))
+
+
+def _last_lines(seen: Sighting, width: int, height: int) -> Table:
+    """A line for each of the first replicas, as many as there is room for."""
+    table = Table.grid(padding=(0, GAP, 0, 0))
+    lanes = {one_line(lane, NAME_MAX_CHARS): text for lane, text in sorted(seen.last_lines.items())[:height]}
+    room = width - GAP - max(map(len, lanes))
+    for lane, text in lanes.items():
+        line = Text(_end_cut(one_line(text, DETAIL_MAX_CHARS), room), no_wrap=True)
+        table.add_row(Text(lane, style="bold", no_wrap=True), line)
+    return table
+
+
+def metrics_of(seen: Sighting) -> str:
+    """For example `accuracy 0.93  loss 0.2`; empty before there are any."""
+    finite = ((name, value) for name, value in seen.metrics.items() if math.isfinite(value))
+    named = islice(finite, METRICS_SHOWN)
+    return "  ".join(f"{one_line(name, METRIC_MAX_CHARS)} {number(value)}" for name, value in named)
 
 
 def _notes(seen: Sighting, width: int) -> list[str]:
@@ -77,7 +102,8 @@ def doing(seen: Sighting) -> str:
         return "the record is being closed"
     if seen.service_line and not seen.training:
         return seen.service_line
-    return f"{record.run_id} is {record.state}"
+    state = (seen.job_state or str(record.job.state)).removeprefix("JOB_STATE_").lower()
+    return f"the job is {state}"
 
 
 def timeline_panel(stages: Sequence[Stage], *, title: str, width: int) -> Panel:
@@ -99,9 +125,13 @@ def timeline_panel(stages: Sequence[Stage], *, title: str, width: int) -> Panel:
 
 def _cut(text: str, room: int) -> str:
     """Names of resources lose their beginning, which all of a project share; sentences lose their end."""
-    if len(text) <= room:
-        return text
-    return f"…{text[len(text) - room + 1 :]}" if " " not in text else f"{text[: room - 1]}…"
+    if len(text) <= room or " " in text:
+        return _end_cut(text, room)
+    return f"…{text[len(text) - room + 1 :]}"
+
+
+def _end_cut(text: str, room: int) -> str:
+    return text if len(text) <= room else f"{text[: room - 1]}…"
 
 
 def news(seen: Sighting) -> Iterator[Line]:
@@ -115,6 +145,8 @@ def news(seen: Sighting) -> Iterator[Line]:
     else:
         yield from _progress(seen)
     yield from stage_news(stages[after:], _start(stages))
+    if metrics := metrics_of(seen):
+        yield f"metrics {metrics}", _indented(metrics)
 
 
 def _service_news(seen: Sighting) -> Iterable[str]:

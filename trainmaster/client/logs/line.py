@@ -32,6 +32,11 @@ class LogLine:
     payload: str | Mapping[str, Any]
 
     @property
+    def lane(self) -> str:
+        """The replica; of a trial's, with the trial's id in front, for example `3/workerpool0-0`."""
+        return f"{self.trial_id}/{self.replica}" if self.trial_id else self.replica
+
+    @property
     def text(self) -> str:
         """The message of a payload, or else all of it. May have several lines."""
         if isinstance(self.payload, str):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from trainmaster.client.find import Run
 from trainmaster.client.logs.follow import RunLog, pause_s
 from trainmaster.client.logs.line import SERVICE, LogLine
-from trainmaster.client.logs.progress import TrainingProgress
+from trainmaster.client.logs.progress import TrainingProgress, is_progress
 from trainmaster.client.logs.survive import survive_restarts
 from trainmaster.client.study.read import study_of
 from trainmaster.client.study.study import Study
@@ -45,6 +45,8 @@ class Sighting:
     """The last lines of the service: what the job waits for, and which packages are installed, before its program starts."""
     warnings: tuple[str, ...] = ()
     """The service's last warnings, for example that packages are installed although no RUN line names them."""
+    last_lines: Mapping[str, str] = field(default_factory=dict)
+    """The last line of each replica that logs no progress that could be drawn; of a trial's, with the trial's id in front."""
     training: Mapping[str, TrainingProgress] = field(default_factory=dict)
     """By trial id; empty for a job without trials."""
     study: Study | None = None
@@ -54,6 +56,14 @@ class Sighting:
     def service_line(self) -> str:
         """The last line of the service; empty before the first."""
         return self.service_lines[-1] if self.service_lines else ""
+
+    @property
+    def metrics(self) -> Mapping[str, float]:
+        """The model's, and while the job runs those that it has written so far."""
+        record = self.run.record
+        if record.model is not None:
+            return record.model.metrics
+        return (record.progress.metrics if record.progress else None) or {}
 
     @property
     def job_name(self) -> str:
@@ -127,6 +137,8 @@ def _after(seen: Sighting, line: LogLine) -> Sighting:
     """What is known after this line."""
     if line.replica == SERVICE:
         return _after_service(seen, line)
+    if not is_progress(line.payload) and (line.lane in seen.last_lines or len(seen.last_lines) < LINES_KEPT):
+        seen = replace(seen, last_lines={**seen.last_lines, line.lane: line.text})
     if isinstance(line.payload, str):
         return seen
     trial_id = line.trial_id or ""

@@ -14,7 +14,13 @@ from trainmaster.cli.runs.following import (
     say_state,
     timeout_option,
 )
-from trainmaster.cli.submit.options import WithArguments, check_together, image_of, submit_options
+from trainmaster.cli.submit.options import (
+    WithArguments,
+    check_together,
+    image_of,
+    provide_image,
+    submit_options,
+)
 from trainmaster.cli.verb import (
     JSON,
     NAME,
@@ -84,6 +90,7 @@ def submit(
         settings=parse_settings(settings),
     )
     prepared = _prepared(clients, files, edits, is_message=key is not None)
+    provide_image(image, clients.context)
     sent = _sent(clients, prepared, key, output)
     run_ids = [_recorded(clients, each) for each in sent]
     if None in run_ids:

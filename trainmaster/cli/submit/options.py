@@ -1,5 +1,6 @@
 """The options of `submit`, and what they mean together."""
 
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -7,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from trainmaster.cli.exits import Exit, Stop
+from trainmaster.orchestrator.core.names import model_name_from
 
 if TYPE_CHECKING:
     from trainmaster.client.context import Context
@@ -79,32 +81,38 @@ def check_together(
 
 
 def image_of(image: str | None, context: "Context") -> str | None:
-    """The URI of `--image`: a folder is provided as an image to the local stack.
+    """The URI of `--image`; a folder gets one of its own name, under which `provide_image` provides it.
 
     Raises:
         Stop: it is a folder without a Dockerfile, or the context is a project in the cloud, where an image must be built.
     """
     if image is None or not Path(image).is_dir():
         return image
-    from trainmaster.orchestrator.core.names import model_name_from
-
-    folder = Path(image).resolve()
-    repository = (
-        f"{context.region}-docker.pkg.dev/{context.project}/trainmaster/{model_name_from(folder.name)}"
-    )
-    if not (folder / "Dockerfile").is_file():
+    uri = f"{_repository(image, context)}:latest"
+    if not (Path(image) / "Dockerfile").is_file():
         raise Stop(
-            Exit.USAGE, f"{image} has no Dockerfile. Write one, or run a script: --script {image}/train.py"
+            Exit.USAGE,
+            f"{image} has no Dockerfile. Write one, or run a script: --script {shlex.quote(image)}/train.py",
         )
     if context.state is None:
         raise Stop(
             Exit.USAGE,
             f"A job in the cloud needs a built image. Build and push it, then name it:\n"
-            f"  gcloud builds submit --project {context.project} --tag {repository}:latest {image}\n"
-            f"  trainmaster submit … --image {repository}:latest\n"
+            f"  gcloud builds submit --project {context.project} --tag {uri} {shlex.quote(image)}\n"
+            f"  trainmaster submit … --image {uri}\n"
             "The trainer's own image is built by: trainmaster image",
         )
-    from trainmaster.local.stack.images import provide
+    return uri
 
-    provide(context.state, {repository: folder})
-    return f"{repository}:latest"
+
+def provide_image(image: str | None, context: "Context") -> None:
+    """Provide the folder of `--image` to the local stack, for this run and later ones."""
+    if image is not None and context.state is not None and Path(image).is_dir():
+        from trainmaster.local.stack.images import provide
+
+        provide(context.state, {_repository(image, context): Path(image).resolve()})
+
+
+def _repository(image: str, context: "Context") -> str:
+    name = model_name_from(Path(image).resolve().name)
+    return f"{context.region}-docker.pkg.dev/{context.project}/trainmaster/{name}"

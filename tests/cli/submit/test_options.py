@@ -1,0 +1,36 @@
+"""What `--image DIR` means here and in the cloud."""
+
+from pathlib import Path
+
+import pytest
+
+from trainmaster.cli.exits import Stop
+from trainmaster.cli.submit.options import image_of
+from trainmaster.client.context import context_in_cloud
+
+CLOUD = context_in_cloud("my-project", "us-central1")
+
+
+def test_an_image_by_its_uri_stays_as_it_is() -> None:
+    assert (
+        image_of("us-central1-docker.pkg.dev/my-project/r/i:1", CLOUD)
+        == "us-central1-docker.pkg.dev/my-project/r/i:1"
+    )
+    assert image_of(None, CLOUD) is None
+
+
+def test_a_folder_must_be_built_before_the_cloud_can_run_it(tmp_path: Path) -> None:
+    folder = tmp_path / "my image"
+    folder.mkdir()
+    (folder / "Dockerfile").touch()
+    with pytest.raises(Stop) as stop:
+        image_of(str(folder), CLOUD)
+    uri = "us-central1-docker.pkg.dev/my-project/trainmaster/my-image:latest"
+    assert stop.value.status == 2
+    assert f"gcloud builds submit --project my-project --tag {uri} '{folder}'" in stop.value.message
+    assert f"--image {uri}" in stop.value.message
+
+
+def test_a_folder_without_a_dockerfile_is_no_image(tmp_path: Path) -> None:
+    with pytest.raises(Stop, match="has no Dockerfile"):
+        image_of(str(tmp_path), CLOUD)

@@ -10,13 +10,10 @@ import pytest
 from rich.console import Console
 
 from trainmaster.cli.demo.retraining.data import Delivery
-from trainmaster.cli.demo.retraining.play import RULE
 from trainmaster.cli.demo.retraining.report import course, missing_notices, way_back
 from trainmaster.cli.demo.retraining.view import doing, news, picture
 from trainmaster.cli.demo.retraining.watch import RetrainSighting
-from trainmaster.cli.demo.stage import filled
 from trainmaster.cli.watch.live import View
-from trainmaster.client.context import Context
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 DONE = START + timedelta(seconds=30)
@@ -191,14 +188,3 @@ def test_a_static_terminal_shows_each_event_once() -> None:
 def test_the_live_picture_fits_the_terminal(seen: RetrainSighting, width: int) -> None:
     console = Console(file=io.StringIO(), width=width, height=24, force_terminal=True)
     assert len(console.render_lines(picture(seen, console))) < 24
-
-
-def test_the_rules_own_places_are_left_to_the_rule() -> None:
-    target = Context(
-        project="p", region="us-central1", inbox_bucket="inbox", ledger_bucket="ledger", models_bucket="models",
-        data_bucket="data",
-    )  # fmt: skip
-    rule = filled(RULE, target)
-    assert "gs://p-data/horses/**" in rule
-    assert "--data_dir=${data.newest_dir_uri}" in rule
-    assert "${project}" not in rule

@@ -15,6 +15,8 @@ _PART = re.compile(
 _NEEDS = re.compile(r"missing: (?P<key>\w+) needs it")
 Hints = Mapping[str, st.SearchStrategy[Any]]
 
+_PLACEHOLDER = r"\$\{(project|region|inbox_bucket|models_bucket)\}"
+
 
 def documents(schema: Mapping[str, Any], hints: Hints) -> st.SearchStrategy[dict[str, Any]]:
     """Documents of the schema. `hints` are values for properties and `$defs` of these names, drawn instead."""
@@ -71,7 +73,9 @@ def _objects(schema: Mapping[str, Any], root: Mapping[str, Any], hints: Hints) -
 
 def _texts(schema: Mapping[str, Any]) -> st.SearchStrategy[str]:
     if "pattern" in schema:
-        return st.from_regex(schema["pattern"].removesuffix("$") + r"\Z")
+        # Without the placeholders of a deployment: they are filled before a schema sees the request.
+        pattern = schema["pattern"].replace(f"|[a-z0-9._-]*{_PLACEHOLDER}[a-z0-9._-]*", "")
+        return st.from_regex(pattern.replace(f"|{_PLACEHOLDER}", "").removesuffix("$") + r"\Z")
     return st.text(min_size=schema.get("minLength", 0), max_size=20)
 
 

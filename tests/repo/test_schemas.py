@@ -70,3 +70,9 @@ def test_valid_examples_are_accepted(example: Path) -> None:
 @pytest.mark.parametrize("example", examples("invalid"), ids=lambda path: path.name)
 def test_invalid_examples_are_refused(example: Path) -> None:
     assert list(validator_of(example).iter_errors(yaml.safe_load(example.read_text())))
+
+
+@pytest.mark.parametrize("path", WRITTEN_BY_PEOPLE, ids=lambda path: str(path.relative_to(ROOT)))
+def test_an_editor_finds_no_fault_in_an_example_with_its_placeholders(path: Path) -> None:
+    schema = path.parent / path.read_text().splitlines()[0].removeprefix(EDITOR_LINE)
+    Draft202012Validator(json.loads(schema.read_text())).validate(yaml.safe_load(path.read_text()))

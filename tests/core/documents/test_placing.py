@@ -228,3 +228,8 @@ def test_a_path_through_a_key_as_long_as_the_text_is_marked_at_the_key_above() -
     key = "a.b[" * 10_000
     read = parse_document(json.dumps({"env": {key: {"c": 1}}}).encode(), as_json=True)
     assert marked(read, json_path(("env", key, "c"))) == (1, '"env"')
+
+
+def test_a_placeholder_that_breaks_yaml_is_to_be_quoted() -> None:
+    (fault,) = parse_document(b"env: {A: x/${project}/y}", as_json=False).faults
+    assert fault.repair == "between brackets, put a value with ${\u2026} in quotes"

@@ -13,7 +13,6 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from string import Template
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from rich.console import Console
@@ -39,6 +38,7 @@ if TYPE_CHECKING:
     from google.cloud.storage import Bucket
 
 DATASET_WRITER = ROOT / "examples" / "demo_dataset.py"
+DATA_DIR = "gs://${project}-datasets/tfds"  # in the demos' requests: where `delivered` uploads
 MARKER = ".demo"  # a folder with this file was made by a demo, and may be emptied by one
 DEADLINE_S = 600
 UPLOADERS = 8
@@ -76,7 +76,7 @@ class Scene:
 class Demo:
     """What the demo of one dropped request shows beside what `trainmaster watch` does."""
 
-    request: Path  # a template; ${project}, ${region} and ${data_dir} are filled in
+    request: Path  # its data is at DATA_DIR
     data: tuple[str, ...]  # what examples/demo_dataset.py writes, as its options
     report: Callable[[Console, Sighting, Scene], int]  # the exit status: 0 if everything holds
 
@@ -92,7 +92,9 @@ class Demo:
             if real
             else delivered(console, target, write_dataset(console, state / "dataset", *self.data))
         )
-        request = filled(self.request, target, data_dir=data_dir)
+        request = self.request.read_text()
+        if real:
+            request = request.replace(DATA_DIR, data_dir)
         show_document(console, "The request", request)
         with Clients(target) as clients:
             seen = _watched(console, clients, drop(target, f"requests/{self.request.name}", request))
@@ -243,13 +245,6 @@ def upload_all(bucket: "Bucket", prefix: str, folder: Path) -> None:
         raise_exception=True,
         worker_type=transfer_manager.THREAD,
         max_workers=UPLOADERS,
-    )
-
-
-def filled(template: Path, target: Context, **more: str) -> str:
-    """The template's text; names that are not given here, as a rule's own, stay as they are."""
-    return Template(template.read_text()).safe_substitute(
-        project=target.project, region=target.region, **more
     )
 
 

@@ -17,7 +17,6 @@ from trainmaster.cli.demo.stage import (
     DemoFailed,
     delivered,
     drop,
-    filled,
     look_until,
     on_fresh_stack,
     show_document,
@@ -42,15 +41,16 @@ def _play(console: Console, environment: Mapping[str, str], state: Path) -> tupl
     bursts = write_bursts(console, state / "data")
     with notices_of(target, environment["PUBSUB_EMULATOR_HOST"]) as notices:
         # The first champion's data is where its request looks for it: in a bucket that no rule watches.
-        request = filled(REQUEST, target, data_dir=delivered(console, target, bursts[0]))
-        show_document(console, "The rule", filled(RULE, target))
+        delivered(console, target, bursts[0])
+        request = REQUEST.read_text()
+        show_document(console, "The rule", RULE.read_text())
         show_document(console, "The first champion's request", request)
         dropped = drop(target, f"requests/{REQUEST.name}", request)
         watch = RetrainWatch(target, data_bucket, notices, dropped.at)
         stage = _Stage(watch=watch, view=View(console, picture=picture, news=news, doing=doing))
         with stage.view.running("the services are read"):
             stage.until(lambda seen: len(seen.verdicts) == 1, "there is a champion")
-            rule = drop(target, RULE_OBJECT, filled(RULE, target))
+            rule = drop(target, RULE_OBJECT, RULE.read_text())
             stage.until(lambda seen: seen.rule_generation == rule.generation, "the rule is answered")
             for number, folder in enumerate(bursts, start=1):
                 stage.deliver(number, partial(upload, target, data_bucket, number, folder))

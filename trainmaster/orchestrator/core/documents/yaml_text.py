@@ -107,6 +107,8 @@ def _repair(error: yaml.YAMLError, text: str) -> str:
     lines = text.splitlines()
     if mark is not None and mark.line < len(lines) and _TABBED.match(lines[mark.line]):
         return "indent with spaces, not tabs"
+    if mark is not None and mark.line < len(lines) and "${" in lines[mark.line]:
+        return "between brackets, put a value with ${…} in quotes"
     return "check the indentation, quotes and brackets near this position"
 
 

@@ -32,25 +32,28 @@ def picture(seen: Sighting, console: Console) -> RenderableType:
     """The timeline, and below it as many replicas or trials as the terminal has lines for."""
     width = console.size.width - FRAME_COLUMNS
     above = timeline_panel(timeline(seen), title=f"Run {seen.run.record.run_id}", width=width)
-    notes = _notes(seen, width)
-    metrics = _wrapped(metrics_of(seen), width, NOTE_LINES)
-    used = len(console.render_lines(above)) + len(notes) + len(metrics) + FRAME_LINES + SPINNER_LINES + 1
-    height = max(LEAST_LINES, console.size.height - used)
-    below: RenderableType
+    extra = [Text(line, style="bold") for line in _wrapped(metrics_of(seen), width, NOTE_LINES)]
+    extra += [Text(line, style="yellow") for line in _last_warning(seen, width)]
+    used = len(console.render_lines(above)) + len(extra) + FRAME_LINES + SPINNER_LINES + 1
+    title, below = _below(seen, width=width, height=max(LEAST_LINES, console.size.height - used))
+    if below is None and not extra:
+        return above
+    parts = extra if below is None else [below, *extra]
+    return Group(above, Panel(Group(*parts), title=Text(title), title_align="left"))
+
+
+def _below(seen: Sighting, *, width: int, height: int) -> tuple[str, RenderableType | None]:
+    """A title, and the trials, the progress of the replicas, their last lines, or what is under way."""
     if seen.study is not None:
         board = board_of(seen, seen.study)
-        title, below = board.title, board.table(width=width, height=height)
-    elif any(progress.replicas for progress in seen.training.values()):
-        title, below = _title(seen), progress_bars(seen.training, width=width, most=max(1, height - 1))
-    elif seen.last_lines:
-        title, below = "Last lines", _last_lines(seen, width, height)
-    elif seen.run.record.ended and not notes and not metrics:
-        return above
-    else:
-        title, below = "Training", Text("\n".join(_wrapped(doing(seen), width, DOING_LINES)), style="dim")
-    more = [Text("\n".join(metrics), style="bold")] if metrics else []
-    more += [Text("\n".join(notes), style="yellow")] if notes else []
-    return Group(above, Panel(Group(below, *more), title=Text(title), title_align="left"))
+        return board.title, board.table(width=width, height=height)
+    if any(progress.replicas for progress in seen.training.values()):
+        return _title(seen), progress_bars(seen.training, width=width, most=max(1, height - 1))
+    if seen.last_lines:
+        return "Last lines", _last_lines(seen, width, height)
+    if seen.run.record.ended:
+        return "Result", None
+    return "Training", Text("\n".join(_wrapped(doing(seen), width, DOING_LINES)), style="dim")
 
 
 def _last_lines(seen: Sighting, width: int, height: int) -> Table:
@@ -71,8 +74,8 @@ def metrics_of(seen: Sighting) -> str:
     return "  ".join(f"{one_line(name, METRIC_MAX_CHARS)} {number(value)}" for name, value in named)
 
 
-def _notes(seen: Sighting, width: int) -> list[str]:
-    """The last warning of the training service, in as many lines as there is room for."""
+def _last_warning(seen: Sighting, width: int) -> list[str]:
+    """Of the training service, in at most NOTE_LINES lines."""
     return _wrapped(seen.warnings[-1], width, NOTE_LINES) if seen.warnings else []
 
 

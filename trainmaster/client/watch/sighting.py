@@ -15,6 +15,7 @@ from trainmaster.client.study.read import study_of
 from trainmaster.client.study.study import Study
 from trainmaster.client.times import moment_of
 from trainmaster.orchestrator.core.names import JobKind, job_id, job_kind, job_region
+from trainmaster.orchestrator.core.runs.job import RecordedJob
 
 if TYPE_CHECKING:
     from google.cloud.aiplatform_v1.services.job_service import JobServiceClient
@@ -98,29 +99,27 @@ class RunWatch:
         self._seen = replace(self._seen, run=self._log.run, at=datetime.now(UTC))
         for line in lines:
             self._seen = _after(self._seen, line)
-        if self._seen.job_name:
-            self._seen = self._with_job(self._seen)
+        recorded = self._seen.run.record.job
+        if recorded is not None:
+            self._seen = self._with_job(self._seen, recorded)
         return self._seen
 
-    def _with_job(self, seen: Sighting) -> Sighting:
+    def _with_job(self, seen: Sighting, recorded: RecordedJob) -> Sighting:
+        """`seen` with the job as the service has it, or if it was deleted as the record has kept it."""
         from google.api_core.exceptions import NotFound
 
         try:
-            job = self._job(seen.job_name)
-        except NotFound:  # deleted: the record has kept what it knew
-            recorded = seen.run.record.job
-            assert recorded is not None  # noqa: S101 - the name is of this job
-            state = str(recorded.state)
-            return replace(
-                seen, job_state=state, job_started_at=recorded.start_time, job_ended_at=recorded.end_time
-            )
+            job = self._job(recorded.name)
+        except NotFound:
+            started, ended = recorded.start_time, recorded.end_time
+            return replace(seen, job_state=str(recorded.state), job_started_at=started, job_ended_at=ended)
         seen = replace(
             seen,
             job_state=job.state.name,
             job_started_at=moment_of(job.start_time),
             job_ended_at=moment_of(job.end_time),
         )
-        if job_kind(seen.job_name) is not JobKind.TUNING:
+        if job_kind(recorded.name) is not JobKind.TUNING:
             return seen
         return replace(seen, study=study_of(job), parallel_trials=job.parallel_trial_count)
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from trainmaster.client.study.study import counts
+from trainmaster.client.study.study import Study, counts
 from trainmaster.client.watch.sighting import Sighting
 from trainmaster.orchestrator.core.runs.record import RunRecord, Source
 from trainmaster.orchestrator.core.runs.states import RunState
@@ -67,16 +67,14 @@ def _job(seen: Sighting) -> Iterator[Stage]:
         if seen.exported_at is not None:
             yield Stage(title=MODEL_EXPORTED, at=seen.exported_at, detail=seen.exported_to)
     else:
-        yield from _trials(seen)
+        yield from _trials(seen, seen.study)
     yield Stage(title=JOB_ENDED, at=seen.job_ended_at, detail=seen.job_state or "")
     yield Stage(
         title="Last log line", at=seen.last_line_at, detail=seen.service_line if seen.last_line_at else ""
     )
 
 
-def _trials(seen: Sighting) -> Iterator[Stage]:
-    study = seen.study
-    assert study is not None  # noqa: S101 - only called with one
+def _trials(seen: Sighting, study: Study) -> Iterator[Stage]:
     starts = [trial.start_time for trial in study.trials if trial.start_time]
     ends = [trial.end_time for trial in study.trials if trial.end_time]
     is_over = bool(ends) and len(ends) == len(study.trials)

@@ -32,7 +32,10 @@ _REPAIRS = (
         r"preempt|restart",
         "save checkpoints and continue from them, and set `scheduling.restart_on_worker_restart`",
     ),
-    (r"\bNaN\b|\bnan\b|\binf\b", "lower the learning rate, and check the data for missing values"),
+    (
+        r"(?i)\b(loss|metric|gradients?|input|output|tensor)\b[^\n]{0,60}\b(nan|inf)\b|\bnan (loss|values?)\b",
+        "lower the learning rate, and check the data for missing values",
+    ),
 )
 _COMPILED = tuple((re.compile(pattern), repair) for pattern, repair in _REPAIRS)
 READ_MAX_CHARS = 10_000

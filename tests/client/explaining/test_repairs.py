@@ -1,0 +1,31 @@
+"""The likely repair follows from the error's words, and is not guessed."""
+
+import pytest
+
+from trainmaster.client.explaining.repairs import likely_repair
+
+
+@pytest.mark.parametrize(
+    ("error", "repair"),
+    [
+        ("MemoryError: Unable to allocate 8 GiB", "a smaller batch"),
+        ("ModuleNotFoundError: No module named 'xgboost'", "requirements.txt"),
+        ("Forbidden: 403 GET https://storage.googleapis.com/…", "service account"),
+        ("ValueError: Input X contains NaN.", "missing values"),
+        ("the loss became nan at step 3", "learning rate"),
+    ],
+)
+def test_a_known_error_has_its_repair(error: str, repair: str) -> None:
+    assert repair in (likely_repair(error) or "")
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        "InvalidParameterError: The 'C' parameter of SVC must be a float in the range (0.0, inf]. Got -1.0 instead.",
+        "AssertionError",
+        "",
+    ],
+)
+def test_an_error_that_says_nothing_known_has_none(error: str) -> None:
+    assert likely_repair(error) is None

@@ -1,6 +1,7 @@
 """The retraining demo checks its claims against the records, and reports every claim that fails."""
 
 import io
+import json
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from tests.cli.screens import assert_screen
 from trainmaster.cli.demo.retraining.data import Delivery
 from trainmaster.cli.demo.retraining.report import course, missing_notices, way_back
 from trainmaster.cli.demo.retraining.view import doing, news, picture
@@ -188,3 +190,21 @@ def test_a_static_terminal_shows_each_event_once() -> None:
 def test_the_live_picture_fits_the_terminal(seen: RetrainSighting, width: int) -> None:
     console = Console(file=io.StringIO(), width=width, height=24, force_terminal=True)
     assert len(console.render_lines(picture(seen, console))) < 24
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_the_screen_is_the_reviewed_one(width: int) -> None:
+    console = Console(file=io.StringIO(), width=width, height=24, force_terminal=True, color_system=None)
+    ids = {
+        "run-0": "demo_retrain-20261123t022010-813779f5a7",
+        "run-1": "horses-20261123t022046-83a1cf4193",
+        "run-2": "horses-20261123t022110-3c9e1ff234",
+    }
+    whole = json.dumps([WHOLE.runs, WHOLE.champion, WHOLE.notices])
+    for short, long in ids.items():
+        whole = whole.replace(short, long)
+    runs, champion_, notices_ = json.loads(whole)
+    with console.capture() as captured:
+        console.print(picture(replace(WHOLE, runs=runs, champion=champion_, notices=notices_), console))
+    assert_screen(f"demo.retraining.{width}", captured.get())
+    assert all(run_id in captured.get() for run_id in ids.values())

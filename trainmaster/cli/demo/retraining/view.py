@@ -48,11 +48,18 @@ def _runs(seen: RetrainSighting) -> RenderableType:
         table.add_row(
             Text(run["run_id"], no_wrap=True, overflow="ellipsis"),
             asked_by(run),
-            Text(run["state"], style=STYLES.get(run["state"], "yellow")),
-            progress.epoch if (progress := seen.training.get(run["run_id"])) else "",
+            Text(_state(seen, run), style=STYLES.get(run["state"], "yellow")),
             Text("" if verdict is None else outcome(verdict), style="bold"),
         )
     return table
+
+
+def _state(seen: RetrainSighting, run: Document) -> str:
+    """While it trains, the epoch that it has reached: both do not fit beside the id on a narrow terminal."""
+    progress = seen.training.get(run["run_id"])
+    return (
+        str(run["state"]) if progress is None or run["state"] in ENDS else progress.epoch or str(run["state"])
+    )
 
 
 def _champion(seen: RetrainSighting) -> RenderableType:

@@ -1,6 +1,5 @@
 """Finds a run by its id, by the file that started it, or by its message."""
 
-import json
 import shlex
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -8,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from trainmaster.client.errors import NotFound
 from trainmaster.client.nearest import nearest_names
+from trainmaster.client.records import read_json
 from trainmaster.client.runs.listing import Filters, list_runs
 from trainmaster.orchestrator.core.documents.codec import decoded
 from trainmaster.orchestrator.core.names import (
@@ -24,7 +24,6 @@ from trainmaster.orchestrator.core.runs.record import RECORD_SCHEMA, RunRecord
 if TYPE_CHECKING:
     from trainmaster.client.clients import Clients
 
-DOCUMENT_MAX_BYTES = 8 * 1024 * 1024
 NEAR_MAX = 200
 """The newest runs, whose ids are compared with one that is unknown."""
 
@@ -122,34 +121,5 @@ def read_run(clients: "Clients", run_id: str, *, retry_s: float | None = None) -
 
 
 def read_document(clients: "Clients", name: str, *, retry_s: float | None = None) -> dict[str, Any] | None:
-    """The JSON document of this name in the ledger; None if there is none.
-
-    Args:
-        clients: of the context that has the ledger.
-        name: of the object.
-        retry_s: how long the client repeats the read while nothing answers, in seconds; None for its default, 120.
-
-    Raises:
-        NotFound: the object is not a JSON document, or larger than DOCUMENT_MAX_BYTES.
-        google.api_core.exceptions.GoogleAPICallError: the object cannot be read.
-    """
-    from google.api_core.exceptions import NotFound as ObjectNotFound
-    from google.cloud.storage.retry import DEFAULT_RETRY
-
-    bucket = clients.context.ledger_bucket
-    retry = DEFAULT_RETRY if retry_s is None else DEFAULT_RETRY.with_timeout(retry_s)
-    try:
-        content = (
-            clients.storage.bucket(bucket).blob(name).download_as_bytes(end=DOCUMENT_MAX_BYTES, retry=retry)
-        )
-    except ObjectNotFound:
-        return None
-    try:
-        document = json.loads(content)
-    except (ValueError, RecursionError) as fault:
-        raise NotFound(
-            f"{object_uri(bucket, name)} is damaged: it is not a JSON document ({fault})."
-        ) from fault
-    if not isinstance(document, dict):
-        raise NotFound(f"{object_uri(bucket, name)} is damaged: it is not a JSON object.")
-    return document
+    """The JSON document of this name in the ledger; None if there is none. Raises and limits as `read_json`."""
+    return read_json(clients.storage, clients.context.ledger_bucket, name, retry_s=retry_s)

@@ -1,23 +1,46 @@
-"""Reads documents of the ledger."""
+"""Reads JSON documents of buckets, each up to a limit."""
 
 import json
 from typing import TYPE_CHECKING, Any
 
+from trainmaster.client.errors import NotFound
+from trainmaster.orchestrator.core.names import object_uri
+
 if TYPE_CHECKING:
     from google.cloud.storage import Client as StorageClient
 
+DOCUMENT_MAX_BYTES = 8 * 1024 * 1024
 
-def document_at(storage: "StorageClient", bucket: str, name: str) -> dict[str, Any]:
-    """The JSON document under that name; empty if there is none.
+
+def read_json(
+    storage: "StorageClient", bucket: str, name: str, *, retry_s: float | None = None
+) -> dict[str, Any] | None:
+    """The JSON document under that name; None if there is none.
+
+    Args:
+        storage: the client.
+        bucket: without gs://.
+        name: of the object.
+        retry_s: how long the client repeats the read while nothing answers, in seconds; None for its default, 120.
 
     Raises:
+        NotFound: the object is not a JSON document, or larger than DOCUMENT_MAX_BYTES.
         google.api_core.exceptions.GoogleAPICallError: the object cannot be read.
     """
-    from google.api_core.exceptions import NotFound
+    from google.api_core.exceptions import NotFound as ObjectNotFound
+    from google.cloud.storage.retry import DEFAULT_RETRY
 
+    retry = DEFAULT_RETRY if retry_s is None else DEFAULT_RETRY.with_timeout(retry_s)
     try:
-        content = storage.bucket(bucket).blob(name).download_as_bytes()
-    except NotFound:
-        return {}
-    document: dict[str, Any] = json.loads(content)
+        content = storage.bucket(bucket).blob(name).download_as_bytes(end=DOCUMENT_MAX_BYTES, retry=retry)
+    except ObjectNotFound:
+        return None
+    try:
+        document = json.loads(content)
+    except (ValueError, RecursionError) as fault:
+        raise NotFound(
+            f"{object_uri(bucket, name)} is damaged: it is not a JSON document ({fault})."
+        ) from fault
+    if not isinstance(document, dict):
+        raise NotFound(f"{object_uri(bucket, name)} is damaged: it is not a JSON object.")
     return document

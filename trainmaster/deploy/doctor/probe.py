@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from google.api_core.exceptions import GoogleAPICallError
 
 from trainmaster.client.logs.line import COMPLETED
-from trainmaster.client.records import document_at
+from trainmaster.client.records import read_json
 from trainmaster.deploy.doctor.deployment import Deployment
 from trainmaster.orchestrator.core.events.self_test import (
     DRY_RUN,
@@ -104,7 +104,7 @@ def wait_for_answers(
     while True:
         waiting = [probe for probe in probes if probe.answer is None and not probe.cannot]
         for probe in waiting:
-            probe.answer = document_at(storage, ledger_bucket, f"{SELF_TEST_PREFIX}{probe.id}.json") or None
+            probe.answer = read_json(storage, ledger_bucket, f"{SELF_TEST_PREFIX}{probe.id}.json")
         left = deadline - time.monotonic()
         if all(probe.answer is not None for probe in waiting) or left <= 0:
             return

@@ -12,7 +12,7 @@ from trainmaster.client.clients import log_reader, pubsub_clients, storage_clien
 from trainmaster.client.context import Context
 from trainmaster.client.logs.progress import TrainingProgress
 from trainmaster.client.logs.read import JobLogs
-from trainmaster.client.records import document_at
+from trainmaster.client.records import read_json
 from trainmaster.orchestrator.core.runs.states import ENDS
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ class RetrainWatch:
         self._training[run_id] = known
 
     def _document(self, name: str) -> Document:
-        return document_at(self._storage, self._target.ledger_bucket, name)
+        return read_json(self._storage, self._target.ledger_bucket, name) or {}
 
 
 def _subscription(target: Context) -> str:

@@ -253,20 +253,20 @@ def test_make_doctor_calls_it_with_what_was_given(given: list[str], called: str)
 
 
 def test_without_a_stack_or_a_project_it_says_what_it_needs(tmp_path: Path) -> None:
-    def refused(*arguments: str) -> str:
+    def refused(*arguments: str, status: int = 2) -> str:
         command = [sys.executable, "-m", "trainmaster", "doctor", *arguments]
         # Without credentials, on any machine; otherwise the client would look for them on the network.
         kept = {
             name: value for name, value in os.environ.items() if not name.startswith(("GOOGLE_", "CLOUDSDK_"))
         }
-        clean = {**kept, "HOME": str(tmp_path), "NO_GCE_CHECK": "true"}
+        clean = {**kept, "HOME": str(tmp_path), "NO_GCE_CHECK": "true", "PYTHONPATH": str(ROOT)}
         done = subprocess.run(
-            command, cwd=ROOT, env=clean, capture_output=True, text=True, timeout=60, check=False
+            command, cwd=tmp_path, env=clean, capture_output=True, text=True, timeout=60, check=False
         )
-        assert done.returncode == 2
+        assert done.returncode == status
         return done.stderr
 
-    assert "trainmaster up --state" in refused("--state", str(tmp_path))
-    assert "--project ID and --region REGION" in refused()
+    assert "trainmaster up --detach --state" in refused("--state", str(tmp_path))
+    assert "trainmaster context use PROJECT/REGION" in refused(status=4)
     assert "--region" in refused("--project", "p")
     assert "gcloud auth application-default login" in refused("--project", "p", "--region", "r")

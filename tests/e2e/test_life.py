@@ -138,10 +138,10 @@ def test_one_state_folder_has_one_stack(project: Project) -> None:
 def test_status_shows_what_to_source_and_down_finds_nothing_where_no_stack_runs(
     project: Project, tmp_path: Path
 ) -> None:
-    shown = command("status", "--state", str(project.state))
+    shown = command("stack", "status", "--state", str(project.state))
     assert shown.returncode == 0
     assert f"export GOOGLE_CLOUD_PROJECT={project.id}" in shown.stdout
-    assert command("status", "--state", str(tmp_path)).returncode == 1
+    assert command("stack", "status", "--state", str(tmp_path)).returncode == 4
     assert "No stack is running" in command("down", "--state", str(tmp_path)).stdout
 
 

@@ -84,6 +84,7 @@ def test_an_image_that_is_provided_while_the_stack_runs_can_be_asked_for(project
         sys.executable,
         "-m",
         "trainmaster",
+        "stack",
         "provide",
         f"{image}={OWN}",
         "--state",

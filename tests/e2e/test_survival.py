@@ -119,6 +119,7 @@ def test_a_run_whose_chief_is_preempted_continues_and_succeeds(stack: Project, f
         sys.executable,
         "-m",
         "trainmaster",
+        "stack",
         "preempt",
         training.job_id,
         "--state",

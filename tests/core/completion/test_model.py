@@ -50,6 +50,7 @@ def test_an_empty_directory_is_told_with_its_place() -> None:
     assert it.model is None
     (problem,) = it.problems
     assert problem.startswith(f"no model was found: {URI} holds nothing")
+    assert "functions for plain files need its path with /gcs/ in place of gs://" in problem
 
 
 def test_what_lies_there_instead_of_a_model_is_told() -> None:

@@ -171,7 +171,10 @@ def is_of_model(path: str) -> bool:
     return not is_marker and path not in (MANIFEST_NAME, METRICS_NAME) and not _TEMPORARY.fullmatch(path)
 
 
-_ADVICE = "The chief saves its model in AIP_MODEL_DIR, or where the request names it with model_uri"
+_ADVICE = (
+    "The chief saves its model in AIP_MODEL_DIR, or where the request names it with model_uri; "
+    "functions for plain files need its path with /gcs/ in place of gs://"
+)
 
 
 def _contents(directory: ModelDirectory) -> str:

@@ -4,7 +4,6 @@ In a checkout they lie at its root. An installed package carries a copy of that 
 `schemas` are names that users' own packages have, and must not be importable from an environment of theirs.
 """
 
-import os
 from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parent
@@ -23,13 +22,3 @@ DEPLOY = PACKAGE / "deploy"
 
 EDITOR_LINE = "# yaml-language-server: $schema="
 """Begins a YAML file that editors complete and check by a schema, by VS Code's YAML extension and others."""
-
-
-def editor_line(schema_id: str, folder: Path) -> str:
-    """The first line of a YAML file in `folder`: the path of its schema, which works without a network.
-
-    It is relative in a folder of the checkout, and absolute elsewhere: a relative one would break with every move.
-    """
-    schema = ROOT / "schemas" / f"{schema_id}.schema.json"
-    inside = folder.resolve().is_relative_to(ROOT)
-    return EDITOR_LINE + (os.path.relpath(schema, folder.resolve()) if inside else str(schema))

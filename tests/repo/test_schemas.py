@@ -7,7 +7,7 @@ import pytest
 import yaml
 from jsonschema import Draft202012Validator
 
-from trainmaster.resources import EDITOR_LINE, editor_line
+from trainmaster.resources import EDITOR_LINE
 
 ROOT = Path(__file__).resolve().parents[2]
 SCHEMAS = ROOT / "schemas"
@@ -38,16 +38,6 @@ def test_an_example_begins_with_its_schema_so_that_editors_complete_and_check_it
     of_example = "retraining_rule.v1" if is_rule else "training_request.v1"
     schema_id = of_example if path.is_relative_to(ROOT / "examples") else ".".join(path.name.split(".")[:2])
     assert named == SCHEMAS / f"{schema_id}.schema.json"
-
-
-def test_the_line_for_editors_names_the_schema_from_any_folder(tmp_path: Path) -> None:
-    for folder in (ROOT / "examples" / "rules", ROOT, tmp_path):
-        line = editor_line("training_request.v1", folder)
-        schema = (folder / line.removeprefix(EDITOR_LINE)).resolve()
-        assert schema == SCHEMAS / "training_request.v1.schema.json"
-    assert editor_line("retraining_rule.v1", ROOT / "examples") == (
-        "# yaml-language-server: $schema=../schemas/retraining_rule.v1.schema.json"
-    )
 
 
 def examples(folder: str) -> list[Path]:

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.command import trainmaster
+from trainmaster.client.submission.pack import pack_script
+from trainmaster.resources import EDITOR_LINE
 
 NO_VARIABLES: dict[str, str] = {}
 
@@ -19,14 +21,14 @@ def test_the_files_are_written_and_the_next_commands_printed(tmp_path: Path) -> 
     assert done.err.splitlines() == [
         "Next:",
         "  trainmaster up --detach",
-        "  trainmaster submit request.yaml --script train.py --logs",
+        "  trainmaster submit request.yaml --logs",
     ]
 
 
 def test_a_new_folder_is_made_and_its_name_quoted(tmp_path: Path) -> None:
     done = trainmaster("init", "a b/c", cwd=tmp_path, environment=NO_VARIABLES)
     assert done.status == 0
-    assert "trainmaster submit 'a b/c/request.yaml' --script 'a b/c/train.py' --logs" in done.err
+    assert "trainmaster submit 'a b/c/request.yaml' --logs" in done.err
     assert (tmp_path / "a b/c/train.py").is_file()
 
 
@@ -37,6 +39,26 @@ def test_nothing_is_written_over_an_existing_file_nor_beside_it(tmp_path: Path, 
     assert (done.status, done.out) == (2, "")
     assert f"{name} already exists. Choose another folder: trainmaster init DIR" in done.err
     assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [(name, "mine")]
+
+
+def test_editors_find_the_schema_wherever_the_folder_is_copied(tmp_path: Path) -> None:
+    trainmaster("init", "one", cwd=tmp_path, environment=NO_VARIABLES)
+    copy = (tmp_path / "one").rename(tmp_path / "another")
+    first = (copy / "request.yaml").read_text().splitlines()[0]
+    named = json.loads((copy / first.removeprefix(EDITOR_LINE)).read_text())
+    assert named["$id"] == "urn:trainmaster:schema:training_request.v1"
+
+
+def test_results_are_ignored_by_git_and_by_submit_unless_the_folder_has_a_gitignore(tmp_path: Path) -> None:
+    trainmaster("init", cwd=tmp_path, environment=NO_VARIABLES)
+    for name in ("model", "checkpoints"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "weights.bin").touch()
+    assert pack_script(tmp_path / "train.py").files == ("request.yaml", "train.py")
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / ".gitignore").write_text("*.csv\n")
+    assert trainmaster("init", "mine", cwd=tmp_path, environment=NO_VARIABLES).status == 0
+    assert (tmp_path / "mine" / ".gitignore").read_text() == "*.csv\n"
 
 
 def test_a_link_that_leads_nowhere_is_not_followed(tmp_path: Path) -> None:

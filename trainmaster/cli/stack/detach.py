@@ -82,7 +82,7 @@ def _next(state: Path) -> list[tuple[str, str]]:
     of_state = _of_state(state)
     return [
         ("Write a first request", "trainmaster init"),
-        ("Submit it", "trainmaster submit request.yaml"),
+        ("Submit it", "trainmaster submit request.yaml --logs"),
         ("List runs", "trainmaster ls"),
         ("Let gcloud use the stack", f'eval "$(trainmaster stack env{of_state})"'),
         ("Follow its log", f"tail -f {shlex.quote(str(state / LOG))}"),

@@ -15,8 +15,8 @@ from trainmaster.local.stack.services import Services
 from trainmaster.local.stack.topology import Topology
 
 WELCOME = (
-    "The local stack is ready. In another shell: trainmaster init, then trainmaster submit request.yaml. "
-    "Ctrl-C here, or trainmaster down, stops the stack."
+    "The local stack is ready. In another shell: trainmaster init, then "
+    "trainmaster submit request.yaml --logs. Ctrl-C here, or trainmaster down, stops the stack."
 )
 _WIDEST = 1000
 

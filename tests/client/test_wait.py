@@ -30,7 +30,13 @@ def test_the_exit_status_is_that_of_the_end(served: Served, state: str, status: 
     record(served, f"a-{state}", state)
     done = served.trainmaster("wait", f"a-{state}")
     assert (done.status, done.out) == (status, f"{state}\n")
-    assert f"a-{state} is {state}" in done.err
+    words = {
+        "succeeded": "has succeeded",
+        "failed": "failed",
+        "cancelled": "was cancelled",
+        "rejected": "was rejected",
+    }
+    assert f"a-{state} {words[state]}" in done.err
 
 
 def test_a_run_that_has_not_ended_in_time_ends_the_wait_with_5_and_its_state(served: Served) -> None:
@@ -62,7 +68,37 @@ def test_the_file_that_started_the_run_stands_for_it(served: Served) -> None:
     record(served, "of-a-file", "succeeded")
     status = {"schema": "drop_status.v1", "state": "succeeded", "run_id": "of-a-file"}
     served.write("ledger", "status/requests/vision.yaml.json", status)
+    path = served.folder / "some/folder/vision.yaml"
+    path.parent.mkdir(parents=True)
+    path.touch()
     assert served.trainmaster("wait", "some/folder/vision.yaml").status == 0
+    for name in ("nowhere/vision.yaml", "/nowhere/vision.yaml", "./vision.yaml"):
+        missing = served.trainmaster("wait", name)
+        assert (missing.status, missing.out) == (3, "")
+        assert (
+            f"There is no file {name!r}. To name a request in the inbox: requests/vision.yaml" in missing.err
+        )
+    assert served.trainmaster("wait", "requests/vision.yaml").status == 0
+    assert served.trainmaster("wait", "gs://elsewhere/requests/vision.yaml").status == 3
+
+
+@pytest.mark.parametrize("name", ["shared.yaml", "requests/shared.yaml"])
+def test_cancel_refuses_a_file_and_names_its_latest_run(served: Served, name: str) -> None:
+    record(served, "of-a-colleague", "running")
+    status = {"schema": "drop_status.v1", "dropped_name": "requests/shared.yaml", "run_id": "of-a-colleague"}
+    served.write("ledger", "status/requests/shared.yaml.json", status)
+    done = served.trainmaster("cancel", name)
+    assert (done.status, done.out) == (2, "")
+    assert f"{name!r} is a file" in done.err
+    assert "trainmaster cancel of-a-colleague" in done.err
+
+
+def test_a_success_without_a_model_says_why(served: Served) -> None:
+    problem = "no model was found: gs://models/bare/ is empty"
+    served.write("ledger", "runs/bare.json", run_record(run_id="bare", model=None, problems=[problem]))
+    done = served.trainmaster("wait", "bare")
+    assert (done.status, done.out) == (0, "succeeded\n")
+    assert f"bare has succeeded: {problem}" in done.err
 
 
 def test_every_change_that_is_seen_is_reported_until_the_end(served: Served) -> None:

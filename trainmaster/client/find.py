@@ -50,7 +50,8 @@ class Drop:
 def find_run(clients: "Clients", text: str) -> Run:
     """The run that `text` means: a run's id, a request's file or object, or the id or key of a message.
 
-    A file or message means the latest run that it started.
+    A file or message means the latest run that it started. A file on this machine means the object in the inbox that
+    has its name; a path to no file means nothing.
 
     Raises:
         NotFound: no run was started by anything of that name.
@@ -78,6 +79,10 @@ def find_run_or_drop(clients: "Clients", text: str) -> Run | Drop:
             run_id = status.get("run_id")
             run = _run(clients, run_id) if isinstance(run_id, str) and is_run_id(run_id) else None
             return Drop(status=status) if run is None else replace(run, status=status)
+    if _is_path(text) and not _exists(text):
+        raise NotFound(
+            f"There is no file {text!r}. To name a request in the inbox: {REQUESTS_PREFIX}{Path(text).name}"
+        )
     near = nearest_names(text, [row.run_id for row in list_runs(clients, Filters(), limit=NEAR_MAX).rows])
     raise NotFound(
         f"No run, file or message {text!r} in {clients.context.title}. {near}{' ' if near else ''}List the runs: trainmaster ls"
@@ -87,11 +92,25 @@ def find_run_or_drop(clients: "Clients", text: str) -> Run | Drop:
 def _status_names(clients: "Clients", text: str) -> list[str]:
     name = text.removeprefix(object_uri(clients.context.inbox_bucket, ""))
     is_object = name != text or name.startswith((REQUESTS_PREFIX, RULES_PREFIX))
+    of_file = status_object(name if is_object else f"{REQUESTS_PREFIX}{Path(name).name}")
+    is_elsewhere = name.startswith("gs://") or (_is_path(text) and not _exists(text))
     return [
-        status_object(name if is_object else f"{REQUESTS_PREFIX}{Path(name).name}"),
+        *([] if is_elsewhere else [of_file]),
         message_status_object(message_id=text, idempotency_key=None),
         message_status_object(message_id="", idempotency_key=text),
     ]
+
+
+def _is_path(text: str) -> bool:
+    """Whether the text can only mean a file on this machine, or a message with a key that has a slash."""
+    return "/" in text and not text.startswith(("gs://", REQUESTS_PREFIX, RULES_PREFIX))
+
+
+def _exists(path: str) -> bool:
+    try:
+        return Path(path).exists()
+    except OSError:  # for example: the name is too long
+        return False
 
 
 def _run(clients: "Clients", run_id: str, *, retry_s: float | None = None) -> Run | None:

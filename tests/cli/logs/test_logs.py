@@ -151,7 +151,7 @@ def test_following_a_run_that_has_ended_prints_its_log_and_returns_its_end(
     logged.write(f"2{status}", 1, textPayload="Job is running.")
     done = logged.served.trainmaster("logs", f"ended-{state}", "-f")
     assert (done.status, done.out) == (status, "service | Job is running.\n")
-    assert f"ended-{state} is {state}" in done.err
+    assert f"ended-{state} {'has ' * (state == 'succeeded')}{state}" in done.err
 
 
 def test_following_waits_for_the_job_prints_what_comes_and_ends_with_the_run(logged: Logged) -> None:

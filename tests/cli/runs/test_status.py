@@ -70,6 +70,8 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         served.write("ledger", "runs/damaged.json", {"schema": "run_record.v2", "run_id": "damaged"})
         served.write("ledger", "runs/old.json", {"schema": "run_record.v1"})
         write_row(served, row(1, model_name="cassava"))
+        (served.folder / "drafts").mkdir()
+        (served.folder / "drafts/cassava.yaml").touch()
         yield served
 
 

@@ -120,10 +120,10 @@ def test_cancel_ends_a_running_run_and_no_run_if_one_is_unknown(
         lambda: (found := stack.status("requests/endless.yaml")) and found["state"] == "running" and found,
         "the run runs",
     )
-    unknown = trainmaster("cancel", "requests/endless.yaml", "nothing-20260101t000000-0123456789")
+    unknown = trainmaster("cancel", status["run_id"], "nothing-20260101t000000-0123456789")
     assert (unknown.status, unknown.out) == (3, "")
     assert stack.record(status["run_id"])["state"] == "running"
-    ended = trainmaster("cancel", "requests/endless.yaml", "--wait")
+    ended = trainmaster("cancel", status["run_id"], "--wait")
     assert (ended.status, ended.out) == (0, f"{status['run_id']} cancelled\n"), ended.err
     late = trainmaster("cancel", trained["run_id"])
     assert (late.status, late.out) == (0, f"{trained['run_id']}\n")

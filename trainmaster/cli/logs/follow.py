@@ -10,7 +10,7 @@ from rich.console import Console
 
 from trainmaster.cli.exits import Exit
 from trainmaster.cli.logs.lanes import Lanes
-from trainmaster.cli.runs.following import run_survives_interrupt, say_state, status_of_end
+from trainmaster.cli.runs.following import in_words, run_survives_interrupt, say_state, status_of_end
 from trainmaster.cli.verb import JSON, talk
 from trainmaster.client.errors import TimedOut
 from trainmaster.client.find import Run, find_run
@@ -98,10 +98,10 @@ def waits_for(run: Run) -> str:
     record = run.record
     waiting = record.admission.waiting
     if record.job is not None:
-        return f"{record.run_id} is {record.state}" if record.ended else f"following {record.run_id}"
+        return f"{record.run_id} {in_words(record.state)}" if record.ended else f"following {record.run_id}"
     if record.ended:
         why = record.failure.message if record.failure else next(iter(record.problems), "")
-        return f"{record.run_id} is {record.state} and had no job" + (
+        return f"{record.run_id} {in_words(record.state)} and had no job" + (
             f": {one_line(why, REASON_MAX_CHARS)}" if why else ""
         )
     why = waiting.reason if waiting else "its job is being submitted"

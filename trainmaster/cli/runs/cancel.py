@@ -1,15 +1,18 @@
 """`trainmaster cancel`: end runs."""
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import click
 
-from trainmaster.cli.exits import Exit
+from trainmaster.cli.exits import Exit, Stop
 from trainmaster.cli.verb import print_names, says_where, takes_context, talk
+from trainmaster.client.terminal import one_line
 from trainmaster.orchestrator.core.runs.states import RunState
 
 if TYPE_CHECKING:
     from trainmaster.client.clients import Clients
+    from trainmaster.client.find import Run
 
 
 @click.command()
@@ -19,8 +22,9 @@ if TYPE_CHECKING:
 def cancel(clients: "Clients", runs: tuple[str, ...], wait: bool) -> int:
     """End each RUN: a waiting run gets no job, and a job is cancelled.
 
-    RUN is a run's id, the file that started it, or the id or key of a message. If one of several is unknown, none is
-    cancelled. A run that has ended stays as it is. Prints the ids of the runs.
+    RUN is a run's id, or the id or key of a message. A file is refused, because others may have uploaded a file of the
+    same name since. If one of several is unknown or refused, none is cancelled. A run that has ended stays as it is.
+    Prints the ids of the runs.
 
     Exit status: 0 done, 1 with --wait, if a run ended in another way, 2 refused, 3 there is no such run, 5 the service
     has not answered in time.
@@ -29,7 +33,9 @@ def cancel(clients: "Clients", runs: tuple[str, ...], wait: bool) -> int:
     from trainmaster.client.rules.orders import give_order
     from trainmaster.client.wait import wait_for_end
 
-    found = {(run := find_run(clients, each)).record.run_id: run.record for each in runs}
+    named = {each: find_run(clients, each) for each in runs}
+    _refuse_files(named)
+    found = {run.record.run_id: run.record for run in named.values()}
     for run_id, record in found.items():
         if record.ended:
             talk(f"{run_id} has already ended: {record.state}.")
@@ -43,3 +49,14 @@ def cancel(clients: "Clients", runs: tuple[str, ...], wait: bool) -> int:
     ended = [wait_for_end(clients, run_id).record for run_id in found]
     print_names(f"{record.run_id} {record.state}" for record in ended)
     return Exit.DONE if all(each.state is RunState.CANCELLED for each in ended) else Exit.FINDING
+
+
+def _refuse_files(named: Mapping[str, "Run"]) -> None:
+    of_files = [
+        f"{text!r} is a file, and `trainmaster cancel` ends runs by their id. The latest run of a file of this name: "
+        f"trainmaster cancel {run.record.run_id}"
+        for text, run in named.items()
+        if run.status is not None and "dropped_name" in run.status
+    ]
+    if of_files:
+        raise Stop(Exit.USAGE, "\n".join(map(one_line, of_files)))

@@ -17,6 +17,14 @@ if TYPE_CHECKING:
     from trainmaster.client.clients import Clients
 
 REASON_MAX_CHARS = 500
+_IN_WORDS = {
+    RunState.SUCCEEDED: "has succeeded",
+    RunState.PARTIALLY_SUCCEEDED: "has partially succeeded",
+    RunState.FAILED: "failed",
+    RunState.CANCELLED: "was cancelled",
+    RunState.REJECTED: "was rejected",
+    RunState.EXPIRED: "has expired",
+}
 F = TypeVar("F", bound=Callable[..., Any])  # Any: a verb, or click's command of one
 
 
@@ -39,14 +47,21 @@ def _seconds(_call: click.Context, _option: click.Parameter, text: str | None) -
 
 
 def say_state(run: Run) -> None:
-    """One line on standard error: the run, its state, and why it waits or ended badly."""
+    """One line on standard error: the run, its state, and why it waits, ended badly, or has no model."""
     record = run.record
     waiting = record.admission.waiting
     reason = record.failure.message if record.failure else waiting.reason if waiting else ""
     if record.state is RunState.REJECTED and record.problems:
         reason = record.problems[0]
+    if record.state is RunState.SUCCEEDED and record.model is None:
+        reason = "; ".join(record.problems)
     more = f": {one_line(reason, REASON_MAX_CHARS)}" if reason else ""
-    talk(f"{record.run_id} is {record.state}{more}")
+    talk(f"{record.run_id} {in_words(record.state)}{more}")
+
+
+def in_words(state: RunState) -> str:
+    """The state as a verb phrase whose subject is the run: `has succeeded`, `is running`."""
+    return _IN_WORDS.get(state, f"is {state}")
 
 
 def say_end(clients: "Clients", run: Run) -> Exit:

@@ -3,6 +3,7 @@
 import base64
 import itertools
 import json
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -86,6 +87,57 @@ def test_a_better_run_is_promoted_and_a_worse_or_equal_one_is_not() -> None:
         (first, True), (second, True), (worse, False), (equal, False), (close, False),
     ]  # fmt: skip
     assert told(world, "promoted") == ["champions/cassava-resnet50/1", "champions/cassava-resnet50/2"]
+
+
+def verdict(world: World, run_id: str) -> Any:
+    return world.document(f"runs/{run_id}.json")["completion"].get("champion")
+
+
+def test_the_record_has_the_verdict_with_its_reason_and_the_champion_before() -> None:
+    world = World()
+    first, second, worse = run(world, "a", 0.7), run(world, "b", 0.8), run(world, "c", 0.6)
+    assert verdict(world, first) == {"promoted": True, "reason": "the first, with accuracy 0.7"}
+    assert verdict(world, second) == {
+        "promoted": True, "reason": "accuracy 0.8 beats 0.7", "compared_with": first,
+    }  # fmt: skip
+    assert verdict(world, worse) == {
+        "promoted": False,
+        "reason": "accuracy 0.6 is not better by 0.01 than the champion's 0.8",
+        "compared_with": second,
+    }
+
+
+@pytest.mark.parametrize(("accuracy", "promoted"), [(0.8, True), (0.6, False)])
+def test_a_verdict_that_a_crash_kept_from_the_record_is_recorded_by_the_repeated_step(
+    accuracy: float, promoted: bool
+) -> None:
+    """The crash is before the write that records the finished steps; another run becomes champion meanwhile."""
+
+    class Killed(Exception):
+        pass
+
+    class KilledAfterVerdict(Boundary):
+        decided = False
+
+        def cross(self, name: str, call: Any) -> Any:
+            if self.decided and name == "write runs":
+                raise Killed
+            self.decided = self.decided or name == "write champions"
+            return super().cross(name, call)
+
+    world = World()
+    first, incoming = run(world, "a", 0.7), trained(world, "b", accuracy)
+    with pytest.raises(Killed):
+        complete(world, incoming, KilledAfterVerdict())
+    assert verdict(world, incoming.run_id) is None
+    world.clock.advance(timedelta(minutes=10))
+    run(world, "c", 0.9)
+    world.reconcile()
+    found = verdict(world, incoming.run_id)
+    assert (found["promoted"], found["compared_with"]) == (promoted, first)
+    complete(world, incoming)
+    assert verdict(world, incoming.run_id) == found
+    assert [each["run_id"] for each in champion(world)["considered"]].count(incoming.run_id) == 1
 
 
 @pytest.mark.parametrize("order_of_ends", list(itertools.permutations(range(3))))

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +14,14 @@ from tests.cli.logs.test_logs import Logged, point_to
 from tests.cli.runs.records import NOW, RUNS
 from tests.cli.screens import assert_screen
 from tests.client.served import ROOT, Served, run_record, served_context
+from trainmaster.cli.runs.status import run_facts
 from trainmaster.cli.runs.why import why_facts
 from trainmaster.cli.table import fact_lines
 from trainmaster.client.explaining.explanation import Explanation, explained_run
 from trainmaster.client.explaining.repairs import likely_repair
 from trainmaster.client.runs.queue import Waits
 from trainmaster.local import logging
+from trainmaster.orchestrator.core.runs.end import ChampionVerdict
 from trainmaster.orchestrator.core.runs.record import RunRecord
 
 SCHEMA = Draft202012Validator(json.loads((ROOT / "schemas/explanation.v1.schema.json").read_text()))
@@ -175,3 +178,14 @@ def test_the_likely_repair_follows_from_the_error(error: str, said: str) -> None
 
 def test_an_error_of_another_kind_has_no_repair() -> None:
     assert likely_repair("KeyError: 'label'") is None
+
+
+def test_status_and_why_show_the_verdict_on_the_model() -> None:
+    run = RUNS["succeeded"]()
+    assert run.record.completion is not None
+    verdict = ChampionVerdict(promoted=False, reason="accuracy 0.6 is not better", compared_with="run-1")
+    record = replace(run.record, completion=replace(run.record.completion, champion=verdict))
+    line = "champion     not promoted: accuracy 0.6 is not better, compared with run-1\n"
+    assert line in text_of(explained(record), 100)
+    facts = run_facts(replace(run, record=record), NOW, is_local=False)
+    assert line in "".join(f"{click.unstyle(each)}\n" for each in fact_lines(facts, width=100))

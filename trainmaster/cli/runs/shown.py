@@ -11,7 +11,7 @@ from trainmaster.client.runs.reports import reported_fault
 from trainmaster.client.times import span
 from trainmaster.orchestrator.core.documents.placing import rendered
 from trainmaster.orchestrator.core.policy.currency import money
-from trainmaster.orchestrator.core.runs.end import Cost, Model
+from trainmaster.orchestrator.core.runs.end import ChampionVerdict, Cost, Model
 from trainmaster.orchestrator.core.runs.job import BestTrial, trials_by_state
 from trainmaster.orchestrator.core.runs.record import RunRecord, Source
 
@@ -69,6 +69,16 @@ def result_facts(record: RunRecord) -> Iterator[Fact]:
         yield "metrics", [", ".join(f"{name} {value:g}" for name, value in metrics.items())]
     if record.model is not None:
         yield "model", model_lines(record.model)
+    if record.completion is not None:
+        yield from verdict_facts(record.completion.champion)
+
+
+def verdict_facts(verdict: ChampionVerdict | None) -> Iterator[Fact]:
+    """Whether the model became champion, why, and the champion before."""
+    if verdict is not None:
+        decision = "promoted" if verdict.promoted else "not promoted"
+        against = f", compared with {verdict.compared_with}" if verdict.compared_with else ""
+        yield "champion", [f"{decision}: {verdict.reason}{against}"]
 
 
 def best_text(best: BestTrial) -> str:

@@ -16,6 +16,7 @@ from trainmaster.cli.runs.shown import (
     job_facts,
     model_lines,
     source_text,
+    verdict_facts,
     waiting_facts,
 )
 from trainmaster.cli.runs.status import state_text
@@ -159,7 +160,4 @@ def _model_facts(run: "RunExplanation") -> Iterator[Fact]:
             "model",
             [*model_lines(model), *(f"{name}: sha256 {each}" for name, each in hashes.items() if each)],
         )
-    if run.champion is not None:
-        verdict = "promoted" if run.champion.promoted else "not promoted"
-        against = f", compared with {run.champion.compared_with}" if run.champion.compared_with else ""
-        yield "champion", [f"{verdict}: {run.champion.reason}{against}"]
+    yield from verdict_facts(run.champion)

@@ -21,7 +21,7 @@ from trainmaster.orchestrator.core.champions.champion import (
 )
 from trainmaster.orchestrator.core.documents.faults import listed
 from trainmaster.orchestrator.core.requests.spec import ChampionTerms, Goal, JobSpec
-from trainmaster.orchestrator.core.runs.end import Model
+from trainmaster.orchestrator.core.runs.end import ChampionVerdict, Model
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.core.runs.states import RunState
 
@@ -66,6 +66,26 @@ def _was_considered(champion: Champion, run_id: str) -> bool:
     """A reign proves a promotion even when its verdict is no longer kept."""
     return any(verdict.run_id == run_id for verdict in champion.considered) or bool(
         reign_of(champion, run_id)
+    )
+
+
+def verdict_on(champion: Champion, run_id: str) -> ChampionVerdict | None:
+    """The verdict on the run, for its record; None if the document no longer has one.
+
+    It follows from the document alone, so a repeated challenge finds the same verdict, even after later changes.
+    """
+    verdict = next((each for each in champion.considered if each.run_id == run_id), None)
+    reign = reign_of(champion, run_id)
+    if reign is not None:
+        before = next((each for each in champion.history if each.number == reign.number - 1), None)
+        reason = verdict.reason if verdict else f"{reign.contest.metric} {reign.value:g}"
+    elif verdict is not None:
+        before = next((each for each in reversed(champion.history) if each.since <= verdict.at), None)
+        reason = verdict.reason
+    else:
+        return None
+    return ChampionVerdict(
+        promoted=reign is not None, reason=reason, compared_with=before.run_id if before else None
     )
 
 

@@ -8,6 +8,7 @@ from trainmaster.orchestrator.core.champions.promotion import (
     earlier_runs,
     reign_by_order,
     reign_of,
+    verdict_on,
 )
 from trainmaster.orchestrator.core.documents.faults import Fault
 from trainmaster.orchestrator.core.notices.notice import (
@@ -20,25 +21,29 @@ from trainmaster.orchestrator.core.requests.orders import RollbackOrder
 from trainmaster.orchestrator.core.requests.request import Refused
 from trainmaster.orchestrator.core.requests.spec import JobSpec
 from trainmaster.orchestrator.core.retraining.rule import ChampionFacts
+from trainmaster.orchestrator.core.runs.end import ChampionVerdict
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.flows.services import Services
 
 
-def challenge(services: Services, record: RunRecord, spec: JobSpec) -> None:
-    """Compare the ended run with the champion, once, and publish a promotion at least once. Safe to repeat.
+def challenge(services: Services, record: RunRecord, spec: JobSpec) -> ChampionVerdict | None:
+    """Compare the ended run with the champion, once, and publish a promotion at least once; None if it is no challenger.
+
+    Safe to repeat: the verdict stays the same.
 
     Raises:
         GenerationMoved: the document kept changing.
     """
     challenger = challenger_of(record, spec)
     if challenger is None:
-        return
+        return None
     after = services.champions.update(
         spec.model_name, lambda champion: after_challenge(champion, challenger, services.clock.now())
     )
     reign = reign_of(after, record.run_id)
     if reign is not None:
         _publish(services, after, reign)
+    return verdict_on(after, record.run_id)
 
 
 def roll_back(services: Services, order: RollbackOrder) -> Reign | Refused:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from trainmaster.orchestrator.core.errors import TrainmasterError
 from trainmaster.orchestrator.core.notices.notice import CapPayload, cap_reached
 from trainmaster.orchestrator.core.requests.spec import spec_from
-from trainmaster.orchestrator.core.runs.end import Completion
+from trainmaster.orchestrator.core.runs.end import ChampionVerdict, Completion
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.core.runs.states import RunState
 from trainmaster.orchestrator.flows.completion.champion import challenge
@@ -37,13 +37,14 @@ class End:
     """What a step receives. `before` is the record before the end, if this process wrote the end.
 
     A step that changes the record puts the new one into `held`, for the steps after it. `waiting` names the earlier
-    steps that still wait for something.
+    steps that still wait for something. `verdict` is the champion step's, recorded with the steps that are done.
     """
 
     services: Services
     held: Held
     before: RunRecord | None
     waiting: set[str] = field(default_factory=set)
+    verdict: ChampionVerdict | None = None
 
     @property
     def record(self) -> RunRecord:
@@ -77,7 +78,7 @@ def _compare_with_champion(end: End) -> None:
     request = end.record.request
     if request is not None:
         spec = spec_from(request.document)
-        challenge(end.services, end.record, spec)
+        end.verdict = challenge(end.services, end.record, spec)
 
 
 def _publish_notices(end: End) -> str | None:
@@ -152,9 +153,7 @@ def finish_run(
         outcomes[name] = _outcome(step, end)
         if isinstance(outcomes[name], str):
             end.waiting.add(name)
-    held = _with_steps_done(
-        services, end.held, [name for name, outcome in outcomes.items() if outcome is None]
-    )
+    held = _with_steps_done(end, [name for name, outcome in outcomes.items() if outcome is None])
     problems = tuple(
         f"step {name!r} has not finished: {outcome}"
         for name, outcome in outcomes.items()
@@ -192,14 +191,16 @@ def steps_done(record: RunRecord) -> tuple[str, ...]:
     return record.completion.steps_done if record.completion is not None else ()
 
 
-def _with_steps_done(services: Services, held: Held, done: list[str]) -> Held:
+def _with_steps_done(end: End, done: list[str]) -> Held:
+    services = end.services
+
     def changed(record: RunRecord) -> RunRecord | None:
         completion = record.completion or Completion()
         names = tuple(dict.fromkeys((*completion.steps_done, *done)))
         if names == completion.steps_done:
             return None
-        completion = replace(completion, steps_done=names)
+        completion = replace(completion, steps_done=names, champion=end.verdict or completion.champion)
         now = services.clock.now()
         return replace(record, completion=completion, updated_at=now, attempt=services.attempt)
 
-    return services.ledger.update(held, changed)
+    return services.ledger.update(end.held, changed)

@@ -3,27 +3,22 @@
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from functools import partial
-from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from trainmaster.client.find import read_document
-from trainmaster.client.plan.outlook import Listings, limits_now, outlook
+from trainmaster.client.plan.outlook import limits_now, outlook
 from trainmaster.client.plan.plan import Plan, PlannedJob, SeenEvent, planned_jobs, with_refusals
+from trainmaster.client.runs.admission_objects import read_admission_objects
 from trainmaster.client.runs.listing import Filters, list_runs
-from trainmaster.orchestrator.core.admission.listed import parse_slot, parse_start
-from trainmaster.orchestrator.core.admission.places import parse_place
 from trainmaster.orchestrator.core.admission.prices import Prices
 from trainmaster.orchestrator.core.admission.quota import quota_class
 from trainmaster.orchestrator.core.documents.codec import decoded
 from trainmaster.orchestrator.core.names import (
-    SLOTS_PREFIX,
-    WAITING_PREFIX,
     is_run_id,
     message_status_object,
     record_object,
-    started_prefix,
     status_object,
 )
 from trainmaster.orchestrator.core.policy.policy import Policy
@@ -38,13 +33,10 @@ if TYPE_CHECKING:
 
 TRAINER_ACCOUNT = "tm-trainer@{project}.iam.gserviceaccount.com"
 """Runs the jobs whose request names no account: TRAINMASTER_TRAINER_ACCOUNT in trainmaster/deploy/topology.yaml."""
-OBJECTS_MAX = 10_000
-"""Of each listing; a thousand are one storage operation."""
 RECORDS_MAX = 20
 """Records that are read for earlier refusals: of runs that wait for the same machines, then of the newest runs."""
 REFUSALS_WITHIN = timedelta(days=1)
 READS_AT_ONCE = 8
-_FIELDS = "items(name,metadata,generation,timeCreated),nextPageToken"
 
 
 def offline_plan(request: Request, context: "Context", policy: str, prices: Prices) -> Plan:
@@ -94,7 +86,7 @@ def full_plan(
     Raises:
         google.api_core.exceptions.GoogleAPICallError: the ledger cannot be read.
     """
-    listings = _listings(clients, now)
+    listings = read_admission_objects(clients, now)
     names = {job.quota_class for job in plan.jobs}
     waiting = [each.run_id for each in listings.places if names & set(each.classes)]
     return replace(
@@ -104,24 +96,6 @@ def full_plan(
         limits=limits_now(request, policy, listings.slots),
         seen=tuple(_seen(clients, request, object_name, key)),
         not_checked=("what Vertex AI would answer: its quotas and free machines",),
-    )
-
-
-def _listings(clients: "Clients", now: datetime) -> Listings:
-    bucket = clients.context.ledger_bucket
-
-    # Any: the library's blobs carry no types.
-    def listed(prefix: str) -> Iterator[Any]:
-        return islice(clients.storage.list_blobs(bucket, prefix=prefix, fields=_FIELDS), OBJECTS_MAX)
-
-    def parsed(parse: Any, blob: Any) -> Any:  # Any: one of two parsers
-        return parse(blob.name, blob.metadata or {}, generation=blob.generation, created_at=blob.time_created)
-
-    places = (parse_place(each.name, each.metadata or {}) for each in listed(WAITING_PREFIX))
-    slots = (parsed(parse_slot, each) for each in listed(SLOTS_PREFIX))
-    starts = (parsed(parse_start, each) for each in listed(started_prefix(now.astimezone(UTC).date())))
-    return Listings(
-        places=[*filter(None, places)], slots=[*filter(None, slots)], starts=[*filter(None, starts)]
     )
 
 

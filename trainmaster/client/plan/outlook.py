@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from trainmaster.client.runs.admission_objects import AdmissionObjects
 from trainmaster.orchestrator.core.admission.caps import CapReached, CountedStart, over_cap
 from trainmaster.orchestrator.core.admission.listed import Slot
 from trainmaster.orchestrator.core.admission.queue import Place, QueuePass, SlotSet, limits_of
@@ -19,15 +20,6 @@ from trainmaster.orchestrator.core.requests.request import Request
 
 NEW_RUN = "new-run"
 """The id of the run in the plan. No run has it, because run ids end with a hash."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Listings:
-    """What the ledger's listings show: who waits, which slots are taken, and which runs were started today (UTC)."""
-
-    places: Sequence[Place]
-    slots: Sequence[Slot]
-    starts: Sequence[CountedStart]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,7 +64,7 @@ def _limit(limit: SlotSet, slots: Sequence[Slot]) -> LimitNow:
     return LimitNow(name=limit.name, text=limit.text, jobs=limit.slots, holders=holders)
 
 
-def outlook(request: Request, policy: Policy | None, listings: Listings, now: datetime) -> Outlook:
+def outlook(request: Request, policy: Policy | None, listings: AdmissionObjects, now: datetime) -> Outlook:
     """What would happen to a run of the request that arrives now."""
     reached = _cap(request, policy, listings.starts, now)
     if reached is not None:

@@ -5,19 +5,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from trainmaster.client.runs.admission_objects import ledger_objects, read_admission_objects, read_places
 from trainmaster.orchestrator.core.admission.caps import CountedStart
-from trainmaster.orchestrator.core.admission.listed import Slot, parse_slot, parse_start
-from trainmaster.orchestrator.core.admission.places import parse_place
+from trainmaster.orchestrator.core.admission.listed import Slot
 from trainmaster.orchestrator.core.admission.queue import Place, QueuePass, jobs_of_set
 from trainmaster.orchestrator.core.documents.codec import encoded
 from trainmaster.orchestrator.core.names import (
-    SLOTS_PREFIX,
-    WAITING_PREFIX,
     cap_object,
-    started_prefix,
 )
 from trainmaster.orchestrator.core.policy.admission import Admission, Caps
 
@@ -25,10 +21,6 @@ if TYPE_CHECKING:
     from trainmaster.client.clients import Clients
 
 QUEUE_SCHEMA = "queue.v1"
-PLACES_MAX = SLOTS_MAX = CAPS_MAX = 1000
-"""Objects in one listing."""
-STARTS_MAX = 10_000
-_FIELDS = "items(name,metadata,generation,timeCreated),nextPageToken"
 _CAPS_PREFIX = cap_object("").removesuffix(".json")
 
 
@@ -120,39 +112,27 @@ def read_queue(clients: "Clients", now: datetime, admission: Admission | None = 
     Raises:
         google.api_core.exceptions.GoogleAPICallError: the ledger cannot be listed.
     """
-    listed = {
-        prefix: list(_objects(clients, prefix, most))
-        for prefix, most in (
-            (WAITING_PREFIX, PLACES_MAX),
-            (SLOTS_PREFIX, SLOTS_MAX),
-            (started_prefix(now.astimezone(UTC).date()), STARTS_MAX),
-            (_CAPS_PREFIX, CAPS_MAX),
-        )
-    }
-    waiting, slots, starts, caps = listed.values()
-    places = [place for each in waiting if (place := parse_place(each.name, each.metadata or {}))]
-    counted = [mark for each in starts if (mark := _parsed(parse_start, each))]
-    held = tuple(_held(slot) for each in slots if (slot := _parsed(parse_slot, each)))
+    objects = read_admission_objects(clients, now)
+    caps = list(ledger_objects(clients, _CAPS_PREFIX))
+    held = tuple(map(_held, objects.slots))
     return Queue(
         at=now,
-        waiting=waiting_runs(places, now),
+        waiting=waiting_runs(objects.places, now),
         slots=held,
-        limits=tuple(_limits(held, places, admission)),
+        limits=tuple(_limits(held, objects.places, admission)),
         caps=None if admission is None else _caps(admission.caps),
-        started=_started(counted, now),
+        started=_started(objects.starts, now),
         caps_reached=tuple(_reached([each.name for each in caps], now)),
-        complete=len(waiting) < PLACES_MAX and len(slots) < SLOTS_MAX and len(starts) < STARTS_MAX,
+        complete=objects.complete,
     )
 
 
 def waiting_place(clients: "Clients", run_id: str, now: datetime) -> Waits | None:
-    """The run's place among all that wait; None if it is not among the first PLACES_MAX. Costs one listing."""
-    objects = _objects(clients, WAITING_PREFIX, PLACES_MAX)
-    places = [place for each in objects if (place := parse_place(each.name, each.metadata or {}))]
-    return next((each for each in waiting_runs(places, now) if each.run_id == run_id), None)
+    """The run's place among all that wait; None if it is not among the first OBJECTS_MAX. Costs one listing."""
+    return next((each for each in waiting_runs(read_places(clients), now) if each.run_id == run_id), None)
 
 
-def waiting_runs(places: list[Place], now: datetime) -> tuple[Waits, ...]:
+def waiting_runs(places: Sequence[Place], now: datetime) -> tuple[Waits, ...]:
     """What each run waits for, in the order of admission."""
     queue = QueuePass(places=places, began_at=now)
     return tuple(_waits(queue, place, number) for number, place in enumerate(queue.places, 1))
@@ -175,15 +155,6 @@ def _waits(queue: QueuePass, place: Place, position: int) -> Waits:
     )
 
 
-def _objects(clients: "Clients", prefix: str, most: int) -> Iterator[Any]:  # Any: untyped blobs
-    found = clients.storage.list_blobs(clients.context.ledger_bucket, prefix=prefix, fields=_FIELDS)
-    return islice(found, most)
-
-
-def _parsed(parse: Any, blob: Any) -> Any:  # Any: one of two parsers, and an untyped blob
-    return parse(blob.name, blob.metadata or {}, generation=blob.generation, created_at=blob.time_created)
-
-
 def _held(slot: Slot) -> HeldSlot:
     return HeldSlot(limit=slot.limit, number=slot.number, run_id=slot.holder, taken_at=slot.taken_at)
 
@@ -201,7 +172,7 @@ def _caps(caps: Caps) -> CapsNow:
     return CapsNow(currency=caps.currency, runs_per_hour=caps.runs_per_hour, cost_per_day=caps.cost_per_day)
 
 
-def _started(counted: list[CountedStart], now: datetime) -> Started:
+def _started(counted: Sequence[CountedStart], now: datetime) -> Started:
     runs: Mapping[str, CountedStart] = {each.run_id: each for each in counted}
     hour = now.astimezone(UTC).hour
     costs = [each.cost for each in runs.values() if each.cost is not None]

@@ -1,0 +1,72 @@
+"""Lists the objects that decide when runs start: the queue, the slots of limits, and today's starts. No record is read."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from trainmaster.orchestrator.core.admission.caps import CountedStart
+from trainmaster.orchestrator.core.admission.listed import Slot, parse_slot, parse_start
+from trainmaster.orchestrator.core.admission.places import parse_place
+from trainmaster.orchestrator.core.admission.queue import Place
+from trainmaster.orchestrator.core.names import SLOTS_PREFIX, WAITING_PREFIX, started_prefix
+
+if TYPE_CHECKING:
+    from trainmaster.client.clients import Clients
+
+OBJECTS_MAX = 10_000
+"""Of each listing; a thousand are one storage operation."""
+_FIELDS = "items(name,metadata,generation,timeCreated),nextPageToken"
+
+
+@dataclass(frozen=True, kw_only=True)
+class AdmissionObjects:
+    """Who waits, which slots are taken, and which runs were started today (UTC)."""
+
+    places: Sequence[Place]
+    slots: Sequence[Slot]
+    starts: Sequence[CountedStart]
+    complete: bool = True
+    """Whether no listing reached OBJECTS_MAX."""
+
+
+def read_admission_objects(clients: "Clients", now: datetime) -> AdmissionObjects:
+    """The objects in all regions, by three listings.
+
+    Raises:
+        google.api_core.exceptions.GoogleAPICallError: the ledger cannot be listed.
+    """
+    prefixes = (WAITING_PREFIX, SLOTS_PREFIX, started_prefix(now.astimezone(UTC).date()))
+    waiting, slots, starts = (list(ledger_objects(clients, prefix)) for prefix in prefixes)
+    return AdmissionObjects(
+        places=parse_places(waiting),
+        slots=_parsed(parse_slot, slots),
+        starts=_parsed(parse_start, starts),
+        complete=max(map(len, (waiting, slots, starts))) < OBJECTS_MAX,
+    )
+
+
+def read_places(clients: "Clients") -> list[Place]:
+    """The queue alone, in any order, by one listing."""
+    return parse_places(ledger_objects(clients, WAITING_PREFIX))
+
+
+# Any: the library's blobs carry no types.
+def parse_places(blobs: "Iterator[Any] | list[Any]") -> list[Place]:
+    """The places among the objects; others are left out."""
+    return [place for each in blobs if (place := parse_place(each.name, each.metadata or {})) is not None]
+
+
+def ledger_objects(clients: "Clients", prefix: str) -> Iterator[Any]:
+    """At most OBJECTS_MAX objects of the ledger, by name."""
+    found = clients.storage.list_blobs(clients.context.ledger_bucket, prefix=prefix, fields=_FIELDS)
+    return islice(found, OBJECTS_MAX)
+
+
+def _parsed(parse: Callable[..., Any], blobs: list[Any]) -> list[Any]:
+    made = (
+        parse(each.name, each.metadata or {}, generation=each.generation, created_at=each.time_created)
+        for each in blobs
+    )
+    return [each for each in made if each is not None]

@@ -79,7 +79,7 @@ def logged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Logged]:
 @pytest.fixture(scope="module")
 def run(logged: Logged) -> str:
     """A run that has ended, with lines of every kind."""
-    logged.record("flowers", "succeeded", job_id="1")
+    logged.record("flowers", "succeeded", job_id="1", tuning=run_record("tuned")["tuning"])
     stderr = {
         "attrs": {"tag": "workerpool1-0"},
         "levelname": "ERROR",
@@ -133,7 +133,9 @@ def test_the_limit_keeps_the_last_lines_and_says_that_earlier_ones_are_left_out(
     [
         (["--replica", "workerpool1-0"], 2),
         (["--trial", "3"], 1),
+        (["--replica", "service"], 2),
         (["--since", "1s"], 0),
+        (["--since", "2026-03-01"], 8),
         (["--replica", "chief"], 4),
     ],
 )
@@ -178,6 +180,17 @@ def test_following_waits_for_the_job_prints_what_comes_and_ends_with_the_run(log
     assert "slow is waiting and has no job yet: the quota is used up" in done.err
 
 
+def test_a_replica_that_has_written_nothing_yet_leaves_the_selection_empty_not_the_log(
+    logged: Logged,
+) -> None:
+    logged.record("quiet", "running", job_id="8")
+    logged.write("8", 1, textPayload="Job is running.")
+    assert (
+        "No line of the log is selected."
+        in logged.served.trainmaster("logs", "quiet", "--replica", "chief").err
+    )
+
+
 def test_a_run_without_a_job_says_what_it_waits_for(logged: Logged) -> None:
     logged.record("reserved", "reserved")
     done = logged.served.trainmaster("logs", "reserved")
@@ -189,13 +202,21 @@ def test_a_run_without_a_job_says_what_it_waits_for(logged: Logged) -> None:
     ("words", "status", "said"),
     [
         (["unknown"], 3, "trainmaster ls"),
-        (["flowers", "--since", "soon"], 2, "for example 90s, 15m, 2h or 1d"),
+        (["flowers", "--since", "soon"], 2, "Expected a duration (30m, 2h, 7d) or a date or time"),
+        (
+            ["flowers", "--replica", "worker"],
+            3,
+            "It has workerpool0-0, workerpool1-0; service is Vertex AI itself",
+        ),
+        (["flowers", "--replica", "workerpool1-1", "--follow"], 3, "flowers has no replica 'workerpool1-1'"),
+        (["plain", "--trial", "3"], 3, "plain is not a tuning, so it has no trials"),
         (["flowers", "--limit", "0"], 2, "--limit"),
         (["flowers", "--limit", "1000000"], 2, "--limit"),
         (["flowers", "-o", "yaml"], 2, "'text', 'json'"),
     ],
 )
 def test_bad_input_is_refused(logged: Logged, run: str, words: list[str], status: int, said: str) -> None:
+    logged.record("plain", "succeeded", job_id="9")
     done = logged.served.trainmaster("logs", *words)
     assert (done.status, done.out) == (status, "")
     assert said in done.err

@@ -1,0 +1,47 @@
+"""Which replicas and trials a run can have, for a selection of its log."""
+
+from trainmaster.client.errors import NotFound
+from trainmaster.client.logs.line import SERVICE
+from trainmaster.client.logs.read import CHIEF, CHIEF_REPLICA, Selection
+from trainmaster.orchestrator.core.requests.candidates import candidates_of
+from trainmaster.orchestrator.core.requests.spec import Cluster
+from trainmaster.orchestrator.core.runs.record import RunRecord
+
+NUMBER_MAX_CHARS = 9
+"""Beyond any replica that there can be; a number of any length would take long to read."""
+
+
+def check_selection(selection: Selection, record: RunRecord) -> None:
+    """Refuse a replica or trial that no job of the run can have.
+
+    Raises:
+        NotFound: the message has the run's replicas.
+    """
+    specs = [candidate.spec for candidate in candidates_of(record)] if record.request is not None else []
+    if not specs:
+        return
+    pools = sorted({pool for spec in specs for pool in _pools(spec.cluster)})
+    sizes = {name: max(size for pool, size in pools if pool == name) for name, _ in pools}
+    pool, _, number = (selection.replica or CHIEF_REPLICA).rpartition("-")
+    is_replica = (
+        0 < len(number) < NUMBER_MAX_CHARS and number.isdecimal() and int(number) < sizes.get(pool, 0)
+    )
+    if not is_replica and selection.replica not in (CHIEF, SERVICE):
+        named = ", ".join(_replicas(name, size) for name, size in sizes.items())
+        raise NotFound(
+            f"{record.run_id} has no replica {selection.replica!r}. It has {named}; "
+            f"{SERVICE} is Vertex AI itself."
+        )
+    if selection.trial_id is not None and record.tuning is None and not any(spec.tuning for spec in specs):
+        raise NotFound(f"{record.run_id} is not a tuning, so it has no trials. Leave out --trial.")
+
+
+def _pools(cluster: Cluster) -> list[tuple[str, int]]:
+    """The name and size of each worker pool."""
+    return [
+        (f"workerpool{place}", pool.replicas) for place, pool in enumerate(cluster.pools) if pool is not None
+    ]
+
+
+def _replicas(pool: str, size: int) -> str:
+    return f"{pool}-0" if size == 1 else f"{pool}-0 to {pool}-{size - 1}"

@@ -10,6 +10,7 @@ import yaml
 
 from trainmaster.client.context import (
     NoContext,
+    NothingChosen,
     UnknownContext,
     choose_context,
     context_in_cloud,
@@ -118,3 +119,19 @@ def test_the_buckets_of_a_project_are_those_of_the_topology() -> None:
         "models": cloud.models_bucket,
         "data": cloud.data_bucket,
     }
+
+
+def test_a_refused_name_says_what_took_it(tmp_path: Path, settings: Path) -> None:
+    with pytest.raises(UnknownContext, match="found 'foo', chosen by trainmaster context use"):
+        choose_context("foo", {}, directory=tmp_path, settings=settings, named_by="trainmaster context use")
+
+
+def test_only_where_nothing_is_chosen_and_no_stack_runs_there_is_nothing(
+    tmp_path: Path, settings: Path
+) -> None:
+    with pytest.raises(NothingChosen):
+        choose_context(None, {}, directory=tmp_path, settings=settings)
+    for name in ("local", f"local:{tmp_path}"):
+        with pytest.raises(NoContext) as refused:
+            choose_context(name, {}, directory=tmp_path, settings=settings)
+        assert not isinstance(refused.value, NothingChosen)

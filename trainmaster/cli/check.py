@@ -9,14 +9,13 @@ import click
 
 from trainmaster.cli.exits import Exit
 from trainmaster.cli.faults import WARNING, fault_lines
-from trainmaster.cli.verb import JSON, TABLE, YAML, context_of, output_option, print_data, talk
+from trainmaster.cli.verb import JSON, TABLE, YAML, context_or_examples, output_option, print_data, talk
 from trainmaster.client.checking import Checked, check
-from trainmaster.client.context import Context, NoContext, context_in_cloud
+from trainmaster.client.context import Context, context_in_cloud
 from trainmaster.client.request_files import SHIPPED_POLICY, UnusableFile, read_input, read_policy, rules_for
 from trainmaster.orchestrator.core.names import Buckets
 
-PROJECT, REGION = "my-project", "us-central1"
-"""The names in the examples, for a check outside any context."""
+OFFLINE = "the examples' names, because no context is chosen and no local stack is running"
 
 
 @click.command(name="check")
@@ -72,14 +71,11 @@ def check_files(
 
 def _where(context: str | None, project: str | None, region: str | None) -> Context:
     """The context, or outside one that of the examples, with the project and region that are given."""
-    try:
-        chosen = context_of(context)
-    except NoContext:
-        if context is not None:
-            raise
-        chosen = replace(
-            context_in_cloud(PROJECT, REGION), chosen_by="the examples' names: no context is chosen"
-        )
+    if project is not None and region is not None and context is None:
+        return replace(context_in_cloud(project, region), chosen_by="chosen by --project and --region")
+    chosen = context_or_examples(context)
+    if not chosen.chosen_by:
+        chosen = replace(chosen, chosen_by=OFFLINE)
     if project is None:
         return replace(chosen, region=region or chosen.region)
     return replace(context_in_cloud(project, region or chosen.region), chosen_by="chosen by --project")

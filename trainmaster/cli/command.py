@@ -4,6 +4,7 @@ A verb's module is imported when the verb runs, so `--help` and `--version` load
 Every verb returns its exit status, one of `exits.Exit`.
 """
 
+import sys
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from importlib import import_module
@@ -11,7 +12,7 @@ from importlib import import_module
 import click
 from click.shell_completion import CompletionItem
 
-from trainmaster.cli.exits import Exit, Stop, stop_for
+from trainmaster.cli.exits import Exit, Stop, stop_for, stop_for_output
 from trainmaster.version import VERSION
 
 SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
@@ -64,6 +65,24 @@ VERBS = {verb: entry for section in SECTIONS.values() for verb, entry in section
 
 class Verbs(click.Group):
     """Imports a verb's module when the verb is called."""
+
+    def invoke(self, ctx: click.Context) -> object:
+        """Here, because click would turn a closed pipe into status 1."""
+        try:
+            status = super().invoke(ctx)
+            sys.stdout.flush()
+        except OSError as error:
+            end = stop_for_output(error)
+            if end is None:
+                raise
+            if isinstance(end, Stop):
+                raise end from error
+            return end
+        except SystemExit as ended:
+            if isinstance(ended.__context__, BrokenPipeError):  # rich ends the process with status 1
+                return Exit.CLOSED_PIPE
+            raise
+        return status
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
         return list(VERBS)

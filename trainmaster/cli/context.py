@@ -33,7 +33,7 @@ def use(name: str | None, clear: bool) -> int:
         keep_choice(None, settings)
         talk("Later commands use the stack that runs.")
         return 0
-    chosen = context_of(name)
+    chosen = context_of(name, named_by="trainmaster context use")
     # `local` stays a choice by what runs; a folder is kept as a full path, which holds in every folder.
     keep_choice(name if name == "local" else chosen.name, settings)
     talk(f"Later commands use {chosen.title}.")

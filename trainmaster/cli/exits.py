@@ -1,5 +1,9 @@
 """Exit statuses of the command, and the errors that end it with one: docs/reference/command.md."""
 
+import errno
+import os
+import sys
+from contextlib import suppress
 from enum import IntEnum
 
 import click
@@ -21,6 +25,8 @@ class Exit(IntEnum):
     TIMED_OUT = 5
     """A wait ended before what it waited for."""
     INTERRUPTED = 130
+    CLOSED_PIPE = 141
+    """The reader of standard output closed it, for example `head`; a shell says the same of a program that SIGPIPE ended."""
 
 
 class Stop(click.ClickException):
@@ -43,20 +49,43 @@ def stop_for(error: Exception) -> Stop | None:
     return None
 
 
+def stop_for_output(error: OSError) -> Stop | Exit | None:
+    """The end after standard output could not be written: quiet where its reader closed it; None for any other error.
+
+    What the interpreter would still write at its exit is dropped: it would fail again.
+    """
+    if error.errno not in (errno.EPIPE, errno.ENOSPC):
+        return None
+    with suppress(OSError, ValueError):  # ValueError: a standard output without a file descriptor
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    if error.errno == errno.EPIPE:
+        return Exit.CLOSED_PIPE
+    return Stop(Exit.FINDING, f"A write failed: {error.strerror}. Free space, or write elsewhere.")
+
+
 _CORE = "google.api_core.exceptions"
 _STACK = "trainmaster.local.stack.errors"
 _STATUSES = {
-    Exit.NOT_FOUND: {"trainmaster.client.errors.NotFound", f"{_CORE}.NotFound"},
+    Exit.NOT_FOUND: {
+        "trainmaster.client.errors.NotFound",
+        "trainmaster.client.dead_letters.mailbox.SourceGoneError",
+        f"{_CORE}.NotFound",
+    },
     Exit.USAGE: {
         "trainmaster.client.context.UnknownContext",
         "trainmaster.client.errors.Refused",
         "trainmaster.client.request_files.UnusableFile",
+        "trainmaster.client.rules.changing.RuleHeld",
         f"{_STACK}.BadOptionsError",
         f"{_STACK}.BadTopologyError",
         f"{_CORE}.InvalidArgument",
         f"{_CORE}.BadRequest",
     },
-    Exit.FINDING: {"trainmaster.client.errors.Damaged", f"{_STACK}.StackRefusedError"},
+    Exit.FINDING: {
+        "trainmaster.client.errors.Damaged",
+        "trainmaster.client.dead_letters.letter.NoSourceError",
+        f"{_STACK}.StackRefusedError",
+    },
     Exit.TIMED_OUT: {"trainmaster.client.errors.TimedOut"},
     Exit.UNREACHABLE: {
         "trainmaster.client.context.NoContext",

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from trainmaster.client.context import Context, choose_context
+from trainmaster.client.context import Context, NothingChosen, choose_context, context_in_cloud
 
 if TYPE_CHECKING:
     from trainmaster.client.clients import Clients
 
+EXAMPLES_PROJECT, EXAMPLES_REGION = "my-project", "us-central1"
+"""The names in the examples, for verbs that work without a context."""
 TABLE, JSON, YAML, NAME = "table", "json", "yaml", "name"
 
 
@@ -26,13 +28,27 @@ def settings_folder() -> Path:
     return Path(chosen).absolute() if chosen else Path(click.get_app_dir("trainmaster"))
 
 
-def context_of(name: str | None) -> Context:
+def context_of(name: str | None, *, named_by: str = "--context") -> Context:
     """The context that the option, the environment, the kept choice or a running stack chooses.
 
     Raises:
         NoContext, UnknownContext: as `choose_context`.
     """
-    return choose_context(name, os.environ, directory=Path.cwd(), settings=settings_folder())
+    return choose_context(
+        name, os.environ, directory=Path.cwd(), settings=settings_folder(), named_by=named_by
+    )
+
+
+def context_or_examples(name: str | None) -> Context:
+    """The context as `context_of`; `chosen_by` is empty and the names are those of the examples where nothing is chosen.
+
+    Raises:
+        NoContext, UnknownContext: as `choose_context`, but for NothingChosen.
+    """
+    try:
+        return context_of(name)
+    except NothingChosen:
+        return context_in_cloud(EXAMPLES_PROJECT, EXAMPLES_REGION)
 
 
 def takes_context(verb: Callable[..., int]) -> Callable[..., int]:

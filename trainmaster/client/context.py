@@ -16,10 +16,15 @@ LOCAL = "local"
 FORMS = f"{LOCAL}, {LOCAL}:DIR or PROJECT/REGION"
 _CLOUD = re.compile(r"(?P<project>[a-z][a-z0-9-]{4,28}[a-z0-9])/(?P<region>[a-z]+-[a-z]+[0-9]+)")
 _HINT = "For a deployed project: trainmaster context use PROJECT/REGION."
+_NONE_RUNS = f"No local stack is running. Start one: trainmaster up --detach\n{_HINT}"
 
 
 class NoContext(Exception):
     """There is nothing to work with; the message says how to start a stack or choose a project."""
+
+
+class NothingChosen(NoContext):
+    """No context is chosen, and no local stack runs."""
 
 
 class UnknownContext(Exception):
@@ -92,7 +97,12 @@ def context_in_cloud(project: str, region: str) -> Context:
 
 
 def choose_context(
-    name: str | None, environment: Mapping[str, str], *, directory: Path, settings: Path
+    name: str | None,
+    environment: Mapping[str, str],
+    *,
+    directory: Path,
+    settings: Path,
+    named_by: str = "--context",
 ) -> Context:
     """The context that `name`, the variable TRAINMASTER_CONTEXT, the kept choice or a running stack chooses.
 
@@ -101,19 +111,24 @@ def choose_context(
         environment: this process's variables.
         directory: where stacks are looked for first, and what a relative DIR is relative to.
         settings: this user's folder of settings, which holds the kept choice and the list of stacks.
+        named_by: the option or command that takes `name`.
 
     Raises:
-        NoContext: nothing was chosen and not exactly one stack runs, or the chosen stack does not answer.
+        NothingChosen: nothing was chosen, and no stack runs.
+        NoContext: nothing was chosen and several stacks run, or the chosen stack does not answer.
         UnknownContext: the text that chooses has another form.
     """
     for text, chosen_by in (
-        (name, "chosen by --context"),
+        (name, f"chosen by {named_by}"),
         (environment.get(VARIABLE), f"chosen by {VARIABLE}"),
         (kept_choice(settings), "chosen by trainmaster context use"),
     ):
         if text:
             return _named(text, chosen_by, directory, settings)
-    return _running(directory, settings)
+    stacks = running_stacks(directory, settings)
+    if not stacks:
+        raise NothingChosen(_NONE_RUNS)
+    return _only(stacks)
 
 
 def _named(text: str, chosen_by: str, directory: Path, settings: Path) -> Context:
@@ -121,20 +136,19 @@ def _named(text: str, chosen_by: str, directory: Path, settings: Path) -> Contex
     if kind == LOCAL and folder:
         return _on(directory / Path(folder).expanduser(), chosen_by)
     if text == LOCAL:
-        return replace(_running(directory, settings), chosen_by=chosen_by)
+        return replace(_only(running_stacks(directory, settings)), chosen_by=chosen_by)
     cloud = _CLOUD.fullmatch(text)
     if cloud is None:
         raise UnknownContext(f"Expected {FORMS}, found {text!r}, {chosen_by}.")
     return replace(context_in_cloud(cloud["project"], cloud["region"]), chosen_by=chosen_by)
 
 
-def _running(directory: Path, settings: Path) -> Context:
-    stacks = running_stacks(directory, settings)
+def _only(stacks: list[Path]) -> Context:
     match stacks:
         case []:
-            raise NoContext(f"No local stack is running. Start one: trainmaster up --detach\n{_HINT}")
+            raise NoContext(_NONE_RUNS)
         case [only]:
-            return _on(only, "the only one that is running")
+            return _on(only, "the only local stack that is running")
         case _:
             names = "\n".join(f"  --context {LOCAL}:{each}" for each in stacks)
             raise NoContext(f"{len(stacks)} local stacks are running. Choose one:\n{names}")

@@ -4,7 +4,6 @@ import json
 import os
 import stat
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -27,14 +26,8 @@ SHIPPED_POLICY = ROOT / "functions" / "policy.yaml"
 MAX_POLICY_BYTES = 4 * 1024 * 1024
 
 
-@dataclass(frozen=True, kw_only=True)
 class UnusableFile(Exception):
     """A file cannot be read, or is a policy that no deployment could use; one line for each problem."""
-
-    problems: tuple[str, ...]
-
-    def __str__(self) -> str:
-        return "\n".join(self.problems)
 
 
 def read_input(name: str, stdin: BinaryIO) -> bytes:
@@ -55,13 +48,13 @@ def read_file(name: str, at_most: int) -> bytes:
     try:
         with Path(name).open("rb") as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                raise UnusableFile(problems=(f"{name}: not a regular file; for a pipe, write -",))
+                raise UnusableFile(f"{name}: not a regular file; for a pipe, write -")
             return file.read(at_most + 1)
     except IsADirectoryError as error:
         problem = f"{name}: a folder; name the files in it, for example {Path(name) / '*.yaml'}"
-        raise UnusableFile(problems=(problem,)) from error
+        raise UnusableFile(problem) from error
     except (OSError, ValueError) as error:  # ValueError: a NUL in the name
-        raise UnusableFile(problems=(f"{name}: {getattr(error, 'strerror', None) or error}",)) from error
+        raise UnusableFile(f"{name}: {getattr(error, 'strerror', None) or error}") from error
 
 
 def is_json_file(name: str, content: bytes) -> bool:
@@ -77,18 +70,16 @@ def read_policy(path: Path, context: Context) -> Policy:
     """
     content = read_file(str(path), MAX_POLICY_BYTES)
     if len(content) > MAX_POLICY_BYTES:
-        raise UnusableFile(
-            problems=(f"{path}: larger than {MAX_POLICY_BYTES} bytes, too large for a policy",)
-        )
+        raise UnusableFile(f"{path}: larger than {MAX_POLICY_BYTES} bytes, too large for a policy")
     read = parse_document(content, as_json=False)
     faults = [*read.faults, *schema_faults(schema("policy.v1"), read.value, read.spelled)]
     if faults:
         lines = (rendered(fault, str(path)) for fault in placed(faults, read))
-        raise UnusableFile(problems=tuple(line for fault in lines for line in fault))
+        raise UnusableFile("\n".join(line for fault in lines for line in fault))
     try:
         return policy_from(read.value, names_of(context))
     except ValueError as error:
-        raise UnusableFile(problems=(f"{path}: {error}",)) from error
+        raise UnusableFile(f"{path}: {error}") from error
 
 
 def buckets_of(context: Context) -> Buckets:

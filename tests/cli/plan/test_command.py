@@ -40,7 +40,23 @@ def test_without_a_context_it_shows_the_jobs_and_says_what_it_did_not_look_at(fi
         "The job, as Vertex AI gets it: POST projects/my-project/locations/us-central1/customJobs" in done.out
     )
     assert "Fallback 1, as Vertex AI gets it" in done.out
+    assert "No context is chosen, and no local stack is running" in done.err
     assert "Nothing was submitted. Not looked at:\n  the queue, limits" in done.err
+
+
+@pytest.mark.parametrize("words", [("plan",), ("plan", "-o", "json"), ("check",)])
+def test_a_chosen_context_that_does_not_answer_is_refused(file: Path, words: tuple[str, ...]) -> None:
+    environment = {"HOME": str(file.parent), "TRAINMASTER_CONTEXT": "local:/nowhere"}
+    done = trainmaster(*words, file.name, cwd=file.parent, environment=environment)
+    assert (done.status, done.out) == (4, "")
+    assert "No stack is ready on '/nowhere'" in done.err
+
+
+@pytest.mark.parametrize("name", ["missing.yaml", "."])
+def test_a_file_that_cannot_be_read_is_one_clear_error(file: Path, name: str) -> None:
+    done = plan(file, name)
+    assert (done.status, done.out) == (2, "")
+    assert done.err.startswith(f"Error: {name}: ")
 
 
 def test_as_json_it_fits_its_schema(file: Path) -> None:

@@ -11,18 +11,16 @@ import click
 
 from trainmaster.cli.exits import Exit, Stop
 from trainmaster.cli.plan.screen import print_plan
-from trainmaster.cli.verb import JSON, TABLE, YAML, context_of, output_option, print_data, talk
-from trainmaster.client.context import Context, NoContext, context_in_cloud
+from trainmaster.cli.verb import JSON, TABLE, YAML, context_or_examples, output_option, print_data, talk
 
 if TYPE_CHECKING:
     from trainmaster.client.clients import Clients
+    from trainmaster.client.context import Context
     from trainmaster.client.plan.plan import Plan
     from trainmaster.orchestrator.core.admission.prices import Prices
     from trainmaster.orchestrator.core.documents.faults import Fault
     from trainmaster.orchestrator.core.requests.request import Request, RequestRules
 
-PROJECT, REGION = "my-project", "us-central1"
-"""The names in the examples, for a plan outside any context."""
 SHIPPED = "the policy and prices that this version ships"
 
 
@@ -54,14 +52,14 @@ def plan(
 
     Shows the request as the service reads it, the job of each candidate, its cost, what was refused lately for the same
     quota, and whether the run would start at once or wait, and behind which runs. With --policy, and where no context is
-    chosen, it asks no service, and says what it could not look at.
+    chosen and no local stack runs, it asks no service, and says what it could not look at.
 
     Exit status: 0 accepted, 2 refused, with every fault, or by a cap that is reached now.
     """
     from trainmaster.client.clients import Clients
     from trainmaster.client.request_files import read_input
 
-    where = _where(context)
+    where = context_or_examples(context)
     given = _Given(file=file, content=read_input(file, sys.stdin.buffer), settings=overrides, key=key)
     if policy is not None or not where.chosen_by:
         made = _offline(given, where, policy)
@@ -72,18 +70,13 @@ def plan(
         print_plan(made)
     else:
         print_data(made.document, output)
+    if not where.chosen_by:
+        talk(
+            f"No context is chosen, and no local stack is running: "
+            f"planned with the examples' names, project {where.project}, region {where.region}."
+        )
     talk("\n".join(["Nothing was submitted. Not looked at:", *(f"  {each}" for each in made.not_checked)]))
     return Exit.USAGE if made.outlook is not None and made.outlook.verdict == "refused" else Exit.DONE
-
-
-def _where(context: str | None) -> Context:
-    """The context, or without one that of the examples, which nothing has chosen."""
-    try:
-        return context_of(context)
-    except NoContext:
-        if context is not None:
-            raise
-        return context_in_cloud(PROJECT, REGION)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,7 +89,7 @@ class _Given:
     key: str | None
 
 
-def _offline(given: _Given, where: Context, policy: Path | None) -> "Plan":
+def _offline(given: _Given, where: "Context", policy: Path | None) -> "Plan":
     from trainmaster.client.plan.making import offline_plan
     from trainmaster.client.request_files import SHIPPED_POLICY, read_policy, rules_for, shipped_prices
 
@@ -117,7 +110,9 @@ def _online(given: _Given, clients: "Clients") -> "Plan":
     return full_plan(clients, made, request, rules.policy, object_name=object_name, key=given.key, now=now)
 
 
-def _request(given: _Given, where: Context, rules: "RequestRules", prices: "Prices") -> "tuple[Request, str]":
+def _request(
+    given: _Given, where: "Context", rules: "RequestRules", prices: "Prices"
+) -> "tuple[Request, str]":
     """The request as `submit` would send it, and the object's name under which it would be dropped."""
     from trainmaster.client.submission.edits import Edits
     from trainmaster.client.submission.prepare import prepare

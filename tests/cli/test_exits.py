@@ -1,0 +1,79 @@
+"""How the command ends: every error of the client with its status, and an output that cannot be written."""
+
+import importlib
+import inspect
+import os
+import pkgutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import trainmaster.cli
+import trainmaster.client
+from trainmaster.cli.exits import stop_for
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def exceptions(package: str, paths: list[str]) -> Iterator[type[Exception]]:
+    """Those that the package's modules define."""
+    for found in pkgutil.walk_packages(paths, f"{package}."):
+        module = importlib.import_module(found.name)
+        for _, each in inspect.getmembers(module, inspect.isclass):
+            if issubclass(each, Exception) and each.__module__ == found.name:
+                yield each
+
+
+OF_CLIENT = list(exceptions("trainmaster.client", list(trainmaster.client.__path__)))
+OF_COMMAND = list(exceptions("trainmaster.cli", list(trainmaster.cli.__path__)))
+
+
+def test_the_exceptions_of_the_client_are_found() -> None:
+    assert {"NotFound", "NoStack", "UnusableFile", "SourceGoneError"} <= {each.__name__ for each in OF_CLIENT}
+
+
+@pytest.mark.parametrize("error", OF_CLIENT, ids=lambda each: each.__name__)
+def test_every_exception_of_the_client_ends_the_command_with_a_status(error: type[Exception]) -> None:
+    stop = stop_for(error("why"))
+    assert stop is not None
+    assert stop.message == "why"
+
+
+@pytest.mark.parametrize("error", [*OF_CLIENT, *OF_COMMAND], ids=lambda each: each.__name__)
+def test_no_exception_is_frozen_because_a_traceback_must_be_set_on_it(error: type[Exception]) -> None:
+    parameters = getattr(error, "__dataclass_params__", None)
+    assert not getattr(parameters, "frozen", False)
+
+
+def printing(output: int) -> "subprocess.CompletedProcess[bytes]":
+    return subprocess.run(
+        [sys.executable, "-m", "trainmaster", "completion", "bash"],
+        cwd=ROOT,
+        stdout=output,
+        stderr=subprocess.PIPE,
+        timeout=120,
+        check=False,
+    )
+
+
+def test_a_closed_pipe_ends_the_command_quietly() -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    try:
+        done = printing(writing)
+    finally:
+        os.close(writing)
+    assert (done.returncode, done.stderr) == (141, b"")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="only Linux has a device that is always full")
+def test_a_full_disk_is_one_clear_error() -> None:
+    with Path("/dev/full").open("wb") as full:
+        done = printing(full.fileno())
+    assert done.returncode == 1
+    assert done.stderr.decode() == (
+        "Error: A write failed: No space left on device. Free space, or write elsewhere.\n"
+    )

@@ -29,6 +29,7 @@ from trainmaster.orchestrator.core.requests.incoming import IncomingDocument
 from trainmaster.orchestrator.core.runs.job import Failure, Job, JobState
 from trainmaster.orchestrator.core.runs.states import RunState
 from trainmaster.orchestrator.flows.reconcile import ORPHAN_AGE, VANISHED_AGE
+from trainmaster.orchestrator.flows.submission.resume import cancel
 
 RECORD = Draft202012Validator(schema("run_record.v2"))
 
@@ -352,3 +353,25 @@ def test_a_bug_with_one_run_keeps_the_reconciler_from_no_other() -> None:
     assert states == {RunState.SUBMITTED, RunState.SUCCEEDED}
     world.reconcile()
     assert world.active() == []
+
+
+@pytest.mark.parametrize(
+    ("is_ordered", "words", "reason"),
+    [
+        (True, "CANCELED", "an order of 2026-"),
+        (False, "CANCELED", "its job was cancelled outside Trainmaster"),
+        (True, "CANCELED: the job ran longer than its timeout.", "the job ran longer than its timeout"),
+    ],
+)
+def test_a_cancelled_run_says_who_cancelled_it_where_the_service_names_only_the_state(
+    is_ordered: bool, words: str, reason: str
+) -> None:
+    world, incoming, job = launched()
+    if is_ordered:
+        cancel(world.services(), world.ledger.present(incoming.run_id))
+    world.jobs.become(job.name, JobState.CANCELLED, error=Failure(code=1, message=words))
+    world.complete(world.hint(job, tells_end=False))
+    ended = world.record(incoming.run_id)
+    assert ended.state is RunState.CANCELLED
+    assert ended.failure is not None
+    assert reason in ended.failure.message

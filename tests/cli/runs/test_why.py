@@ -23,6 +23,7 @@ from trainmaster.client.runs.queue import Waits
 from trainmaster.local import logging
 from trainmaster.orchestrator.core.runs.end import ChampionVerdict
 from trainmaster.orchestrator.core.runs.record import RunRecord
+from trainmaster.orchestrator.core.runs.states import RunState
 
 SCHEMA = Draft202012Validator(json.loads((ROOT / "schemas/explanation.v1.schema.json").read_text()))
 EXAMPLES = ROOT / "schemas/examples/valid"
@@ -168,7 +169,7 @@ def test_an_unknown_subject_ends_with_3_and_the_next_command(served: Served, nam
         ("google.api_core.exceptions.Forbidden: 403 GET", "service account"),
         ("FileNotFoundError: [Errno 2] No such file or directory: 'x'", "exists"),
         ("there was no capacity in the 7 days since", "fallbacks"),
-        ("DeadlineExceeded", "timeout_s"),
+        ("CANCELED: the job ran longer than its timeout of 2:00:00.", "timeout_s"),
         ("loss is NaN", "learning rate"),
     ],
 )
@@ -189,3 +190,14 @@ def test_status_and_why_show_the_verdict_on_the_model() -> None:
     assert line in text_of(explained(record), 100)
     facts = run_facts(replace(run, record=record), NOW, is_local=False)
     assert line in "".join(f"{click.unstyle(each)}\n" for each in fact_lines(facts, width=100))
+
+
+def test_a_cancelled_run_is_not_shown_as_failed() -> None:
+    record = replace(RUNS["failed"]().record, state=RunState.CANCELLED)
+    assert record.failure is not None
+    words = "an order of 2026-03-01 12:05:00 UTC cancelled the run"
+    ended = replace(record, failure=replace(record.failure, message=words, last_lines=None))
+    assert f"cancelled    {words}\n" in text_of(explained(ended), 100)
+    early = text_of(explained(replace(ended, failure=None, cancel_requested_at=NOW)), 100)
+    assert "cancelled    by an order of 2026-03-01 12:30:00 UTC\n" in early
+    assert "\nfailed " not in text_of(explained(ended), 100) + early

@@ -11,6 +11,8 @@ from trainmaster.client.explaining.repairs import likely_repair
         ("MemoryError: Unable to allocate 8 GiB", "a smaller batch"),
         ("ModuleNotFoundError: No module named 'xgboost'", "requirements.txt"),
         ("Forbidden: 403 GET https://storage.googleapis.com/…", "service account"),
+        ("FileNotFoundError: [Errno 2] No such file or directory: 'data.csv'", "the script's folder"),
+        ("FileNotFoundError: [Errno 2] No such file or directory: '/gcs/data/a.csv'", "project and region"),
         ("ValueError: Input X contains NaN.", "missing values"),
         ("the loss became nan at step 3", "learning rate"),
     ],
@@ -24,6 +26,12 @@ def test_a_known_error_has_its_repair(error: str, repair: str) -> None:
     [
         "InvalidParameterError: The 'C' parameter of SVC must be a float in the range (0.0, inf]. Got -1.0 instead.",
         "AssertionError",
+        "ValueError: bad token 403",
+        "RuntimeError: cannot restart iterator",
+        "KeyError: 'permission_level'",
+        "ValueError: the timeout column does not exist",
+        "PermissionError: [Errno 13] Permission denied: '/data'",
+        "DeadlineExceeded: 504 the metadata server did not answer",
         "",
     ],
 )

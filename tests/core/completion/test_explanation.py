@@ -58,6 +58,13 @@ def test_the_end_of_a_traceback_is_the_reason() -> None:
     assert failure.last_lines == tuple(raised("ValueError: no data in gs://b/x").split("\n"))
 
 
+def test_a_syntax_error_of_the_program_itself_keeps_its_file_line_and_caret() -> None:
+    shown = '  File "/app/train.py", line 3\n    x = = 1\n        ^\nSyntaxError: invalid syntax'
+    failure = found(wrote(CHIEF, f"starting\n{shown}"), exited(CHIEF, 1))
+    assert failure.message == "SyntaxError: invalid syntax"
+    assert failure.last_lines == tuple(shown.split("\n"))
+
+
 @pytest.mark.parametrize(
     ("error", "repair"),
     [

@@ -7,7 +7,7 @@ import click
 
 from trainmaster.cli.table import Fact, print_facts
 from trainmaster.cli.yaml_text import yaml_text
-from trainmaster.orchestrator.core.policy.currency import money
+from trainmaster.orchestrator.core.policy.currency import shown_bound, shown_money
 
 if TYPE_CHECKING:
     from trainmaster.client.plan.outlook import LimitNow, Outlook
@@ -84,7 +84,8 @@ def _job_lines(job: "PlannedJob") -> Iterator[str]:
 def _cost_text(estimate: "Estimate") -> str:
     if estimate.at_most is None or estimate.per_hour is None:
         return f"unknown: no price for {', '.join(estimate.unknown)}"
-    per_hour, at_most = (money(each, estimate.currency) for each in (estimate.per_hour, estimate.at_most))
+    per_hour = shown_money(estimate.per_hour, estimate.currency)
+    at_most = shown_bound(estimate.at_most, estimate.currency)
     return f"about {per_hour} an hour, at most {at_most}; prices of {estimate.as_of}"
 
 

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from trainmaster.orchestrator.core.runs.index_row import IndexRow
 
 LIMIT_MAX = 10_000
-SPARE = ("SOURCE", "MODEL", "DURATION", "COST", "AGE")
-"""Columns to leave out on a narrow terminal."""
+SPARE = ("SOURCE", "COST", "DURATION", "MODEL", "AGE")
+"""Columns to leave out on a narrow terminal, in this order."""
 
 
 @click.command()
@@ -123,13 +123,13 @@ def columns(row: "IndexRow", now: datetime) -> dict[str, str]:
 
 
 def _cost(row: "IndexRow") -> str:
-    from trainmaster.orchestrator.core.policy.currency import money
+    from trainmaster.orchestrator.core.policy.currency import shown_bound, shown_money
 
     if row.currency is None:
         return "-"
     if row.cost is not None:
-        return money(row.cost, row.currency)
-    return "-" if row.at_most is None else f"≤ {money(row.at_most, row.currency)}"
+        return shown_money(row.cost, row.currency)
+    return "-" if row.at_most is None else f"≤ {shown_bound(row.at_most, row.currency)}"
 
 
 def _say_the_rest(found: "RunList", *, is_filtered: bool, is_table: bool) -> None:

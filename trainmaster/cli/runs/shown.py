@@ -10,10 +10,11 @@ from trainmaster.client.runs.facts import candidate_of, console_uri, cost_so_far
 from trainmaster.client.runs.reports import reported_fault
 from trainmaster.client.times import span
 from trainmaster.orchestrator.core.documents.placing import rendered
-from trainmaster.orchestrator.core.policy.currency import money
+from trainmaster.orchestrator.core.policy.currency import shown_bound, shown_money
 from trainmaster.orchestrator.core.runs.end import ChampionVerdict, Cost, Model
 from trainmaster.orchestrator.core.runs.job import BestTrial, trials_by_state
-from trainmaster.orchestrator.core.runs.record import RunRecord, Source
+from trainmaster.orchestrator.core.runs.record import Estimate, RunRecord, Source
+from trainmaster.orchestrator.core.runs.states import RunState
 
 
 def at(moment: datetime) -> str:
@@ -108,38 +109,46 @@ def cost_facts(record: RunRecord, now: datetime) -> Iterator[Fact]:
     if estimate is None:
         return
     cost = record.completion.cost if record.completion else None
-    parts = list(_actual(cost)) if cost is not None else []
-    if (so_far := cost_so_far(record, now)) is not None:
-        parts.append(f"about {money(so_far, estimate.currency)} so far")
-    parts += _amount(
-        "at most " if cost is None else "estimated at most ", estimate.at_most, estimate.currency, ""
-    )
-    parts += _amount("", estimate.per_hour, estimate.currency, " an hour")
+    so_far = cost_so_far(record, now)
+    amount = _actual(cost) if cost is not None else _so_far(so_far, estimate.currency)
+    guess = f"estimate: {_estimate(estimate)}"
+    yield "cost", [f"{amount} ({guess})" if amount else guess]
+
+
+def _actual(cost: Cost) -> str:
+    if cost.total is None:
+        return f"unknown without {', '.join(cost.unknown)}"
+    total = shown_money(cost.total, cost.currency)
+    roles = [f"{role} {shown_money(amount, cost.currency)}" for role, amount in cost.roles.items()]
+    return f"{total}: {', '.join(roles)}" if len(roles) > 1 else total
+
+
+def _so_far(amount: Decimal | None, currency: str) -> str:
+    if amount is None:
+        return ""
+    about = "" if 0 < amount < Decimal("0.01") else "about "
+    return f"{about}{shown_money(amount, currency)} so far"
+
+
+def _estimate(estimate: Estimate) -> str:
+    parts = []
+    if estimate.per_hour is not None:
+        parts.append(f"{shown_money(estimate.per_hour, estimate.currency)} an hour")
+    if estimate.at_most is not None:
+        parts.append(f"at most {shown_bound(estimate.at_most, estimate.currency)}")
     if estimate.unknown:
         parts.append(f"unknown: {', '.join(estimate.unknown)}")
-    yield "cost", [", ".join(parts)]
-
-
-def _actual(cost: Cost) -> Iterator[str]:
-    roles = [f"{role} {money(amount, cost.currency)}" for role, amount in cost.roles.items()]
-    if cost.total is None:
-        yield f"unknown without {', '.join(cost.unknown)}"
-    elif len(roles) > 1:
-        yield f"{money(cost.total, cost.currency)} ({', '.join(roles)})"
-    else:
-        yield money(cost.total, cost.currency)
-
-
-def _amount(before: str, value: Decimal | None, currency: str, after: str) -> list[str]:
-    return [] if value is None else [f"{before}{money(value, currency)}{after}"]
+    return ", ".join(parts)
 
 
 def failure_facts(record: RunRecord) -> Iterator[Fact]:
-    """Why the run failed, and the last lines of the replica that failed first."""
+    """Why the run failed or was cancelled, and the last lines of the replica that failed first."""
     failure = record.failure
     if failure is None:
+        if record.state is RunState.CANCELLED and record.cancel_requested_at is not None:
+            yield "cancelled", [f"by an order of {at(record.cancel_requested_at)}"]
         return
-    yield "failed", [failure.message]
+    yield "cancelled" if record.state is RunState.CANCELLED else "failed", [failure.message]
     if failure.last_lines:
         yield "last lines", [f"of {failure.replica or 'the job'}:", *failure.last_lines]
 

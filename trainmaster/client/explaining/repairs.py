@@ -4,39 +4,55 @@ import re
 
 _REPAIRS = (
     (
-        r"out of memory|ran out of memory|\bOOM\b|MemoryError|non-zero status of 137|ResourceExhausted",
+        (
+            r"\bMemoryError\b|\bOutOfMemoryError\b|\bResourceExhaustedError\b|CUDA out of memory|OOM when allocating"
+            r"|ran out of memory and exited|exited with a non-zero status of 137\b"
+        ),
         "use a smaller batch, or a machine or accelerator with more memory",
     ),
     (
-        r"rejected its arguments|unrecognized arguments|invalid choice|Flags parsing error",
+        r"the program rejected its arguments: |error: unrecognized arguments: |\bFATAL Flags parsing error:",
         "compare `args` with what the program accepts, and with the tuning's parameters",
     ),
     (
-        r"ModuleNotFoundError|ImportError|No module named",
+        r"\bModuleNotFoundError: No module named ",
         "install the package in the image, or add it to requirements.txt",
     ),
     (
-        r"\b403\b|PermissionDenied|permission|Forbidden",
+        (
+            r"\bForbidden: 403 (?:GET|POST|PUT|PATCH|DELETE)\b|\bPermissionDenied: 403 |\bPermissionDeniedError: "
+            r"|does not have [a-z]+\.[A-Za-z]+\.[A-Za-z]+ access to the "
+        ),
         "grant the job's service account access to what it names; `trainmaster doctor` tests the deployment",
     ),
     (
-        r"\b404\b|NotFoundError|FileNotFoundError|No such file|does not exist|no data in",
+        (
+            r"\bNotFound: 404 (?:GET|POST|PUT|PATCH|DELETE)\b|\bNotFoundError: Error executing an HTTP request: HTTP response code 404"
+            r"|\bFileNotFoundError: [^\n]{0,300}(?:gs://|/gcs/)|\bno data in gs://"
+        ),
         "check that the path or object that the error names exists, in this project and region",
     ),
     (
-        r"no capacity|insufficient|quota|stockout",
+        r"\bFileNotFoundError: \[Errno 2\] No such file or directory: ",
+        "check that the file exists in the image, or in the script's folder: a job sees no other local files",
+    ),
+    (
+        (
+            r"\bthere was no capacity (?:in|for) the |Resources are insufficient in region|ZONE_RESOURCE_POOL_EXHAUSTED"
+            r"|quota metrics exceed"
+        ),
         "try another region, machine or Spot VMs: a request may list `fallbacks`",
     ),
-    (r"timed out|DeadlineExceeded|timeout", "raise `scheduling.timeout_s`, or train for fewer steps"),
+    (r"\bran longer than its timeout of ", "raise `scheduling.timeout_s`, or train for fewer steps"),
     (
-        r"preempt|restart",
-        "save checkpoints and continue from them, and set `scheduling.restart_on_worker_restart`",
-    ),
-    (
-        r"(?i)\b(loss|metric|gradients?|input|output|tensor)\b[^\n]{0,60}\b(nan|inf)\b|\bnan (loss|values?)\b",
+        (
+            r"\bInput [Xy] contains (?:NaN|infinity)\b|\bNanLossDuringTrainingError\b|Model diverged with loss = NaN"
+            r"|\b[Ll]oss (?:is|became) (?:NaN|nan)\b"
+        ),
         "lower the learning rate, and check the data for missing values",
     ),
 )
+"""Names of exceptions, and phrases of the libraries and the service: a word alone may mean anything in a program."""
 _COMPILED = tuple((re.compile(pattern), repair) for pattern, repair in _REPAIRS)
 READ_MAX_CHARS = 10_000
 

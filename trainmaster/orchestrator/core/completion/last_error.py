@@ -18,6 +18,7 @@ LOST_PEER = (
 """Found in errors of TensorFlow and PyTorch in a replica that lost a peer."""
 ERROR_MAX_CHARS = 200
 LINES_BEFORE, LINES_BEHIND = 15, 4
+LINES_OF_PLACE = 5
 """How many lines around an error belong to it."""
 
 _EXCEPTION = re.compile(
@@ -30,6 +31,7 @@ _IGNORED = re.compile(rf"^{_IGNORED_BEGINS}.*\n{re.escape(TRACEBACK)}:\n(?:[ \t]
 _LAST_WORD = re.compile(r"^(?:Fatal Python error|\S+: error): .*$", re.MULTILINE)
 """The interpreter's or an argument parser's final line; it counts even after a traceback."""
 _ERROR = re.compile(r"^(?:[\w.]+(?:Error|Exception|Interrupt|Exit)\b.*|.*\berror: .*)$", re.MULTILINE)
+_FILE = re.compile(r' +File ".*", line \d+$')
 _NODE = re.compile(r"\{\{.*?\}\} ?")
 _USAGE = re.compile(r"usage: ", re.IGNORECASE)
 _REFUSED = re.compile(r"(?:\S+: )?error: .*", re.IGNORECASE)
@@ -96,7 +98,11 @@ def error_found(lines: Sequence[str]) -> ErrorFound | None:
     if mentioned:
         index = len(lines) - 1 - list(reversed(lines)).index(mentioned)
         return _found(
-            lines, mentioned, begin=index, index=index, is_certain=bool(_LAST_WORD.match(mentioned))
+            lines,
+            mentioned,
+            begin=_place(lines, index),
+            index=index,
+            is_certain=bool(_LAST_WORD.match(mentioned)),
         )
     return None
 
@@ -108,6 +114,16 @@ def _found(lines: Sequence[str], error: str, *, begin: int, index: int, is_certa
         around=tuple(lines[max(begin, index - LINES_BEFORE) : index + 1 + LINES_BEHIND]),
         is_certain=is_certain,
     )
+
+
+def _place(lines: Sequence[str], index: int) -> int:
+    """Where the place of a syntax error begins, which the interpreter shows above it; `index` for another error."""
+    for number in range(index - 1, max(index - 1 - LINES_OF_PLACE, -1), -1):
+        if _FILE.match(lines[number]):
+            return number
+        if not lines[number].startswith(" "):
+            break
+    return index
 
 
 def _last_traceback(lines: Sequence[str]) -> int:

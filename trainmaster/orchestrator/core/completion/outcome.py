@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from trainmaster.orchestrator.core.completion.explanation import without_log_link
@@ -108,6 +108,8 @@ def _tuned(state: RunState, job: Job, found: FoundModel, tuning: Tuning) -> Outc
     )
 
 
+_BARE = re.compile(r"(?:JOB_STATE_)?CANCELL?ED\.?|", re.IGNORECASE)
+"""The service's message about a cancelled job if it has nothing to add."""
 EXHAUSTED, UNAVAILABLE = 8, 14
 """google.rpc.Code: https://cloud.google.com/apis/design/errors#handling_errors"""
 _OF_THE_REQUEST = (3, 5, 6, 7, 11, 12, 16)
@@ -154,10 +156,24 @@ def completed(
         progress=None if outcome.tuning or outcome.model else record.progress,
         model=outcome.model,
         tuning=outcome.tuning,
-        failure=outcome.failure,
+        failure=_reason(record, outcome),
         problems=(*record.problems, *outcome.problems),
         completion=Completion(reported_by=report, durations_s=durations_s(record.source.event_time, job)),
     )
+
+
+def _reason(record: RunRecord, outcome: Outcome) -> Failure | None:
+    """The failure; of a cancelled run that the service explains only by its state, who cancelled it and when."""
+    failure, asked_at = outcome.failure, record.cancel_requested_at
+    if outcome.state is not RunState.CANCELLED or (
+        failure is not None and not _BARE.fullmatch(failure.message)
+    ):
+        return failure
+    if asked_at is not None:
+        message = f"an order of {asked_at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC cancelled the run"
+    else:
+        message = "its job was cancelled outside Trainmaster"
+    return replace(failure or Failure(message=""), message=message)
 
 
 def with_progress(

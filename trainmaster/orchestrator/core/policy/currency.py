@@ -11,6 +11,16 @@ def amount(number: float) -> Decimal:
 
 
 def money(value: Decimal, currency: str) -> str:
-    """`12.35 USD`; an amount that rounds to zero cents keeps its digits."""
+    """`12.35 USD`, for refusals, whose amounts are compared; an amount that rounds to zero cents keeps its digits."""
     rounded = value.quantize(_CENT, rounding=ROUND_HALF_UP)
     return f"{value.normalize():f} {currency}" if value and not rounded else f"{rounded:f} {currency}"
+
+
+def shown_money(value: Decimal, currency: str) -> str:
+    """`12.35 USD`, for screens: an amount below one cent is `less than 0.01 USD`."""
+    return f"less than {_CENT} {currency}" if 0 < value < _CENT else money(value, currency)
+
+
+def shown_bound(value: Decimal, currency: str) -> str:
+    """`12.35 USD`, for screens: an upper bound below one cent is shown as one cent."""
+    return money(max(value, _CENT) if value else value, currency)

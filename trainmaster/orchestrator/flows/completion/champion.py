@@ -27,7 +27,7 @@ from trainmaster.orchestrator.flows.services import Services
 
 
 def challenge(services: Services, record: RunRecord, spec: JobSpec) -> ChampionVerdict | None:
-    """Compare the ended run with the champion, once, and publish a promotion at least once; None if it is no challenger.
+    """Compare the ended run with the champion, once, and publish a promotion at least once; None without terms.
 
     Safe to repeat: the verdict stays the same.
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from tests.client.served import run_record, served_context
 from tests.command import Done, trainmaster
+from tests.ready_stack import announce
 
 from .studies import JOB
 
@@ -26,7 +27,7 @@ def test_a_stack_that_does_not_answer_is_reported_without_a_traceback(tmp_path: 
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))  # no process listens: connections are refused
         host = f"http://127.0.0.1:{taken.getsockname()[1]}"
-        (tmp_path / "stack.env").write_text(f"export LOGGING_EMULATOR_HOST={host}\n")
+        announce(tmp_path, {"LOGGING_EMULATOR_HOST": host})
         silent = study(JOB, "--context", f"local:{tmp_path}")
     assert silent.status == 4
     assert "no longer answers" in silent.err

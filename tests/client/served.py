@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.command import Done, trainmaster
+from tests.ready_stack import announce
 from trainmaster.client.clients import Clients
 from trainmaster.client.context import context_of_stack
 from trainmaster.local.storage import serve
@@ -50,8 +51,7 @@ def served_context(folder: Path) -> Iterator[Served]:
         }
         state = folder / ".trainmaster"
         state.mkdir()
-        lines = [f"export {name}={value}\n" for name, value in variables.items()]
-        (state / "stack.env").write_text("".join(lines))
+        announce(state, variables)
         with Clients(context_of_stack(variables, state)) as clients:
             for name in BUCKETS:
                 clients.storage.create_bucket(f"{PROJECT}-{name}")

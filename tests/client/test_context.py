@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests.ready_stack import announce
 from trainmaster.client.context import (
     NoContext,
     NothingChosen,
@@ -32,9 +33,7 @@ def stack_on(state: Path, project: str = "local-project") -> Iterator[Path]:
             "LOGGING_EMULATOR_HOST": f"http://127.0.0.1:{server.getsockname()[1]}",
             **{f"TRAINMASTER_{role}_BUCKET": role.lower() for role in ("INBOX", "LEDGER", "MODELS", "DATA")},
         }
-        (state / "stack.env").write_text(
-            "".join(f"export {key}={value}\n" for key, value in variables.items())
-        )
+        announce(state, variables)
         yield state
 
 

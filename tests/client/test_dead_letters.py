@@ -17,6 +17,7 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 from tests.client.letters import OBJECT, PROJECT, SOURCE, forwarded, letter
+from tests.ready_stack import announce
 from trainmaster.cli.command import main
 from trainmaster.client.dead_letters.letter import event_key
 from trainmaster.local import logging, pubsub
@@ -73,7 +74,7 @@ def use_stack(monkeypatch: pytest.MonkeyPatch, state: Path, **addresses: str) ->
         **addresses,
     }
     state.mkdir()
-    (state / "stack.env").write_text("".join(f"export {name}={value}\n" for name, value in variables.items()))
+    announce(state, variables)
     monkeypatch.setenv("TRAINMASTER_CONTEXT", f"local:{state}")
 
 

@@ -1,10 +1,13 @@
 """Finding the stack that runs on a folder."""
 
 import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+from tests.ready_stack import announce
 from trainmaster.client.stack import NoStack, environment_on, read_stack_env, register_stack, registered_stack
 
 
@@ -21,9 +24,27 @@ def test_a_folder_without_a_stack_is_reported_with_the_command_that_starts_one(t
 def test_a_stack_answers_or_what_it_left_behind_is_reported(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listening:
         address = f"http://127.0.0.1:{listening.getsockname()[1]}"
-        (tmp_path / "stack.env").write_text(f"export LOGGING_EMULATOR_HOST={address}\n")
+        announce(tmp_path, {"LOGGING_EMULATOR_HOST": address})
         assert environment_on(tmp_path) == {"LOGGING_EMULATOR_HOST": address}
     with pytest.raises(NoStack, match=f"no longer answers at '{address}'. Start it again: trainmaster up"):
+        environment_on(tmp_path)
+
+
+def test_a_killed_stack_is_reported_even_if_another_one_answers_at_its_address(tmp_path: Path) -> None:
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        address = {"LOGGING_EMULATOR_HOST": f"http://127.0.0.1:{listening.getsockname()[1]}"}
+        announce(tmp_path, address, owner=ended.pid)
+        with pytest.raises(NoStack, match="was killed"):
+            environment_on(tmp_path)
+
+
+@pytest.mark.parametrize("lock", ["", "{", "[]", '{"pid": "x"}', '{"pid": null}', '{"pid": 1e99}'])
+def test_a_lock_that_names_no_process_is_one_of_a_killed_stack(tmp_path: Path, lock: str) -> None:
+    announce(tmp_path, {"LOGGING_EMULATOR_HOST": "http://127.0.0.1:1"})
+    (tmp_path / "lock").write_text(lock)
+    with pytest.raises(NoStack, match="was killed"):
         environment_on(tmp_path)
 
 

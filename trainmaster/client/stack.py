@@ -1,6 +1,8 @@
 """The local stacks that run on this machine, and the environment variables of each, from its `stack.env`."""
 
 import hashlib
+import json
+import os
 import shlex
 import socket
 from collections.abc import Iterator
@@ -11,6 +13,7 @@ from urllib.parse import urlsplit
 DEFAULT_STATE = Path(".trainmaster")
 ANSWERS_WITHIN_S = 5
 STACKS_MAX = 100
+LOCK_MAX_BYTES = 4096
 
 
 class NoStack(Exception):
@@ -30,7 +33,9 @@ def start_command(state: Path) -> str:
 
 
 def environment_on(state: Path) -> dict[str, str]:
-    """The variables of the stack that runs on `state`.
+    """The variables of the stack that runs on `state`: its process is alive, and it answers.
+
+    Its process is the one in the folder's `lock`: another stack may answer at the address of one that was killed.
 
     Raises:
         NoStack: no stack is ready there, or it was killed and left its `stack.env` behind.
@@ -40,6 +45,8 @@ def environment_on(state: Path) -> dict[str, str]:
         environment = read_stack_env((state / "stack.env").read_text())
     except OSError as fault:
         raise NoStack(f"No stack is ready on {str(state)!r}. Start one: {start}") from fault
+    if not _owner_is_alive(state):
+        raise NoStack(f"The stack on {str(state)!r} was killed. Start it again: {start}")
     # Its logging service is always its own process; storage and Pub/Sub may be servers that run elsewhere.
     address = environment.get("LOGGING_EMULATOR_HOST", "")
     where = urlsplit(address)
@@ -50,6 +57,18 @@ def environment_on(state: Path) -> dict[str, str]:
             f"The stack on {str(state)!r} no longer answers at {address!r}. Start it again: {start}"
         ) from fault
     return environment
+
+
+def _owner_is_alive(state: Path) -> bool:
+    """By the process id, which can be read on every platform; only the stack's machine can test the lock itself."""
+    try:
+        with (state / "lock").open("rb") as lock:
+            os.kill(int(json.loads(lock.read(LOCK_MAX_BYTES))["pid"]), 0)
+    except PermissionError:  # another user's
+        return True
+    except (OSError, OverflowError, ValueError, TypeError, KeyError):
+        return False
+    return True
 
 
 def running_stacks(directory: Path, settings: Path) -> list[Path]:

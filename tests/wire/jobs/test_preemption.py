@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.ready_stack import announce
 from trainmaster.cli.command import main
 
 from .conftest import Stack, container, gone
@@ -137,7 +138,7 @@ def test_the_command_preempts_on_the_stack_of_a_state_folder(
         "VERTEX_EMULATOR_HOST": stack.url,
         "LOGGING_EMULATOR_HOST": stack.url,
     }
-    (state / "stack.env").write_text("".join(f"export {name}={value}\n" for name, value in variables.items()))
+    announce(state, variables)
     job = stack.submit(container("-c", SAVES, "0", command=["python"]))
     stack.until(job.name, lambda _job: "up" in stack.texts(job.name))
     job_id = job.name.rpartition("/")[2]

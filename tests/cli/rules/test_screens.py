@@ -113,3 +113,12 @@ def test_files_that_the_service_would_ignore_or_mix_up_are_refused(served: Serve
     assert "b/same.yaml: a/same.yaml has the same name, and both would become rules/same.yaml" in done.err
     assert "rule.txt: a rule's file is visible and ends in .yaml, .yml, .json; rename it" in done.err
     assert ".hidden.yaml: a rule's file" in done.err
+
+
+def test_a_rule_whose_file_is_deleted_is_retiring(served: Served) -> None:
+    refused = served.trainmaster("rules", "rm", "weekly")
+    assert (refused.status, refused.out) == (2, "")
+    assert "Removing rules/weekly.yaml" not in refused.err
+    assert served.trainmaster("rules", "rm", "weekly", "--yes").status == 0
+    (row,) = (row for row in served.trainmaster("rules", "ls").out.splitlines() if row.startswith("weekly"))
+    assert row.split()[1] == "retiring"

@@ -160,11 +160,11 @@ def rm(clients: "Clients", rule: str, yes: bool) -> int:
     from trainmaster.client.rules.listing import find_rule
 
     found = find_rule(clients, rule)
-    says_where(clients, f"Removing {found.dropped_name}")
     if not yes:
         if not sys.stdin.isatty():
             raise click.UsageError("Removing a rule needs --yes where no one can be asked.")
-        click.confirm("Remove it?", abort=True, err=True)
+        click.confirm(f"Remove {found.dropped_name} in {clients.context.title}?", abort=True, err=True)
+    says_where(clients, f"Removing {found.dropped_name}")
     remove_rule(clients, found)
     print_names([found.name])
     return Exit.DONE

@@ -20,6 +20,8 @@ from trainmaster.orchestrator.core.retraining.state import RuleStanding, RuleSta
 
 NO_STATUS = "unanswered"
 """The state of a file that the service has not answered yet."""
+RETIRING = "retiring"
+"""The state of a rule whose file is deleted, until the service retires it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,6 +32,7 @@ class FoundRule:
         rule_id: None if the file's name gives none.
         rule: the version in the book, which decides; None before the first was accepted.
         state: what the rule remembers; read only where it is needed.
+        has_file: whether the inbox still has it.
     """
 
     dropped_name: str
@@ -37,6 +40,7 @@ class FoundRule:
     status: RuleStatus | None = None
     rule: Rule | None = None
     state: RuleState | None = None
+    has_file: bool = True
 
     @property
     def name(self) -> str:
@@ -45,6 +49,8 @@ class FoundRule:
 
     @property
     def standing(self) -> str:
+        if not self.has_file:
+            return RETIRING
         return self.status.state if self.status is not None else NO_STATUS
 
     @property

@@ -91,8 +91,11 @@ def read_state(clients: "Clients", rule_id: str) -> RuleState | None:
 def _without_statuses(clients: "Clients") -> list[FoundRule]:
     book = read_book(clients)
     by_file = {rule.dropped_name: rule for rule in book.rules}
-    names = sorted({*_files(clients), *by_file})
-    return [FoundRule(dropped_name=name, rule_id=rule_id_of(name), rule=by_file.get(name)) for name in names]
+    files = set(_files(clients))
+    return [
+        FoundRule(dropped_name=name, rule_id=rule_id_of(name), rule=by_file.get(name), has_file=name in files)
+        for name in sorted({*files, *by_file})
+    ]
 
 
 def _files(clients: "Clients") -> Iterable[str]:

@@ -1,11 +1,12 @@
 """What the options of `submit` change in a request, before it is checked."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from trainmaster.client.submission.settings import Setting, with_settings
+from trainmaster.orchestrator.core.documents.faults import json_path
 from trainmaster.orchestrator.core.names import model_name_from
 from trainmaster.orchestrator.core.requests.draft import ROLES
 
@@ -76,6 +77,18 @@ def _cluster(cluster: Mapping[str, Any], edits: Edits) -> dict[str, Any]:
             "count": edits.workers,
         }
     return changed
+
+
+def changed_paths(before: object, after: object, path: tuple[str | int, ...] = ()) -> Iterator[str]:
+    """The JSONPath of each value of `after` that is not in `before`, or is another there."""
+    if isinstance(before, Mapping) and isinstance(after, Mapping):
+        for key, value in after.items():
+            yield from changed_paths(before.get(key), value, (*path, str(key)))
+    elif isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
+        for index, (old, new) in enumerate(zip(before, after, strict=True)):
+            yield from changed_paths(old, new, (*path, index))
+    elif before != after:
+        yield json_path(path)
 
 
 def _without_machine(pool: Mapping[str, Any]) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from trainmaster.client.checking import Kind, check_request, has_local_script, kind_of
 from trainmaster.client.errors import Refused
 from trainmaster.client.request_files import STDIN, is_json_file
-from trainmaster.client.submission.edits import Edits, edited, new_request
+from trainmaster.client.submission.edits import Edits, changed_paths, edited, new_request
 from trainmaster.client.submission.pack import Packed, pack_script
 from trainmaster.orchestrator.core.admission.prices import Prices
 from trainmaster.orchestrator.core.documents.document import parse_document
@@ -91,6 +91,7 @@ def prepare(
     kind = kind_of(read.value)
     if kind is not Kind.REQUEST:
         raise Refused(f"{file} is {_ELSEWHERE[kind].format(file=file)}")
+    own = read.value
     packed: Packed | None = None
     if isinstance(read.value, dict) and not read.faults and (edits.any or has_local_script(read.value)):
         read, packed = _edited(file, read, edits, context)
@@ -104,8 +105,14 @@ def prepare(
         content=content,
         packed=packed,
         request=request if isinstance(request, Request) else None,
-        faults=request.faults if isinstance(request, RefusedRequest) else (),
+        faults=_of_options(request.faults, own, read.value) if isinstance(request, RefusedRequest) else (),
     )
+
+
+def _of_options(faults: Sequence[Fault], own: object, edited: object) -> tuple[Fault, ...]:
+    """The faults; those of a value that an option set lose their place, for the file has another value there."""
+    paths = tuple(changed_paths(own, edited))
+    return tuple(replace(each, place=None) if each.path.startswith(paths) else each for each in faults)
 
 
 def _read(file: str, content: bytes, edits: Edits) -> Document:

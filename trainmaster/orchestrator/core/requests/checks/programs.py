@@ -75,7 +75,8 @@ def _script(draft: Draft) -> Iterator[Fault]:
         yield Fault(
             at=(SCRIPT, "archive"),
             problem="missing: the script was not uploaded",
-            repair="submit the file with `trainmaster submit FILE`, which packs the script's folder and uploads it",
+            repair="submit a request with `trainmaster submit FILE`, which uploads the script; "
+            "for a rule, copy `script` from a submitted run: `trainmaster status RUN -o yaml`",
         )
     if at(draft.document, "image") is None:
         yield Fault(

@@ -23,6 +23,10 @@ def index_violations(world: World, records: Sequence[RunRecord]) -> Iterator[str
     )
     for record in records:
         row = found.get(record.run_id)
+        if record.is_order:
+            if row is not None:
+                yield f"{record.run_id} is a refused order, and has a row in the index"
+            continue
         if row is None:
             yield f"{record.run_id} has no row in the index"
             continue

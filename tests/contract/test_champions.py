@@ -227,6 +227,9 @@ def test_an_impossible_rollback_is_refused_with_a_report(
     assert fault.get("allowed") == allowed
     assert world.record(incoming.run_id).state is RunState.REJECTED
     assert champion(world) == before
+    world.reconcile()
+    take(world.services(), incoming)
+    assert incoming.run_id not in {row.run_id for row in world.services().index.rows()}
 
 
 def test_rolling_back_twice_goes_back_two_champions() -> None:

@@ -105,7 +105,11 @@ def next_commands(record: RunRecord) -> Iterator[str]:
     """What a user may want to know or do next."""
     run_id = record.run_id
     if record.state is RunState.REJECTED:
-        yield "correct the request, then: trainmaster check FILE"
+        yield (
+            "correct the order, and give it again"
+            if record.is_order
+            else "correct the request, then: trainmaster check FILE"
+        )
         return
     yield f"trainmaster why {run_id}"
     if record.job is not None:

@@ -168,7 +168,7 @@ def _take_order(services: Services, incoming: IncomingDocument, text: Text) -> F
     if not isinstance(done, Refused):
         return done
     marked = placed(done.faults, text.read, secret_lines(text.read, ()))
-    return reject(services, incoming, Refused(faults=marked))
+    return reject(services, incoming, Refused(faults=marked), of_order=True)
 
 
 def _carried_out(services: Services, incoming: IncomingDocument, order: Order) -> FlowResult | Refused:

@@ -61,6 +61,8 @@ class Rejection:
     """The cap and its period: `runs_per_hour/2026-11-21T13`."""
     faults: tuple[Mapping[str, object], ...] | None = None
     """As in the report, with their places in the text."""
+    of_order: bool | None = None
+    """True if an order was refused, not a request."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -220,6 +220,11 @@ class RunRecord:
         return self.state in ENDS
 
     @property
+    def is_order(self) -> bool:
+        """Whether this is the record of a refused order, which is not a run."""
+        return self.rejection is not None and bool(self.rejection.of_order)
+
+    @property
     def round(self) -> int:
         """How often the run returned to waiting because its job found no capacity."""
         return len(self.submission.abandoned_jobs)

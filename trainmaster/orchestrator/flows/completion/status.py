@@ -50,8 +50,11 @@ def is_shown(services: Services, held: Held) -> bool:
 
 
 def write_row(services: Services, held: Held) -> None:
-    """Write the run's row in the index. Safe to repeat, in any order: it never returns to an older record."""
-    if held.record.state is not RunState.RESERVED:
+    """Write the run's row in the index. Safe to repeat, in any order: it never returns to an older record.
+
+    A refused order is not a run, and has none.
+    """
+    if held.record.state is not RunState.RESERVED and not held.record.is_order:
         services.index.put(index_row_of(held.record, held.version), is_first=_has_no_row(held.record))
 
 

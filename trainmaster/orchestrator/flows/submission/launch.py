@@ -169,9 +169,14 @@ def _first_record(services: Services, incoming: IncomingDocument, state: RunStat
 
 
 def reject(
-    services: Services, incoming: IncomingDocument, refused: Refused, over: OverCap | None = None
+    services: Services,
+    incoming: IncomingDocument,
+    refused: Refused,
+    over: OverCap | None = None,
+    *,
+    of_order: bool = False,
 ) -> FlowResult:
-    """Reject the run for the faults. Safe to repeat and to run concurrently.
+    """Reject the run, or the order, for the faults. Safe to repeat and to run concurrently.
 
     The report, then the record, then the status; if a cap refused the run, its mark is deleted after the record.
 
@@ -186,6 +191,7 @@ def reject(
             report_uri=report_uri,
             cap=over.reached.window if over is not None else None,
             faults=first_faults(refused.faults),
+            of_order=of_order or None,
         ),
     )
     try:

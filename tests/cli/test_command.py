@@ -45,5 +45,5 @@ def test_a_run_without_trials_is_not_found_and_the_message_names_another_verb(tm
         served.write("ledger", "runs/plain.json", run_record(run_id="plain"))
         done = served.trainmaster("study", "plain")
     assert (done.status, done.out) == (3, "")
-    assert "plain has no trials" in done.err
+    assert "plain is not a tuning, so it has no trials" in done.err
     assert "trainmaster logs plain" in done.err

@@ -59,6 +59,16 @@ def test_a_file_that_cannot_be_read_is_one_clear_error(file: Path, name: str) ->
     assert done.err.startswith(f"Error: {name}: ")
 
 
+def test_a_packed_script_is_one_line_of_its_job_and_whole_for_programs(file: Path) -> None:
+    (file.parent / "train.py").write_text("print(1)\n")
+    file.write_text("model_name: m\nscript: {file: train.py}\ncluster: {chief: {machine: n1-standard-4}}\n")
+    done = plan(file, file.name)
+    assert done.status == 0, done.err
+    assert "# runs train.py of gs://" in done.out
+    assert "tarfile" not in done.out
+    assert "tarfile" in plan(file, file.name, "-o", "yaml").out
+
+
 def test_as_json_it_fits_its_schema(file: Path) -> None:
     document = json.loads(plan(file, "-", "-o", "json", text=REQUEST).out)
     Draft202012Validator(schema("plan.v1")).validate(document)

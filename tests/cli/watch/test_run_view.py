@@ -75,6 +75,29 @@ def printed(*seen: Sighting) -> str:
     return out.getvalue()
 
 
+def test_an_interrupted_view_leaves_the_picture_without_the_spinner() -> None:
+    console = Console(
+        file=(out := io.StringIO()), force_terminal=True, width=80, height=40, color_system=None
+    )
+    view = View(console, picture=picture, news=news, doing=lambda _: "under way")
+
+    def interrupted() -> None:
+        with view.running():
+            view.show(sightings.training())
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert "under way" in out.getvalue()
+    last = out.getvalue().rpartition("\x1b[2K")[2]
+    assert f"Run {sightings.RUN_ID}" in last
+    assert "under way" not in last
+
+
+def test_a_closed_record_is_not_being_closed() -> None:
+    assert doing(sightings.ended()) == "the run is over: succeeded"
+
+
 def test_a_pipe_gets_each_change_once_whole_and_in_order() -> None:
     seen = [sightings.installing(), sightings.training(), sightings.training(), sightings.ended()]
     assert_screen("watch.pipe", printed(*seen))

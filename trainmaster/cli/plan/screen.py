@@ -1,13 +1,14 @@
 """What `trainmaster plan` prints for people."""
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from trainmaster.cli.table import Fact, print_facts
 from trainmaster.cli.yaml_text import yaml_text
 from trainmaster.orchestrator.core.policy.currency import shown_bound, shown_money
+from trainmaster.orchestrator.core.requests.script import RUNNER
 
 if TYPE_CHECKING:
     from trainmaster.client.plan.outlook import LimitNow, Outlook
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from trainmaster.orchestrator.core.runs.record import Estimate
 
 BEHIND_SHOWN = 5
+RUNNER_AT = 2
+"""The place of RUNNER in a script's command: trainmaster/orchestrator/core/requests/script.py."""
 
 
 def print_plan(plan: "Plan") -> None:
@@ -23,7 +26,22 @@ def print_plan(plan: "Plan") -> None:
     _print_yaml("The request, as the service reads it", plan.request)
     for job in plan.jobs:
         what = "The job" if job.number == 0 else f"Fallback {job.number}"
-        _print_yaml(f"{what}, as Vertex AI gets it: POST {job.parent}/{job.kind}", job.body)
+        _print_yaml(
+            f"{what}, as Vertex AI gets it: POST {job.parent}/{job.kind}", with_short_commands(job.body)
+        )
+
+
+def with_short_commands(document: Any) -> Any:
+    """The document with one line in place of the program that fetches and starts a packed script."""
+    if isinstance(document, Mapping):
+        return {key: with_short_commands(value) for key, value in document.items()}
+    if not isinstance(document, list | tuple):
+        return document
+    if len(document) > RUNNER_AT + 2 and document[RUNNER_AT] == RUNNER:
+        archive, file = document[RUNNER_AT + 1 : RUNNER_AT + 3]
+        line = f"# runs {file} of {archive}; all of it: -o yaml"
+        return [*document[:RUNNER_AT], line, *document[RUNNER_AT + 1 :]]
+    return [with_short_commands(each) for each in document]
 
 
 def _print_yaml(title: str, document: object) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from trainmaster.cli.exits import Exit
+from trainmaster.cli.rules.orders import order_survives_interrupt
 from trainmaster.cli.rules.screens import ABSENT, minute
 from trainmaster.cli.table import print_facts, print_table
 from trainmaster.cli.verb import (
@@ -108,7 +109,8 @@ def rollback(clients: "Clients", model: str, to_run: str | None, wait_s: float) 
     from trainmaster.client.rules.champions import roll_back
 
     says_where(clients, f"Rolling back the champion of {model}")
-    current = roll_back(clients, model, to_run, timeout_s=wait_s).champion.current
+    with order_survives_interrupt(f"trainmaster champions show {model}"):
+        current = roll_back(clients, model, to_run, timeout_s=wait_s).champion.current
     if current is not None:
         talk(f"The champion is {current.model_uri}")
         print_names([current.run_id])

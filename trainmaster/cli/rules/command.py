@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from trainmaster.cli.exits import Exit, Stop
+from trainmaster.cli.rules.orders import order_survives_interrupt
 from trainmaster.cli.verb import (
     JSON,
     NAME,
@@ -142,7 +143,8 @@ def fire(clients: "Clients", rule: str, wait_s: float) -> int:
     found = find_rule(clients, rule)
     says_where(clients, f"Firing {found.name}")
     try:
-        print_names([fire_rule(clients, found, timeout_s=wait_s)])
+        with order_survives_interrupt(f"trainmaster rules show {found.name}"):
+            print_names([fire_rule(clients, found, timeout_s=wait_s)])
     except RuleHeld as held:
         raise Stop(
             Exit.FINDING, f"{found.name} is held back: {held}. See: trainmaster rules show {found.name}"

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from trainmaster.cli.exits import Exit, Stop
+from trainmaster.cli.rules.orders import order_survives_interrupt
 from trainmaster.cli.verb import print_names, says_where, takes_context, talk
 from trainmaster.client.terminal import one_line
 from trainmaster.orchestrator.core.runs.states import RunState
@@ -41,12 +42,14 @@ def cancel(clients: "Clients", runs: tuple[str, ...], wait: bool) -> int:
             talk(f"{run_id} has already ended: {record.state}.")
         else:
             says_where(clients, f"Cancelling {run_id}")
-            give_order(clients, {"cancel": {"run": run_id}})
+            with order_survives_interrupt(f"trainmaster status {run_id}"):
+                give_order(clients, {"cancel": {"run": run_id}})
         if not wait:
             print_names([run_id])
     if not wait:
         return Exit.DONE
-    ended = [wait_for_end(clients, run_id).record for run_id in found]
+    with order_survives_interrupt("trainmaster ls"):
+        ended = [wait_for_end(clients, run_id).record for run_id in found]
     print_names(f"{record.run_id} {record.state}" for record in ended)
     return Exit.DONE if all(each.state is RunState.CANCELLED for each in ended) else Exit.FINDING
 

@@ -85,7 +85,7 @@ def status_of_end(run: Run) -> Exit:
 
 @contextmanager
 def run_survives_interrupt(*run_ids: str) -> Iterator[None]:
-    """Say, after Ctrl-C, that the runs continue and how to see or cancel them."""
+    """End the command after Ctrl-C, and say that the runs continue and how to see or cancel them."""
     try:
         yield
     except KeyboardInterrupt:
@@ -96,4 +96,4 @@ def run_survives_interrupt(*run_ids: str) -> Iterator[None]:
         )
         for run_id in run_ids:
             talk(f"  trainmaster status {run_id}\n  trainmaster cancel {run_id}")
-        raise
+        raise click.exceptions.Exit(Exit.INTERRUPTED) from None

@@ -75,6 +75,6 @@ def _job_of(clients: "Clients", text: str) -> tuple[str, str]:
     found = JOB_NAME.fullmatch(record.job.name)
     if found is None:
         raise NotFound(
-            f"{record.run_id} has no trials: its job is {record.job.name}. See it: trainmaster logs {record.run_id}"
+            f"{record.run_id} is not a tuning, so it has no trials to draw. See it: trainmaster logs {record.run_id}"
         )
     return record.job.name, found["region"]

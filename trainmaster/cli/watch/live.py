@@ -47,10 +47,10 @@ class View(Generic[S]):
             self._live = live
             try:
                 yield
-                if self._last is not None:  # without the spinner
-                    live.update(self._picture(self._last, self._console), refresh=True)
-            finally:
+            finally:  # without the spinner
                 self._live = None
+                last = Text() if self._last is None else self._picture(self._last, self._console)
+                live.update(last, refresh=True)
 
     def show(self, seen: S) -> None:
         """Show how things stand."""

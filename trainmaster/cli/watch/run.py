@@ -101,6 +101,8 @@ def doing(seen: Sighting) -> str:
         return (
             f"{record.state}: {waiting.reason}" if waiting else f"{record.state}: the job is being submitted"
         )
+    if record.ended:
+        return f"the run is over: {record.state}"
     if seen.job_ended_at is not None:
         return "the record is being closed"
     if seen.service_line and not seen.training:

@@ -61,7 +61,7 @@ def find_champion(clients: "Clients", model_name: str) -> FoundChampion:
     if found is None:
         near = nearest_names(model_name, champion_names(clients))
         raise NotFound(
-            f"No champion of {model_name!r} in {clients.context.title}. "
+            f"{model_name!r} has no champion in {clients.context.title}. "
             f"{near or 'List those that there are: trainmaster champions ls'}"
         )
     return found

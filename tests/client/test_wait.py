@@ -2,13 +2,21 @@
 
 import threading
 from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
 from tests.client.served import Served, run_record, served_context
+from trainmaster.client.clients import Clients
 from trainmaster.client.durations import parse_duration
+from trainmaster.client.errors import TimedOut
 from trainmaster.client.find import Run
+from trainmaster.client.stack import NoStack
 from trainmaster.client.wait import wait_for_end
+from trainmaster.local.storage import serve
 
 RUN = "cassava-20260302t081500-3f9a1c04de"
 
@@ -113,3 +121,54 @@ def test_every_change_that_is_seen_is_reported_until_the_end(served: Served) -> 
 
     assert wait_for_end(served.clients, RUN, timeout_s=60, on_change=moved_on).record.ended
     assert states == ["waiting", "running", "succeeded"]
+
+
+def silenced(served: Served, folder: Path, running: ExitStack, run_id: str) -> Clients:
+    """The clients of the same context, but of another storage server, which has this run and ends with `running`."""
+    url = running.enter_context(serve(folder / "storage"))
+    clients = Clients(replace(served.clients.context, storage_host=url))
+    clients.storage.create_bucket(clients.context.ledger_bucket)
+    other = replace(served, clients=clients)
+    record(other, run_id, "running")
+    return clients
+
+
+def test_a_service_that_falls_silent_does_not_prolong_the_timeout(served: Served, tmp_path: Path) -> None:
+    """Without a limit the client library would repeat the read for two minutes."""
+    with ExitStack() as running:
+        clients = silenced(served, tmp_path, running, RUN)
+        with clients, pytest.raises(TimedOut, match=f"{RUN} was running when the service last answered"):
+            wait_for_end(clients, RUN, timeout_s=3, on_change=lambda _: running.close())
+
+
+def test_a_restart_of_the_service_is_waited_for(served: Served, tmp_path: Path) -> None:
+    with ExitStack() as running, ExitStack() as again:
+        clients = silenced(served, tmp_path, running, RUN)
+        port = urlsplit(clients.context.storage_host or "").port or 0
+
+        def serve_again() -> None:
+            again.enter_context(serve(tmp_path / "storage", port=port))
+            record(replace(served, clients=clients), RUN, "succeeded")
+
+        restart = threading.Timer(1, serve_again)
+
+        def stop(run: Run) -> None:
+            if not run.record.ended:
+                running.close()
+                restart.start()
+
+        with clients:
+            assert wait_for_end(clients, RUN, on_change=stop).record.ended
+        restart.join()
+
+
+def test_a_stopped_stack_ends_the_wait_and_says_how_to_start_one(tmp_path: Path) -> None:
+    with served_context(tmp_path) as served, ExitStack() as running:
+        clients = silenced(served, tmp_path / "other", running, RUN)
+
+        def stop(_: Run) -> None:
+            running.close()
+            (tmp_path / ".trainmaster/stack.env").unlink()
+
+        with clients, pytest.raises(NoStack, match="was stopped"):
+            wait_for_end(clients, RUN, on_change=stop)

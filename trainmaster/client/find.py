@@ -47,16 +47,16 @@ class Drop:
     """schemas/drop_status.v1.schema.json, or of a rule's file schemas/rule_status.v1.schema.json."""
 
 
-def find_run(clients: "Clients", text: str) -> Run:
+def find_run(clients: "Clients", text: str, *, retry_s: float | None = None) -> Run:
     """The run that `text` means: a run's id, a request's file or object, or the id or key of a message.
 
-    A file or message means the latest run that it started. A file on this machine means the object in the inbox that
+    `retry_s` is as in `read_document`. A file or message means the latest run that it started. A file on this machine means the object in the inbox that
     has its name; a path to no file means nothing.
 
     Raises:
         NotFound: no run was started by anything of that name.
     """
-    found = find_run_or_drop(clients, text)
+    found = find_run_or_drop(clients, text, retry_s=retry_s)
     if isinstance(found, Run):
         return found
     raise NotFound(
@@ -65,19 +65,23 @@ def find_run(clients: "Clients", text: str) -> Run:
     )
 
 
-def find_run_or_drop(clients: "Clients", text: str) -> Run | Drop:
+def find_run_or_drop(clients: "Clients", text: str, *, retry_s: float | None = None) -> Run | Drop:
     """The same, and files and messages without a run. Costs one read for a run, two for its file, at most five operations.
 
     Raises:
         NotFound: nothing has that name; the message has the run ids that are most like it.
     """
-    if is_run_id(text) and (found := _run(clients, text)):
+    if is_run_id(text) and (found := _run(clients, text, retry_s=retry_s)):
         return found
     for name in _status_names(clients, text):
-        status = read_document(clients, name)
+        status = read_document(clients, name, retry_s=retry_s)
         if status is not None:
             run_id = status.get("run_id")
-            run = _run(clients, run_id) if isinstance(run_id, str) and is_run_id(run_id) else None
+            run = (
+                _run(clients, run_id, retry_s=retry_s)
+                if isinstance(run_id, str) and is_run_id(run_id)
+                else None
+            )
             return Drop(status=status) if run is None else replace(run, status=status)
     if _is_path(text) and not _exists(text):
         raise NotFound(

@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from google.cloud.storage import Client as StorageClient
 
 DOCUMENT_MAX_BYTES = 8 * 1024 * 1024
+SILENCE_MAX_S, SHORT_SILENCE_MAX_S = 60.0, 10.0
+"""How long one request waits for the next bytes; the shorter where the caller limits the repeats."""
 
 
 def read_json(
@@ -31,8 +33,13 @@ def read_json(
     from google.cloud.storage.retry import DEFAULT_RETRY
 
     retry = DEFAULT_RETRY if retry_s is None else DEFAULT_RETRY.with_timeout(retry_s)
+    silence_s = SILENCE_MAX_S if retry_s is None else SHORT_SILENCE_MAX_S
     try:
-        content = storage.bucket(bucket).blob(name).download_as_bytes(end=DOCUMENT_MAX_BYTES, retry=retry)
+        content = (
+            storage.bucket(bucket)
+            .blob(name)
+            .download_as_bytes(end=DOCUMENT_MAX_BYTES, retry=retry, timeout=silence_s)
+        )
     except ObjectNotFound:
         return None
     try:

@@ -5,7 +5,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
 from trainmaster.client.errors import TimedOut
-from trainmaster.client.find import Run, find_run
+from trainmaster.client.find import Run, find_run, read_run
+from trainmaster.client.logs.survive import survive_restarts
+from trainmaster.client.stack import NoStack
 from trainmaster.orchestrator.core.runs.states import RunState
 
 if TYPE_CHECKING:
@@ -17,6 +19,8 @@ FIRST_PAUSE_S, LONGEST_PAUSE_S, LONGEST_LOCAL_PAUSE_S = 0.2, 15.0, 1.0
 PAUSE_GROWTH = 1.5
 EXPLAINED_WITHIN_S = 15.0
 """The service looks for late lines of the log for longer; a caller that waits for a run need not."""
+READ_RETRY_S = 1.0
+"""For one read by the client; `survive_restarts` repeats it for longer."""
 T = TypeVar("T")
 
 
@@ -38,31 +42,52 @@ def wait_for_end(
     Raises:
         NotFound: no run, file or message has this name.
         TimedOut: the run has not ended in time; the message has its state.
+        NoStack, google.api_core.exceptions.GoogleAPICallError, requests.exceptions.RequestException: as
+            `survive_restarts`.
     """
-    run = find_run(clients, text)
+    deadline = None if timeout_s is None else time.monotonic() + timeout_s
+    run = survive_restarts(
+        clients.context, lambda: find_run(clients, text, retry_s=READ_RETRY_S), deadline=deadline
+    )
     on_change(run)
+    is_silent = False
 
     def ended() -> Run | None:
-        nonlocal run
+        nonlocal run, is_silent
         if not run.record.ended:
-            before, run = run, find_run(clients, run.record.run_id)
+            before = run
+            try:
+                run = _read_again(clients, run, deadline)
+            except TimedOut:
+                is_silent = True
             if run.record.state is not before.record.state:
                 on_change(run)
         return run if run.record.ended else None
 
     def late() -> str:
         run_id, state = run.record.run_id, run.record.state
+        if is_silent:
+            return f"{run_id} was {state} when the service last answered. Keep waiting: trainmaster wait {run_id}"
         return f"{run_id} is still {state} after {timeout_s:g} s. Keep waiting: trainmaster wait {run_id}"
 
     poll(ended, is_local=clients.context.state is not None, timeout_s=timeout_s, late=late)
     return run
 
 
+def _read_again(clients: "Clients", run: Run, deadline: float | None) -> Run:
+    return survive_restarts(
+        clients.context,
+        lambda: read_run(clients, run.record.run_id, retry_s=READ_RETRY_S),
+        deadline=deadline,
+    )
+
+
 def with_reason(clients: "Clients", run: Run, *, timeout_s: float = EXPLAINED_WITHIN_S) -> Run:
     """A run that has failed, once the service has read the reason from the job's log, or as it is at the timeout."""
+    deadline = time.monotonic() + timeout_s
 
     def explained() -> Run | None:
-        now = find_run(clients, run.record.run_id)
+        now = _read_again(clients, run, deadline)
         is_done = now.record.completion is not None and REASON in now.record.completion.steps_done
         return now if is_done else None
 
@@ -70,7 +95,7 @@ def with_reason(clients: "Clients", run: Run, *, timeout_s: float = EXPLAINED_WI
         return run
     try:
         return poll(explained, is_local=clients.context.state is not None, timeout_s=timeout_s, late=str)
-    except TimedOut:
+    except (TimedOut, NoStack):
         return run
 
 

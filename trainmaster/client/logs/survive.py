@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from trainmaster.client.context import Context
+from trainmaster.client.errors import TimedOut
 from trainmaster.client.stack import NoStack, environment_on
 
 GIVE_UP_S, LOCAL_GIVE_UP_S = 120.0, 30.0
@@ -12,29 +13,32 @@ FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.2, 5.0
 T = TypeVar("T")
 
 
-def survive_restarts(context: Context, read: Callable[[], T]) -> T:
+def survive_restarts(context: Context, read: Callable[[], T], *, deadline: float | None = None) -> T:
     """What `read` returns, repeated with growing pauses while no service answers or it answers with a passing error.
 
-    `read` must be safe to repeat.
+    `read` must be safe to repeat, and end soon where nothing answers. `deadline` is a time of `time.monotonic`.
 
     Raises:
+        TimedOut: no service answered before the deadline.
         NoStack: the local stack was stopped, or does not answer after LOCAL_GIVE_UP_S seconds.
         google.api_core.exceptions.GoogleAPICallError, requests.exceptions.RequestException: another error, or no service
             answered within GIVE_UP_S seconds.
     """
     give_up_s = GIVE_UP_S if context.state is None else LOCAL_GIVE_UP_S
-    deadline, pause_s = time.monotonic() + give_up_s, FIRST_PAUSE_S
+    give_up, pause_s = time.monotonic() + give_up_s, FIRST_PAUSE_S
     while True:
         try:
             return read()
         except _passing_errors():
             if context.state is not None and not (context.state / "stack.env").exists():
                 raise NoStack(f"The local stack on {str(context.state)!r} was stopped. {_START}") from None
-            if time.monotonic() > deadline:
+            if deadline is not None and time.monotonic() >= deadline:
+                raise TimedOut(f"No service of {context.title} answered in time.") from None
+            if time.monotonic() > give_up:
                 if context.state is not None:
                     environment_on(context.state)  # says so if nothing answers there
                 raise
-        time.sleep(pause_s)
+        time.sleep(pause_s if deadline is None else max(0, min(pause_s, deadline - time.monotonic())))
         pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
 
 

@@ -122,3 +122,28 @@ def test_a_rule_whose_file_is_deleted_is_retiring(served: Served) -> None:
     assert served.trainmaster("rules", "rm", "weekly", "--yes").status == 0
     (row,) = (row for row in served.trainmaster("rules", "ls").out.splitlines() if row.startswith("weekly"))
     assert row.split()[1] == "retiring"
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (
+            ["--to-run", "unknown-20260301t120001-c15a2ca08d"],
+            "unknown-20260301t120001-c15a2ca08d was never champion",
+        ),
+        (["--to-run", "CURRENT"], "is already the champion"),
+    ],
+)
+def test_a_rollback_that_the_service_would_refuse_is_not_sent(
+    served: Served, words: list[str], reason: str
+) -> None:
+    current = served.trainmaster("champions", "show", "cassava-resnet50", "-o", "name").out.strip()
+    done = served.trainmaster(
+        "champions",
+        "rollback",
+        "cassava-resnet50",
+        *(current if word == "CURRENT" else word for word in words),
+    )
+    assert (done.status, done.out) == (2, "")
+    assert "The champion of 'cassava-resnet50' stays: " in done.err
+    assert f"{reason}. See: trainmaster champions show cassava-resnet50" in done.err

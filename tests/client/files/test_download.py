@@ -73,6 +73,7 @@ def test_the_model_lies_in_the_folder_whole_and_nothing_else(
     assert done.status == 0, done.err
     assert read_files(served.folder / RUN) == CONTENTS
     assert done.out.splitlines() == [f"{RUN}/{path}" for path in CONTENTS]
+    assert f"trainmaster download --all {RUN}" in done.err
 
 
 def test_everything_below_the_output_is_downloaded_when_asked_for(

@@ -50,6 +50,10 @@ def download(clients: "Clients", run: str, folder: Path | None, *, everything: b
         raise Stop(Exit.USAGE, f"Cannot write {error.filename!r}: {error.strerror or error}") from error
     print_names(one_line(str(target / file.path)) for file in files)
     talk("Every size and checksum matches.")
+    if not everything:
+        talk(
+            f"For all that the run wrote, not only its model: trainmaster download --all {found.record.run_id}"
+        )
     return Exit.DONE
 
 

@@ -1,14 +1,16 @@
 """Reads the champions, and restores earlier ones."""
 
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from trainmaster.client.errors import NotFound
+from trainmaster.client.errors import NotFound, Refused
 from trainmaster.client.find import read_document
 from trainmaster.client.nearest import nearest_names
 from trainmaster.client.rules.orders import WAIT_S, give_order
 from trainmaster.orchestrator.core.champions.champion import Champion
+from trainmaster.orchestrator.core.champions.promotion import after_rollback
 from trainmaster.orchestrator.core.documents.codec import decoded
 from trainmaster.orchestrator.core.names import champion_object
 
@@ -89,7 +91,14 @@ def roll_back(
         Refused: there was none before, or `to_run` was never champion.
         TimedOut: the service has not answered in time.
     """
-    find_champion(clients, model_name)
+    found = find_champion(clients, model_name)
+    restored = after_rollback(found.champion, to_run, order_id="", now=datetime.now(UTC))
+    if isinstance(
+        restored, str
+    ):  # the service says the same of the order, and would record that it refused it
+        raise Refused(
+            f"The champion of {model_name!r} stays: {restored}. See: trainmaster champions show {model_name}"
+        )
     back = {"model_name": model_name} | ({"to_run": to_run} if to_run is not None else {})
     give_order(clients, {"rollback": back}, timeout_s=timeout_s)
     return find_champion(clients, model_name)

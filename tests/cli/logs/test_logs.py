@@ -191,6 +191,14 @@ def test_a_replica_that_has_written_nothing_yet_leaves_the_selection_empty_not_t
     )
 
 
+def test_a_line_of_the_local_stack_has_no_link_to_the_console(logged: Logged) -> None:
+    logged.record("linked", "failed", job_id="7")
+    error = "The replica workerpool0-0 exited with a non-zero status of 1."
+    link = "To find out more about why your job exited please check the logs: https://console.cloud.google.com/logs"
+    logged.write("7", 1, textPayload=f"{error} {link}")
+    assert logged.served.trainmaster("logs", "linked").out == f"service | {error}\n"
+
+
 def test_a_run_without_a_job_says_what_it_waits_for(logged: Logged) -> None:
     logged.record("reserved", "reserved")
     done = logged.served.trainmaster("logs", "reserved")

@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import pytest
+
 from tests.core.deciding import DATA, HOURLY, MANUAL, call, fired, held, ordered, tick
 from tests.core.retraining_cases import (
     CHAMPION,
@@ -271,6 +273,14 @@ class TestLimits:
         state = launched(fired(call(one, fresh(one), NOON)).state)
         assert isinstance(call(one, state, NOON + 6 * DAY), Hold)
         assert isinstance(call(one, state, NOON + 7 * DAY), Fire)
+
+    @pytest.mark.parametrize(("cap", "often"), [(1, "it fired once within"), (2, "it fired 2 times within")])
+    def test_a_rule_held_by_its_daily_cap_says_how_often_it_fired(self, cap: int, often: str) -> None:
+        one = rule(MANUAL, max_per_day=cap)
+        state = fresh(one)
+        for hour in range(cap):
+            state = launched(fired(call(one, state, NOON + 2 * hour * HOUR)).state)
+        assert held(call(one, state, NOON + 20 * HOUR)).reason.startswith(often)
 
     def test_a_daily_cap_rolls(self) -> None:
         one = rule(MANUAL, max_per_day=2)

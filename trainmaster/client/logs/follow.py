@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,7 @@ from trainmaster.client.find import Run, read_run
 from trainmaster.client.logs.line import LogLine
 from trainmaster.client.logs.read import LATE, JobLogs, Selection
 from trainmaster.client.logs.survive import survive_restarts
+from trainmaster.orchestrator.core.completion.explanation import without_log_link
 from trainmaster.orchestrator.core.names import job_id
 
 if TYPE_CHECKING:
@@ -59,7 +61,7 @@ class RunLog:
         """The last lines, oldest first, and whether earlier ones were left out; see `JobLogs.last`."""
         lines, left_out = self._logs.last(self.job_ids, limit)
         self._note_end(lines)
-        return lines, left_out
+        return self._without_links(lines), left_out
 
     def look(self) -> list[LogLine]:
         """Lines that were not returned yet, after `run` was read again.
@@ -71,7 +73,16 @@ class RunLog:
             self.run = read_run(self._clients, self.run.record.run_id, retry_s=RETRY_S)
         lines = self._logs.new(self.job_ids)
         self._note_end(lines)
-        return lines
+        return self._without_links(lines)
+
+    def _without_links(self, lines: list[LogLine]) -> list[LogLine]:
+        """The lines, those of the local stack without the link to the Cloud console, which has no page for its jobs."""
+        if self._clients.context.state is None:
+            return lines
+        return [
+            replace(line, payload=without_log_link(line.payload)) if isinstance(line.payload, str) else line
+            for line in lines
+        ]
 
     def _note_end(self, lines: Sequence[LogLine]) -> None:
         last = self.job_ids[-1:]

@@ -194,7 +194,8 @@ def _stopped(rule: Rule, state: RuleState, due: DueFiring, facts: Facts) -> Hold
     if _fired_since(state, max(now - STORM_WITHIN, state.since)) >= STORM:
         return _tripped(state, due, now)
     if _fired_since(state, now - DAY) >= rule.max_per_day:
-        reason = f"it fired {rule.max_per_day} times within 24 hours, as often as max_per_day allows"
+        often = "once" if rule.max_per_day == 1 else f"{rule.max_per_day} times"
+        reason = f"it fired {often} within 24 hours, as often as max_per_day allows"
         return _held(rule, state, due, now, reason)
     return None
 

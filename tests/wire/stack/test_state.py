@@ -6,10 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from trainmaster.cli.command import main
+from trainmaster.cli.exits import Exit
 from trainmaster.client.stack import read_stack_env
 from trainmaster.local.process import ProcessGuard
 from trainmaster.local.stack.errors import StateError
-from trainmaster.local.stack.state import StateFolder, owner_of
+from trainmaster.local.stack.state import StateFolder, owner_of, refuse_other_project
 
 
 def test_a_claimed_folder_is_refused_to_others_and_free_after_close(tmp_path: Path) -> None:
@@ -37,6 +39,33 @@ def test_what_a_killed_stack_announced_is_withdrawn_by_the_next(tmp_path: Path) 
     state = StateFolder(tmp_path)
     assert not state.env_path.exists()
     state.close()
+
+
+@pytest.mark.parametrize(
+    ("project", "region"), [("other-project", "us-central1"), ("our-project", "europe-west4")]
+)
+@pytest.mark.parametrize("detach", [["--detach"], []])
+def test_a_stack_of_another_project_or_region_is_refused_with_those_of_the_folder(
+    tmp_path: Path, project: str, region: str, detach: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    state = StateFolder(tmp_path)
+    state.keep_project("our-project", "us-central1")
+    state.close()
+    words = ["up", *detach, "--state", str(tmp_path), "--project", project, "--region", region]
+    assert main(words) == Exit.FINDING
+    refusal = capsys.readouterr().err
+    assert "holds the runs of project our-project, region us-central1" in refusal
+    assert f"trainmaster up --state {tmp_path} --project our-project --region us-central1" in refusal
+    assert not (tmp_path / "stack.log").exists()
+
+
+@pytest.mark.parametrize("text", [None, "", "{", "[]", "{}", '{"project": "own", "region": "us-central1"}'])
+def test_the_project_of_the_folder_is_accepted_and_so_is_a_folder_that_names_none(
+    tmp_path: Path, text: str | None
+) -> None:
+    if text is not None:
+        (tmp_path / "project.json").write_text(text)
+    refuse_other_project(tmp_path, "own", "us-central1")
 
 
 def test_ports_are_found_again_and_damage_to_them_is_no_matter(tmp_path: Path) -> None:

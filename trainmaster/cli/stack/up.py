@@ -126,12 +126,14 @@ def up(
     # Otherwise grpc's core logs every connection that a stop closes to the terminal; it reads this at import.
     os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
     import_parts_of(*VERTEX_CLIENT)  # the services need Vertex AI's messages, and none of its clients
-    from trainmaster.local.stack.state import StateFolder
+    from trainmaster.local.stack.state import StateFolder, owner_of, refuse_other_project
     from trainmaster.local.stack.topology import read_topology
 
     options = _options(given)
     options.check()
     topology = read_topology(options.topology, project=options.project, region=options.region)
+    if owner_of(options.state) is None:
+        refuse_other_project(options.state, options.project, options.region)
     if detach:
         from trainmaster.cli.stack.detach import detach_stack
 

@@ -339,6 +339,7 @@ async def _until_stopped(
             show(endpoints(stack.services, topology, functions, env_path=state.env_path))
             state.keep_client_variables("gcloud", stack.gcloud)
             state.keep_client_variables("gateway", stack.clients)
+            state.keep_project(topology.project, topology.region)
             state.announce(stack.variables())
             with registered_stack(state.path, settings):
                 news.start()

@@ -14,6 +14,8 @@ from trainmaster.local.stack.errors import StateError
 LEFTOVERS_DEADLINE_S = 20.0
 USER_FOLDER = "user"
 """The folder that only the local user can read: an access token, and the variables that refer to it."""
+PROJECT = "project.json"
+"""The file that names the project and the region of the folder's data."""
 _WATCHER_MODULE = b"trainmaster.local.process.guard"
 _POLL_S = 0.05
 
@@ -78,6 +80,10 @@ class StateFolder:
         """Record the ports for the next stack."""
         write_whole(self.path / "ports.json", json.dumps(dict(ports)))
 
+    def keep_project(self, project: str, region: str) -> None:
+        """Record whose data the folder holds, for `refuse_other_project`."""
+        write_whole(self.path / PROJECT, json.dumps({"project": project, "region": region}))
+
     def announce(self, variables: Mapping[str, str]) -> None:
         """Write `stack.env` atomically: a process that sees it can use the stack."""
         write_whole(self.env_path, _exports(variables))
@@ -131,6 +137,24 @@ def owner_of(path: Path) -> int | None:
         return None
     finally:
         os.close(lock)
+
+
+def refuse_other_project(path: Path, project: str, region: str) -> None:
+    """Refuse to start a stack on the data of another project or region, where its runs would be out of sight.
+
+    Raises:
+        StateError: the stack that last ran on the folder had another project or region.
+    """
+    with contextlib.suppress(OSError, ValueError, TypeError, KeyError):
+        found = json.loads((path / PROJECT).read_text())
+        its_project, its_region = str(found["project"]), str(found["region"])
+        if (its_project, its_region) != (project, region):
+            raise StateError(
+                f"The state folder {str(path)!r} holds the runs of project {its_project}, region {its_region}; "
+                f"found project {project}, region {region}. Start it with: trainmaster up --state "
+                f"{shlex.quote(str(path))} --project {shlex.quote(its_project)} --region {shlex.quote(its_region)}, "
+                "or choose another folder with --state DIR."
+            )
 
 
 def client_variables_path(path: Path, kind: str) -> Path:

@@ -98,6 +98,20 @@ def test_one_faulty_file_among_several_sends_nothing(
     assert inbox(stack) == before
 
 
+def test_one_deadline_holds_for_all_runs_and_every_end_is_reported(
+    tmp_path: Path, trainmaster: Trainmaster, stack: Project
+) -> None:
+    (tmp_path / "slow.yaml").write_text(request(PROJECT, f"--wait-for=gs://{stack.models}/never"))
+    (tmp_path / "bad.yaml").write_text(request(PROJECT, "--no-such-flag"))
+    words = ("submit", "slow.yaml", "bad.yaml", "--wait", "--timeout", "20s", "--context", local(stack))
+    done = trainmaster(*words, cwd=tmp_path)
+    slow, bad = done.out.split()
+    assert done.status == 5, done.err
+    assert f"{slow} has not ended in time. Keep waiting: trainmaster wait {slow}" in done.err
+    assert f"\n{bad} " in done.err
+    assert trainmaster("cancel", slow, "--context", local(stack)).status == 0
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -132,7 +146,12 @@ def test_a_key_names_one_run_however_often_it_is_sent(
     assert [each.status for each in done] == [0, 0], done
     sent: list[Any] = [json.loads(each.out) for each in done]
     assert sent[0] == sent[1]
-    assert stack.record(sent[0][0]["run_id"])["source"]["idempotency_key"] == "nightly-1"
+    run_id = sent[0][0]["run_id"]
+    assert stack.record(run_id)["source"]["idempotency_key"] == "nightly-1"
+    assert f"{run_id} was started before, by the same request" in done[1].err
+    other = trainmaster(*words, stdin=request(PROJECT, "--other"), cwd=tmp_path)
+    assert (other.status, other.out) == (2, "")
+    assert f"has already started {run_id}, and the request differs" in other.err
 
 
 def test_a_request_that_the_service_refuses_ends_with_2_and_its_faults(

@@ -1,6 +1,7 @@
 """`trainmaster submit`: check request files or a script, send them, and follow their runs."""
 
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -35,6 +36,7 @@ from trainmaster.cli.verb import (
 
 if TYPE_CHECKING:
     from trainmaster.client.clients import Clients
+    from trainmaster.client.find import Run
     from trainmaster.client.submission.edits import Edits
     from trainmaster.client.submission.prepare import Prepared
     from trainmaster.client.submission.send import Sent
@@ -71,7 +73,7 @@ def submit(
     image or --image, with the packages of its requirements.txt. The words behind -- are the program's arguments.
 
     Exit status: 0 submitted, or with --wait or --logs succeeded; 1 a run ended in another way; 2 a fault; 5 not ended
-    in time. Ctrl-C ends this command, not the run.
+    in time; of several runs, the worst. Ctrl-C ends this command, not the run.
     """
     from trainmaster.client.submission.edits import Edits
     from trainmaster.client.submission.settings import parse_settings
@@ -92,10 +94,17 @@ def submit(
     prepared = _prepared(clients, files, edits, is_message=key is not None)
     provide_image(image, clients.context)
     sent = _sent(clients, prepared, key, output)
-    run_ids = [_recorded(clients, each) for each in sent]
-    if None in run_ids:
-        return Exit.USAGE
-    return _followed(clients, list(filter(None, run_ids)), waits, shows_logs, timeout_s)
+    accepted = [
+        each.run_id
+        for each, request in zip(sent, prepared, strict=True)
+        if _is_accepted(clients, each, request)
+    ]
+    refused = Exit.DONE if len(accepted) == len(sent) else Exit.USAGE
+    if shows_logs and accepted:
+        from trainmaster.cli.logs.follow import follow
+
+        return follow(clients, accepted[0], timeout_s=timeout_s)
+    return max(refused, *_ends(clients, accepted, timeout_s)) if waits and accepted else refused
 
 
 def _prepared(
@@ -150,10 +159,18 @@ def _sent(clients: "Clients", prepared: "Sequence[Prepared]", key: str | None, o
         sent.append(upload(clients, each) if key is None else publish(clients, each, key))
         if output == NAME:
             print_names([sent[-1].run_id])
-        talk(f"Sent to {sent[-1].where}")
+        talk(_outcome(sent[-1]))
     if output != NAME:
         print_data([_document(each) for each in sent], output)
     return sent
+
+
+def _outcome(sent: "Sent") -> str:
+    if sent.is_repeated:
+        return (
+            f"{sent.run_id} was started before, by the same request with the same key; nothing was sent now."
+        )
+    return f"Sent to {sent.where}"
 
 
 def _warn(prepared: "Prepared") -> None:
@@ -171,32 +188,45 @@ def _document(sent: "Sent") -> dict[str, Any]:  # Any: a JSON document
     return {"run_id": sent.run_id, "sent_to": sent.where, **generation}
 
 
-def _recorded(clients: "Clients", sent: "Sent") -> str | None:
-    """The run's id once the service has recorded it, or if it has not in time; None for a refused request."""
-    from trainmaster.client.submission.send import is_refused, problems_of, recorded
+def _is_accepted(clients: "Clients", sent: "Sent", prepared: "Prepared") -> bool:
+    """Whether the service has recorded the run, or has not answered in time; what it refuses is shown.
+
+    Raises:
+        Refused: another request with the same key was recorded first.
+    """
+    from trainmaster.client.submission.send import check_same_request, is_refused, problems_of, recorded
 
     with run_survives_interrupt(sent.run_id):
         status = recorded(clients, sent)
     if status is None:
         talk(f"The service has not recorded the run yet. See: trainmaster status {sent.run_id}")
-        return sent.run_id
+        return True
     if is_refused(status):
         talk("\n".join(problems_of(status)))
-        return None
-    return sent.run_id
+        return False
+    if sent.generation is None and not sent.is_repeated:
+        check_same_request(clients, sent, prepared)
+    return True
 
 
-def _followed(
-    clients: "Clients", run_ids: Sequence[str], waits: bool, shows_logs: bool, timeout_s: float | None
-) -> int:
+def _ends(clients: "Clients", run_ids: Sequence[str], timeout_s: float | None) -> list[Exit]:
+    """How each run ended, or why its end is unknown: all are waited for, up to one deadline."""
+    deadline = None if timeout_s is None else time.monotonic() + timeout_s
+    with run_survives_interrupt(*run_ids):
+        ends = [_end(clients, run_id, deadline) for run_id in run_ids]
+    return [end if isinstance(end, Exit) else say_end(clients, end) for end in ends]
+
+
+def _end(clients: "Clients", run_id: str, deadline: float | None) -> "Run | Exit":
+    from trainmaster.client.errors import NotFound, TimedOut
     from trainmaster.client.wait import wait_for_end
 
-    if shows_logs:
-        from trainmaster.cli.logs.follow import follow
-
-        return follow(clients, run_ids[0], timeout_s=timeout_s)
-    if not waits:
-        return Exit.DONE
-    with run_survives_interrupt(*run_ids):
-        ends = [wait_for_end(clients, run_id, timeout_s=timeout_s, on_change=say_state) for run_id in run_ids]
-    return max(say_end(clients, run) for run in ends)
+    left_s = None if deadline is None else max(0.0, deadline - time.monotonic())
+    try:
+        return wait_for_end(clients, run_id, timeout_s=left_s, on_change=say_state)
+    except TimedOut:
+        talk(f"{run_id} has not ended in time. Keep waiting: trainmaster wait {run_id}")
+        return Exit.TIMED_OUT
+    except NotFound as unknown:  # not recorded yet
+        talk(str(unknown))
+        return Exit.NOT_FOUND

@@ -1,18 +1,24 @@
 """Sends a prepared request, and waits until the service has recorded it."""
 
-from dataclasses import dataclass
+import shlex
+import time
+import uuid
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from trainmaster.client.errors import TimedOut
-from trainmaster.client.find import read_document
+from trainmaster.client.errors import NotFound, Refused, TimedOut
+from trainmaster.client.find import read_document, read_run
 from trainmaster.client.rules.orders import PUBLISH_WITHIN_S, REQUESTS_TOPIC
 from trainmaster.client.submission.pack import Packed
 from trainmaster.client.submission.prepare import Prepared
+from trainmaster.client.submission.same import is_same_request
 from trainmaster.client.terminal import one_line
 from trainmaster.client.wait import poll
 from trainmaster.orchestrator.core.names import (
+    is_run_id,
     message_status_object,
     object_uri,
+    record_object,
     script_object,
     status_object,
 )
@@ -26,10 +32,16 @@ from trainmaster.orchestrator.core.runs.drop_status import DEAD_LETTER, RETRYING
 from trainmaster.orchestrator.core.runs.states import RunState
 
 if TYPE_CHECKING:
+    from google.cloud.storage import Blob
+
     from trainmaster.client.clients import Clients
 
 RECORDED_WITHIN_S = 30.0
 """How long the service usually needs at most, its start included."""
+UPLOADS_MAX = 100
+"""How often an upload is tried while others upload under the same name."""
+UPLOAD_ID = "trainmaster-upload"
+"""The metadata key of an uploaded request that says which call uploaded it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,12 +53,14 @@ class Sent:
         where: the URI of the uploaded object, or the name of the topic.
         status_name: where the ledger will have its status.
         generation: of the uploaded object; None for a message.
+        is_repeated: the key of this message had started the run already, with the same request.
     """
 
     run_id: str
     where: str
     status_name: str
     generation: int | None = None
+    is_repeated: bool = False
 
 
 def send_script(clients: "Clients", packed: Packed) -> tuple[str, bool]:
@@ -64,31 +78,109 @@ def send_script(clients: "Clients", packed: Packed) -> tuple[str, bool]:
     return uri, True
 
 
-def upload(clients: "Clients", prepared: Prepared) -> Sent:
-    """Upload the request into the inbox. Each call starts another run."""
-    bucket, name = clients.context.inbox_bucket, prepared.object_name
-    blob = clients.storage.bucket(bucket).blob(name)
-    blob.upload_from_string(prepared.content)
+def upload(clients: "Clients", prepared: Prepared, *, timeout_s: float = RECORDED_WITHIN_S) -> Sent:
+    """Upload the request into the inbox. Each call starts another run.
+
+    Never overwrites a request that the service has not read: waits until the present object of that name is recorded.
+
+    Raises:
+        TimedOut: that takes longer than `timeout_s`, in seconds, or others keep uploading under this name.
+        google.api_core.exceptions.GoogleAPICallError: the inbox or the ledger cannot be read or written.
+    """
+    from google.api_core.exceptions import PreconditionFailed
+
+    deadline = time.monotonic() + timeout_s
+    bucket, upload_id = clients.storage.bucket(clients.context.inbox_bucket), uuid.uuid4().hex
+    for _ in range(UPLOADS_MAX):
+        present = bucket.get_blob(prepared.object_name)
+        if present is not None and (present.metadata or {}).get(UPLOAD_ID) == upload_id:
+            return _sent(present)  # uploaded, but the response was lost, and the library's retry was refused
+        if present is not None and not _is_read(clients, _sent(present), deadline - time.monotonic()):
+            break
+        blob = bucket.blob(prepared.object_name)
+        blob.metadata = {UPLOAD_ID: upload_id}
+        try:
+            blob.upload_from_string(
+                prepared.content, if_generation_match=0 if present is None else present.generation
+            )
+        except PreconditionFailed:
+            continue
+        return _sent(blob)
+    raise TimedOut(
+        f"{prepared.file} was not sent: the service has not read the previous {prepared.object_name} yet, and would "
+        f"never read it after another upload of that name. See: trainmaster status {shlex.quote(prepared.object_name)}\n"
+        "Submit it again later, or rename the file."
+    )
+
+
+def _is_read(clients: "Clients", present: Sent, timeout_s: float) -> bool:
+    """Whether the service has recorded the object or a later one of its name, once it has or at the timeout."""
+
+    def is_read() -> bool | None:
+        status = read_document(clients, present.status_name) or {}
+        read = (int(status.get("generation") or 0), status.get("state") != RETRYING)
+        return read >= (present.generation or 0, True) or None
+
+    try:
+        return poll(is_read, is_local=clients.context.state is not None, timeout_s=timeout_s, late=str)
+    except TimedOut:
+        return False
+
+
+def _sent(blob: "Blob") -> Sent:
     dropped = StoredObject(
-        bucket=bucket, name=name, generation=int(blob.generation), size_bytes=len(prepared.content)
+        bucket=blob.bucket.name,
+        name=blob.name,
+        generation=int(blob.generation),
+        size_bytes=int(blob.size or 0),
     )
     return Sent(
         run_id=drop_of(dropped, "", blob.time_created, blob.time_created).run_id,
         where=dropped.uri,
-        status_name=status_object(name),
+        status_name=status_object(blob.name),
         generation=dropped.generation,
     )
 
 
 def publish(clients: "Clients", prepared: Prepared, key: str) -> Sent:
-    """Publish the request with this idempotency key: any number of calls with one key start one run."""
+    """Publish the request with this idempotency key: any number of calls with one key start one run.
+
+    Raises:
+        Refused: the key has started a run with another request.
+    """
     from google.pubsub_v1.types import PubsubMessage
 
     topic = f"projects/{clients.context.project}/topics/{REQUESTS_TOPIC}"
+    status_name = message_status_object(message_id="", idempotency_key=key)
+    sent = Sent(run_id=run_id_of_message_key(key), where=topic, status_name=status_name)
+    if started_run(read_document(clients, status_name)):
+        check_same_request(clients, sent, prepared)
+        return replace(sent, is_repeated=True)
     message = PubsubMessage(data=prepared.content, attributes={IDEMPOTENCY_KEY: key})
     clients.pubsub[1].publish(topic=topic, messages=[message], timeout=PUBLISH_WITHIN_S)
-    status_name = message_status_object(message_id="", idempotency_key=key)
-    return Sent(run_id=run_id_of_message_key(key), where=topic, status_name=status_name)
+    return sent
+
+
+def started_run(status: dict[str, Any] | None) -> bool:
+    """Whether the message or file of this status has started a run, rejected ones included."""
+    return status is not None and is_run_id(str(status.get("run_id") or ""))
+
+
+def check_same_request(clients: "Clients", sent: Sent, prepared: Prepared) -> None:
+    """Compare the request with that of the recorded run.
+
+    Raises:
+        Refused: they differ: an earlier or concurrent message with the same key had another request, or an order.
+    """
+    try:
+        is_same = is_same_request(clients, read_run(clients, sent.run_id), prepared)
+    except NotFound:  # an order has no record
+        is_same = False
+    if not is_same:
+        raise Refused(
+            f"The key of {prepared.file} has already started {sent.run_id}, and the request differs. See that run: "
+            f"trainmaster status {sent.run_id}\nTo start a run of this request, choose another --key."
+        )
 
 
 def recorded(
@@ -96,13 +188,16 @@ def recorded(
 ) -> dict[str, Any] | None:
     """The status of the request once the service has recorded its run, or given it up; None if that takes longer.
 
-    A later upload of the same name may have replaced the status: then it is the later one's.
+    If a later upload of the same name has replaced the status, the run's record, which has `state` and `problems` too.
     """
 
     def found() -> dict[str, Any] | None:
         status = read_document(clients, sent.status_name)
-        is_known = status is not None and int(status.get("generation") or 0) >= (sent.generation or 0)
-        return status if is_known and status is not None and status.get("state") != RETRYING else None
+        generation = int((status or {}).get("generation") or 0)
+        if generation > (sent.generation or 0):
+            return read_document(clients, record_object(sent.run_id))
+        is_own = status is not None and generation == (sent.generation or 0)
+        return status if is_own and status is not None and status.get("state") != RETRYING else None
 
     try:
         return poll(found, is_local=clients.context.state is not None, timeout_s=timeout_s, late=str)

@@ -158,3 +158,9 @@ def test_two_files_of_one_name_are_refused() -> None:
         check_names(
             [prepared(file="a/request.yaml"), prepared(file="b/request.yaml"), prepared(file="c.yaml")]
         )
+
+
+def test_a_script_in_place_of_a_request_gets_the_option_for_it() -> None:
+    with pytest.raises(Refused, match=r"Did you mean --script train\.py") as refused:
+        prepared("print(1)\n", "train.py")
+    assert "the name of a request must end in" in str(refused.value)

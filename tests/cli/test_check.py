@@ -31,6 +31,15 @@ def written(folder: Path, name: str, text: str) -> str:
     return name
 
 
+def test_a_script_to_be_uploaded_is_named_as_unchecked_and_not_warned_about(tmp_path: Path) -> None:
+    (tmp_path / "train.py").touch()
+    text = "model_name: m\nscript: {file: train.py}\ncluster: {chief: {machine: n1-standard-4}}\n"
+    done = check(written(tmp_path, "request.yaml", text), cwd=tmp_path)
+    assert done.status == 0
+    assert "warning" not in done.out + done.err
+    assert "the script, which `trainmaster submit` uploads" in done.err
+
+
 def test_a_sound_request_rule_and_order_are_accepted_by_what_they_contain(tmp_path: Path) -> None:
     files = [
         written(tmp_path, "request.yaml", REQUEST),

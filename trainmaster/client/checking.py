@@ -99,24 +99,21 @@ def check(file: str, content: bytes, rules: RequestRules, buckets: Buckets) -> C
                 file=file,
                 kind=kind,
                 faults=request.faults if isinstance(request, Refused) else (),
-                warnings=() if isinstance(request, Refused) else (*to_come, *request.warnings),
-                not_checked=() if is_refused else _NOT_CHECKED[kind],
+                warnings=() if isinstance(request, Refused) else request.warnings,
+                not_checked=() if is_refused else (*to_come, *_NOT_CHECKED[kind]),
             )
 
 
-def with_archive_to_come(read: Document, rules: RequestRules) -> tuple[Document, tuple[Fault, ...]]:
-    """The request with a sample archive, if `trainmaster submit` has to upload its script first, and a warning."""
+def with_archive_to_come(read: Document, rules: RequestRules) -> tuple[Document, tuple[str, ...]]:
+    """The request with a sample archive if `trainmaster submit` has to upload its script, and what stays unchecked."""
     prefixes = rules.policy.script_prefixes if rules.policy else ()
     if not (prefixes and isinstance(read.value, dict) and has_local_script(read.value)):
         return read, ()
     archive = f"{prefixes[0]}/{'0' * 64}{ARCHIVE_SUFFIX}"
     document = {**read.value, SCRIPT: {**read.value[SCRIPT], "archive": archive}}
-    warning = Fault(
-        at=(SCRIPT,),
-        problem="the script is not uploaded yet",
-        repair="start the run with `trainmaster submit`, which uploads it; a file in the inbox needs script.archive",
+    return replace(read, value=document), (
+        "the script, which `trainmaster submit` uploads (a file dropped into the inbox needs script.archive)",
     )
-    return replace(read, value=document), placed((warning,), read)
 
 
 def has_local_script(document: Mapping[str, object]) -> bool:

@@ -14,16 +14,22 @@ TERRAFORM_BINARY = shutil.which("terraform")
 
 
 @cache
-def plan() -> dict[str, Any]:
+def plan(*teams: str) -> dict[str, Any]:
     """The locals of trainmaster/deploy/terraform/plan for PROJECT, REGION and NUMBER.
+
+    Of `teams`, each has a group `<team>@example.com` of members and a topic of its own.
 
     Raises:
         AssertionError: Terraform refused the configuration; with what it said.
     """
     names = [
         "topology", "topics", "buckets", "builds_bucket", "ledger_days", "repository", "functions", "triggers", "subscriptions", "sinks",
-        "schedules", "accounts", "agents", "custom_roles", "grants", "printed", "metrics", "alerts", "dashboard",
+        "schedules", "accounts", "agents", "custom_roles", "grants", "folders", "printed", "metrics", "alerts", "dashboard",
     ]  # fmt: skip
+    settings = {
+        team: {"members": [f"group:{team}@example.com"], "requests_topic": f"trainmaster-requests-{team}"}
+        for team in teams
+    }
     wanted = ", ".join(f"{name} = local.{name}" for name in names)
     asked = subprocess.run(
         [
@@ -32,6 +38,7 @@ def plan() -> dict[str, Any]:
             f"-var=project={PROJECT}",
             f"-var=region={REGION}",
             f"-var=project_number={NUMBER}",
+            f"-var=teams={json.dumps(settings)}",
         ],
         input=f"jsonencode({{{wanted}}})",
         cwd=TERRAFORM / "plan",

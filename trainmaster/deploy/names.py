@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from trainmaster.resources import DEPLOY
+from trainmaster.resources import DEPLOY, ROOT
 
 ACCOUNT_PREFIX = "tm-"
 METRICS = ("behind", "ends", "mistakes", "refusals", "unreconciled", "waits")
@@ -23,7 +23,8 @@ _SCHEDULER_REGION = re.compile(r'^[ \t]*scheduler_region[ \t]*=[ \t]*"([^"]*)"',
 class Names:
     """`buckets` and `topics` are by role; `taken` is by kind of resource, as in trainmaster/deploy/existing.py.
 
-    `roles`: titles of the custom roles by id. `scheduler_region`: differs from `region` where Cloud Scheduler does
+    `roles`: titles of the custom roles by id. `teams`: the policy's teams by name, as Terraform's variable `teams` has
+    them. `scheduler_region`: differs from `region` where Cloud Scheduler does
     not support that.
     """
 
@@ -33,6 +34,7 @@ class Names:
     buckets: Mapping[str, str]
     topics: Mapping[str, str]
     roles: Mapping[str, str]
+    teams: Mapping[str, Mapping[str, Any]]
     taken: Mapping[str, frozenset[str]]
 
     @property
@@ -63,8 +65,9 @@ def account_email(name: str, project: str) -> str:
 
 
 def names_of(project: str, region: str) -> Names:
-    topology, table = topology_of(project, region), permissions()
+    topology, table, teams = topology_of(project, region), permissions(), team_settings()
     functions = frozenset(topology["functions"])
+    topics = {*topology["topics"].values(), *(each.get("requests_topic") for each in teams.values())} - {None}
     return Names(
         project=project,
         region=region,
@@ -72,8 +75,9 @@ def names_of(project: str, region: str) -> Names:
         buckets={**topology["buckets"], "builds": f"{project}-builds"},
         topics=topology["topics"],
         roles={name: role["title"] for name, role in table["roles"].items() if role.get("custom")},
+        teams=teams,
         taken={
-            "topic": frozenset(topology["topics"].values()),
+            "topic": frozenset(topics),
             "subscription": frozenset(topology["subscriptions"]),
             "log sink": frozenset(topology["sinks"]),
             "log metric": frozenset(f"trainmaster/{name}" for name in METRICS),
@@ -82,10 +86,20 @@ def names_of(project: str, region: str) -> Names:
             "schedule": frozenset(topology["schedules"]),
             "repository": frozenset({topology["images"]["trainer"].split("/")[2]}),
             "service account": frozenset(
-                account_email(name, project) for name in [*functions, *table["accounts"]]
+                account_email(name, project)
+                for name in [*functions, *table["accounts"], *(f"trainer-{team}" for team in teams)]
             ),
         },
     )
+
+
+def team_settings(policy: Path = ROOT / "functions" / "policy.yaml") -> dict[str, dict[str, Any]]:
+    """The policy's teams by name: what Terraform needs of each, as far as the policy says it."""
+    teams = (yaml.safe_load(policy.read_text()) or {}).get("teams") or {}
+    return {
+        team: {key: said[key] for key in ("members", "requests_topic") if key in said}
+        for team, said in teams.items()
+    }
 
 
 def scheduler_region(settings: Path = SETTINGS) -> str | None:

@@ -31,7 +31,8 @@ resource "google_project_iam_custom_role" "role" {
 locals {
   members = merge(
     { for name, account in google_service_account.account : name => "serviceAccount:${account.email}" },
-    { for name, email in module.plan.agents : name => "serviceAccount:${email}" }
+    { for name, email in module.plan.agents : name => "serviceAccount:${email}" },
+    { for member in module.plan.outsiders : member => member }
   )
 
   project_grants = {
@@ -72,6 +73,16 @@ resource "google_storage_bucket_iam_member" "bucket" {
   bucket = google_storage_bucket.bucket[each.value.name].name
   role   = each.value.role
   member = local.members[each.value.account]
+}
+
+# A role on a managed folder covers the objects whose names begin with the folder's, and no others of its bucket.
+resource "google_storage_managed_folder_iam_member" "folder" {
+  for_each = module.plan.grants.folder
+
+  bucket         = google_storage_managed_folder.folder["${each.value.name}/${each.value.folder}"].bucket
+  managed_folder = google_storage_managed_folder.folder["${each.value.name}/${each.value.folder}"].name
+  role           = each.value.role
+  member         = local.members[each.value.account]
 }
 
 resource "google_pubsub_topic_iam_member" "topic" {

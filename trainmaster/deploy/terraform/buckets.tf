@@ -100,6 +100,15 @@ resource "google_storage_bucket" "bucket" {
   depends_on = [time_sleep.apis, google_kms_crypto_key_iam_member.agent]
 }
 
+# The folders of the policy's teams. A folder that is destroyed leaves its objects in the bucket.
+resource "google_storage_managed_folder" "folder" {
+  for_each = module.plan.folders
+
+  bucket        = google_storage_bucket.bucket[each.value.bucket].name
+  name          = each.value.name
+  force_destroy = true
+}
+
 # What clients of this deployment cannot see otherwise: schemas/deployment.v1.schema.json. `trainmaster deploy` writes
 # the file beside this folder. Those who can read the ledger can read it.
 resource "google_storage_bucket_object" "deployment" {

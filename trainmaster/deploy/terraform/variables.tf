@@ -60,6 +60,12 @@ variable "watched_buckets" {
   description = "Other buckets that rules watch. They must be in var.region, and the accounts of training jobs need read access to them."
 }
 
+variable "teams" {
+  type        = map(object({ members = optional(set(string), []), requests_topic = optional(string) }))
+  default     = {}
+  description = "The policy's teams by name, which `trainmaster deploy` reads from functions/policy.yaml. Do not set it."
+}
+
 variable "delete_buckets" {
   type        = bool
   default     = false

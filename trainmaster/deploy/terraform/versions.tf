@@ -63,4 +63,5 @@ module "plan" {
   region          = var.region
   project_number  = data.google_project.this.number
   watched_buckets = var.watched_buckets
+  teams           = var.teams
 }

@@ -14,11 +14,15 @@ class RevokeError(ValueError):
 
 @dataclass(frozen=True, kw_only=True)
 class Grant:
-    """`member` has `role` on every resource that matches the pattern `resource`."""
+    """`member` has `role` on every resource that matches the pattern `resource`.
+
+    With `folder`, the resource is a bucket's managed folder: the objects whose names begin with it.
+    """
 
     member: str
     role: str
     resource: str
+    folder: str = ""
 
 
 class Grants:
@@ -43,6 +47,11 @@ class Grants:
         self._roles = roles or {}
         self._taken: dict[str, list[dict[str, str]]] = {key: [] for key in _FIELDS}
 
+    @property
+    def granted(self) -> tuple[Grant, ...]:
+        """Every grant, whatever a test has taken away."""
+        return self._granted
+
     def permitted(self, member: str, permissions: Sequence[str], resource: str) -> list[str]:
         """The permissions that `member` (empty: the owner) has on the resource, in the given order."""
         if not member:
@@ -53,7 +62,7 @@ class Grants:
             ]
         held: set[str] = set()
         for grant in self._live():
-            if grant.member == member and self._reaches(grant, resource):
+            if grant.member == member and not grant.folder and self._reaches(grant, resource):
                 held |= self._roles.get(grant.role, frozenset())
         return [each for each in permissions if each in held]
 
@@ -61,7 +70,7 @@ class Grants:
         """The resource's policy, without inherited grants."""
         bindings: dict[str, list[str]] = {}
         for grant in self._live():
-            if fnmatchcase(resource, grant.resource):
+            if not grant.folder and fnmatchcase(resource, grant.resource):
                 bindings.setdefault(grant.role, []).append(grant.member)
         found = [
             {"role": role, "members": sorted(set(members))} for role, members in sorted(bindings.items())

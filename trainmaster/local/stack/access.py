@@ -1,7 +1,7 @@
 """A deployment's grants, from the table that Terraform uses too: trainmaster/deploy/permissions.yaml."""
 
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +16,25 @@ ACCOUNT_PREFIX = "tm-"
 """The same as in trainmaster/deploy/terraform/plan/grants.tf; a parity test compares both."""
 
 
-def grants_of(topology: Topology, table_path: Path) -> Grants:
-    """The grants of a freshly deployed project; those on topics that it lacks are left out.
+def policy_path(topology: Topology, functions: Path) -> Path:
+    """The policy that the functions in this source folder read."""
+    return Path(topology.environment.get("TRAINMASTER_POLICY") or functions / "policy.yaml")
+
+
+def read_teams(policy_path: Path) -> tuple[str, ...]:
+    """The names of the policy's teams. None of a file that is no policy, which the functions refuse."""
+    try:
+        policy = yaml.safe_load(policy_path.read_text())
+    except (OSError, ValueError, yaml.YAMLError):
+        return ()
+    teams = policy.get("teams") if isinstance(policy, dict) else None
+    return tuple(map(str, teams)) if isinstance(teams, dict) else ()
+
+
+def grants_of(topology: Topology, table_path: Path, teams: Iterable[str] = ()) -> Grants:
+    """The grants of a freshly deployed project with these teams; those on topics that it lacks are left out.
+
+    Their members get none here: nobody but the local user, who owns the project, uses the stack.
 
     Raises:
         OSError, yaml.YAMLError: the table cannot be read.
@@ -31,7 +48,7 @@ def grants_of(topology: Topology, table_path: Path) -> Grants:
     return Grants(
         project=topology.project,
         project_number=project_number(topology.project),
-        grants=_grants(topology, table),
+        grants=[*_grants(topology, table), *_team_grants(topology, table, teams)],
         roles=roles,
     )
 
@@ -51,6 +68,20 @@ def _grants(topology: Topology, table: Mapping[str, Any]) -> Iterator[Grant]:
     for sink in topology.sinks:  # trainmaster/deploy/terraform/sink.tf
         writer = writer_identity(f"projects/{topology.project}", unique=True)
         yield Grant(member=writer, role="roles/pubsub.publisher", resource=sink.topic_name)
+
+
+def _team_grants(topology: Topology, table: Mapping[str, Any], teams: Iterable[str]) -> Iterator[Grant]:
+    for team, row in itertools.product(teams, table["team_grants"]):
+        ((kind, thing),) = row["thing"].items()
+        own = {"team": f"trainer-{team}"}
+        for name, folder in itertools.product(row["accounts"], row.get("folders", [""])):
+            if name != "members":
+                yield Grant(
+                    member=_member(own.get(name, name), table, topology),
+                    role=row["role"],
+                    resource=_resource(kind, own.get(thing, thing), topology),
+                    folder=folder.replace("${team}", team),
+                )
 
 
 def _role(name: str, role: Mapping[str, Any], topology: Topology) -> str:

@@ -26,7 +26,7 @@ from trainmaster.local.functions import Deployment, FunctionsHost, Instance, Sta
 from trainmaster.local.functions.function import Function, TopicTrigger
 from trainmaster.local.injections import Injections
 from trainmaster.local.process import ProcessGuard, Stream
-from trainmaster.local.stack.access import grants_of
+from trainmaster.local.stack.access import grants_of, policy_path, read_teams
 from trainmaster.local.stack.clients import function_variables, user_variables
 from trainmaster.local.stack.errors import StackRefusedError
 from trainmaster.local.stack.images import ProvidedImages, provide, remembered
@@ -110,7 +110,8 @@ async def running_stack(
             _source_directory(options.functions, destination=state.path / "functions", guard=guard)
         )
         running.callback(staging.cancel)
-        grants = grants_of(topology, DEPLOY / "permissions.yaml")
+        teams = read_teams(policy_path(topology, options.functions or ROOT / "functions"))
+        grants = grants_of(topology, DEPLOY / "permissions.yaml", teams)
         services = await running.enter_async_context(
             running_services(
                 options,

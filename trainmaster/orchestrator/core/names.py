@@ -173,8 +173,14 @@ def report_object(run_id: str) -> str:
     return f"rejected/{run_id}.json"
 
 
-def champion_object(model_name: str) -> str:
-    return f"champions/{model_name}.json"
+def champion_object(model_name: str, team: str | None = None) -> str:
+    """`champions/<model name>.json`, with teams `champions/<team>/<model name>.json`."""
+    return f"champions/{in_team(team, model_name)}.json"
+
+
+def in_team(team: str | None, name: str) -> str:
+    """`<team>/<name>`: the name in the team's folder. Without teams, the name itself."""
+    return name if team is None else f"{team}/{name}"
 
 
 def marker_object(run_id: str) -> str:

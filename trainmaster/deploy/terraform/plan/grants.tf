@@ -6,8 +6,12 @@ locals {
   # Account ids have 6 to 30 characters, so the prefix is short.
   accounts = merge(
     { for name in keys(local.functions) : name => { id = "tm-${name}", what = "the function ${name}" } },
-    { for name, account in local.permissions.accounts : name => { id = "tm-${name}", what = account.what } }
+    { for name, account in local.permissions.accounts : name => { id = "tm-${name}", what = account.what } },
+    { for team in keys(var.teams) : "trainer-${team}" => { id = "tm-trainer-${team}", what = "training jobs of the team ${team}" } }
   )
+
+  # Principals that exist outside the deployment: people and groups.
+  outsiders = toset(flatten([for team in values(var.teams) : tolist(team.members)]))
 
   custom_roles = {
     for name, role in local.permissions.roles : name => role if try(role.custom, false)
@@ -39,11 +43,51 @@ locals {
     ]
   ])
 
+  # The same for each team, with an entry for each managed folder.
+  each_team_grant = flatten([
+    for team, settings in var.teams : [
+      for grant in local.permissions.team_grants : [
+        for account in flatten([
+          for name in grant.accounts :
+          name == "team" ? ["trainer-${team}"] : name == "members" ? tolist(settings.members) : [name]
+          ]) : [
+          for folder in try(grant.folders, [""]) : {
+            account = account
+            role    = grant.role
+            kind    = folder == "" ? keys(grant.thing)[0] : "folder"
+            name    = values(grant.thing)[0] == "team" ? "trainer-${team}" : values(grant.thing)[0]
+            folder  = replace(folder, "$${team}", team)
+          }
+        ]
+      ]
+    ]
+  ])
+
   grants = {
-    for kind in ["project", "bucket", "topic", "account", "function", "subscription"] : kind => {
-      for grant in local.each_grant :
-      "${grant.account}/${reverse(split("/", grant.role))[0]}/${grant.name}" => grant
-      if grant.kind == kind
-    }
+    for kind in ["project", "bucket", "topic", "account", "function", "subscription", "folder"] : kind => merge(
+      {
+        for grant in local.each_grant :
+        "${grant.account}/${reverse(split("/", grant.role))[0]}/${grant.name}" => grant
+        if grant.kind == kind
+      },
+      {
+        # A member of two teams has the roles of both, and one of those that all teams have.
+        for key, same in {
+          for grant in local.each_team_grant :
+          trimsuffix("${grant.account}/${reverse(split("/", grant.role))[0]}/${grant.name}/${grant.folder}", "/") => grant...
+          if grant.kind == kind
+        } : key => same[0]
+      }
+    )
   }
+
+  # Managed folders of the teams, by bucket and name.
+  folders = merge(flatten([
+    for team in keys(var.teams) : [
+      for grant in local.permissions.team_grants : {
+        for folder in [for pattern in try(grant.folders, []) : replace(pattern, "$${team}", team)] :
+        "${grant.thing.bucket}/${folder}" => { bucket = grant.thing.bucket, name = folder }
+      }
+    ]
+  ])...)
 }

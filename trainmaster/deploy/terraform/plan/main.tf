@@ -27,6 +27,12 @@ variable "watched_buckets" {
   description = "Buckets outside the deployment that rules watch."
 }
 
+variable "teams" {
+  type        = map(object({ members = optional(set(string), []), requests_topic = optional(string) }))
+  default     = {}
+  description = "The policy's teams by name: who is a member, and the topic of the team's requests."
+}
+
 locals {
   topology = yamldecode(
     replace(
@@ -34,7 +40,12 @@ locals {
       "$${region}", var.region
     )
   )
-  topics  = local.topology.topics
+  # A team's requests come from a topic of the topology, or from one that is created for them.
+  team_topics = {
+    for team, settings in var.teams : "requests-${team}" => settings.requests_topic
+    if settings.requests_topic != null && !contains(values(local.topology.topics), coalesce(settings.requests_topic, "-"))
+  }
+  topics  = merge(local.topology.topics, local.team_topics)
   buckets = local.topology.buckets
 
   # Exists only in a deployment: the functions' source and build outputs.
@@ -114,6 +125,16 @@ locals {
           topic_role = null
         }
       } if try(function.trigger.bucket, null) == "data"
+    ]...),
+    # The event says from which topic it came, and so for which team it is.
+    merge([
+      for name, function in local.topology.functions : {
+        for team in keys(var.teams) : "${name}-${team}" => {
+          function   = name
+          criteria   = { type = "google.cloud.pubsub.topic.v1.messagePublished" }
+          topic_role = "requests-${team}"
+        } if contains(keys(local.team_topics), "requests-${team}")
+      } if try(function.trigger.topic, null) == "requests"
     ]...)
   )
 

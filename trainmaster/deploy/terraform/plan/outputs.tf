@@ -73,6 +73,16 @@ output "grants" {
   description = "Grants by kind of resource, each with its account, role and resource name."
 }
 
+output "outsiders" {
+  value       = local.outsiders
+  description = "People and groups that are members of teams."
+}
+
+output "folders" {
+  value       = local.folders
+  description = "Managed folders to create, each with its bucket's role and its name."
+}
+
 output "printed" {
   value       = local.printed
   description = "Filter that matches the functions' log lines."

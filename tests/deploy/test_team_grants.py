@@ -1,0 +1,162 @@
+"""What each team's account and members may do: Terraform's own grants, evaluated as Cloud Storage does."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.deploy.hcl import TERRAFORM
+from tests.deploy.plan import PROJECT, REGION, TERRAFORM_BINARY, plan
+from trainmaster.local.iam import Grant
+from trainmaster.local.stack.access import grants_of, read_teams
+from trainmaster.local.stack.topology import read_topology
+
+pytestmark = pytest.mark.skipif(TERRAFORM_BINARY is None, reason="terraform is not on PATH")
+
+TABLE: dict[str, Any] = yaml.safe_load((TERRAFORM.parent / "permissions.yaml").read_text())
+TEAMS = ("vision", "speech")
+READ, LIST, CREATE, DELETE = (f"storage.objects.{verb}" for verb in ("get", "list", "create", "delete"))
+WRITE = (CREATE, DELETE, "storage.objects.update")
+
+
+def grants() -> Iterator[tuple[str, str, str, str]]:
+    """Account, role, kind and name of every grant; the name of a folder's is its bucket's role, '/' and its own."""
+    for kind, of_kind in plan(*TEAMS)["grants"].items():
+        for each in of_kind.values():
+            name = f"{each['name']}/{each['folder']}" if kind == "folder" else each["name"]
+            yield each["account"], each["role"].rpartition(f"{PROJECT}/roles/")[2], kind, name
+
+
+def may(account: str, permission: str, bucket: str, name: str) -> bool:
+    """Whether the account has the permission on an object, or on all objects whose names begin with `name`.
+
+    Source: https://cloud.google.com/storage/docs/managed-folders
+    """
+    return any(
+        permission in TABLE["roles"][role].get("permissions", ())
+        for grantee, role, kind, on in grants()
+        if grantee == account
+        and (
+            kind == "project"
+            or (kind == "bucket" and on == bucket)
+            or (kind == "folder" and f"{bucket}/{name}".startswith(on))
+        )
+    )
+
+
+@pytest.mark.parametrize(("team", "other"), [TEAMS, TEAMS[::-1]])
+def test_a_teams_jobs_reach_their_own_models_and_data_and_nothing_of_the_other_team(
+    team: str, other: str
+) -> None:
+    account = f"trainer-{team}"
+    assert all(may(account, each, "models", f"{team}/m/r/model/weights") for each in (READ, LIST, *WRITE))
+    assert all(may(account, each, "data", f"{team}/train.csv") for each in (READ, LIST))
+    for bucket in plan(*TEAMS)["buckets"]:
+        for name in (
+            f"{other}/m/r/model/metrics.json",
+            f"{other}.json",
+            f"{team}-2/x",
+            "m/r/model/weights",
+            "",
+        ):
+            for permission in (READ, LIST, *WRITE):
+                assert not may(account, permission, bucket, name), (permission, bucket, name)
+
+
+@pytest.mark.parametrize("team", TEAMS)
+def test_a_teams_jobs_write_nowhere_but_below_the_teams_models(team: str) -> None:
+    for bucket in plan(*TEAMS)["buckets"]:
+        for name in (
+            f"{team}/x",
+            f"requests/{team}/x.yaml",
+            f"rules/{team}/x.yaml",
+            f"templates/{team}/x.yaml",
+        ):
+            allowed = [each for each in WRITE if may(f"trainer-{team}", each, bucket, name)]
+            assert bool(allowed) == (bucket == "models" and name == f"{team}/x"), (bucket, name)
+
+
+@pytest.mark.parametrize(("team", "other"), [TEAMS, TEAMS[::-1]])
+def test_members_drop_only_into_their_own_teams_folders(team: str, other: str) -> None:
+    group = f"group:{team}@example.com"
+    for folder in ("requests", "rules", "templates"):
+        assert may(group, CREATE, "inbox", f"{folder}/{team}/x.yaml")
+        assert not any(may(group, each, "inbox", f"{folder}/{other}/x.yaml") for each in (READ, *WRITE))
+        assert not any(may(group, each, "inbox", f"{folder}/x.yaml") for each in (READ, *WRITE))
+    for bucket in ("data", "models"):
+        assert may(group, READ, bucket, f"{team}/x")
+        assert not any(may(group, each, bucket, f"{other}/x") for each in (READ, LIST, *WRITE))
+    assert not any(may(group, each, "models", f"{team}/x") for each in WRITE)
+    assert not any(may(group, each, "ledger", "runs/x.json") for each in WRITE)
+
+
+def test_functions_that_submit_jobs_may_act_as_every_teams_account_and_a_team_as_no_account() -> None:
+    acting: dict[str, set[str]] = {}
+    for account, role, kind, name in grants():
+        if (kind, role) == ("account", "roles/iam.serviceAccountUser"):
+            acting.setdefault(name, set()).add(account)
+    assert acting["trainer-vision"] == acting["trainer-speech"] == acting["trainer"]
+    assert not any(each.startswith("trainer") for accounts in acting.values() for each in accounts)
+
+
+def test_every_folder_of_a_team_is_created_even_without_members() -> None:
+    made = {f"{each['bucket']}/{each['name']}" for each in plan(*TEAMS)["folders"].values()}
+    assert {on for _, _, kind, on in grants() if kind == "folder"} == made
+    assert all(name.endswith("/") for name in made)
+
+
+def test_a_teams_topic_is_created_and_calls_the_function_of_requests() -> None:
+    deployed = plan("vision")
+    assert deployed["topics"]["requests-vision"] == "trainmaster-requests-vision"
+    trigger = deployed["triggers"]["on-request-published-vision"]
+    assert (trigger["function"], trigger["topic_role"]) == ("on-request-published", "requests-vision")
+
+
+def test_a_deployment_without_teams_has_no_folder_and_no_account_of_a_team() -> None:
+    assert plan()["folders"] == plan()["grants"]["folder"] == {}
+    assert not any(name.startswith("trainer-") for name in plan()["accounts"])
+
+
+def test_the_longest_name_of_a_team_gives_a_valid_account_id() -> None:
+    team = "a" * 19
+    assert len(plan(team)["accounts"][f"trainer-{team}"]["id"]) == 30
+
+
+def test_the_local_stack_grants_teams_the_same() -> None:
+    """All but members, who are no principals of the local stack."""
+    topology = read_topology(TERRAFORM.parent / "topology.yaml", project=PROJECT, region=REGION)
+    path = TERRAFORM.parent / "permissions.yaml"
+    local = set(grants_of(topology, path, TEAMS).granted) - set(grants_of(topology, path).granted)
+    deployed = plan(*TEAMS)
+
+    def resource(kind: str, name: str) -> str:
+        match kind:
+            case "project":
+                return f"projects/{PROJECT}"
+            case "account":
+                return f"projects/{PROJECT}/serviceAccounts/tm-{name}@{PROJECT}.iam.gserviceaccount.com"
+            case _:
+                return f"projects/_/buckets/{deployed['buckets'][name]}"
+
+    assert local == {
+        Grant(
+            member=f"serviceAccount:tm-{each['account']}@{PROJECT}.iam.gserviceaccount.com",
+            role=each["role"],
+            resource=resource(kind, each["name"]),
+            folder=each.get("folder", ""),
+        )
+        for kind, of_kind in deployed["grants"].items()
+        for key, each in of_kind.items()
+        if key not in plan()["grants"][kind] and not each["account"].startswith("group:")
+    }
+
+
+def test_the_local_stack_knows_the_teams_of_a_policy(tmp_path: Any) -> None:
+    policy = tmp_path / "policy.yaml"
+    policy.write_text("teams: {vision: {}, speech: {}}\n")
+    assert read_teams(policy) == TEAMS
+    for text in ("teams: [vision]\n", "- teams\n", "teams: {vision: [\n", ""):
+        policy.write_text(text)
+        assert read_teams(policy) == ()
+    assert read_teams(tmp_path / "missing.yaml") == ()

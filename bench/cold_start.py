@@ -73,7 +73,7 @@ class Drops:
         self._client = storage.Client(
             project="p1", credentials=AnonymousCredentials(), client_options={"api_endpoint": storage_url}
         )
-        for name in ("inbox", "ledger", "models"):
+        for name in ("inbox", "ledger", "models", "champions"):
             self._client.create_bucket(name)
         self._numbers = itertools.count()
 
@@ -117,6 +117,7 @@ def environment_of(servers: Servers) -> dict[str, str]:
         "TRAINMASTER_INBOX_BUCKET": "inbox",
         "TRAINMASTER_LEDGER_BUCKET": "ledger",
         "TRAINMASTER_MODELS_BUCKET": "models",
+        "TRAINMASTER_CHAMPIONS_BUCKET": "champions",
         "TRAINMASTER_NOTICES_TOPIC": "notices",
         "TRAINMASTER_FUNCTION_TIMEOUT_S": "120",
         "STORAGE_EMULATOR_HOST": servers.storage_url,

@@ -111,7 +111,7 @@ def test_a_trials_epoch_is_its_furthest_replicas() -> None:
 def scene(state: Path) -> Scene:
     target = Context(
         project="p", region="us-central1", inbox_bucket="inbox", ledger_bucket="ledger", models_bucket="models",
-        data_bucket="data",
+        champions_bucket="champions", data_bucket="data",
     )  # fmt: skip
     return Scene(target=target, state=state, data_dir="gs://data/tfds")
 

@@ -58,4 +58,4 @@ def served_context(folder: Path) -> Iterator[Served]:
             yield Served(clients=clients, folder=folder)
 
 
-BUCKETS = ("inbox", "ledger", "models", "data")
+BUCKETS = ("inbox", "ledger", "models", "champions", "data")

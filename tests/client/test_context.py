@@ -31,7 +31,10 @@ def stack_on(state: Path, project: str = "local-project") -> Iterator[Path]:
             "GOOGLE_CLOUD_PROJECT": project,
             "TRAINMASTER_REGION": "us-central1",
             "LOGGING_EMULATOR_HOST": f"http://127.0.0.1:{server.getsockname()[1]}",
-            **{f"TRAINMASTER_{role}_BUCKET": role.lower() for role in ("INBOX", "LEDGER", "MODELS", "DATA")},
+            **{
+                f"TRAINMASTER_{role}_BUCKET": role.lower()
+                for role in ("INBOX", "LEDGER", "MODELS", "CHAMPIONS", "DATA")
+            },
         }
         announce(state, variables)
         yield state
@@ -116,6 +119,7 @@ def test_the_buckets_of_a_project_are_those_of_the_topology() -> None:
         "inbox": cloud.inbox_bucket,
         "ledger": cloud.ledger_bucket,
         "models": cloud.models_bucket,
+        "champions": cloud.champions_bucket,
         "data": cloud.data_bucket,
     }
 

@@ -66,7 +66,7 @@ class DeadLetterProject:
 
 def use_stack(monkeypatch: pytest.MonkeyPatch, state: Path, **addresses: str) -> None:
     """Make the commands of this test work in a stack with these addresses."""
-    roles = ("INBOX", "LEDGER", "MODELS", "DATA")
+    roles = ("INBOX", "LEDGER", "MODELS", "CHAMPIONS", "DATA")
     variables = {
         "GOOGLE_CLOUD_PROJECT": PROJECT,
         "TRAINMASTER_REGION": "us-central1",

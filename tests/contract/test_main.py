@@ -73,7 +73,7 @@ class Function:
 
 @pytest.fixture
 def buckets(new_bucket: Callable[[], str]) -> dict[str, str]:
-    return {role: new_bucket() for role in ("inbox", "ledger", "models")}
+    return {role: new_bucket() for role in ("inbox", "ledger", "models", "champions")}
 
 
 @pytest.fixture
@@ -89,6 +89,7 @@ def environment(
         "TRAINMASTER_INBOX_BUCKET": buckets["inbox"],
         "TRAINMASTER_LEDGER_BUCKET": buckets["ledger"],
         "TRAINMASTER_MODELS_BUCKET": buckets["models"],
+        "TRAINMASTER_CHAMPIONS_BUCKET": buckets["champions"],
         "TRAINMASTER_NOTICES_TOPIC": NOTICES,
         "TRAINMASTER_FUNCTION_TIMEOUT_S": "120",
         "STORAGE_EMULATOR_HOST": storage_proxy.url,

@@ -47,7 +47,7 @@ ROOT = Path(__file__).resolve().parents[2]
 START = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
 PROJECT, REGION = "my-project", "us-central1"
 ELSEWHERE = "europe-west4"
-INBOX, LEDGER, MODELS = "inbox", "ledger", "models"
+INBOX, LEDGER, MODELS, CHAMPIONS = "inbox", "ledger", "models", "champions"
 SETTINGS = settings_from(
     {
         "GOOGLE_CLOUD_PROJECT": PROJECT,
@@ -55,6 +55,7 @@ SETTINGS = settings_from(
         "TRAINMASTER_INBOX_BUCKET": INBOX,
         "TRAINMASTER_LEDGER_BUCKET": LEDGER,
         "TRAINMASTER_MODELS_BUCKET": MODELS,
+        "TRAINMASTER_CHAMPIONS_BUCKET": CHAMPIONS,
         "TRAINMASTER_NOTICES_TOPIC": "notices",
         "TRAINMASTER_FUNCTION_TIMEOUT_S": "120",
     }

@@ -20,7 +20,7 @@ from trainmaster.orchestrator.core.retraining.state import RuleState, state_for
 
 NOON = datetime(2026, 3, 4, 12, tzinfo=UTC)
 SECOND, MINUTE, HOUR, DAY = (timedelta(seconds=count) for count in (1, 60, 3600, 86400))
-BUCKETS = Buckets(inbox="inbox", ledger="ledger", models="models")
+BUCKETS = Buckets(inbox="inbox", ledger="ledger", models="models", champions="champions")
 RULE_REQUIREMENTS = RuleRequirements(
     requests=replace(REQUEST_RULES, schemas={**REQUEST_RULES.schemas, RULE_SCHEMA: schema(RULE_SCHEMA)}),
     buckets=BUCKETS,

@@ -109,6 +109,7 @@ def test_the_environment_is_the_same_and_is_one_that_the_functions_take(
         assert settings.inbox_bucket == plan()["buckets"]["inbox"]
         assert settings.ledger_bucket == plan()["buckets"]["ledger"]
         assert settings.models_bucket == plan()["buckets"]["models"]
+        assert settings.champions_bucket == plan()["buckets"]["champions"]
         assert settings.notices_topic == plan()["topics"]["notices"]
         assert settings.vertex_endpoint is None
 

@@ -12,8 +12,14 @@ from trainmaster.cli.faults import WARNING, fault_lines
 from trainmaster.cli.verb import JSON, TABLE, YAML, context_or_examples, output_option, print_data, talk
 from trainmaster.client.checking import Checked, check
 from trainmaster.client.context import Context, context_in_cloud
-from trainmaster.client.request_files import SHIPPED_POLICY, UnusableFile, read_input, read_policy, rules_for
-from trainmaster.orchestrator.core.names import Buckets
+from trainmaster.client.request_files import (
+    SHIPPED_POLICY,
+    UnusableFile,
+    buckets_of,
+    read_input,
+    read_policy,
+    rules_for,
+)
 
 OFFLINE = "the examples' names, because no context is chosen and no local stack is running"
 
@@ -45,7 +51,7 @@ def check_files(
     Exit status: 0 no faults, 1 faults, 2 a file or the policy cannot be read.
     """
     where = _where(context, project, region)
-    buckets = Buckets(inbox=where.inbox_bucket, ledger=where.ledger_bucket, models=where.models_bucket)
+    buckets = buckets_of(where)
     try:
         rules = rules_for(where, read_policy(policy or SHIPPED_POLICY, where))
     except UnusableFile as unusable:

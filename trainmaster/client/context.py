@@ -40,6 +40,7 @@ class Context:
     inbox_bucket: str
     ledger_bucket: str
     models_bucket: str
+    champions_bucket: str
     data_bucket: str
     storage_host: str | None = None
     vertex_host: str | None = None
@@ -75,6 +76,7 @@ def context_of_stack(environment: Mapping[str, str], state: Path | None = None) 
         inbox_bucket=environment["TRAINMASTER_INBOX_BUCKET"],
         ledger_bucket=environment["TRAINMASTER_LEDGER_BUCKET"],
         models_bucket=environment["TRAINMASTER_MODELS_BUCKET"],
+        champions_bucket=environment["TRAINMASTER_CHAMPIONS_BUCKET"],
         data_bucket=environment["TRAINMASTER_DATA_BUCKET"],
         storage_host=environment.get("STORAGE_EMULATOR_HOST"),
         vertex_host=environment.get("VERTEX_EMULATOR_HOST"),
@@ -92,6 +94,7 @@ def context_in_cloud(project: str, region: str) -> Context:
         inbox_bucket=f"{project}-inbox",
         ledger_bucket=f"{project}-ledger",
         models_bucket=f"{project}-models",
+        champions_bucket=f"{project}-champions",
         data_bucket=f"{project}-data",
     )
 

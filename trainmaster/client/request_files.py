@@ -84,7 +84,12 @@ def read_policy(path: Path, context: Context) -> Policy:
 
 def buckets_of(context: Context) -> Buckets:
     """The buckets that requests and rules are checked with."""
-    return Buckets(inbox=context.inbox_bucket, ledger=context.ledger_bucket, models=context.models_bucket)
+    return Buckets(
+        inbox=context.inbox_bucket,
+        ledger=context.ledger_bucket,
+        models=context.models_bucket,
+        champions=context.champions_bucket,
+    )
 
 
 def names_of(context: Context) -> dict[str, str]:

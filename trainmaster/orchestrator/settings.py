@@ -22,6 +22,7 @@ REQUIRED = {
     "TRAINMASTER_INBOX_BUCKET": "bucket name, without gs://",
     "TRAINMASTER_LEDGER_BUCKET": "bucket name, without gs://",
     "TRAINMASTER_MODELS_BUCKET": "bucket name, without gs://",
+    "TRAINMASTER_CHAMPIONS_BUCKET": "bucket name, without gs://",
     "TRAINMASTER_NOTICES_TOPIC": "topic id",
     "TRAINMASTER_FUNCTION_TIMEOUT_S": "the function's deployed timeout in seconds",
 }
@@ -39,6 +40,7 @@ class Settings:
     inbox_bucket: str
     ledger_bucket: str
     models_bucket: str
+    champions_bucket: str
     notices_topic: str
     trainer_account: str | None
     function_timeout: timedelta
@@ -89,6 +91,7 @@ def settings_from(environment: Mapping[str, str]) -> Settings:
         inbox_bucket=environment["TRAINMASTER_INBOX_BUCKET"],
         ledger_bucket=environment["TRAINMASTER_LEDGER_BUCKET"],
         models_bucket=environment["TRAINMASTER_MODELS_BUCKET"],
+        champions_bucket=environment["TRAINMASTER_CHAMPIONS_BUCKET"],
         notices_topic=environment["TRAINMASTER_NOTICES_TOPIC"],
         trainer_account=account or None,
         function_timeout=timedelta(seconds=int(timeout)),

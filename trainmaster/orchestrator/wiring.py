@@ -87,7 +87,12 @@ def services_over(
         prices=prices,
         export_schema=export_schema,
         attempt=attempt,
-        buckets=Buckets(inbox=settings.inbox_bucket, ledger=ledger_bucket, models=settings.models_bucket),
+        buckets=Buckets(
+            inbox=settings.inbox_bucket,
+            ledger=ledger_bucket,
+            models=settings.models_bucket,
+            champions=settings.champions_bucket,
+        ),
         self_tests=SelfTests(objects, ledger_bucket),
         rule_book=RuleBook(objects, ledger_bucket),
         rule_states=RuleStates(objects, ledger_bucket),

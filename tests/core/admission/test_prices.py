@@ -311,6 +311,7 @@ def test_the_price_table_lies_beside_the_policy_of_the_source() -> None:
         "TRAINMASTER_INBOX_BUCKET": "i",
         "TRAINMASTER_LEDGER_BUCKET": "l",
         "TRAINMASTER_MODELS_BUCKET": "m",
+        "TRAINMASTER_CHAMPIONS_BUCKET": "c",
         "TRAINMASTER_NOTICES_TOPIC": "t",
         "TRAINMASTER_FUNCTION_TIMEOUT_S": "60",
     }

@@ -77,7 +77,12 @@ from trainmaster.orchestrator.core.runs.end import Model
 
 NOON = datetime(2026, 3, 4, 12, tzinfo=UTC)
 TARGET = Target(project="my-project", region="us-central1", models_bucket="my-project-models")
-BUCKETS = Buckets(inbox="my-project-inbox", ledger="my-project-ledger", models="my-project-models")
+BUCKETS = Buckets(
+    inbox="my-project-inbox",
+    ledger="my-project-ledger",
+    models="my-project-models",
+    champions="my-project-champions",
+)
 NAMES = {"project": "my-project", "region": "us-central1", "models_bucket": "my-project-models"}
 REQUEST_RULES = RequestRules(
     schemas={name: schema(name) for name in ("training_request.v1", "retraining_rule.v1")},

@@ -19,7 +19,12 @@ from trainmaster.orchestrator.core.retraining.rule import Rule
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
 DEMO = {"project": "my-project", "region": "us-central1", "data_dir": "gs://my-project-datasets/tfds"}
-BUCKETS = Buckets(inbox="my-project-inbox", ledger="my-project-ledger", models="my-project-models")
+BUCKETS = Buckets(
+    inbox="my-project-inbox",
+    ledger="my-project-ledger",
+    models="my-project-models",
+    champions="my-project-champions",
+)
 
 
 def tuned(request: Request) -> list[str]:

@@ -45,7 +45,7 @@ def test_the_stack_publishes_what_it_is_in_its_ledger(stack: Project) -> None:
     assert document is not None
     assert document["project"] == stack.id
     assert document["buckets"] == {
-        role: f"{stack.id}-{role}" for role in ("inbox", "ledger", "models", "data")
+        role: f"{stack.id}-{role}" for role in ("inbox", "ledger", "models", "champions", "data")
     }
     tokens = {path.read_text().strip() for path in (stack.state / "user").glob("access-token")}
     assert tokens

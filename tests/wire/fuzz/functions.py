@@ -50,7 +50,7 @@ def function(entry_point: str, state: Path) -> Iterator[int]:
             yield port
 
 
-_BUCKETS = ("inbox", "ledger", "models")
+_BUCKETS = ("inbox", "ledger", "models", "champions")
 
 
 def _provide(host: str, files: str) -> None:

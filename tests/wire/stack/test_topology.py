@@ -20,7 +20,9 @@ def test_the_projects_own_topology_says_what_is_deployed() -> None:
     topology = read_topology(
         ROOT / "trainmaster" / "deploy" / "topology.yaml", project="p1", region="europe-west4"
     )
-    assert topology.buckets == {role: f"p1-{role}" for role in ("inbox", "ledger", "models", "data")}
+    assert topology.buckets == {
+        role: f"p1-{role}" for role in ("inbox", "ledger", "models", "champions", "data")
+    }
     triggers = {function.entry_point: function.trigger for function in topology.functions}
     assert triggers == {
         "on_request_uploaded": BucketTrigger(bucket="p1-inbox"),

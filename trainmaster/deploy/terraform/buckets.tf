@@ -21,6 +21,8 @@ locals {
   earlier = {
     inbox  = [{ days = 30, beginnings = null }]
     ledger = [{ days = 30, beginnings = null }, { days = 1, beginnings = local.passing }]
+    # The functions never replace or delete a copy; a copy that an operator deletes by mistake can be restored.
+    champions = [{ days = 30, beginnings = null }]
   }
 
   # Days after which objects are deleted, by prefix. In the builds bucket only build outputs expire: the functions'

@@ -53,6 +53,7 @@ class Buckets:
     inbox: str
     ledger: str
     models: str
+    champions: str
 
 
 class JobKind(StrEnum):

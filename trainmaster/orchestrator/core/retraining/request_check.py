@@ -231,7 +231,7 @@ def _sample_values(condition: Condition, around: CheckContext) -> Mapping[str, s
         "firing.id": SAMPLE_RUN_ID,
         "firing.time": SAMPLE_TIME,
         "firing.condition": condition.kind.value,
-        "champion.model_uri": f"gs://{models_bucket}/sample/{SAMPLE_RUN_ID}/model/",
+        "champion.model_uri": f"gs://{around.requirements.buckets.champions}/sample/{SAMPLE_RUN_ID}/",
         "champion.run_id": SAMPLE_RUN_ID,
         "champion.value": "0.5",
         **data,

@@ -1,6 +1,7 @@
 """A JobService on a real socket, its log kept in memory, and the official REST client."""
 
 import contextlib
+import fcntl
 import functools
 import os
 import subprocess
@@ -173,6 +174,26 @@ def gone(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in "ZX"
     except (FileNotFoundError, ProcessLookupError):
         return True
+
+
+def processes_with(word: str) -> list[int]:
+    """The running processes, in whatever namespace, that have this argument."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            if word.encode() in path.read_bytes().split(b"\0"):
+                found.append(int(path.parent.name))
+    return found
+
+
+def is_held(path: Path) -> bool:
+    """Whether the process that a program's `hold` belongs to still runs."""
+    with path.open("rb") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+    return False
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ import pytest
 from tests.ready_stack import announce
 from trainmaster.cli.command import main
 
-from .conftest import Stack, container, gone
+from .conftest import Stack, container, is_held
 
 SAVES = """
 import os, pathlib, signal, sys, time
@@ -98,9 +98,9 @@ def test_peers_that_give_up_during_the_grace_are_part_of_the_one_loss(start: Cal
 
 
 def test_what_cannot_be_preempted_is_told_with_what_can(stack: Stack) -> None:
-    job = stack.submit(container("wait=b/go"), container("own_pid=b/pid"))
-    pid = stack.buckets / "b" / "pid"
-    stack.until(job.name, lambda _job: pid.exists() and pid.read_text() != "" and gone(int(pid.read_text())))
+    job = stack.submit(container("wait=b/go"), container("hold=b/held"))
+    held = stack.buckets / "b" / "held"
+    stack.until(job.name, lambda _job: held.exists() and not is_held(held))
     assert refusal(stack, job.name, {"replica": "workerpool2-0"})[:2] == (400, "INVALID_ARGUMENT")
     assert "it has workerpool0-0, workerpool1-0." in refusal(stack, job.name, {"replica": "workerpool2-0"})[2]
     bodies: list[object] = [[], {"replica": 3}, {"worker": "workerpool0-0"}]

@@ -1,6 +1,7 @@
 """What a replica sees and where its output goes, in both ways of showing it its files."""
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -259,6 +260,8 @@ if "private" in MODES:
                     "steps": steps,
                     "workdir": f"{shared}/app",
                     "argv": argv,
+                    "grace_s": 1,
+                    "stack": os.getpid(),
                 }
             )
         )

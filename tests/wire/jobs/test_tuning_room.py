@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from google.api_core.exceptions import TooManyRequests
 
-from .conftest import Stack, container, gone
+from .conftest import Stack, container, is_held
 from .studies import ended, study, until
 
 
@@ -59,17 +59,18 @@ def test_every_trial_of_several_replicas_is_a_cluster_of_its_own(stack: Stack) -
 
 def test_cancelling_leaves_no_process_of_any_replica_of_any_trial(stack: Stack) -> None:
     body = (
-        "import signal; signal.signal(15, signal.SIG_IGN)\n"  # only the kill after the grace ends it
-        "(buckets / f'pid-{os.getpid()}').touch(); time.sleep(600)"
+        "import fcntl, signal, tempfile; signal.signal(15, signal.SIG_IGN)\n"  # only the kill after the grace ends it
+        "held = tempfile.NamedTemporaryFile(dir=buckets, prefix='held-')\n"
+        "fcntl.flock(held, fcntl.LOCK_EX); time.sleep(600)"
     )
     job = study(stack, body, workers=2)
     deadline = time.monotonic() + 60
-    while len(pids := [int(path.name[4:]) for path in stack.buckets.glob("pid-*")]) < 6:
+    while len(held := list(stack.buckets.glob("held-*"))) < 6 or not all(map(is_held, held)):
         assert time.monotonic() < deadline
         time.sleep(0.02)
     stack.jobs.cancel_hyperparameter_tuning_job(name=job.name)
     assert ended(stack, job.name).state.name == "JOB_STATE_CANCELLED"
-    assert all(gone(pid) for pid in pids)
+    assert not any(map(is_held, held))
     stack.jobs.delete_hyperparameter_tuning_job(name=job.name)
     assert list(stack.jobs.list_hyperparameter_tuning_jobs(parent=job.name.partition("/hyper")[0])) == []
 

@@ -50,6 +50,7 @@ def end(token: str, *, grace_s: float, empty_scans: int = 1) -> None:
     """Return when no process marked with `token` is left.
 
     Sends SIGTERM, then SIGKILL to those still running after `grace_s` seconds, repeated until none is found.
+    A process in a PID namespace below this one gets its SIGTERM from the program that runs it (a sandbox or podman).
     A process between fork and exec still shows the environment of its parent, so after a crash of the parent
     more than one empty scan is needed.
     """
@@ -62,7 +63,7 @@ def end(token: str, *, grace_s: float, empty_scans: int = 1) -> None:
         if time.monotonic() >= deadline:
             _send(found, signal.SIGKILL)
         else:
-            _send(found - warned, signal.SIGTERM)
+            _send({pid for pid in found - warned if not _is_confined(pid)}, signal.SIGTERM)
             warned |= found
         if found or empty < empty_scans:
             time.sleep(0.02 if found else 0.1)
@@ -86,6 +87,12 @@ def _carries(pid: int, token: str) -> bool:
         for variable in _read(pid, "environ").split(b"\0")
         if variable.startswith(wanted)
     )
+
+
+def _is_confined(pid: int) -> bool:
+    """Whether it is in a PID namespace below this process's: then it has another number there."""
+    lines = _read(pid, "status").splitlines()
+    return any(line.startswith(b"NSpid:") and len(line.split()) > 2 for line in lines)  # noqa: PLR2004  the name, the number here
 
 
 def _parent(pid: int) -> int:

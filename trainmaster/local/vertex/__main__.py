@@ -23,6 +23,7 @@ def main() -> None:
         images={uri: Path(tree) for uri, _, tree in (image.partition("=") for image in given.image)},
         write_log=lambda _entries: None,
         project=given.project,
+        mounts=given.mounts,
         runtime=given.runtime,
         grace_s=given.grace,
     )
@@ -37,6 +38,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--buckets", type=Path, required=True, help="directory whose folders are the buckets")
     parser.add_argument("--image", action="append", default=[], metavar="URI=DIR", help="repeatable")
     parser.add_argument("--project", default="local-project")
+    parser.add_argument("--mounts", choices=["auto", "private", "environment"], default="auto")
     parser.add_argument("--runtime", choices=["process", "container"], default="process")
     parser.add_argument("--grace", type=float, default=30.0, help="seconds from SIGTERM to SIGKILL")
     return parser.parse_args()

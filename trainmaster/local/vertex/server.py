@@ -150,7 +150,9 @@ class Jobs:
             environments=Environments(state / "environments", guard),
             scratch=empty_folder("tm", state),
             grace_s=self.grace_s,
-            processes=Processes(buckets=buckets, private=_has_private_mounts(self.mounts)),
+            processes=Processes(
+                buckets=buckets, private=_has_private_mounts(self.mounts), grace_s=self.grace_s
+            ),
             containers=containers,
             identities=self.identities,
         )

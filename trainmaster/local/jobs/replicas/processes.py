@@ -18,13 +18,19 @@ GCS_ROOT = "TRAINMASTER_GCS_ROOT"
 
 @dataclass(frozen=True, kw_only=True)
 class Processes:
-    """Processes of this machine, each with a private root if `private`; the folders of `buckets` are the buckets."""
+    """Processes of this machine; the folders of `buckets` are the buckets.
+
+    Attributes:
+        private: whether each runs in a PID namespace with a private root.
+        grace_s: seconds that each has to end by itself once the stack has been killed.
+    """
 
     buckets: Path
     private: bool
+    grace_s: float = 2.0
 
     def start_of(self, placement: Placement) -> Start:
-        """`launch.py` with a plan: it sets up the program's files, then becomes the program."""
+        """The launcher with a plan: it confines the program, runs it and ends as it does."""
         for name in ("home", "tmp", "root"):
             (placement.scratch / name).mkdir(parents=True)
         if placement.program.is_package:
@@ -54,6 +60,8 @@ class Processes:
             else rootfs.linked_steps(image),
             "workdir": image.workdir,
             "argv": placement.program.command_line,
+            "grace_s": self.grace_s,
+            "stack": os.getpid(),
         }
 
     def _environment(self, placement: Placement) -> dict[str, str]:

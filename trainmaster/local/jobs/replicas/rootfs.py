@@ -5,8 +5,7 @@ There are two ways to set it up, chosen once:
   directories of the replica alone, so nothing it writes there reaches the source tree.
 - no namespace: the same layout as symbolic links under a scratch directory.
 
-This module plans the steps; `trainmaster/local/jobs/replicas/launch.py` performs them inside the replica's
-process.
+This module plans the steps; `trainmaster.local.sandbox.files` performs them inside the replica's process.
 """
 
 import os
@@ -14,18 +13,18 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Literal
 
+from trainmaster.local import sandbox
 from trainmaster.local.jobs.images.dockerfile import Image
 from trainmaster.local.jobs.images.layout import Node, layout
 
-LAUNCHER = Path(__file__).with_name("launch.py")
+LAUNCHER = Path(sandbox.__file__).with_name("__main__.py")
 
-Step = tuple[Literal["dir"], str] | tuple[Literal["link", "bind", "bind-ro", "bind-if-there"], str, str]
-"""`dir path`, or `link|bind|bind-ro|bind-if-there host-path path`; paths are relative to the new root.
+Step = tuple[str, ...]
+"""As `trainmaster.local.sandbox.files` describes them."""
 
-`bind-if-there` is for the host's entries: a shared directory such as /tmp may lose some at any time.
-"""
+_PROCESSES = "/proc"
+"""Each replica has a new one, with its own processes alone."""
 
 
 def can_mount() -> bool:
@@ -43,7 +42,7 @@ def private_steps(image: Image, buckets: Path) -> list[Step]:
     """Steps that build the private root: the image's files, `/gcs`, and the host's entries around them."""
     root = layout(image)
     root["gcs"] = buckets
-    return list(_mounted(root, Path("/"), ""))
+    return [*_mounted(root, Path("/"), ""), ("proc", "proc")]
 
 
 def linked_steps(image: Image) -> list[Step]:
@@ -63,7 +62,7 @@ def _linked(directory: Mapping[str, Node], at: str) -> Iterator[Step]:
 def _mounted(directory: Mapping[str, Node], host: Path, at: str) -> Iterator[Step]:
     yield "dir", at
     for entry in _entries(host):
-        if entry.name in directory:
+        if entry.name in directory or entry.path == _PROCESSES:
             continue
         if not entry.is_symlink():
             yield "bind-if-there", entry.path, at + entry.name

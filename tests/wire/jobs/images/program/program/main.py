@@ -3,11 +3,10 @@
 `verb=argument`, or `verb=argument@replica` for that replica alone.
 """
 
+import fcntl
 import json
 import os
-import select
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -62,10 +61,11 @@ def die_once(argument: str) -> None:
         die(number)
 
 
-def own_pid(name: str) -> None:
-    """The pid is written whole or not at all."""
+def hold(name: str) -> None:
+    """A file that is locked until this process ends; it appears when it is locked."""
     path = bucket_path(name)
-    path.with_suffix(".tmp").write_text(str(os.getpid()))
+    descriptor = os.open(path.with_suffix(".tmp"), os.O_CREAT | os.O_RDWR)
+    fcntl.flock(descriptor, fcntl.LOCK_EX)
     path.with_suffix(".tmp").rename(path)
 
 
@@ -82,11 +82,6 @@ def fail_once(name: str) -> None:
         sys.exit(1)
 
 
-def cling(seconds: str) -> None:
-    """Leave a detached process that keeps our output open, so that our end is reported late."""
-    subprocess.Popen(["sleep", seconds], env={"PATH": os.environ["PATH"]}, start_new_session=True)
-
-
 def goodbye(*_: object) -> None:
     show("told to end")
     sys.exit(0)
@@ -98,10 +93,8 @@ def exit_after_death(argument: str) -> None:
     if bucket_path(name + ".mourned").exists():
         return
     wait(name)
-    pid = int(bucket_path(name).read_text())
     write(name + ".mourned")
-    watched = os.pidfd_open(pid)
-    select.select([watched], [], [])
+    fcntl.flock(os.open(bucket_path(name), os.O_RDWR), fcntl.LOCK_EX)
     sys.exit(int(status))
 
 
@@ -118,8 +111,7 @@ VERBS: dict[str, Callable[[str], object]] = {
     "die_once": die_once,
     "fail_once": fail_once,
     "sleep_once": lambda name: time.sleep(600) if once(name) else None,
-    "cling": cling,
-    "own_pid": own_pid,
+    "hold": hold,
     "exit_after_death": exit_after_death,
     "deaf": lambda _argument: signal.signal(signal.SIGTERM, signal.SIG_IGN),
     "polite": lambda _argument: signal.signal(signal.SIGTERM, goodbye),

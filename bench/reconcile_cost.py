@@ -19,6 +19,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT)]  # run as a file, from anywhere
 
 from tests.contract.world import LEDGER, Boundary, World  # noqa: E402
+from trainmaster.orchestrator.core.sizes import MAX_RECORD_BYTES  # noqa: E402
 
 FINISHED = (100, 100_000)
 LIMIT = 0.10
@@ -31,7 +32,7 @@ def world_with(active: int, finished: int) -> World:
     world.launch(incoming)
     world.train(world.record(incoming.run_id))
     world.reconcile()
-    record = world.objects.read(LEDGER, f"runs/{incoming.run_id}.json").content
+    record = world.objects.read(LEDGER, f"runs/{incoming.run_id}.json", max_bytes=MAX_RECORD_BYTES).content
     for number in range(finished - 1):
         world.objects.write(LEDGER, f"runs/finished-{number}.json", record, if_generation=0)
     for number in range(active):

@@ -7,6 +7,7 @@ from typing import Any
 from tests.client.served import Served
 from tests.contract.retraining import SMALL
 from tests.contract.world import LEDGER, World
+from trainmaster.orchestrator.core.sizes import MAX_BOOK_BYTES
 
 
 def mirror(world: World, served: Served) -> None:
@@ -15,7 +16,7 @@ def mirror(world: World, served: Served) -> None:
     for listed in world.objects.listing(LEDGER, ""):
         blob = bucket.blob(listed.name)
         blob.metadata = dict(listed.metadata)
-        blob.upload_from_string(world.objects.read(LEDGER, listed.name).content)
+        blob.upload_from_string(world.objects.read(LEDGER, listed.name, max_bytes=MAX_BOOK_BYTES).content)
 
 
 def launch(world: World, name: str, **changes: Any) -> str:

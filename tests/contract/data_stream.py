@@ -59,12 +59,12 @@ class MeteredObjects(MemoryObjects):
         self._advance = clock.advance
         self._counting = threading.Lock()
 
-    def read(self, bucket: str, name: str, generation: int | None = None) -> Stored:
+    def read(self, bucket: str, name: str, generation: int | None = None, *, max_bytes: int) -> Stored:
         with self._counting:
             self.meter.count("read", name)
             if name.startswith(ARRIVALS_PREFIX):
                 self._advance(timedelta(seconds=READ_S))
-        return super().read(bucket, name, generation)
+        return super().read(bucket, name, generation, max_bytes=max_bytes)
 
     def describe(self, bucket: str, name: str, generation: int | None = None) -> Listed:
         with self._counting:

@@ -46,14 +46,11 @@ class Gate:
             content_type=content_type,
         )
 
-    def read(self, bucket: str, name: str, generation: int | None = None) -> Stored:
-        return self._inner.read(bucket, name, generation)
+    def read(self, bucket: str, name: str, generation: int | None = None, *, max_bytes: int) -> Stored:
+        return self._inner.read(bucket, name, generation, max_bytes=max_bytes)
 
     def describe(self, bucket: str, name: str, generation: int | None = None) -> Listed:
         return self._inner.describe(bucket, name, generation)
-
-    def read_start(self, bucket: str, name: str, max_bytes: int) -> bytes:
-        return self._inner.read_start(bucket, name, max_bytes)
 
     def delete(self, bucket: str, name: str, *, if_generation: int | None = None) -> None:
         self._inner.delete(bucket, name, if_generation=if_generation)

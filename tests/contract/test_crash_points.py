@@ -25,6 +25,7 @@ from trainmaster.orchestrator.core.documents.codec import encoded
 from trainmaster.orchestrator.core.errors import TrainmasterError
 from trainmaster.orchestrator.core.names import RUN_LABEL
 from trainmaster.orchestrator.core.runs.states import RunState
+from trainmaster.orchestrator.core.sizes import MIB
 
 DISRUPTIONS = sorted(set(Disruption) - PAUSES)
 OF_CHANGES = frozenset(
@@ -259,7 +260,7 @@ def snapshot_of(world: ScenarioWorld) -> str:
         for bucket in (INBOX, LEDGER, MODELS)
         for each in world.objects.listing(bucket, "")
     ]
-    contents = {name: world.objects.read(*name).content for name in names}
+    contents = {name: world.objects.read(*name, max_bytes=MIB).content for name in names}
     announced = (contents, world.jobs.all(), world.notices.published, world.clock.now(), world.room.asked)
     return RANDOM.sub("random", repr(announced))
 

@@ -11,6 +11,7 @@ from tests.contract.world import LEDGER, MODELS, World
 from trainmaster.orchestrator.core.policy.admission import Limit
 from trainmaster.orchestrator.core.runs.job import JobState
 from trainmaster.orchestrator.core.runs.states import RunState
+from trainmaster.orchestrator.core.sizes import MIB
 from trainmaster.orchestrator.flows.reconcile import ORPHAN_AGE
 
 DAMAGE = b"["
@@ -52,7 +53,7 @@ def test_sizes_with_points_in_a_manifest_do_not_spoil_the_record() -> None:
     run_id = launched(world)
     job = world.train(world.record(run_id))
     (name,) = [each.name for each in world.objects.listing(MODELS, "") if each.name.endswith("export.json")]
-    manifest = json.loads(world.objects.read(MODELS, name).content)
+    manifest = json.loads(world.objects.read(MODELS, name, max_bytes=MIB).content)
     for file in manifest["files"]:
         file["size_bytes"] = float(file["size_bytes"])
     world.objects.write(MODELS, name, json.dumps(manifest).encode(), if_generation=None)
@@ -109,7 +110,7 @@ def test_a_record_of_another_version_is_left_as_it_is_and_every_reconcile_pass_s
         assert told.severity == "ERROR"
         assert f"expected run_record.v2, found {version!r}" in told.message
         assert "Run the release that wrote it" in told.message
-    assert world.objects.read(LEDGER, f"runs/{run_id}.json").content == written
+    assert world.objects.read(LEDGER, f"runs/{run_id}.json", max_bytes=MIB).content == written
     assert run_id in world.active()
     assert world.record(other).state is RunState.SUCCEEDED
 

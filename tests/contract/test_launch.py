@@ -27,6 +27,7 @@ from trainmaster.orchestrator.core.errors import (
 from trainmaster.orchestrator.core.names import JobKind
 from trainmaster.orchestrator.core.runs.job import JobState
 from trainmaster.orchestrator.core.runs.states import RunState
+from trainmaster.orchestrator.core.sizes import MIB
 from trainmaster.orchestrator.flows.completion.status import write_status
 
 RECORD = Draft202012Validator(schema("run_record.v2"))
@@ -104,7 +105,9 @@ def test_the_text_of_an_accepted_request_is_kept_with_the_line_of_each_path(
     world.launch(incoming)
     request = world.record(incoming.run_id).request
     assert request is not None
-    kept = world.objects.read(LEDGER, request.original.uri.removeprefix(f"gs://{LEDGER}/")).content
+    kept = world.objects.read(
+        LEDGER, request.original.uri.removeprefix(f"gs://{LEDGER}/"), max_bytes=MIB
+    ).content
     assert hashlib.sha256(kept).hexdigest() == request.original.sha256
     document = json.loads(kept)
     SUBMITTED.validate(document)

@@ -9,6 +9,7 @@ from jsonschema import Draft202012Validator
 from tests.contract.world import INBOX, LEDGER, MODELS, REQUEST, World, schema
 from trainmaster.orchestrator.adapters.gcs import GcsObjects
 from trainmaster.orchestrator.core.names import RUN_LABEL, split_object_uri
+from trainmaster.orchestrator.core.sizes import MIB
 from trainmaster.orchestrator.stores.ledger import Ledger
 
 DIGEST = "sha256:" + "ab" * 32
@@ -41,7 +42,7 @@ def test_a_champion_leads_back_to_what_was_dropped(world: World) -> None:
     reign = champion["current"]
     lineage = reign["lineage"]
 
-    manifest = world.objects.read(*split_object_uri(lineage["manifest_uri"])).content
+    manifest = world.objects.read(*split_object_uri(lineage["manifest_uri"]), max_bytes=MIB).content
     assert hashlib.sha256(manifest).hexdigest() == lineage["manifest_sha256"]
     assert json.loads(manifest)["dataset"]["name"] == lineage["dataset"] == reign["contest"]["dataset"]
     assert json.loads(manifest)["dataset"]["version"] == lineage["dataset_version"]
@@ -53,7 +54,7 @@ def test_a_champion_leads_back_to_what_was_dropped(world: World) -> None:
     assert lineage["image"].endswith(f"@{DIGEST}")
 
     bucket, name = split_object_uri(lineage["request_uri"])
-    dropped = world.objects.read(bucket, name, lineage["request_generation"])
+    dropped = world.objects.read(bucket, name, lineage["request_generation"], max_bytes=MIB)
     assert dropped.content == CHALLENGE
     record = world.document(f"runs/{reign['run_id']}.json")
     assert record["source"]["event_id"] == lineage["event_id"]

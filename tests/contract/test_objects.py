@@ -1,8 +1,12 @@
 """One suite for every object store: in memory, and Cloud Storage's client against the emulator."""
 
 import gzip
+import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import ClassVar
 
 import pytest
 
@@ -10,21 +14,30 @@ from tests.contract.proxy import Proxy, ProxyFault
 from tests.contract.world import World
 from trainmaster.orchestrator.adapters.gcs import GcsObjects
 from trainmaster.orchestrator.core.completion.locations import ModelLocation
-from trainmaster.orchestrator.core.errors import AccessDenied, GenerationMoved, ObjectGone, ServiceFailed
+from trainmaster.orchestrator.core.errors import (
+    AccessDenied,
+    GenerationMoved,
+    ObjectGone,
+    ObjectTooLarge,
+    ServiceFailed,
+)
+from trainmaster.orchestrator.core.sizes import MIB
 from trainmaster.orchestrator.ports.objects import Objects
 from trainmaster.orchestrator.stores.inbox import Models
 from trainmaster.orchestrator.stores.ledger import Ledger
 
+GIB = 1024 * MIB
+
 
 def test_what_was_written_is_read_with_its_generation(objects: Objects, bucket: str) -> None:
     generation = objects.write(bucket, "a/b c?.json", b"{}", if_generation=None, metadata={"state": "x"})
-    stored = objects.read(bucket, "a/b c?.json")
+    stored = objects.read(bucket, "a/b c?.json", max_bytes=MIB)
     assert (stored.content, stored.generation) == (b"{}", generation)
 
 
 def test_an_absent_object_is_gone(objects: Objects, bucket: str) -> None:
     with pytest.raises(ObjectGone):
-        objects.read(bucket, "nothing")
+        objects.read(bucket, "nothing", max_bytes=MIB)
 
 
 def test_an_overwritten_generation_is_gone(objects: Objects, bucket: str) -> None:
@@ -32,23 +45,31 @@ def test_an_overwritten_generation_is_gone(objects: Objects, bucket: str) -> Non
     second = objects.write(bucket, "name", b"2", if_generation=None)
     assert second > first
     with pytest.raises(ObjectGone):
-        objects.read(bucket, "name", first)
-    assert objects.read(bucket, "name", second).content == b"2"
+        objects.read(bucket, "name", first, max_bytes=MIB)
+    assert objects.read(bucket, "name", second, max_bytes=MIB).content == b"2"
 
 
-@pytest.mark.parametrize("content", [b"", b"12", b"1234", b"12345678"])
-def test_no_more_of_an_object_than_asked_for_is_read(objects: Objects, bucket: str, content: bytes) -> None:
-    objects.write(bucket, "name", content, if_generation=None)
-    assert objects.read_start(bucket, "name", 4) == content[:4]
-    with pytest.raises(ObjectGone):
-        objects.read_start(bucket, "nothing", 4)
+@pytest.mark.parametrize("content", [b"", b"12", b"1234"])
+def test_an_object_of_at_most_the_limit_is_read(objects: Objects, bucket: str, content: bytes) -> None:
+    generation = objects.write(bucket, "name", content, if_generation=None)
+    stored = objects.read(bucket, "name", max_bytes=4)
+    assert (stored.content, stored.generation) == (content, generation)
+
+
+def test_an_object_beyond_the_limit_is_not_read_but_named_with_the_limit(
+    objects: Objects, bucket: str
+) -> None:
+    generation = objects.write(bucket, "name", b"12345", if_generation=None)
+    for wanted in (None, generation):
+        with pytest.raises(ObjectTooLarge, match=f"gs://{bucket}/name has more than 4 bytes"):
+            objects.read(bucket, "name", wanted, max_bytes=4)
 
 
 def test_a_create_only_write_refuses_what_is_there(objects: Objects, bucket: str) -> None:
     objects.write(bucket, "name", b"1", if_generation=0)
     with pytest.raises(GenerationMoved):
         objects.write(bucket, "name", b"2", if_generation=0)
-    assert objects.read(bucket, "name").content == b"1"
+    assert objects.read(bucket, "name", max_bytes=MIB).content == b"1"
 
 
 def test_a_write_with_an_old_generation_changes_nothing(objects: Objects, bucket: str) -> None:
@@ -56,7 +77,7 @@ def test_a_write_with_an_old_generation_changes_nothing(objects: Objects, bucket
     objects.write(bucket, "name", b"2", if_generation=first)
     with pytest.raises(GenerationMoved):
         objects.write(bucket, "name", b"3", if_generation=first)
-    assert objects.read(bucket, "name").content == b"2"
+    assert objects.read(bucket, "name", max_bytes=MIB).content == b"2"
 
 
 def test_of_many_creators_at_once_one_succeeds(objects: Objects, bucket: str) -> None:
@@ -76,7 +97,7 @@ def test_a_deleted_object_is_gone_and_may_be_deleted_again(objects: Objects, buc
     objects.delete(bucket, "name")
     objects.delete(bucket, "name")
     with pytest.raises(ObjectGone):
-        objects.read(bucket, "name")
+        objects.read(bucket, "name", max_bytes=MIB)
     objects.write(bucket, "name", b"2", if_generation=0)
 
 
@@ -140,7 +161,7 @@ def test_an_error_that_passes_is_repeated_by_the_client(
     storage_proxy.faults.append(ProxyFault(on="POST /upload/", status=503))
     gcs.write(bucket, "name", b"1", if_generation=0)
     assert len(storage_proxy.injected) == 1
-    assert gcs.read(bucket, "name").content == b"1"
+    assert gcs.read(bucket, "name", max_bytes=MIB).content == b"1"
 
 
 @pytest.mark.parametrize("status", [400, 403])
@@ -150,7 +171,7 @@ def test_a_refusal_is_a_failure_of_the_service_that_names_the_object(
     bucket = new_bucket()
     storage_proxy.faults.append(ProxyFault(on="GET /download/", status=status, message="not yours"))
     with pytest.raises(ServiceFailed, match=f"read gs://{bucket}/name") as failure:
-        gcs.read(bucket, "name")
+        gcs.read(bucket, "name", max_bytes=MIB)
     assert failure.value.retryable
     assert len(storage_proxy.injected) == 1
 
@@ -187,7 +208,7 @@ def test_a_refused_connection_is_a_failure_of_the_service(monkeypatch: pytest.Mo
     monkeypatch.setenv("STORAGE_EMULATOR_HOST", "http://127.0.0.1:1")
     monkeypatch.setattr("trainmaster.orchestrator.adapters.gcs.RETRY_S", 0.2)
     with pytest.raises(ServiceFailed):
-        GcsObjects("p").read("bucket", "name")
+        GcsObjects("p").read("bucket", "name", max_bytes=MIB)
 
 
 def test_a_compressed_object_is_read_as_it_is_stored(gcs: GcsObjects, new_bucket: Callable[[], str]) -> None:
@@ -196,7 +217,45 @@ def test_a_compressed_object_is_read_as_it_is_stored(gcs: GcsObjects, new_bucket
     blob = gcs._client.bucket(bucket).blob("bomb.yaml")
     blob.content_encoding = "gzip"
     blob.upload_from_string(content)
-    assert gcs.read(bucket, "bomb.yaml").content == content
+    assert gcs.read(bucket, "bomb.yaml", max_bytes=MIB).content == content
+
+
+class _Huge(BaseHTTPRequestHandler):
+    """Serves any object as one of 1 GiB, and counts what it could send."""
+
+    protocol_version = "HTTP/1.1"
+    sent: ClassVar[list[int]] = []
+
+    def do_GET(self) -> None:  # the base class looks for this name
+        self.send_response(200)
+        self.send_header("Content-Length", str(GIB))
+        self.send_header("X-Goog-Generation", "7")
+        self.end_headers()
+        with suppress(ConnectionError):
+            for _ in range(GIB // MIB):
+                self.wfile.write(bytes(MIB))
+                self.sent.append(MIB)
+        self.close_connection = True
+
+    def log_message(self, *arguments: object) -> None:
+        """Do not log."""
+
+
+def test_the_read_of_an_object_of_a_gigabyte_ends_at_its_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beyond it only what the sockets' buffers hold is transferred: a function has 512 MiB."""
+    _Huge.sent.clear()
+    monkeypatch.setenv("DISABLE_GCS_PYTHON_CLIENT_OTEL_BUCKET_METADATA", "true")
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Huge) as server:
+        monkeypatch.setenv("STORAGE_EMULATOR_HOST", f"http://127.0.0.1:{server.server_port}")
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+        thread.start()
+        objects = GcsObjects("p")
+        with pytest.raises(ObjectTooLarge):
+            objects.read("bucket", "templates/huge.yaml", max_bytes=MIB)
+        objects._client.close()
+        server.shutdown()
+        thread.join()
+    assert sum(_Huge.sent) < GIB // 16
 
 
 def test_a_listing_has_the_custom_metadata(objects: Objects, bucket: str) -> None:
@@ -211,8 +270,8 @@ def test_only_the_generation_that_was_meant_is_deleted(objects: Objects, bucket:
     second = objects.write(bucket, "name", b"2", if_generation=first)
     with pytest.raises(GenerationMoved):
         objects.delete(bucket, "name", if_generation=first)
-    assert objects.read(bucket, "name").content == b"2"
+    assert objects.read(bucket, "name", max_bytes=MIB).content == b"2"
     objects.delete(bucket, "name", if_generation=second)
     objects.delete(bucket, "name", if_generation=second)
     with pytest.raises(ObjectGone):
-        objects.read(bucket, "name")
+        objects.read(bucket, "name", max_bytes=MIB)

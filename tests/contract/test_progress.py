@@ -10,11 +10,11 @@ from tests.contract.boundaries import At, raising
 from tests.contract.test_tuning import REQUEST as TUNING
 from tests.contract.test_tuning import trial
 from tests.contract.world import LEDGER, MODELS, OBJECT, REQUEST, Boundary, World, schema
-from trainmaster.orchestrator.core.completion.model import MAX_METRICS_BYTES
 from trainmaster.orchestrator.core.completion.outcome import ERROR_DELAY
 from trainmaster.orchestrator.core.documents.codec import encoded
 from trainmaster.orchestrator.core.errors import AccessDenied, ServiceFailed
 from trainmaster.orchestrator.core.runs.job import Job, JobState, TrialState
+from trainmaster.orchestrator.core.sizes import MAX_METRICS_BYTES
 
 STATUS = Draft202012Validator(schema("drop_status.v1"))
 RECORD = Draft202012Validator(schema("run_record.v2"))

@@ -8,6 +8,7 @@ from tests.contract.boundaries import At
 from tests.contract.data_stream import MeteredObjects
 from tests.contract.world import LEDGER, Boundary, World
 from trainmaster.orchestrator.core.runs.states import RunState
+from trainmaster.orchestrator.core.sizes import MIB
 
 Answer = TypeVar("Answer")
 
@@ -103,7 +104,7 @@ def test_a_report_beside_a_run_that_another_attempt_accepted_is_removed() -> Non
                 world.launch(incoming)
             if name != "read inbox":
                 return super().cross(name, call)
-            content = world.objects.read("inbox", "requests/cassava.yaml").content
+            content = world.objects.read("inbox", "requests/cassava.yaml", max_bytes=MIB).content
             world.objects.delete("inbox", "requests/cassava.yaml")
             try:
                 return super().cross(name, call)

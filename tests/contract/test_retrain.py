@@ -2,6 +2,7 @@
 
 import json
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import pytest
 from jsonschema import Draft202012Validator
@@ -11,6 +12,7 @@ from tests.contract.world import INBOX, LEASE, LEDGER, schema
 from trainmaster.orchestrator.core.documents.codec import encoded
 from trainmaster.orchestrator.core.errors import DocumentDamaged
 from trainmaster.orchestrator.core.runs.job import JobState
+from trainmaster.orchestrator.core.sizes import MAX_REQUEST_BYTES, MAX_RULE_BYTES, MIB
 
 STATUS = Draft202012Validator(schema("rule_status.v1"))
 RECORD = Draft202012Validator(schema("run_record.v2"))
@@ -92,6 +94,24 @@ def test_a_firing_whose_template_is_gone_is_abandoned_and_reported(world: RuleWo
     world.objects.write(INBOX, "templates/cassava.json", content, if_generation=None)
     world.tick()
     assert world.records() == []  # that firing is over
+
+
+def test_a_template_beyond_the_size_of_a_request_is_refused_and_not_read(world: RuleWorld) -> None:
+    uri = f"gs://{INBOX}/templates/cassava.json"
+    world.objects.write(INBOX, "templates/cassava.json", bytes(MAX_REQUEST_BYTES + 1), if_generation=None)
+    world.drop_rule({"when": [MANUAL], "request_uri": uri})
+    (fault,) = world.rule_status()["faults"]
+    assert fault["path"] == "$.request_uri"
+    assert "too large" in fault["problem"]
+    assert fault["found"] == f"more than {MAX_REQUEST_BYTES} bytes"
+
+
+def test_a_rule_that_is_larger_than_its_event_said_is_refused(world: RuleWorld) -> None:
+    dropped = world.put_rule({**rule(MANUAL), "description": "x" * MAX_RULE_BYTES})
+    assert isinstance(dropped.data, dict)
+    world.deliver_rule(replace(dropped, data={**dropped.data, "size": "10"}))
+    told = world.rule_status()
+    assert (told["state"], told["faults"][0]["found"]) == ("refused", f"more than {MAX_RULE_BYTES} bytes")
 
 
 def test_a_pushed_image_is_run_by_its_digest_and_its_repetition_fires_nothing(world: RuleWorld) -> None:
@@ -267,7 +287,7 @@ def test_a_signal_is_redelivered_for_the_rule_that_could_not_decide_and_fires_th
     heard = {"alert": {"policy": "drift"}}
     for rule_id in ("a", "b", "c"):
         world.drop_rule(rule(heard, request={**SMALL, "model_name": rule_id}), f"rules/{rule_id}.json")
-    sound = world.objects.read(LEDGER, "rule-state/b.json").content
+    sound = world.objects.read(LEDGER, "rule-state/b.json", max_bytes=MIB).content
     world.objects.write(LEDGER, "rule-state/b.json", b"{}", if_generation=None)
     alert = world.alerted("1", "drift")
     with pytest.raises(DocumentDamaged, match=r"rule-state/b\.json"):

@@ -13,6 +13,7 @@ from trainmaster.orchestrator.core.documents.codec import encoded
 from trainmaster.orchestrator.core.errors import SubmissionDeferred
 from trainmaster.orchestrator.core.requests.submission import Submission
 from trainmaster.orchestrator.core.runs.states import RunState
+from trainmaster.orchestrator.core.sizes import MIB
 
 RECORD = Draft202012Validator(schema("run_record.v2"))
 STATUS = Draft202012Validator(schema("drop_status.v1"))
@@ -99,7 +100,7 @@ def test_a_run_that_a_dead_function_reserved_is_submitted_where_its_record_says(
     with pytest.raises(Killed):
         world.launch(incoming, dies_before("write status"))
     name = f"runs/{incoming.run_id}.json"
-    stored = world.objects.read(LEDGER, name)
+    stored = world.objects.read(LEDGER, name, max_bytes=MIB)
     record = json.loads(stored.content)
     assert record["problems"] == []
     assert record["request"]["document"]["model_name"] == record["request"]["model_name"]

@@ -33,6 +33,7 @@ from trainmaster.orchestrator.core.requests.submission import Submission
 from trainmaster.orchestrator.core.retraining.reading import RULE_SCHEMA
 from trainmaster.orchestrator.core.runs.job import Job, JobState, Trial, TrialState
 from trainmaster.orchestrator.core.runs.record import RunRecord
+from trainmaster.orchestrator.core.sizes import MIB
 from trainmaster.orchestrator.flows.intake import take
 from trainmaster.orchestrator.flows.reconcile import reconcile
 from trainmaster.orchestrator.flows.services import FlowResult, Services
@@ -133,16 +134,15 @@ class BoundaryObjects:
     inner: Objects
     boundary: Boundary
 
-    def read(self, bucket: str, name: str, generation: int | None = None) -> Stored:
-        return self.boundary.cross(f"read {bucket}", lambda: self.inner.read(bucket, name, generation))
+    def read(self, bucket: str, name: str, generation: int | None = None, *, max_bytes: int) -> Stored:
+        return self.boundary.cross(
+            f"read {bucket}", lambda: self.inner.read(bucket, name, generation, max_bytes=max_bytes)
+        )
 
     def describe(self, bucket: str, name: str, generation: int | None = None) -> Listed:
         return self.boundary.cross(
             f"describe {bucket}", lambda: self.inner.describe(bucket, name, generation)
         )
-
-    def read_start(self, bucket: str, name: str, max_bytes: int) -> bytes:
-        return self.boundary.cross(f"read {bucket}", lambda: self.inner.read_start(bucket, name, max_bytes))
 
     def write(
         self,
@@ -306,7 +306,7 @@ class World:
         return held.record
 
     def document(self, name: str) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads(self.objects.read(LEDGER, name).content)
+        found: dict[str, Any] = json.loads(self.objects.read(LEDGER, name, max_bytes=MIB).content)
         return found
 
     def active(self) -> list[str]:

@@ -233,7 +233,7 @@ def client_methods(file: str) -> Iterator[str]:
 def object_methods() -> Iterator[str]:
     """Methods of the JSON API behind what the client's own are called."""
     api = {
-        "download_as_bytes": "objects.get",
+        "download_to_file": "objects.get",
         "reload": "objects.get",
         "upload_from_string": "objects.insert",
         "delete": "objects.delete",

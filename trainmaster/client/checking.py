@@ -18,7 +18,6 @@ from trainmaster.orchestrator.core.requests.draft import SCRIPT
 from trainmaster.orchestrator.core.requests.orders import ORDER_SCHEMA, is_order, parse_order
 from trainmaster.orchestrator.core.requests.reading import checked_request, with_places
 from trainmaster.orchestrator.core.requests.request import (
-    MAX_REQUEST_BYTES,
     Refused,
     Request,
     RequestRules,
@@ -28,6 +27,7 @@ from trainmaster.orchestrator.core.requests.script import ARCHIVE_SUFFIX
 from trainmaster.orchestrator.core.retraining.book import Book
 from trainmaster.orchestrator.core.retraining.reading import parse_rule, template_uri
 from trainmaster.orchestrator.core.retraining.request_check import RuleRequirements
+from trainmaster.orchestrator.core.sizes import MAX_REQUEST_BYTES
 
 _RULE_KEYS = frozenset({"when", "request", "request_uri"})
 _EXIST = "whether images, packages, accounts and buckets exist"

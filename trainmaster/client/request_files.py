@@ -17,8 +17,9 @@ from trainmaster.orchestrator.core.documents.validation import schema_faults
 from trainmaster.orchestrator.core.names import Buckets
 from trainmaster.orchestrator.core.policy.policy import Policy, policy_from
 from trainmaster.orchestrator.core.requests.orders import ORDER_SCHEMA
-from trainmaster.orchestrator.core.requests.request import MAX_REQUEST_BYTES, REQUEST_SCHEMA, RequestRules
+from trainmaster.orchestrator.core.requests.request import REQUEST_SCHEMA, RequestRules
 from trainmaster.orchestrator.core.retraining.reading import RULE_SCHEMA
+from trainmaster.orchestrator.core.sizes import MAX_REQUEST_BYTES
 from trainmaster.resources import ROOT
 
 STDIN = "-"

@@ -24,6 +24,7 @@ from trainmaster.orchestrator.core.runs.job import Job, JobState
 from trainmaster.orchestrator.core.runs.moves import gave_up
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.core.runs.states import END_OF, ENDS, RunState
+from trainmaster.orchestrator.core.sizes import MIB
 
 RUNS, SUFFIX = "runs/", ".json"
 
@@ -184,7 +185,7 @@ def _was_overwritten(simulation: Simulation, record: RunRecord) -> bool:
     if source.object_name is None:
         return False
     try:
-        simulation.world.objects.read("inbox", source.object_name, source.generation)
+        simulation.world.objects.read("inbox", source.object_name, source.generation, max_bytes=MIB)
     except ObjectGone:
         return True
     return False

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from tests.core.shipped import REQUEST_RULES
 from trainmaster.orchestrator.core.requests.reading import parse_request
-from trainmaster.orchestrator.core.requests.request import MAX_REQUEST_BYTES, Refused, Request, too_large
+from trainmaster.orchestrator.core.requests.request import Refused, Request, too_large
 from trainmaster.orchestrator.core.requests.submission import Target, submission_of
+from trainmaster.orchestrator.core.sizes import MAX_REQUEST_BYTES
 
 ROOT = Path(__file__).resolve().parents[3]
 CASSAVA = (ROOT / "examples" / "cassava.yaml").read_text()

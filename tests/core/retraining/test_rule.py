@@ -20,7 +20,7 @@ from tests.core.retraining_cases import (
 from tests.core.shipped import ROOT
 from trainmaster.orchestrator.core.documents.codec import encoded
 from trainmaster.orchestrator.core.requests.request import Refused
-from trainmaster.orchestrator.core.retraining.book import MAX_BOOK_BYTES, MAX_RULES, Book, parse_book
+from trainmaster.orchestrator.core.retraining.book import MAX_RULES, Book, parse_book
 from trainmaster.orchestrator.core.retraining.condition import (
     Age,
     Alert,
@@ -31,8 +31,9 @@ from trainmaster.orchestrator.core.retraining.condition import (
     Upstream,
     UpstreamEvent,
 )
-from trainmaster.orchestrator.core.retraining.reading import MAX_RULE_BYTES, rule_id_of, template_uri
+from trainmaster.orchestrator.core.retraining.reading import rule_id_of, template_uri
 from trainmaster.orchestrator.core.retraining.rule import Rule, WhileRunning
+from trainmaster.orchestrator.core.sizes import MAX_BOOK_BYTES, MAX_RULE_BYTES
 
 EVERYTHING = f"""
 when:

@@ -101,7 +101,7 @@ def apply(clients: "Clients", files: tuple[Path, ...], policy: Path | None, wait
     from trainmaster.client.request_files import read_file, read_policy, rules_for
     from trainmaster.client.rules.changing import apply_rule, check_names, rule_faults
     from trainmaster.client.submission.rules import deployed_rules
-    from trainmaster.orchestrator.core.retraining.reading import MAX_RULE_BYTES
+    from trainmaster.orchestrator.core.sizes import MAX_RULE_BYTES
 
     check_names(files)
     where = clients.context

@@ -20,12 +20,13 @@ from trainmaster.orchestrator.core.names import (
     record_object,
     split_object_uri,
 )
-from trainmaster.orchestrator.core.requests.request import MAX_REQUEST_BYTES, RequestRules
 from trainmaster.orchestrator.core.requests.request import Refused as RefusedDocument
+from trainmaster.orchestrator.core.requests.request import RequestRules
 from trainmaster.orchestrator.core.retraining.reading import parse_rule, template_uri
 from trainmaster.orchestrator.core.retraining.request_check import RuleRequirements
 from trainmaster.orchestrator.core.retraining.state import RuleStanding, RuleStatus
 from trainmaster.orchestrator.core.runs.drop_status import HELD
+from trainmaster.orchestrator.core.sizes import MAX_REQUEST_BYTES
 
 if TYPE_CHECKING:
     from trainmaster.client.clients import Clients

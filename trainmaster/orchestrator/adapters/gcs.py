@@ -1,15 +1,23 @@
 """Objects in Cloud Storage, through google-cloud-storage. STORAGE_EMULATOR_HOST is the client's own variable."""
 
+import io
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from trainmaster.orchestrator.adapters.importing import IMPORTING
-from trainmaster.orchestrator.core.errors import AccessDenied, GenerationMoved, ObjectGone, ServiceFailed
+from trainmaster.orchestrator.core.errors import (
+    AccessDenied,
+    GenerationMoved,
+    ObjectGone,
+    ObjectTooLarge,
+    ServiceFailed,
+)
 from trainmaster.orchestrator.core.names import object_uri
 from trainmaster.orchestrator.ports.objects import Listed, Stored
 
 if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
     from google.cloud.storage import Blob, Client
 
 SERVICE = "Cloud Storage"
@@ -25,6 +33,20 @@ _PERMISSIONS = {
     "list": "storage.objects.list",
 }
 """By operation: https://cloud.google.com/storage/docs/access-control/iam-json"""
+
+
+class _Bounded(io.BytesIO):
+    """The content of a download, which ends when it exceeds the limit: the client then closes the connection."""
+
+    def __init__(self, uri: str, max_bytes: int) -> None:
+        super().__init__()
+        self._uri, self._max_bytes = uri, max_bytes
+
+    def write(self, part: "ReadableBuffer") -> int:
+        written = super().write(part)
+        if self.tell() > self._max_bytes:
+            raise ObjectTooLarge(self._uri, self._max_bytes)
+        return written
 
 
 class GcsObjects:
@@ -47,14 +69,16 @@ class GcsObjects:
 
         return {"timeout": TIMEOUT_S, "retry": DEFAULT_RETRY.with_timeout(RETRY_S)}
 
-    def read(self, bucket: str, name: str, generation: int | None = None) -> Stored:
-        blob = self._blob(bucket, name, generation)
+    def read(self, bucket: str, name: str, generation: int | None = None, *, max_bytes: int) -> Stored:
+        blob, uri = self._blob(bucket, name, generation), object_uri(bucket, name)
+        content = _Bounded(uri, max_bytes)
         try:
-            # Raw: otherwise a small object with gzip encoding could expand to any size in memory.
-            content: bytes = blob.download_as_bytes(raw_download=True, **self._options)
+            # Raw: otherwise a small object with gzip encoding could expand to any size in memory. Not a range: the
+            # client compares no checksum of a range, and an empty object has none.
+            blob.download_to_file(content, raw_download=True, **self._options)
         except Exception as error:  # translated or raised again, never swallowed
-            _translate(error, "read", object_uri(bucket, name), generation=generation)
-        return Stored(content=content, generation=int(blob.generation))
+            _translate(error, "read", uri, generation=generation)
+        return Stored(content=content.getvalue(), generation=int(blob.generation))
 
     def describe(self, bucket: str, name: str, generation: int | None = None) -> Listed:
         blob = self._blob(bucket, name, generation)
@@ -63,20 +87,6 @@ class GcsObjects:
         except Exception as error:  # translated or raised again, never swallowed
             _translate(error, "read", object_uri(bucket, name), generation=generation)
         return _listed(blob)
-
-    def read_start(self, bucket: str, name: str, max_bytes: int) -> bytes:
-        with IMPORTING:
-            from google.api_core.exceptions import RequestRangeNotSatisfiable
-
-        try:
-            content: bytes = self._blob(bucket, name).download_as_bytes(
-                end=max_bytes - 1, raw_download=True, **self._options
-            )
-        except RequestRangeNotSatisfiable:
-            return b""  # an empty object has no first byte
-        except Exception as error:  # translated or raised again, never swallowed
-            _translate(error, "read", object_uri(bucket, name))
-        return content
 
     def write(
         self,

@@ -13,7 +13,13 @@ from typing import Any
 import google_crc32c
 
 from trainmaster.orchestrator.core.completion.explanation import SERVICE, LogEntry, LogQuery
-from trainmaster.orchestrator.core.errors import ActAsDenied, GenerationMoved, JobNotFound, ObjectGone
+from trainmaster.orchestrator.core.errors import (
+    ActAsDenied,
+    GenerationMoved,
+    JobNotFound,
+    ObjectGone,
+    ObjectTooLarge,
+)
 from trainmaster.orchestrator.core.names import (
     RUN_LABEL,
     JobKind,
@@ -60,12 +66,14 @@ class MemoryObjects:
         self._names: defaultdict[str, list[str]] = defaultdict(list)
         self._generation = 0
 
-    def read(self, bucket: str, name: str, generation: int | None = None) -> Stored:
+    def read(self, bucket: str, name: str, generation: int | None = None, *, max_bytes: int) -> Stored:
         with self._lock:
             found = self._objects.get((bucket, name))
             content = self._contents.get((bucket, name), b"")
         if found is None or generation not in (None, found.generation):
             raise ObjectGone(object_uri(bucket, name), generation)
+        if len(content) > max_bytes:
+            raise ObjectTooLarge(object_uri(bucket, name), max_bytes)
         return Stored(content=content, generation=found.generation)
 
     def describe(self, bucket: str, name: str, generation: int | None = None) -> Listed:
@@ -74,9 +82,6 @@ class MemoryObjects:
         if found is None or generation not in (None, found.generation):
             raise ObjectGone(object_uri(bucket, name), generation)
         return found
-
-    def read_start(self, bucket: str, name: str, max_bytes: int) -> bytes:
-        return self.read(bucket, name).content[:max_bytes]
 
     def write(
         self,

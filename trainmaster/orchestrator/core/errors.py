@@ -7,6 +7,7 @@
     ├── ServiceFailed          retry    a service did not answer, or reported an error
     │   └── AccessDenied       retry    a service refuses this account; a flow skips what is optional
     ├── ObjectGone             -        this generation of an object no longer exists
+    ├── ObjectTooLarge         -        an object has more bytes than its kind may have; it was not read
     ├── GenerationMoved        retry    another process wrote the object first
     ├── RecordExists           -        the run is already recorded
     ├── RecordMoved            retry    the record changed since it was read
@@ -86,6 +87,13 @@ class ObjectGone(TrainmasterError):
         super().__init__(f"{uri}{which} does not exist")
         self.uri = uri
         self.generation = generation
+
+
+class ObjectTooLarge(TrainmasterError):
+    def __init__(self, uri: str, max_bytes: int) -> None:
+        super().__init__(f"{uri} has more than {max_bytes} bytes, the most that are read of it")
+        self.uri = uri
+        self.max_bytes = max_bytes
 
 
 class GenerationMoved(TrainmasterError):

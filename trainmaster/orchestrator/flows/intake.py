@@ -10,7 +10,7 @@ from typing import Any, assert_never
 from trainmaster.orchestrator.core.documents.document import is_json
 from trainmaster.orchestrator.core.documents.faults import Fault
 from trainmaster.orchestrator.core.documents.placing import placed
-from trainmaster.orchestrator.core.errors import ObjectGone
+from trainmaster.orchestrator.core.errors import ObjectGone, ObjectTooLarge
 from trainmaster.orchestrator.core.events.envelope import Envelope, pubsub_message
 from trainmaster.orchestrator.core.events.self_test import Answer, DryRun, MarkedEntry, parse_dry_run
 from trainmaster.orchestrator.core.names import is_rule_object, object_uri, status_object
@@ -36,10 +36,11 @@ from trainmaster.orchestrator.core.requests.orders import (
     unknown_rule,
     unknown_run,
 )
-from trainmaster.orchestrator.core.requests.request import Refused, too_large
+from trainmaster.orchestrator.core.requests.request import Refused, oversized, too_large
 from trainmaster.orchestrator.core.requests.submission import submission_of
 from trainmaster.orchestrator.core.retraining.signals import manual_call, matches
 from trainmaster.orchestrator.core.retraining.state import why_held
+from trainmaster.orchestrator.core.sizes import MAX_REQUEST_BYTES
 from trainmaster.orchestrator.flows.completion.champion import roll_back
 from trainmaster.orchestrator.flows.completion.status import (
     failures_in_status,
@@ -141,9 +142,13 @@ def _text(services: Services, incoming: IncomingDocument) -> Text | Refused:
     if refusal is not None:
         return refusal
     try:
-        found = services.inbox.read(content.bucket, content.name, content.generation)
+        found = services.inbox.read(
+            content.bucket, content.name, content.generation, max_bytes=MAX_REQUEST_BYTES
+        )
     except ObjectGone as gone:
         return _gone(gone)
+    except ObjectTooLarge:
+        return oversized()
     return decode_text(found, as_json=content.name.lower().endswith(".json"))
 
 

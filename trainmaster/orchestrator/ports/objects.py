@@ -34,24 +34,19 @@ class Objects(Protocol):
     Source: https://cloud.google.com/storage/docs/consistency
     """
 
-    def read(self, bucket: str, name: str, generation: int | None = None) -> Stored:
+    def read(self, bucket: str, name: str, generation: int | None = None, *, max_bytes: int) -> Stored:
         """The live object, or the given generation if it is still live.
+
+        `max_bytes`: usually from `core/sizes.py`. No more than a little over that is transferred or kept.
 
         Raises:
             ObjectGone: it does not exist.
+            ObjectTooLarge: it has more bytes.
         """
         ...
 
     def describe(self, bucket: str, name: str, generation: int | None = None) -> Listed:
         """The live object, or the given generation if it is still live, as a listing shows it.
-
-        Raises:
-            ObjectGone: it does not exist.
-        """
-        ...
-
-    def read_start(self, bucket: str, name: str, max_bytes: int) -> bytes:
-        """The first `max_bytes` of the live object's content, or all of it if it is smaller.
 
         Raises:
             ObjectGone: it does not exist.

@@ -21,6 +21,7 @@ from trainmaster.orchestrator.core.names import (
     started_object,
     started_prefix,
 )
+from trainmaster.orchestrator.core.sizes import MAX_MARK_BYTES
 from trainmaster.orchestrator.ports.objects import Listed
 from trainmaster.orchestrator.stores.store import TEXT, Store
 
@@ -144,7 +145,7 @@ class Starts(Store):
 
     def was_notified(self, window: str) -> bool:
         """Whether it was reported that this cap was reached."""
-        return self._find(cap_object(window)) is not None
+        return self._find_bounded(cap_object(window), MAX_MARK_BYTES) is not None
 
     def keep_notified(self, window: str, document: Mapping[str, object]) -> None:
         """Record that it was reported. Safe to repeat."""

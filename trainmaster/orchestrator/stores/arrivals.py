@@ -20,6 +20,7 @@ from trainmaster.orchestrator.core.retraining.arrivals import (
     encoded_batch,
     parse_batch,
 )
+from trainmaster.orchestrator.core.sizes import MAX_BATCH_BYTES
 from trainmaster.orchestrator.ports.objects import Objects
 from trainmaster.orchestrator.ports.services import Clock
 from trainmaster.orchestrator.stores.store import Store
@@ -143,7 +144,7 @@ class Arrivals(Store):
             list(pool.map(lambda name: self.objects.delete(self.bucket, name), names))
 
     def _batch(self, name: str) -> Batch | None:
-        stored = self._find(name)
+        stored = self._find_bounded(name, MAX_BATCH_BYTES)
         if stored is None:
             return None  # another tick has counted it
         try:

@@ -9,6 +9,7 @@ from trainmaster.orchestrator.core.champions.champion import Champion
 from trainmaster.orchestrator.core.documents.codec import decoded, encoded
 from trainmaster.orchestrator.core.errors import GenerationMoved
 from trainmaster.orchestrator.core.names import champion_object
+from trainmaster.orchestrator.core.sizes import MAX_CHAMPION_BYTES
 from trainmaster.orchestrator.ports.objects import json_bytes
 from trainmaster.orchestrator.stores.store import RACES_MAX, Store
 
@@ -49,7 +50,7 @@ class Champions(Store):
         raise GenerationMoved(self.uri(model_name), generation)
 
     def _read(self, model_name: str) -> tuple[Champion | None, int]:
-        return self._parsed(champion_object(model_name), partial(decoded, Champion))
+        return self._parsed(champion_object(model_name), partial(decoded, Champion), MAX_CHAMPION_BYTES)
 
     def _write(self, champion: Champion, generation: int) -> None:
         current = champion.current

@@ -13,6 +13,7 @@ from trainmaster.orchestrator.core.runs.drop_status import (
     status_after,
     status_after_failure,
 )
+from trainmaster.orchestrator.core.sizes import MAX_STATUS_BYTES
 from trainmaster.orchestrator.ports.objects import Objects, json_bytes
 from trainmaster.orchestrator.stores.store import RACES_MAX, Store
 
@@ -81,5 +82,5 @@ class DropStatuses(Store):
         raise GenerationMoved(self._uri(name), generation)
 
     def _read(self, name: str) -> tuple[_Status, int]:
-        stored = self._find(name)
+        stored = self._find_bounded(name, MAX_STATUS_BYTES)
         return ({}, 0) if stored is None else (parse_status(stored.content), stored.generation)

@@ -9,14 +9,12 @@ from trainmaster.orchestrator.core.completion.locations import ModelLocation
 from trainmaster.orchestrator.core.completion.model import (
     MANIFEST_NAME,
     MAX_FILES,
-    MAX_MANIFEST_BYTES,
-    MAX_METRICS_BYTES,
     METRICS_NAME,
     ModelDirectory,
     ModelFile,
     is_of_model,
 )
-from trainmaster.orchestrator.core.errors import AccessDenied, ObjectGone, ServiceFailed
+from trainmaster.orchestrator.core.errors import AccessDenied, ObjectGone, ObjectTooLarge, ServiceFailed
 from trainmaster.orchestrator.core.names import (
     RULES_PREFIX,
     has_form_of_run_id,
@@ -25,6 +23,7 @@ from trainmaster.orchestrator.core.names import (
     split_object_uri,
 )
 from trainmaster.orchestrator.core.runs.record import shortened
+from trainmaster.orchestrator.core.sizes import MAX_MANIFEST_BYTES, MAX_METRICS_BYTES
 from trainmaster.orchestrator.ports.objects import Listed, Objects
 from trainmaster.orchestrator.stores.store import Store
 
@@ -32,13 +31,14 @@ from trainmaster.orchestrator.stores.store import Store
 class Inbox(Store):
     """What users dropped."""
 
-    def read(self, bucket: str, name: str, generation: int) -> bytes:
+    def read(self, bucket: str, name: str, generation: int, *, max_bytes: int) -> bytes:
         """The content of exactly that generation.
 
         Raises:
             ObjectGone: it was deleted or overwritten.
+            ObjectTooLarge: it has more bytes.
         """
-        return self.objects.read(bucket, name, generation).content
+        return self.objects.read(bucket, name, generation, max_bytes=max_bytes).content
 
     def describe(self, bucket: str, name: str, generation: int) -> Listed:
         """When exactly that generation was created, and its size.
@@ -48,13 +48,14 @@ class Inbox(Store):
         """
         return self.objects.describe(bucket, name, generation)
 
-    def latest(self, bucket: str, name: str) -> tuple[bytes, int]:
+    def latest(self, bucket: str, name: str, *, max_bytes: int) -> tuple[bytes, int]:
         """The current content, and its generation.
 
         Raises:
             ObjectGone: it does not exist.
+            ObjectTooLarge: it has more bytes.
         """
-        stored = self.objects.read(bucket, name)
+        stored = self.objects.read(bucket, name, max_bytes=max_bytes)
         return stored.content, stored.generation
 
     def rules(self) -> Sequence[Listed]:
@@ -83,13 +84,13 @@ class Models:
         return tuple(looked)
 
     def metrics(self, uri: str) -> bytes | None:
-        """The content of a metrics.json, or its first MAX_METRICS_BYTES + 1 bytes; None if it cannot be read now.
+        """The content of a metrics.json; None if it cannot be read now, or is too large.
 
         It costs one read. No error is raised: progress of a running job is only a convenience.
         """
         try:
-            return self.objects.read_start(*split_object_uri(uri), MAX_METRICS_BYTES + 1)
-        except (ObjectGone, AccessDenied, ServiceFailed):
+            return self.objects.read(*split_object_uri(uri), max_bytes=MAX_METRICS_BYTES).content
+        except (ObjectGone, ObjectTooLarge, AccessDenied, ServiceFailed):
             return None
 
     def _directory(self, place: ModelLocation) -> ModelDirectory:
@@ -140,14 +141,26 @@ class Models:
     ) -> tuple[Mapping[str, bytes | None], tuple[str, ...]]:
         """The two documents next to the model, unless too large, and the names of those that are."""
         sizes = {file.name: file.size_bytes for file in listed}
-        limits = ((MANIFEST_NAME, MAX_MANIFEST_BYTES), (METRICS_NAME, MAX_METRICS_BYTES))
-        there = [(name, sizes[prefix + name] <= most) for name, most in limits if prefix + name in sizes]
-        contents = {name: self._content(bucket, prefix + name) for name, fits in there if fits}
-        return contents, tuple(name for name, fits in there if not fits)
+        contents: dict[str, bytes | None] = {}
+        oversized: list[str] = []
+        for name, most in ((MANIFEST_NAME, MAX_MANIFEST_BYTES), (METRICS_NAME, MAX_METRICS_BYTES)):
+            if prefix + name in sizes:
+                try:
+                    contents[name] = self._content(bucket, prefix + name, most, sizes[prefix + name])
+                except ObjectTooLarge:
+                    oversized.append(name)
+        return contents, tuple(oversized)
 
-    def _content(self, bucket: str, name: str) -> bytes | None:
+    def _content(self, bucket: str, name: str, max_bytes: int, listed_bytes: int) -> bytes | None:
+        """The content; None if the object was deleted since it was listed.
+
+        Raises:
+            ObjectTooLarge: it has more bytes, as listed or since then.
+        """
+        if listed_bytes > max_bytes:
+            raise ObjectTooLarge(object_uri(bucket, name), max_bytes)
         try:
-            return self.objects.read(bucket, name).content
+            return self.objects.read(bucket, name, max_bytes=max_bytes).content
         except ObjectGone:
             return None
 

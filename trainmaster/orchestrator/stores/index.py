@@ -11,6 +11,7 @@ from trainmaster.orchestrator.core.runs.index_row import (
     parse_row,
     row_metadata,
 )
+from trainmaster.orchestrator.core.sizes import MAX_MARK_BYTES
 from trainmaster.orchestrator.ports.objects import Objects
 from trainmaster.orchestrator.stores.store import RACES_MAX, TEXT, Store
 
@@ -70,7 +71,7 @@ class Index(Store):
 
     def _present(self, name: str) -> tuple[int, int]:
         """The generations of the row's record and of the row; the former is 0 if it cannot be read."""
-        stored = self._find(name)
+        stored = self._find_bounded(name, MAX_MARK_BYTES)
         if stored is None:
             return 0, 0
         text = stored.content

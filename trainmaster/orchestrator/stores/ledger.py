@@ -13,6 +13,7 @@ from datetime import datetime
 from trainmaster.orchestrator.core.documents.codec import decoded, encoded
 from trainmaster.orchestrator.core.errors import (
     GenerationMoved,
+    ObjectTooLarge,
     RecordDamaged,
     RecordExists,
     RecordMoved,
@@ -29,8 +30,9 @@ from trainmaster.orchestrator.core.names import (
     submitted_object,
 )
 from trainmaster.orchestrator.core.runs.record import RECORD_SCHEMA, RunRecord
+from trainmaster.orchestrator.core.sizes import MAX_MARK_BYTES, MAX_RECORD_BYTES
 from trainmaster.orchestrator.ports.objects import json_bytes
-from trainmaster.orchestrator.stores.store import TEXT, Store
+from trainmaster.orchestrator.stores.store import TEXT, Store, damage
 
 RACES_MAX = 5
 """How often a record may change under us before the event is left for redelivery: each change is progress elsewhere."""
@@ -62,7 +64,10 @@ class Ledger(Store):
             RecordDamaged: the object holds something else.
         """
         name = record_object(run_id)
-        stored = self._find(name)
+        try:
+            stored = self._find(name, MAX_RECORD_BYTES)
+        except ObjectTooLarge as large:
+            raise RecordDamaged(self._uri(name), damage(large)) from large
         if stored is None:
             return None
         return Held(record=_record(stored.content, self._uri(name)), version=stored.generation)
@@ -122,7 +127,7 @@ class Ledger(Store):
         except GenerationMoved:
             # A client that repeats a write after a lost response sees that the object has changed, by its own
             # write. No two attempts write the same bytes, because each one writes its own random text.
-            stored = self._find(name)
+            stored = self._find_bounded(name, MAX_RECORD_BYTES)
             if stored is None or stored.content != content:
                 raise
             written = stored.generation
@@ -143,7 +148,7 @@ class Ledger(Store):
 
     def stopped_at(self) -> Marker | None:
         """The last run that an unfinished reconcile pass reached; None if the last pass finished."""
-        stored = self._find(RECONCILE_STOPPED_AT_OBJECT)
+        stored = self._find_bounded(RECONCILE_STOPPED_AT_OBJECT, MAX_MARK_BYTES)
         try:
             return None if stored is None else decoded(Marker, json.loads(stored.content))
         except ValueError:

@@ -11,6 +11,7 @@ from trainmaster.orchestrator.core.names import status_object
 from trainmaster.orchestrator.core.retraining.book import BOOK_OBJECT, Book, parse_book
 from trainmaster.orchestrator.core.retraining.rule import state_object
 from trainmaster.orchestrator.core.retraining.state import RuleState, RuleStatus
+from trainmaster.orchestrator.core.sizes import MAX_BOOK_BYTES, MAX_STATE_BYTES, MAX_STATUS_BYTES
 from trainmaster.orchestrator.ports.objects import json_bytes
 from trainmaster.orchestrator.stores.store import Store
 
@@ -42,7 +43,7 @@ class RuleBook(Store):
         Raises:
             DocumentDamaged: the object holds something else.
         """
-        book, version = self._parsed(BOOK_OBJECT, parse_book)
+        book, version = self._parsed(BOOK_OBJECT, parse_book, MAX_BOOK_BYTES)
         return HeldBook(book=book or Book(), version=version)
 
     def replace(self, held: HeldBook, book: Book) -> None:
@@ -63,7 +64,7 @@ class RuleStates(Store):
         Raises:
             DocumentDamaged: the object holds something else.
         """
-        state, version = self._parsed(state_object(rule_id), _state)
+        state, version = self._parsed(state_object(rule_id), _state, MAX_STATE_BYTES)
         return HeldState(state=state, version=version)
 
     def replace(self, held: HeldState, state: RuleState) -> HeldState:
@@ -85,7 +86,7 @@ class RuleStatuses(Store):
     def find(self, dropped_name: str) -> RuleStatus | None:
         """The status of the drop with this name; None if it does not exist or cannot be read."""
         try:
-            return self._parsed(status_object(dropped_name), _status)[0]
+            return self._parsed(status_object(dropped_name), _status, MAX_STATUS_BYTES)[0]
         except DocumentDamaged:
             return None
 
@@ -98,7 +99,7 @@ class RuleStatuses(Store):
             except ValueError:
                 return False  # a document that is not a status is overwritten
 
-        self._write_newer(status_object(status.dropped_name), encoded(status), is_newer)
+        self._write_newer(status_object(status.dropped_name), encoded(status), is_newer, MAX_STATUS_BYTES)
 
 
 def _order(status: RuleStatus) -> tuple[int, datetime]:

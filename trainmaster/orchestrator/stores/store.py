@@ -5,7 +5,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, TypeVar
 
-from trainmaster.orchestrator.core.errors import DocumentDamaged, GenerationMoved, ObjectGone
+from trainmaster.orchestrator.core.errors import DocumentDamaged, GenerationMoved, ObjectGone, ObjectTooLarge
 from trainmaster.orchestrator.core.names import object_uri
 from trainmaster.orchestrator.ports.objects import Objects, Stored, json_bytes
 
@@ -24,41 +24,59 @@ class Store:
     def _uri(self, name: str) -> str:
         return object_uri(self.bucket, name)
 
-    def _find(self, name: str) -> Stored | None:
+    def _find(self, name: str, max_bytes: int) -> Stored | None:
+        """The object, or None if it does not exist.
+
+        Raises:
+            ObjectTooLarge: no store wrote it.
+        """
         try:
-            return self.objects.read(self.bucket, name)
+            return self.objects.read(self.bucket, name, max_bytes=max_bytes)
+        except ObjectGone:
+            return None
+
+    def _find_bounded(self, name: str, max_bytes: int) -> Stored | None:
+        """The same; an object that is too large has no content, and is replaced like any other damaged one."""
+        try:
+            return self._find(name, max_bytes)
+        except ObjectTooLarge:
+            pass
+        try:
+            return Stored(content=b"", generation=self.objects.describe(self.bucket, name).generation)
         except ObjectGone:
             return None
 
     # Any: JSON; the parser checks it.
-    def _parsed(self, name: str, parse: Callable[[Any], _Document]) -> tuple[_Document | None, int]:
+    def _parsed(
+        self, name: str, parse: Callable[[Any], _Document], max_bytes: int
+    ) -> tuple[_Document | None, int]:
         """The document of that name and its generation; None and 0 if it does not exist.
 
         Raises:
-            DocumentDamaged: the object holds something else.
+            DocumentDamaged: the object holds something else, or has more than `max_bytes`.
         """
-        stored = self._find(name)
-        if stored is None:
-            return None, 0
         try:
-            return parse(json.loads(stored.content)), stored.generation
-        except ValueError as error:
-            raise DocumentDamaged(self._uri(name), str(error)) from error
+            stored = self._find(name, max_bytes)
+            return (None, 0) if stored is None else (parse(json.loads(stored.content)), stored.generation)
+        except (ValueError, ObjectTooLarge) as error:
+            raise DocumentDamaged(self._uri(name), damage(error)) from error
 
     def _write_once(self, name: str, document: object) -> None:
         """Write the document if no object exists; the first one stays."""
         with suppress(GenerationMoved):
             self.objects.write(self.bucket, name, json_bytes(document), if_generation=0)
 
-    def _write_newer(self, name: str, document: object, is_newer: Callable[[bytes], bool]) -> None:
-        """Write the document, unless `is_newer` is true for the existing content.
+    def _write_newer(
+        self, name: str, document: object, is_newer: Callable[[bytes], bool], max_bytes: int
+    ) -> None:
+        """Write the document, unless `is_newer` is true for the existing content of at most `max_bytes`.
 
         Raises:
             GenerationMoved: the object kept changing.
         """
         content = json_bytes(document)
         for _ in range(RACES_MAX):
-            present = self._find(name)
+            present = self._find_bounded(name, max_bytes)
             if present is not None and is_newer(present.content):
                 return
             with suppress(GenerationMoved):
@@ -66,3 +84,8 @@ class Store:
                 self.objects.write(self.bucket, name, content, if_generation=generation)
                 return
         raise GenerationMoved(self._uri(name), 0)
+
+
+def damage(error: ValueError | ObjectTooLarge) -> str:
+    """What is wrong with an object that cannot be read."""
+    return f"more than {error.max_bytes} bytes" if isinstance(error, ObjectTooLarge) else str(error)

@@ -8,7 +8,8 @@ import pytest
 from tests.core.roles import MACHINE, OTHER, accepted, answer, request, told
 from trainmaster.orchestrator.core.documents.values import Document
 from trainmaster.orchestrator.core.requests.checks.secrets import secret_lines
-from trainmaster.orchestrator.core.requests.request import MAX_REQUEST_BYTES, Refused
+from trainmaster.orchestrator.core.requests.request import Refused
+from trainmaster.orchestrator.core.sizes import MAX_REQUEST_BYTES
 
 REFERENCE = "projects/my-project/secrets/wandb/versions/3"
 KEY = "AIza" + "Sy0123456789_abcdefghijklmnopqrstuv"

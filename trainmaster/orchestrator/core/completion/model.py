@@ -20,10 +20,9 @@ from trainmaster.orchestrator.core.documents.faults import listed
 from trainmaster.orchestrator.core.documents.quoting import plain
 from trainmaster.orchestrator.core.documents.validation import schema_faults
 from trainmaster.orchestrator.core.runs.end import Model, ModelData, ModelFiles
+from trainmaster.orchestrator.core.sizes import MAX_METRICS_BYTES
 
 MANIFEST_NAME, METRICS_NAME = "export.json", "metrics.json"
-MAX_MANIFEST_BYTES = 4 << 20
-MAX_METRICS_BYTES = 64 << 10
 MAX_METRICS = 200
 MAX_METRIC_CHARS = 256
 MAX_FILES = 20_000

@@ -29,9 +29,9 @@ from trainmaster.orchestrator.core.requests.draft import Draft
 from trainmaster.orchestrator.core.requests.placeholders import placeholder_faults
 from trainmaster.orchestrator.core.requests.spec import JobSpec, spec_from
 from trainmaster.orchestrator.core.runs.record import Estimate
+from trainmaster.orchestrator.core.sizes import MAX_REQUEST_BYTES
 
 REQUEST_SCHEMA = "training_request.v1"
-MAX_REQUEST_BYTES = 256 * 1024
 MAX_FAULTS = 200
 
 
@@ -89,20 +89,34 @@ class Refused:
             object.__setattr__(self, "faults", (*self.faults[:MAX_FAULTS], rest))
 
 
+_ELSEWHERE = "store data where the trainer can read it, and pass its location in args"
+
+
 def too_large(
     size_bytes: int,
     *,
     what: str = "a request",
     at_most: int = MAX_REQUEST_BYTES,
-    repair: str = "store data where the trainer can read it, and pass its location in args",
+    repair: str = _ELSEWHERE,
 ) -> Refused | None:
     """The refusal of a request, or of another kind of file, by its size alone, before any of it is read."""
     if size_bytes <= at_most:
         return None
+    return oversized(what=what, at_most=at_most, repair=repair, found=f"{size_bytes} bytes")
+
+
+def oversized(
+    *,
+    what: str = "a request",
+    at_most: int = MAX_REQUEST_BYTES,
+    repair: str = _ELSEWHERE,
+    found: str = "",
+) -> Refused:
+    """The refusal of a file whose reading ended at the limit: its size is not known, unless `found` tells it."""
     fault = Fault(
         path="$",
         problem=f"the file is too large for {what}",
-        found=f"{size_bytes} bytes",
+        found=found or f"more than {at_most} bytes",
         allowed=f"at most {at_most} bytes",
         repair=repair,
     )

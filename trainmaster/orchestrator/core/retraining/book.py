@@ -19,7 +19,6 @@ from trainmaster.orchestrator.core.retraining.rule import Rule
 
 BOOK_OBJECT = "rules/book.json"
 MAX_RULES = 1000
-MAX_BOOK_BYTES = 8 * 1024 * 1024
 _PIECES = re.compile(r"\*\*|\*|.", re.DOTALL)
 
 

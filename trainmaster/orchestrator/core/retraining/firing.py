@@ -103,11 +103,11 @@ def with_firing(state: RuleState, firing: Firing, due: DueFiring) -> RuleState:
 
 
 def request_of_firing(
-    rule: Rule, firing: Firing, template: bytes | None, names: Mapping[str, str]
+    rule: Rule, firing: Firing, template: bytes | Refused | None, names: Mapping[str, str]
 ) -> bytes | Refused:
     """The filled request as JSON, as `parse_request` reads it; the same firing gives the same bytes.
 
-    `template` is the current content of `rule.request_uri`; None if the request is inline, or if the object is gone,
+    `template` is the current content of `rule.request_uri`, or why it is not read; None if the request is inline, or if the object is gone,
     which is a refusal. `names` fill the template's placeholders of the deployment. The template may have changed since the rule was checked, so the launch checks the filled
     request in full again.
     """

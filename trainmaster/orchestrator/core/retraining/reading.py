@@ -12,8 +12,8 @@ from trainmaster.orchestrator.core.documents.validation import schema_faults
 from trainmaster.orchestrator.core.names import REQUESTS_PREFIX, RULES_PREFIX, Buckets, split_object_uri
 from trainmaster.orchestrator.core.requests.checks.secrets import secret_lines
 from trainmaster.orchestrator.core.requests.placeholders import with_deployment
-from trainmaster.orchestrator.core.requests.request import Refused, too_large
-from trainmaster.orchestrator.core.retraining.book import MAX_BOOK_BYTES, MAX_RULES, Book, loops_of
+from trainmaster.orchestrator.core.requests.request import Refused, oversized, too_large
+from trainmaster.orchestrator.core.retraining.book import MAX_RULES, Book, loops_of
 from trainmaster.orchestrator.core.retraining.condition import Condition, condition_from
 from trainmaster.orchestrator.core.retraining.request_check import (
     CheckContext,
@@ -23,8 +23,8 @@ from trainmaster.orchestrator.core.retraining.request_check import (
     template_request,
 )
 from trainmaster.orchestrator.core.retraining.rule import Rule
+from trainmaster.orchestrator.core.sizes import MAX_BOOK_BYTES, MAX_RULE_BYTES
 
-MAX_RULE_BYTES = 64 * 1024
 _SHORTEN = "put the request in its own file and name it with request_uri"
 _RULE_ID = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
 RULE_SCHEMA = "retraining_rule.v1"
@@ -48,11 +48,12 @@ def parse_rule(
     generation: int,
     requirements: RuleRequirements,
     book: Book,
-    template: bytes | None,
+    template: bytes | Refused | None,
 ) -> Rule | Refused:
     """The rule in these bytes, or every fault: of text, schema, conditions, request, policy and loops.
 
-    `template` is the content of the object at `template_uri`; None if it is missing or the rule names none.
+    `template` is the content of the object at `template_uri`, or why it is not read; None if it is missing or the rule
+    names none.
     """
     refusal = rule_too_large(len(content))
     if refusal is not None:
@@ -79,7 +80,7 @@ def _checked(
     generation: int,
     requirements: RuleRequirements,
     book: Book,
-    template: bytes | None,
+    template: bytes | Refused | None,
 ) -> Rule | Refused:
     rule_id = rule_id_of(dropped_name)
     faults = [*_name_faults(dropped_name, rule_id, book), *read.faults]
@@ -119,6 +120,11 @@ def _checked(
 def rule_too_large(size_bytes: int) -> Refused | None:
     """The refusal of a rule that is too large, before any of it is read."""
     return too_large(size_bytes, what="a rule", at_most=MAX_RULE_BYTES, repair=_SHORTEN)
+
+
+def oversized_rule() -> Refused:
+    """The same, for a rule of which only the beginning was read: its event gave a smaller size."""
+    return oversized(what="a rule", at_most=MAX_RULE_BYTES, repair=_SHORTEN)
 
 
 def _read(content: bytes, dropped_name: str) -> Document:
@@ -230,7 +236,7 @@ def _template_faults(uri: object, buckets: Buckets) -> Iterator[Fault]:
 def _request(
     value: Mapping[str, Any],
     read: Document,
-    template: bytes | None,
+    template: bytes | Refused | None,
     around: CheckContext,
     reported: Collection[str],
 ) -> Checked:

@@ -82,7 +82,7 @@ def inline_request(request: Mapping[str, Any], spelled: Mapping[str, str], aroun
     return replace(checked, faults=faults)
 
 
-def template_request(uri: str, template: bytes | None, around: CheckContext) -> Checked:
+def template_request(uri: str, template: bytes | Refused | None, around: CheckContext) -> Checked:
     """The check of a request that the rule names; every fault is at `request_uri` and gives the path in the request."""
     read = parse_template(uri, template, around.requirements.requests.names)
     if isinstance(read, Refused):
@@ -91,7 +91,9 @@ def template_request(uri: str, template: bytes | None, around: CheckContext) -> 
     return replace(checked, faults=tuple(_at_uri(fault, uri) for fault in (*read.faults, *checked.faults)))
 
 
-def parse_template(uri: str, template: bytes | None, names: Mapping[str, str]) -> Document | Refused:
+def parse_template(
+    uri: str, template: bytes | Refused | None, names: Mapping[str, str]
+) -> Document | Refused:
     """The template's values, which are a mapping, or why there are none. `template` None: the object does not exist.
 
     The placeholders of the deployment are filled by `names`.
@@ -99,6 +101,8 @@ def parse_template(uri: str, template: bytes | None, names: Mapping[str, str]) -
     if template is None:
         problem, repair = "the object does not exist", "upload it, and drop the rule again"
         return Refused(faults=(Fault(path="$", problem=problem, value=uri, repair=repair),))
+    if isinstance(template, Refused):
+        return template
     refusal = too_large(len(template))
     if refusal is not None:
         return refusal

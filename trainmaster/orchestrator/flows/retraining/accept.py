@@ -3,12 +3,13 @@
 import contextlib
 from collections.abc import Iterator, Sequence
 
-from trainmaster.orchestrator.core.errors import GenerationMoved, ObjectGone, TrainmasterError
+from trainmaster.orchestrator.core.errors import GenerationMoved, ObjectGone, ObjectTooLarge, TrainmasterError
 from trainmaster.orchestrator.core.names import split_object_uri
 from trainmaster.orchestrator.core.requests.incoming import IncomingDocument, StoredObject, drop_of
-from trainmaster.orchestrator.core.requests.request import Refused
+from trainmaster.orchestrator.core.requests.request import Refused, oversized
 from trainmaster.orchestrator.core.retraining.book import Book
 from trainmaster.orchestrator.core.retraining.reading import (
+    oversized_rule,
     parse_rule,
     rule_id_of,
     rule_too_large,
@@ -18,6 +19,7 @@ from trainmaster.orchestrator.core.retraining.request_check import RuleRequireme
 from trainmaster.orchestrator.core.retraining.rule import Rule
 from trainmaster.orchestrator.core.retraining.state import RuleStanding, RuleStatus, state_for, status_of
 from trainmaster.orchestrator.core.runs.drop_status import failure_text, first_faults, first_problems
+from trainmaster.orchestrator.core.sizes import MAX_REQUEST_BYTES, MAX_RULE_BYTES
 from trainmaster.orchestrator.flows.retraining.turn import decide_nothing, take_turn
 from trainmaster.orchestrator.flows.services import FlowResult, Services
 from trainmaster.orchestrator.flows.submission.launch import report
@@ -55,7 +57,12 @@ def _in_book(services: Services, dropped: StoredObject) -> Rule | Refused:
     refusal = rule_too_large(dropped.size_bytes)
     if refusal is not None:
         return refusal
-    content = services.inbox.read(dropped.bucket, dropped.name, dropped.generation)
+    try:
+        content = services.inbox.read(
+            dropped.bucket, dropped.name, dropped.generation, max_bytes=MAX_RULE_BYTES
+        )
+    except ObjectTooLarge:
+        return oversized_rule()
     requirements = RuleRequirements(
         requests=services.request_rules(), buckets=services.buckets, prices=services.prices
     )
@@ -84,13 +91,16 @@ def _in_book(services: Services, dropped: StoredObject) -> Rule | Refused:
     raise GenerationMoved("the rule book", 0)
 
 
-def _template(services: Services, uri: str | None) -> bytes | None:
+def _template(services: Services, uri: str | None) -> bytes | Refused | None:
+    """The template's content, or why it is not read. `parse_rule` reports either with the other faults."""
     if uri is None:
         return None
     try:
-        return services.inbox.latest(*split_object_uri(uri))[0]
+        return services.inbox.latest(*split_object_uri(uri), max_bytes=MAX_REQUEST_BYTES)[0]
     except ObjectGone:
-        return None  # `parse_rule` reports it with the other faults
+        return None
+    except ObjectTooLarge:
+        return oversized()
 
 
 def _begun(services: Services, rule: Rule) -> HeldState:

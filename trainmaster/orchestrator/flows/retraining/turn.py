@@ -10,7 +10,6 @@ The launch of a firing is recorded with the next turn's state. That keeps it to 
 allows one write a second per object name.
 """
 
-import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -19,13 +18,14 @@ from trainmaster.orchestrator.core.errors import (
     GenerationMoved,
     LeaseHeld,
     ObjectGone,
+    ObjectTooLarge,
     SubmissionUnknown,
     TrainmasterError,
 )
 from trainmaster.orchestrator.core.names import object_uri, split_object_uri
 from trainmaster.orchestrator.core.notices.notice import RulePayload, rule_tripped
 from trainmaster.orchestrator.core.requests.incoming import IncomingDocument, decode_text
-from trainmaster.orchestrator.core.requests.request import Refused
+from trainmaster.orchestrator.core.requests.request import Refused, oversized
 from trainmaster.orchestrator.core.retraining.arrivals import Batch
 from trainmaster.orchestrator.core.retraining.condition import Age
 from trainmaster.orchestrator.core.retraining.decision import (
@@ -51,6 +51,7 @@ from trainmaster.orchestrator.core.retraining.state import (
     status_of,
 )
 from trainmaster.orchestrator.core.runs.record import Source
+from trainmaster.orchestrator.core.sizes import MAX_REQUEST_BYTES
 from trainmaster.orchestrator.flows.completion.champion import champion_facts
 from trainmaster.orchestrator.flows.services import FlowResult, Services
 from trainmaster.orchestrator.flows.submission.launch import take_request
@@ -246,6 +247,18 @@ def _decision_results(services: Services, rule: Rule, decision: Decision) -> tup
             return ()
 
 
+def _template(services: Services, uri: str | None) -> tuple[bytes | Refused | None, int | None]:
+    """The template's content, or why it is not read, which `request_of_firing` reports; and its generation."""
+    if uri is None:
+        return None, None
+    try:
+        return services.inbox.latest(*split_object_uri(uri), max_bytes=MAX_REQUEST_BYTES)
+    except ObjectGone:
+        return None, None
+    except ObjectTooLarge:
+        return oversized(), None
+
+
 def _launch(services: Services, rule: Rule, firing: Firing) -> FlowResult | Refused:
     """Launch the run of the firing, once however often this is repeated; or say why it cannot be launched.
 
@@ -257,10 +270,7 @@ def _launch(services: Services, rule: Rule, firing: Firing) -> FlowResult | Refu
         return FlowResult(
             message=f"firing {firing.number} of {rule.rule_id} is recorded", run_id=firing.run_id
         )
-    template, generation = None, None
-    if rule.request_uri is not None:
-        with contextlib.suppress(ObjectGone):  # `request_of_firing` reports it
-            template, generation = services.inbox.latest(*split_object_uri(rule.request_uri))
+    template, generation = _template(services, rule.request_uri)
     content = request_of_firing(rule, firing, template, services.request_rules().names)
     if isinstance(content, Refused):
         return content

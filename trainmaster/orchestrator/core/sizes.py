@@ -1,0 +1,21 @@
+"""How many bytes of each kind of object are read at most: a function has 512 MiB, and others may write any size.
+
+What the service writes itself stays below the limit of its kind, so a larger object is foreign or damaged.
+"""
+
+KIB, MIB = 1024, 1024 * 1024
+
+MAX_REQUEST_BYTES = 256 * KIB
+"""Also of a request that a rule names with request_uri."""
+MAX_RULE_BYTES = 64 * KIB
+MAX_MANIFEST_BYTES = 4 * MIB
+MAX_METRICS_BYTES = 64 * KIB
+
+MAX_RECORD_BYTES = 2 * MIB
+MAX_STATUS_BYTES = MIB
+MAX_CHAMPION_BYTES = 4 * MIB
+MAX_BOOK_BYTES = 8 * MIB
+MAX_STATE_BYTES = MIB
+MAX_BATCH_BYTES = 8 * MIB
+MAX_MARK_BYTES = 64 * KIB
+"""Of a small object whose name says most: an index row, a position, the mark of a reported cap."""

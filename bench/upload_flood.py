@@ -116,7 +116,7 @@ class Memory:
         for process in psutil.process_iter():
             try:
                 environment = process.environ()
-                if environment.get("LOGGING_EMULATOR_HOST") == project.env["LOGGING_EMULATOR_HOST"]:
+                if environment.get("CURL_HOME", "").startswith(f"{project.state.resolve()}/"):
                     now[environment.get("K_SERVICE", "")] += process.memory_info().rss
             except psutil.Error:
                 continue

@@ -191,8 +191,7 @@ class Project:
             process.create_time()
         except psutil.Error:
             return False
-        # The topology may point the functions at a proxy before storage or Vertex AI, never before logging.
-        here = environment.get("LOGGING_EMULATOR_HOST") == self.env["LOGGING_EMULATOR_HOST"]
+        here = environment.get("CURL_HOME", "").startswith(f"{self.state.resolve()}/")
         return bool(here and environment.get("K_SERVICE") == function)
 
     def close(self) -> None:

@@ -13,6 +13,7 @@ from trainmaster.local.gateway import Authority, Backend, Gateway
 from trainmaster.local.gateway.identity import WorkloadIdentities, WorkloadIdentity
 from trainmaster.local.http import in_thread, serving
 from trainmaster.local.iam import Grant, Grants, application
+from trainmaster.local.iam.authorization import REQUIRED
 from trainmaster.local.iam.principals import Principal, Tokens
 from trainmaster.local.logging import Logging
 from trainmaster.local.logging.grpc_calls import services as logging_calls
@@ -83,13 +84,13 @@ async def _running(folder: Path) -> AsyncIterator[Replica]:
         grants = Grants(
             project=PROJECT,
             project_number="123456789012",
-            grants=[Grant(member=f"serviceAccount:{ACCOUNT}", role="roles/writer", resource="*")],
-            roles={"roles/writer": frozenset({"storage.objects.create"})},
+            grants=[Grant(member=f"serviceAccount:{ACCOUNT}", role="roles/every", resource="*")],
+            roles={"roles/every": frozenset(each for needs in REQUIRED.values() for each, _ in needs)},
         )
         storage = await stack.enter_async_context(served(folder / "storage", grants=grants, tokens=tokens))
-        pubsub = PubSub(dir=folder / "pubsub", tokens=tokens)
+        pubsub = PubSub(dir=folder / "pubsub", tokens=tokens, grants=grants)
         stack.push_async_callback(pubsub.stop)
-        logging = Logging(dir=folder / "logging", tokens=tokens)
+        logging = Logging(dir=folder / "logging", tokens=tokens, grants=grants)
         jobs = Jobs(
             dir=folder / "jobs",
             buckets_dir=folder / "storage" / "buckets",
@@ -97,6 +98,7 @@ async def _running(folder: Path) -> AsyncIterator[Replica]:
             write_log=lambda entries: asyncio.to_thread(logging.write, entries),
             project=PROJECT,
             tokens=tokens,
+            grants=grants,
         )
         urls = {
             "storage": storage,

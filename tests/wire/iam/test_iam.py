@@ -7,6 +7,7 @@ from typing import Any
 
 import httpx
 import pytest
+from google.api_core.exceptions import Forbidden
 from google.cloud.storage import Client
 from google.oauth2.credentials import Credentials
 
@@ -176,9 +177,12 @@ def test_buckets_are_asked_about_with_the_official_client(
         try:
             bucket = client.bucket(f"{PROJECT}-ledger")
             assert bucket.test_iam_permissions(asked) == ["storage.objects.create"]
-            roles = {binding["role"] for binding in bucket.get_iam_policy().bindings}
+            with pytest.raises(Forbidden, match=r"does not have storage\.buckets\.getIamPolicy access"):
+                bucket.get_iam_policy()
         finally:
             client.close()
+        policy = httpx.get(f"{url}/storage/v1/b/{PROJECT}-ledger/iam", timeout=60).json()
+        roles = {binding["role"] for binding in policy["bindings"]}
         assert httpx.get(
             f"{url}/storage/v1/b/{PROJECT}-ledger/iam/testPermissions?permissions=a.b", timeout=60
         ).json()["permissions"] == ["a.b"]

@@ -59,6 +59,13 @@ class _KeepsWords(click.Command):
     help="the first of four ports; default: the last stack's if they are free",
 )
 @click.option(
+    "--isolation",
+    type=click.Choice(["enforced", "none"]),
+    default="enforced",
+    show_default=True,
+    help="whether jobs and functions are refused what their accounts have no permission for, as on Google Cloud",
+)
+@click.option(
     "--mounts",
     type=click.Choice(["auto", "private", "environment"]),
     default="auto",

@@ -1,4 +1,4 @@
-"""Identity and Access Management: who has which role on what. Permissions are reported, never enforced."""
+"""Identity and Access Management: who has which role on what, and what each method of the services requires."""
 
 from trainmaster.local.iam.api import application
 from trainmaster.local.iam.service import Grant, Grants

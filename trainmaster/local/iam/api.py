@@ -25,6 +25,7 @@ from starlette.types import ASGIApp
 
 from trainmaster.local.http import google_error, json_value
 from trainmaster.local.iam.authentication import guarded
+from trainmaster.local.iam.authorization import DeniedError, authorize, project_of
 from trainmaster.local.iam.principals import Principal, Tokens, TooManyTokensError, caller
 from trainmaster.local.iam.service import Grants, RevokeError
 
@@ -81,6 +82,8 @@ def _answering(answer: Answer, state: _State) -> Callable[[Request], Awaitable[R
             return JSONResponse(await answer(state, request))
         except _RefusedError as refused:
             return google_error(refused.code, str(refused), status=_STATUSES[refused.code])
+        except DeniedError as denied:
+            return google_error(403, str(denied), status="PERMISSION_DENIED")
 
     return respond
 
@@ -125,6 +128,7 @@ def _project(grants: Grants, project: str) -> dict[str, object]:
     if project != grants.project:
         # The service answers alike for a missing project and for a hidden one.
         raise _RefusedError("The caller does not have permission", 403)
+    authorize(grants, "cloudresourcemanager.projects.get", {"project": project_of(grants, project)})
     return {"projectId": project, "projectNumber": grants.project_number, "lifecycleState": "ACTIVE"}
 
 

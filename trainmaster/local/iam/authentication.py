@@ -7,6 +7,7 @@ without credentials or with expired ones.
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from trainmaster.local.http import LoopbackOnly, cut, google_error
+from trainmaster.local.iam.authorization import denial
 from trainmaster.local.iam.principals import LOCAL_USER, Principal, Tokens, acting_as
 from trainmaster.local.loopback import GATEWAY_ADDRESS
 
@@ -20,7 +21,8 @@ _MISSING = (
     "from the metadata server."
 )
 
-
+OWN_PATHS = "/emulator/"
+"""The local stack's own calls, such as injections: only the project's owner may make them."""
 DRAINED_MAX_BYTES = 64 << 20
 
 
@@ -51,7 +53,10 @@ def authenticate(tokens: Tokens | None, *, authorization: str, peer: str) -> Pri
 
 
 class Authenticated:
-    """An ASGI application that answers 401 to requests with invalid credentials; in all others, `caller` returns the principal."""
+    """An ASGI application that answers 401 to requests with invalid credentials; in all others, `caller` returns the principal.
+
+    It answers 403 to an account that calls `OWN_PATHS`.
+    """
 
     def __init__(self, app: ASGIApp, tokens: Tokens | None) -> None:
         self._app = app
@@ -66,10 +71,11 @@ class Authenticated:
         try:
             principal = authenticate(self._tokens, authorization=header, peer=peer)
         except UnauthenticatedError as refusal:
-            if await _drained(receive):
-                await _refused(str(refusal))(scope, receive, send)
-            else:
-                cut(scope)
+            await _answer(_refused(str(refusal)), scope, receive, send)
+            return
+        if principal.member and scope["path"].startswith(OWN_PATHS):
+            forbidden = google_error(403, denial(""), reason="forbidden", status="PERMISSION_DENIED")
+            await _answer(forbidden, scope, receive, send)
             return
         with acting_as(principal):
             await self._app(scope, receive, send)
@@ -91,6 +97,13 @@ def _refused(message: str) -> ASGIApp:
         status="UNAUTHENTICATED",
         headers={"WWW-Authenticate": _CHALLENGE},
     )
+
+
+async def _answer(refusal: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
+    if await _drained(receive):
+        await refusal(scope, receive, send)
+    else:
+        cut(scope)
 
 
 async def _drained(receive: Receive) -> bool:

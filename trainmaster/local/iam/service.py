@@ -1,11 +1,24 @@
 """Who has which role on what: the deployment's grants, less what a test has taken away."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
+from fnmatch import fnmatchcase, translate
 
 _FIELDS = {"grants": ("member", "role", "resource"), "permissions": ("permission", "resource")}
 """What can be taken away, with the fields that identify it."""
+BUCKETS = "projects/_/buckets/"
+USERS_BUCKET = {
+    "roles/storage.legacyBucketReader": frozenset({"storage.buckets.get", "storage.objects.list"}),
+    "roles/storage.objectUser": frozenset({
+        "storage.managedFolders.list", "storage.objects.create", "storage.objects.delete",
+        "storage.objects.get", "storage.objects.list", "storage.objects.update",
+    }),
+}  # fmt: skip
+"""The roles of every account on a bucket that the deployment did not create: the local user made it for programs to use.
+
+In the cloud, its creator grants them: https://cloud.google.com/storage/docs/access-control/iam-roles
+"""
 
 
 class RevokeError(ValueError):
@@ -25,6 +38,20 @@ class Grant:
     folder: str = ""
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Reach:
+    """What a grant reaches: `resource` is a name, or a pattern if `pattern` is set."""
+
+    resource: str
+    pattern: re.Pattern[str] | None
+    folder: str
+
+    def covers(self, resource: str, object_name: str | None) -> bool:
+        if self.folder and (object_name is None or not object_name.startswith(self.folder)):
+            return False
+        return self.pattern.match(resource) is not None if self.pattern else self.resource == resource
+
+
 class Grants:
     """Decides permissions. A caller without a token owns the project and may do everything.
 
@@ -39,13 +66,32 @@ class Grants:
         project_number: str,
         grants: Iterable[Grant] = (),
         roles: Mapping[str, frozenset[str]] | None = None,
+        buckets: Collection[str] | None = None,
+        enforced: bool = True,
     ) -> None:
-        """`roles` has the permissions of each granted role, as far as they are known."""
+        """`roles` has the permissions of each granted role, as far as they are known.
+
+        `buckets` are the deployment's own; every account may use any other one, as `USERS_BUCKET` says. None: all are.
+        Without `enforced`, permissions are reported, and no call is refused for lack of one.
+        """
         self.project = project
         self.project_number = project_number
+        self.enforced = enforced
         self._granted = tuple(grants)
         self._roles = roles or {}
+        self._buckets = None if buckets is None else frozenset(BUCKETS + name for name in buckets)
         self._taken: dict[str, list[dict[str, str]]] = {key: [] for key in _FIELDS}
+        self._reaches = self._by_permission()
+
+    def allows(self, member: str, permission: str, resource: str, object_name: str | None = None) -> bool:
+        """Whether the account has the permission on the resource, and on the object of that name or prefix in it.
+
+        One lookup in memory: every call of every service asks.
+        """
+        reaches = self._reaches.get((member, permission), ())
+        if any(reach.covers(resource, object_name) for reach in reaches):
+            return True
+        return self._is_users_bucket(resource) and any(permission in held for held in USERS_BUCKET.values())
 
     @property
     def granted(self) -> tuple[Grant, ...]:
@@ -60,11 +106,7 @@ class Grants:
                 for each in permissions
                 if not self._is_taken("permissions", {"permission": each, "resource": resource})
             ]
-        held: set[str] = set()
-        for grant in self._live():
-            if grant.member == member and not grant.folder and self._reaches(grant, resource):
-                held |= self._roles.get(grant.role, frozenset())
-        return [each for each in permissions if each in held]
+        return [each for each in permissions if self.allows(member, each, resource)]
 
     def policy(self, resource: str) -> dict[str, object]:
         """The resource's policy, without inherited grants."""
@@ -72,6 +114,8 @@ class Grants:
         for grant in self._live():
             if not grant.folder and fnmatchcase(resource, grant.resource):
                 bindings.setdefault(grant.role, []).append(grant.member)
+        if self._is_users_bucket(resource):
+            bindings |= {role: [f"projectEditor:{self.project}"] for role in USERS_BUCKET}
         found = [
             {"role": role, "members": sorted(set(members))} for role, members in sorted(bindings.items())
         ]
@@ -96,10 +140,13 @@ class Grants:
             raise RevokeError("; ".join(faults))
         for key, rows in document.items():
             self._taken[key] += rows
+        self._reaches = self._by_permission()
 
     def restore(self) -> None:
+        """Give back all that was taken away."""
         for rows in self._taken.values():
             rows.clear()
+        self._reaches = self._by_permission()
 
     def taken(self) -> dict[str, object]:
         """What `take` has taken away since the last `restore`."""
@@ -108,8 +155,25 @@ class Grants:
     def _live(self) -> list[Grant]:
         return [grant for grant in self._granted if not self._is_taken("grants", vars(grant))]
 
-    def _reaches(self, grant: Grant, resource: str) -> bool:
-        return fnmatchcase(resource, grant.resource) or grant.resource == f"projects/{self.project}"
+    def _by_permission(self) -> Mapping[tuple[str, str], Sequence[_Reach]]:
+        """What each account reaches with each permission."""
+        found: dict[tuple[str, str], list[_Reach]] = {}
+        for grant in self._live():
+            reach = self._reach(grant)
+            for permission in self._roles.get(grant.role, ()):
+                found.setdefault((grant.member, permission), []).append(reach)
+        return found
+
+    def _reach(self, grant: Grant) -> _Reach:
+        pattern: re.Pattern[str] | None = None
+        if grant.resource == f"projects/{self.project}":  # inherited by all that it contains
+            pattern = re.compile(f"projects/(?:{re.escape(self.project)}(?:/|$)|_/buckets/)")
+        elif set(grant.resource) & set("*?["):
+            pattern = re.compile(translate(grant.resource))
+        return _Reach(resource=grant.resource, pattern=pattern, folder=grant.folder)
+
+    def _is_users_bucket(self, resource: str) -> bool:
+        return self._buckets is not None and resource.startswith(BUCKETS) and resource not in self._buckets
 
     def _is_taken(self, key: str, found: Mapping[str, str]) -> bool:
         return any(

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Generic
 
+from trainmaster.local.iam.authorization import may_act_as
+from trainmaster.local.iam.service import Grants
 from trainmaster.local.jobs.capacity.quota import Supply
 from trainmaster.local.jobs.listing.catalogue import AnyJob, Catalogue
 from trainmaster.local.jobs.resource.errors import ApiError, Status
@@ -24,11 +26,13 @@ class ServiceContext:
         project: the project's id.
         write_log: writes jobs' log entries.
         supply: each region's quotas and stockouts.
+        grants: as which accounts a caller's jobs may run; None for any.
     """
 
     project: str
     write_log: WriteLog
     supply: Supply
+    grants: Grants | None = None
 
 
 class Collection(ABC, Generic[AnyJob]):
@@ -76,11 +80,12 @@ class Collection(ABC, Generic[AnyJob]):
         """Accept a job and start it as soon as there is capacity. `project` is the number.
 
         Raises:
-            ApiError: INVALID_ARGUMENT with every fault; RESOURCE_EXHAUSTED if the job could never run here, or would exceed the region's quota.
+            ApiError: INVALID_ARGUMENT with every fault, or if the caller may not act as the job's account; RESOURCE_EXHAUSTED if the job could never run here, or would exceed the region's quota.
         """
         job = self.kind.parse(
             body, project=project, location=location, job_id=new_job_id(), at=datetime.now(UTC)
         )
+        self._refuse_without_act_as(job.spec.service_account)
         self.refuse_without_room(job)
         return self._accept(job)
 
@@ -124,6 +129,12 @@ class Collection(ABC, Generic[AnyJob]):
             await runner.wait()
         await self._forget(job)
         return _deletion_of(job)
+
+    def _refuse_without_act_as(self, email: str) -> None:
+        if not may_act_as(self._shared.grants, email):
+            # The service's code and words: https://github.com/googleapis/python-aiplatform/issues/1073
+            message = f"You do not have permission to act as service_account: {email}. (or it may not exist)."
+            raise ApiError(Status.INVALID_ARGUMENT, message)
 
     def _accept(self, job: AnyJob) -> AnyJob:
         job = self._as_kept_first(job)

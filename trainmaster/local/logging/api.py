@@ -17,6 +17,8 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from trainmaster.local.http import google_error, json_value
+from trainmaster.local.iam.authorization import DeniedError, authorize, permission_info, project_of
+from trainmaster.local.iam.service import Grants
 from trainmaster.local.logging.filters import FilterError
 from trainmaster.local.logging.service import (
     AlreadyExistsError,
@@ -35,27 +37,50 @@ MAX_BODY_BYTES = 10 * 1024 * 1024
 _PROJECT = re.compile(r"projects/[^/\s]+")
 
 
-def application(service: Service) -> Starlette:
-    """The ASGI application. `GET /_stats`, which the real service does not have, shows the status of sinks."""
+def application(service: Service, grants: Grants | None = None) -> Starlette:
+    """The ASGI application. `GET /_stats`, which the real service does not have, shows the status of sinks.
+
+    `grants` decide what accounts may call; without them, every method.
+    """
     sinks = "/v2/projects/{project}/sinks"
     answered: tuple[tuple[str, str, Handler], ...] = (
-        ("POST", "/v2/entries:write", _write),
-        ("POST", "/v2/entries:list", _list),
-        ("GET", "/_stats", _stats),
-        ("POST", sinks, _create_sink),
-        ("GET", sinks, _list_sinks),
-        ("GET", f"{sinks}/{{sink}}", _get_sink),
-        ("PUT", f"{sinks}/{{sink}}", _update_sink),
-        ("PATCH", f"{sinks}/{{sink}}", _update_sink),
-        ("DELETE", f"{sinks}/{{sink}}", _delete_sink),
+        ("POST", "/v2/entries:write", functools.partial(_write, grants)),
+        ("POST", "/v2/entries:list", functools.partial(_list, grants)),
+        ("GET", "/_stats", _permitted(grants, "_stats", _stats)),
+        ("POST", sinks, _permitted(grants, "sinks.create", _create_sink)),
+        ("GET", sinks, _permitted(grants, "sinks.list", _list_sinks)),
+        ("GET", f"{sinks}/{{sink}}", _permitted(grants, "sinks.get", _get_sink)),
+        ("PUT", f"{sinks}/{{sink}}", _permitted(grants, "sinks.update", _update_sink)),
+        ("PATCH", f"{sinks}/{{sink}}", _permitted(grants, "sinks.update", _update_sink)),
+        ("DELETE", f"{sinks}/{{sink}}", _permitted(grants, "sinks.delete", _delete_sink)),
     )
     routes = [
         Route(path, functools.partial(handler, service), methods=[verb]) for verb, path, handler in answered
     ]
     return Starlette(
         routes=routes,
-        exception_handlers={**dict.fromkeys(_REFUSALS, _refused), HTTPException: _not_imitated},
+        exception_handlers={
+            **dict.fromkeys(_REFUSALS, _refused),
+            DeniedError: _forbidden,
+            HTTPException: _not_imitated,
+        },
     )
+
+
+def _permitted(grants: Grants | None, method: str, handler: Handler) -> Handler:
+    """The handler of a method on the project in its path, for callers with the permission."""
+
+    async def permitted(service: Service, request: Request) -> Response:
+        _authorize(grants, method, request.path_params.get("project", ""))
+        return await handler(service, request)
+
+    return permitted
+
+
+def _authorize(grants: Grants | None, method: str, project: str) -> None:
+    """Raises `DeniedError`. `project` is an id or number, with or without `projects/`."""
+    on = project_of(grants, project.removeprefix("projects/"))
+    authorize(grants, f"logging.{method}", {"project": on})
 
 
 _REFUSALS: Mapping[type[Exception], tuple[int, str]] = {
@@ -72,12 +97,20 @@ async def _refused(_request: Request, fault: Exception) -> Response:
     return google_error(code, str(fault), status=status)
 
 
+async def _forbidden(_request: Request, denied: Exception) -> Response:
+    """As clients report it, for example in https://github.com/genkit-ai/genkit/pull/3577."""
+    if not isinstance(denied, DeniedError):
+        raise denied
+    info = permission_info(denied.permission, domain="iam.googleapis.com")
+    return google_error(403, str(denied), status="PERMISSION_DENIED", details=[info])
+
+
 async def _not_imitated(request: Request, _fault: Exception) -> Response:
     message = f"This emulator does not support {request.method} {request.url.path}; docs/reference/fidelity.md lists what it supports."
     return google_error(501, message, status="UNIMPLEMENTED")
 
 
-async def _write(service: Service, request: Request) -> Response:
+async def _write(grants: Grants | None, service: Service, request: Request) -> Response:
     body = await _body(request)
     entries = body.get("entries")
     if not isinstance(entries, list) or not entries:
@@ -92,6 +125,7 @@ async def _write(service: Service, request: Request) -> Response:
         entries,
         body,
         partial_success=bool(body.get("partialSuccess")),
+        permit=functools.partial(_authorize, grants, "entries.write"),
     )
     if not faults:
         return JSONResponse({})
@@ -107,14 +141,17 @@ async def _write(service: Service, request: Request) -> Response:
     )
 
 
-async def _list(service: Service, request: Request) -> Response:
+async def _list(grants: Grants | None, service: Service, request: Request) -> Response:
     body = await _body(request)
+    parents = _parents(body)
+    for parent in parents:
+        _authorize(grants, "entries.list", parent)
     order = str(body.get("orderBy") or "timestamp asc").split()
     if order not in (["timestamp"], ["timestamp", "asc"], ["timestamp", "desc"]):
         raise InvalidRequestError(f"orderBy {' '.join(order)!r} must be 'timestamp asc' or 'timestamp desc'")
     entries, next_page_token = await run_in_threadpool(
         service.list,
-        _parents(body),
+        parents,
         str(body.get("filter") or ""),
         descending=order[-1] == "desc",
         page_size=_page_size(body.get("pageSize")),

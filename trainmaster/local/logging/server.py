@@ -12,6 +12,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from trainmaster.local.http import in_thread, serving
 from trainmaster.local.iam.authentication import guarded
 from trainmaster.local.iam.principals import Tokens
+from trainmaster.local.iam.service import Grants
 from trainmaster.local.injections import Injections
 from trainmaster.local.injections.http import WithInjections
 from trainmaster.local.logging.api import application
@@ -40,12 +41,13 @@ class Logging:
         publish: Publish | None = None,
         injections: Injections | None = None,
         tokens: Tokens | None = None,
+        grants: Grants | None = None,
     ) -> None:
         """Open the state.
 
         Without `publish`, sinks' messages are kept until a later start has one. `injections` are shared with
         other emulators; None creates new ones. `tokens` identify the principals of requests; without them,
-        every request is the local user's.
+        every request is the local user's. `grants` decide what accounts may call; without them, every method.
 
         Raises:
             StateInUseError: another emulator uses this folder.
@@ -57,7 +59,7 @@ class Logging:
         self._exporting: asyncio.Task[None] | None = None
         self._app: ASGIApp = guarded(
             WithInjections(
-                app=application(self._service),
+                app=application(self._service, grants),
                 injections=injections,
                 service="logging",
                 named=named,

@@ -3,7 +3,7 @@
 import base64
 import json
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from trainmaster.local.instants import now_ns
 from trainmaster.local.logging.entry import Entry, EntryError, complete_entry
@@ -43,8 +43,11 @@ class Service:
         defaults: Mapping[str, object] | None = None,
         *,
         partial_success: bool = False,
+        permit: Callable[[str], None] | None = None,
     ) -> Mapping[int, str]:
         """Store the entries and the sinks' messages for them, in one step: on disk when this returns.
+
+        `permit` is called first with each `projects/PROJECT` that entries are written to; it raises to refuse all of them.
 
         Returns the faults by the entry's position, counted from 0. With `partial_success`, valid entries are
         stored despite invalid ones, otherwise all or none.
@@ -57,6 +60,9 @@ class Service:
                 accepted.append(complete_entry(given, defaults or {}, received_ns=received_ns))
             except EntryError as fault:
                 faults[index] = str(fault)
+        if permit:
+            for parent in {entry.parent for entry in accepted}:
+                permit(parent)
         if partial_success or not faults:
             self._keep_entries(accepted)
         return faults

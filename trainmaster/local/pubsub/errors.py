@@ -1,6 +1,6 @@
 """The refusals of calls.
 
-PubSubError ├── Unauthenticated     the call's token is invalid ├── InvalidArgument     the request can never
+PubSubError ├── Unauthenticated     the call's token is invalid ├── PermissionDenied    the caller lacks a permission ├── InvalidArgument     the request can never
 succeed ├── NotFound            the resource does not exist ├── AlreadyExists       the name is taken ├──
 ResourceExhausted   a subscription's backlog is full └── Unimplemented       the service supports this, this
 emulator does not
@@ -19,6 +19,15 @@ class PubSubError(Exception):
 
 class Unauthenticated(PubSubError):
     code = grpc.StatusCode.UNAUTHENTICATED
+
+
+class PermissionDenied(PubSubError):
+    """Source of the sentence: https://github.com/googleapis/google-cloud-ruby/issues/17944"""
+
+    code = grpc.StatusCode.PERMISSION_DENIED
+
+    def __init__(self) -> None:
+        super().__init__("User not authorized to perform this action.")
 
 
 class InvalidArgument(PubSubError):

@@ -10,6 +10,7 @@ import grpc
 
 from trainmaster.local.http import in_thread
 from trainmaster.local.iam.principals import Tokens
+from trainmaster.local.iam.service import Grants
 from trainmaster.local.injections import Injections
 from trainmaster.local.pubsub.api.rpc import handlers_of
 from trainmaster.local.pubsub.service import Service
@@ -34,14 +35,16 @@ class PubSub:
         dir: Path | str,  # noqa: A002  # the name every emulator of the stack uses
         injections: Injections | None = None,
         tokens: Tokens | None = None,
+        grants: Grants | None = None,
     ) -> None:
         """`injections` are shared with other emulators; None disables them.
 
-        `tokens` identify the principals of calls; without them, every call is the local user's.
+        `tokens` identify the principals of calls; without them, every call is the local user's. `grants` decide what
+        accounts may call; without them, every method.
         """
         self._folder = Path(dir)
         self._injections = injections or Injections()
-        self._tokens = tokens
+        self._tokens, self._grants = tokens, grants
         self._server: Any = None  # grpcio ships no types
         self._service: Service | None = None
         self._sweeping: asyncio.Task[None] | None = None
@@ -68,7 +71,7 @@ class PubSub:
                 ("grpc.so_reuseport", 0),
             ]
         )
-        self._server.add_generic_rpc_handlers(handlers_of(service, self._tokens))
+        self._server.add_generic_rpc_handlers(handlers_of(service, self._tokens, self._grants))
         try:
             bound = int(self._server.add_insecure_port(f"127.0.0.1:{port}"))
         except RuntimeError as fault:

@@ -7,11 +7,14 @@ from typing import Any
 
 import yaml
 
+from trainmaster.local.gateway.identity import default_account
 from trainmaster.local.iam import Grant, Grants
 from trainmaster.local.logging.sinks import writer_identity
 from trainmaster.local.project import project_number
 from trainmaster.local.stack.topology import Topology
 
+TRAINER = "trainer"
+"""The account of jobs whose request names none."""
 ACCOUNT_PREFIX = "tm-"
 """The same as in trainmaster/deploy/terraform/plan/grants.tf; a parity test compares both."""
 
@@ -31,10 +34,14 @@ def read_teams(policy_path: Path) -> tuple[str, ...]:
     return tuple(map(str, teams)) if isinstance(teams, dict) else ()
 
 
-def grants_of(topology: Topology, table_path: Path, teams: Iterable[str] = ()) -> Grants:
+def grants_of(
+    topology: Topology, table_path: Path, teams: Iterable[str] = (), *, enforced: bool = True
+) -> Grants:
     """The grants of a freshly deployed project with these teams; those on topics that it lacks are left out.
 
     Their members get none here: nobody but the local user, who owns the project, uses the stack.
+
+    The account of jobs that name none has the grants of the trainers' account. In the cloud it could read the ledger.
 
     Raises:
         OSError, yaml.YAMLError: the table cannot be read.
@@ -50,6 +57,8 @@ def grants_of(topology: Topology, table_path: Path, teams: Iterable[str] = ()) -
         project_number=project_number(topology.project),
         grants=[*_grants(topology, table), *_team_grants(topology, table, teams)],
         roles=roles,
+        buckets=topology.buckets.values(),
+        enforced=enforced,
     )
 
 
@@ -63,8 +72,8 @@ def _grants(topology: Topology, table: Mapping[str, Any]) -> Iterator[Grant]:
             continue
         things = functions if thing == "functions" else [thing]
         for name, on in itertools.product(named, things):
-            member = _member(name, table, topology)
-            yield Grant(member=member, role=role, resource=_resource(kind, on, topology))
+            for member in _members(name, table, topology):
+                yield Grant(member=member, role=role, resource=_resource(kind, on, topology))
     for sink in topology.sinks:  # trainmaster/deploy/terraform/sink.tf
         writer = writer_identity(f"projects/{topology.project}", unique=True)
         yield Grant(member=writer, role="roles/pubsub.publisher", resource=sink.topic_name)
@@ -76,8 +85,9 @@ def _team_grants(topology: Topology, table: Mapping[str, Any], teams: Iterable[s
         own = {"team": f"trainer-{team}"}
         for name, folder in itertools.product(row["accounts"], row.get("folders", [""])):
             if name != "members":
+                (member,) = _members(own.get(name, name), table, topology)
                 yield Grant(
-                    member=_member(own.get(name, name), table, topology),
+                    member=member,
                     role=row["role"],
                     resource=_resource(kind, own.get(thing, thing), topology),
                     folder=folder.replace("${team}", team),
@@ -88,12 +98,14 @@ def _role(name: str, role: Mapping[str, Any], topology: Topology) -> str:
     return f"projects/{topology.project}/roles/{name}" if role.get("custom") else name
 
 
-def _member(name: str, table: Mapping[str, Any], topology: Topology) -> str:
-    agent = table["agents"].get(name)
+def _members(name: str, table: Mapping[str, Any], topology: Topology) -> Iterator[str]:
+    agent, number = table["agents"].get(name), project_number(topology.project)
     if agent is not None:
-        number = project_number(topology.project)
-        return f"serviceAccount:service-{number}@{agent['domain']}.iam.gserviceaccount.com"
-    return f"serviceAccount:{ACCOUNT_PREFIX}{name}@{topology.project}.iam.gserviceaccount.com"
+        yield f"serviceAccount:service-{number}@{agent['domain']}.iam.gserviceaccount.com"
+        return
+    yield f"serviceAccount:{ACCOUNT_PREFIX}{name}@{topology.project}.iam.gserviceaccount.com"
+    if name == TRAINER:
+        yield f"serviceAccount:{default_account(number)}"
 
 
 def _resource(kind: str, thing: str, topology: Topology) -> str:

@@ -72,12 +72,16 @@ async def running_services(
     async with AsyncExitStack() as running:
         start = _Starting(options=options, state=state, running=running)
         injections, buckets_dir = Injections(), state.folder("storage") / "buckets"
-        pubsub_host = await start.pubsub(injections)
+        pubsub_host = await start.pubsub(injections, grants)
         publisher = Publisher(pubsub_host)
         running.callback(publisher.close)
         identities = await start.gateway()
         logging = Logging(
-            dir=state.folder("logging"), publish=publisher, injections=injections, tokens=start.tokens
+            dir=state.folder("logging"),
+            publish=publisher,
+            injections=injections,
+            tokens=start.tokens,
+            grants=grants,
         )
         storage = Storage(
             dir=state.folder("storage"),
@@ -103,6 +107,7 @@ async def running_services(
             injections=injections,
             quota=options.quota,
             tokens=start.tokens,
+            grants=grants,
             identities=identities,
         )
         try:
@@ -146,9 +151,11 @@ class _Starting:
     gate: Gateway = field(init=False)
     ports: dict[str, int] = field(default_factory=dict)
 
-    async def pubsub(self, injections: Injections) -> str:
+    async def pubsub(self, injections: Injections, grants: Grants) -> str:
         for port in self._candidates("pubsub"):
-            pubsub = PubSub(dir=self.state.folder("pubsub"), injections=injections, tokens=self.tokens)
+            pubsub = PubSub(
+                dir=self.state.folder("pubsub"), injections=injections, tokens=self.tokens, grants=grants
+            )
             try:
                 self.ports["pubsub"] = await pubsub.start(port)
             except OSError:

@@ -27,7 +27,7 @@ from trainmaster.local.functions.function import Function, TopicTrigger
 from trainmaster.local.injections import Injections
 from trainmaster.local.process import ProcessGuard, Stream
 from trainmaster.local.stack.access import grants_of, policy_path, read_teams
-from trainmaster.local.stack.clients import function_variables, user_variables
+from trainmaster.local.stack.clients import function_addresses, function_variables, user_variables
 from trainmaster.local.stack.errors import StackRefusedError
 from trainmaster.local.stack.images import ProvidedImages, provide, remembered
 from trainmaster.local.stack.news import News
@@ -111,7 +111,8 @@ async def running_stack(
         )
         running.callback(staging.cancel)
         teams = read_teams(policy_path(topology, options.functions or ROOT / "functions"))
-        grants = grants_of(topology, DEPLOY / "permissions.yaml", teams)
+        enforced = options.isolation == "enforced"
+        grants = grants_of(topology, DEPLOY / "permissions.yaml", teams, enforced=enforced)
         services = await running.enter_async_context(
             running_services(
                 options,
@@ -127,7 +128,7 @@ async def running_stack(
             # The topology takes precedence: it may point a function at another server, for example a proxy.
             environment={
                 "GOOGLE_CLOUD_PROJECT": topology.project,
-                **addresses(services),
+                **function_addresses(services),
                 **topology.environment,
             },
             state=state.path,
@@ -337,7 +338,8 @@ async def _until_stopped(
             for folder in ("requests", "rules"):
                 (inbox / folder).mkdir(parents=True, exist_ok=True)
             functions = [(instance.function, instance.url) for instance in stack.host.instances.values()]
-            show(endpoints(stack.services, topology, functions, env_path=state.env_path))
+            enforced = options.isolation == "enforced"
+            show(endpoints(stack.services, topology, functions, env_path=state.env_path, enforced=enforced))
             state.keep_client_variables("gcloud", stack.gcloud)
             state.keep_client_variables("gateway", stack.clients)
             state.keep_project(topology.project, topology.region)

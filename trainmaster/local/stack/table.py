@@ -18,13 +18,22 @@ WELCOME = (
     "The local stack is ready. In another shell: trainmaster init, then "
     "trainmaster submit request.yaml --logs. Ctrl-C here, or trainmaster down, stops the stack."
 )
+NOT_ENFORCED = "not enforced: --isolation none"
 _WIDEST = 1000
 
 
 def endpoints(
-    services: Services, topology: Topology, functions: Iterable[tuple[Function, str]], *, env_path: Path
+    services: Services,
+    topology: Topology,
+    functions: Iterable[tuple[Function, str]],
+    *,
+    env_path: Path,
+    enforced: bool,
 ) -> Table:
-    """A table of all endpoints and folders. `functions` are the deployed ones with their URLs."""
+    """A table of all endpoints and folders. `functions` are the deployed ones with their URLs.
+
+    `enforced`: whether the services refuse what accounts have no permission for.
+    """
     table = Table(
         title=f"Trainmaster's local stack: project {topology.project}, region {topology.region}",
         box=ROUNDED,
@@ -37,7 +46,7 @@ def endpoints(
     table.add_row("Pub/Sub", services.pubsub_host)
     table.add_row("Vertex AI", services.vertex_url)
     table.add_row("Cloud Logging", services.logging_url)
-    table.add_row("Permissions", services.iam_url)
+    table.add_row("Permissions", services.iam_url if enforced else f"{services.iam_url}  {NOT_ENFORCED}")
     if services.registry:
         table.add_row("Artifact Registry", services.registry)
     table.add_section()

@@ -19,6 +19,7 @@ from trainmaster.local.injections.http import WithInjections
 from trainmaster.local.publisher import Publish
 from trainmaster.local.storage.api.call import Call
 from trainmaster.local.storage.api.routes import route_for
+from trainmaster.local.storage.authorization import may_call, without_listing
 from trainmaster.local.storage.drops.scanner import DropScanner
 from trainmaster.local.storage.drops.watching import Watch
 from trainmaster.local.storage.injections import named, notifying, subjects
@@ -54,7 +55,7 @@ class Storage:
 
         Without `publish`, notifications are kept until a later start has one. `injections` are shared with
         other emulators; None creates new ones. `grants` decide permissions; without them, every caller has
-        all permissions. `tokens` identify the principals of requests; without them, every request is the
+        all of them. `tokens` identify the principals of requests; without them, every request is the
         local user's. Anonymous reads through the gateway of buckets that do not exist here are forwarded to
         `public_data`.
 
@@ -141,10 +142,11 @@ class Storage:
         try:
             route, path = route_for(request.scope)
             self._service.counts[route.name] += 1
+            may_call(self._service.grants, self.store, f"storage.{route.name}", path, request.query_params)
             return await route.method(Call(request=request, path=path, service=self._service))
         except RefusedError as refused:
             await _drain(request)
-            return _refusal(refused)
+            return _refusal(without_listing(self._service.grants, refused))
         except ClientDisconnect:
             raise
         except Exception:  # the client gets a retryable error, the log gets the reason

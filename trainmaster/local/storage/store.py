@@ -10,11 +10,11 @@ from pathlib import Path
 from trainmaster.local.storage.notifications import Notifications
 from trainmaster.local.storage.objects.catalog import Catalog
 from trainmaster.local.storage.objects.errors import (
+    NoSuchObjectError,
     UnsettledError,
     being_written,
     invalid,
     no_such_bucket,
-    no_such_object,
 )
 from trainmaster.local.storage.objects.folder import Folder, fingerprint_of
 from trainmaster.local.storage.objects.names import is_plain, object_fault
@@ -100,7 +100,7 @@ class Store:
         """
         live = self.find(target.bucket, target.name, strict=strict)
         if live is None or target.generation not in {None, live.generation}:
-            raise no_such_object(target.bucket, target.name)
+            raise NoSuchObjectError(target.bucket, target.name)
         return live
 
     def open(self, stored: StoredObject) -> int:
@@ -125,7 +125,7 @@ class Store:
         """Create a new live generation from the staged bytes. A composite has no MD5.
 
         Raises:
-            RefusedError: 400 for an invalid object name, 404 for a missing bucket, 412 for a condition that does not hold.
+            RefusedError: 400 for an invalid object name, 403 for an object that the caller must not replace, 404 for a missing bucket, 412 for a condition that does not hold.
         """
         bucket, name = insertion.bucket, insertion.name
         if fault := object_fault(name):
@@ -134,6 +134,8 @@ class Store:
             with self.changing() as now_us:
                 replaced = self.find(bucket, name, strict=strict)
                 insertion.conditions.check_write(replaced)
+                if replaced and insertion.if_replaced:
+                    raise insertion.if_replaced
                 plain = is_plain(name) and self.folder(bucket).has_room_for(name)
                 stored = StoredObject(
                     bucket=bucket,

@@ -18,6 +18,7 @@ from starlette.types import ASGIApp
 from trainmaster.local.http import google_error, json_value
 from trainmaster.local.iam.authentication import guarded
 from trainmaster.local.iam.principals import Tokens
+from trainmaster.local.iam.service import Grants
 from trainmaster.local.injections import Injections
 from trainmaster.local.injections.http import WithInjections
 from trainmaster.local.jobs.capacity.quota import Supply, quota_from
@@ -29,6 +30,7 @@ from trainmaster.local.jobs.resource.replica import CHIEF
 from trainmaster.local.jobs.service import JobService
 from trainmaster.local.project import project_number
 from trainmaster.local.tuning.service import TuningService
+from trainmaster.local.vertex.authorization import Authorized
 from trainmaster.local.vertex.injections import named, subjects
 
 _VERSIONS = ("v1", "v1beta1")
@@ -117,8 +119,9 @@ def application(
     *,
     injections: Injections,
     tokens: Tokens | None = None,
+    grants: Grants | None = None,
 ) -> ASGIApp:
-    """The ASGI application of one JobService, with injections at every call, for principals with `tokens`."""
+    """The ASGI application of one JobService, with injections at every call, for principals with `tokens` and `grants`."""
     own = StackCalls(jobs, supply)
     table = [
         *Calls(jobs).rows(),
@@ -131,7 +134,13 @@ def application(
         exception_handlers={ApiError: _refused, HTTPException: _not_routed, Exception: _broken},
     )
     return guarded(
-        WithInjections(app=calls, injections=injections, service="vertex", named=named, subjects=subjects),
+        WithInjections(
+            app=Authorized(calls, grants),
+            injections=injections,
+            service="vertex",
+            named=named,
+            subjects=subjects,
+        ),
         tokens,
     )
 

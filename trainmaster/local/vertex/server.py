@@ -14,6 +14,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from trainmaster.local.gateway.identity import WorkloadIdentities
 from trainmaster.local.http import in_thread, serving
 from trainmaster.local.iam.principals import Tokens
+from trainmaster.local.iam.service import Grants
 from trainmaster.local.injections import Injections
 from trainmaster.local.jobs.capacity.line import Capacity
 from trainmaster.local.jobs.capacity.quota import Quota, Supply
@@ -69,6 +70,7 @@ class Jobs:
         injections: shared with other emulators.
         quota: the regions' quotas and stockouts; None for no limits.
         tokens: identify the principals of requests; None makes every request the local user's.
+        grants: decide what accounts may call, and as which accounts their jobs may run; None allows everything.
         identities: lets replicas' clients reach the stack as Google Cloud.
     """
 
@@ -86,6 +88,7 @@ class Jobs:
     injections: Injections = field(default_factory=Injections)
     quota: Quota | None = None
     tokens: Tokens | None = None
+    grants: Grants | None = None
     identities: WorkloadIdentities | None = None
     _running: _Running | None = field(default=None, init=False)
 
@@ -96,7 +99,9 @@ class Jobs:
             RuntimeError: private mounts or containers are required and this machine does not allow them.
         """
         machine = await asyncio.to_thread(self._machine)
-        shared = ServiceContext(project=self.project, write_log=self.write_log, supply=Supply(self.quota))
+        shared = ServiceContext(
+            project=self.project, write_log=self.write_log, supply=Supply(self.quota), grants=self.grants
+        )
         state = self.dir.resolve()
         capacity = Capacity(self.capacity or 4 * (os.cpu_count() or 1))
         service = JobService(Store(state / _DATABASE, Job), shared, machine=machine, capacity=capacity)
@@ -107,7 +112,14 @@ class Jobs:
             service=service,
             tuning=tuning,
             machine=machine,
-            app=application(service, tuning, shared.supply, injections=self.injections, tokens=self.tokens),
+            app=application(
+                service,
+                tuning,
+                shared.supply,
+                injections=self.injections,
+                tokens=self.tokens,
+                grants=self.grants,
+            ),
         )
         service.resume()
         tuning.resume()

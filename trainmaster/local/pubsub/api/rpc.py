@@ -9,8 +9,10 @@ import grpc
 
 from trainmaster.local.iam.authentication import UnauthenticatedError, authenticate
 from trainmaster.local.iam.principals import Principal, Tokens, acting_as
+from trainmaster.local.iam.service import Grants
 from trainmaster.local.injections import Injections
 from trainmaster.local.pubsub import wire
+from trainmaster.local.pubsub.api.authorization import may_call
 from trainmaster.local.pubsub.api.methods import REQUESTS, Method, methods_of
 from trainmaster.local.pubsub.api.streaming import serve_stream
 from trainmaster.local.pubsub.errors import PubSubError, Unauthenticated
@@ -24,13 +26,16 @@ Handler: TypeAlias = Any
 _DEFAULT_REMAINING_S = 60.0
 
 
-def handlers_of(service: Service, tokens: Tokens | None = None) -> list[Handler]:
+def handlers_of(
+    service: Service, tokens: Tokens | None = None, grants: Grants | None = None
+) -> list[Handler]:
     """The generic handlers of every service; the last one refuses unsupported methods.
 
-    `tokens` identify the principals of calls; without them, every call is the local user's.
+    `tokens` identify the principals of calls; without them, every call is the local user's. `grants` decide what
+    accounts may call; without them, every method.
     """
     stream = grpc.stream_stream_rpc_method_handler(
-        _stream(service, tokens),
+        _stream(service, tokens, grants),
         request_deserializer=wire.request_class("StreamingPull").FromString,
         response_serializer=wire.StreamingPullResponse.SerializeToString,
     )
@@ -38,7 +43,7 @@ def handlers_of(service: Service, tokens: Tokens | None = None) -> list[Handler]
     for name, methods in methods_of(service).items():
         unary = {
             method_name: grpc.unary_unary_rpc_method_handler(
-                _unary(method, method_name, service.injections, tokens),
+                _unary(_permitted(method, method_name, grants), method_name, service.injections, tokens),
                 request_deserializer=(
                     REQUESTS.get(method_name) or wire.request_class(method_name)
                 ).FromString,
@@ -68,6 +73,23 @@ def _serialize(message: wire.Message) -> bytes:
     return bytes(message.SerializeToString())
 
 
+def _permitted(method: Method, method_name: str, grants: Grants | None) -> Method:
+    """The method, for callers with the permissions that it requires."""
+    if inspect.iscoroutinefunction(method):
+
+        async def waiting(request: wire.Message, remaining_s: float) -> wire.Message:
+            may_call(grants, method_name, request)
+            return await method(request, remaining_s)
+
+        return waiting
+
+    def immediate(request: wire.Message) -> wire.Message:
+        may_call(grants, method_name, request)
+        return method(request)
+
+    return immediate
+
+
 def _unary(
     method: Method, method_name: str, injections: Injections, tokens: Tokens | None
 ) -> Callable[[wire.Message, Context], Awaitable[wire.Message]]:
@@ -91,14 +113,19 @@ def _unary(
 
 
 def _stream(
-    service: Service, tokens: Tokens | None
+    service: Service, tokens: Tokens | None, grants: Grants | None
 ) -> Callable[[AsyncIterator[wire.Message], Context], AsyncIterator[wire.Message]]:
     async def handle(requests: AsyncIterator[wire.Message], context: Context) -> AsyncIterator[wire.Message]:
         try:
-            _principal(tokens, context)
+            principal = _principal(tokens, context)
+
+            def permit(first: wire.Message) -> None:
+                with acting_as(principal):
+                    may_call(grants, "StreamingPull", first)
+
             if service.injections.active:
                 await opening(service.injections)
-            async for response in serve_stream(service, requests):
+            async for response in serve_stream(service, requests, permit):
                 yield response
         except PubSubError as refusal:
             await _refuse(context, refusal)

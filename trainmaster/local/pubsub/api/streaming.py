@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 
 from trainmaster.local.pubsub import wire
 from trainmaster.local.pubsub.checks.names import id_of
@@ -93,9 +93,9 @@ def _deadline(seconds: int) -> float:
 
 
 async def serve_stream(
-    service: Service, requests: AsyncIterator[wire.Message]
+    service: Service, requests: AsyncIterator[wire.Message], permit: Callable[[wire.Message], None]
 ) -> AsyncIterator[wire.Message]:
-    """Serve one StreamingPull call.
+    """Serve one StreamingPull call; `permit` raises if the caller may not open the stream that the first request names.
 
     Raises:
         InvalidArgument: the client closed before its first request; otherwise what `Stream` raises.
@@ -105,6 +105,7 @@ async def serve_stream(
         raise InvalidArgument(
             "The stream was closed before its first request, which must name a subscription."
         )
+    permit(first)
     stream = Stream(service, first)
     listening = asyncio.create_task(stream.listen(requests))
     try:

@@ -111,7 +111,7 @@ async def get_iam_policy(call: Call) -> Response:
 
 
 async def test_iam_permissions(call: Call) -> Response:
-    """All permissions, unless a stack has grants, which are reported and never enforced."""
+    """All permissions, unless a stack has grants."""
     resource = _iam_name(call)
     asked = call.request.query_params.getlist("permissions")
     if call.service.grants:

@@ -8,6 +8,7 @@ from starlette.responses import Response
 
 from trainmaster.local.storage.api.call import Call, Json, json_answer, object_fields, text_field
 from trainmaster.local.storage.api.insertion import put
+from trainmaster.local.storage.authorization import may_read, replacing
 from trainmaster.local.storage.drops.scanner import DEFAULT_CONTENT_TYPE
 from trainmaster.local.storage.objects.errors import being_written, invalid
 from trainmaster.local.storage.objects.preconditions import (
@@ -58,6 +59,8 @@ async def compose(call: Call) -> Response:
     destination = body.get("destination") or {}
     if not isinstance(destination, dict):
         raise invalid(f"Invalid value for destination: {destination!r}; expected an object resource.")
+    for source in sources:
+        may_read(call.service.grants, source.bucket, source.name)
     found = [await _find(call, source) for source in sources]
     components = sum(int(str(each.fields.get("componentCount", 1))) for each in found)
     with Staged(call.store.uploads_path) as staged:
@@ -66,6 +69,7 @@ async def compose(call: Call) -> Response:
         insertion = Insertion(
             bucket=call.path["bucket"],
             name=call.path["object"],
+            if_replaced=replacing(call.service.grants, call.path["bucket"], call.path["object"]),
             content_type=text_field(destination, "contentType") or DEFAULT_CONTENT_TYPE,
             fields={**object_fields(destination), "componentCount": components},
             conditions=call.conditions(),
@@ -93,6 +97,7 @@ async def _copied(call: Call) -> StoredObject:
         insertion = Insertion(
             bucket=call.path["to_bucket"],
             name=call.path["to_object"],
+            if_replaced=replacing(call.service.grants, call.path["to_bucket"], call.path["to_object"]),
             content_type=(text_field(body, "contentType") or DEFAULT_CONTENT_TYPE)
             if own
             else source.content_type,

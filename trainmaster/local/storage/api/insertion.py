@@ -1,6 +1,7 @@
 """Creates the object from an upload's request and bytes: the last step of every kind of upload."""
 
 from trainmaster.local.storage.api.call import Call, Json, object_fields, text_field
+from trainmaster.local.storage.authorization import may_create, replacing
 from trainmaster.local.storage.drops.scanner import DEFAULT_CONTENT_TYPE
 from trainmaster.local.storage.objects.errors import invalid
 from trainmaster.local.storage.objects.preconditions import Insertion
@@ -9,13 +10,20 @@ from trainmaster.local.storage.objects.staging import Staged
 
 
 def insertion_of(call: Call, metadata: Json, media_type: str) -> Insertion:
-    """The insertion that the query, the metadata and the media type describe. Raises `RefusedError` (400)."""
+    """The insertion that the query, the metadata and the media type describe.
+
+    Raises:
+        RefusedError: 400 for a parameter; 403 if the caller may not create the object.
+    """
     name = text_field(metadata, "name") or call.query.get("name", "")
     if not name:
         raise invalid("Required parameter: name; give it in the metadata or the query.")
+    bucket = call.path["bucket"]
+    may_create(call.service.grants, call.store, bucket, name)
     return Insertion(
-        bucket=call.path["bucket"],
+        bucket=bucket,
         name=name,
+        if_replaced=replacing(call.service.grants, bucket, name),
         content_type=text_field(metadata, "contentType") or media_type or DEFAULT_CONTENT_TYPE,
         fields=object_fields(metadata),
         conditions=call.conditions(),

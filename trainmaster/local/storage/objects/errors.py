@@ -26,16 +26,20 @@ class UnsettledError(Exception):
         self.name = name
 
 
+class NoSuchObjectError(RefusedError):
+    """404. A caller that may not list the bucket gets 403 instead, which does not reveal what exists."""
+
+    def __init__(self, bucket: str, name: str) -> None:
+        super().__init__(404, "notFound", f"No such object: {bucket}/{name}")
+        self.bucket, self.name = bucket, name
+
+
 def invalid(message: str) -> RefusedError:
     return RefusedError(400, "invalid", message)
 
 
 def no_such_bucket(bucket: str) -> RefusedError:
     return RefusedError(404, "notFound", f"The specified bucket does not exist: {bucket!r}.")
-
-
-def no_such_object(bucket: str, name: str) -> RefusedError:
-    return RefusedError(404, "notFound", f"No such object: {bucket}/{name}")
 
 
 def condition_not_met(what: str) -> RefusedError:

@@ -63,7 +63,10 @@ class Target:
 
 @dataclass(frozen=True, kw_only=True)
 class Insertion:
-    """The parameters of an upload, without the bytes. The hashes are empty if the client did not send them."""
+    """The parameters of an upload, without the bytes. The hashes are empty if the client did not send them.
+
+    `if_replaced` is the refusal if the object exists, for a caller that may create objects but not delete them.
+    """
 
     bucket: str
     name: str
@@ -72,6 +75,7 @@ class Insertion:
     conditions: Preconditions
     md5: str = ""
     crc32c: str = ""
+    if_replaced: RefusedError | None = None
 
 
 def preconditions_from(query: Mapping[str, str], *, infix: str = "") -> Preconditions:

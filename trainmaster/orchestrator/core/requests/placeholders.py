@@ -26,7 +26,6 @@ DEPLOYMENT = ("project", "region", "inbox_bucket", "models_bucket")
 _DEPLOYMENT = re.compile(r"(?P<literal>\$?)\$\{(?P<name>" + "|".join(DEPLOYMENT) + r")\}")
 RUN_ID, TRIAL = "run_id", "trial"
 ARGS, MODEL_URI = "args", "model_uri"
-PREFIX_URI = ("output", "prefix_uri")
 _BY_LITERAL = f"write {LITERAL} for a literal ${{, for example in a shell command"
 
 
@@ -97,7 +96,7 @@ def holds_placeholders(path: Path) -> bool:
 
 
 def placeholder_faults(draft: Draft) -> list[Fault]:
-    """Every placeholder that has no value where it stands, and every directory for output that belongs to another run."""
+    """Every placeholder that has no value where it stands, and a `model_uri` that would hold another run's model."""
     faults = [
         fault
         for here, place in draft.places.items()
@@ -105,17 +104,8 @@ def placeholder_faults(draft: Draft) -> list[Fault]:
         if isinstance(word, str)
         for fault in _faults((*here, ARGS, index), word, (RUN_ID,), draft)
     ]
-    prefix = text_at(draft.document, *PREFIX_URI) or ""
-    inside = [
-        *_inside_a_run(
-            PREFIX_URI, prefix, "name the directory above it: each run gets its own directory there"
-        )
-    ]
     uri = text_at(draft.document, MODEL_URI)
-    # A legacy jobDir is both, and is reported once.
-    if uri is None or (inside and uri.startswith(prefix.rstrip("/"))):
-        return [*faults, *inside]
-    return [*faults, *inside, *_model_uri_faults(uri, draft)]
+    return [*faults, *_model_uri_faults(uri, draft)] if uri is not None else faults
 
 
 def _model_uri_faults(uri: str, draft: Draft) -> Iterator[Fault]:
@@ -136,13 +126,13 @@ def _model_uri_faults(uri: str, draft: Draft) -> Iterator[Fault]:
             value=uri,
             repair=f"write {uri.rstrip('/')}/${{run_id}}, also in args; or leave champion out",
         )
-    yield from _inside_a_run(at, uri, "write ${run_id} for this run's own id")
-
-
-def _inside_a_run(at: Path, uri: str, repair: str) -> Iterator[Fault]:
-    """Also in a trial's directory, which is below its run's. The run's own id is a placeholder here, or not written."""
     if any(map(has_form_of_run_id, uri.split("/"))):
-        yield Fault(at=at, problem="it is inside another run's directory", value=uri, repair=repair)
+        yield Fault(
+            at=at,
+            problem="it is inside another run's directory",
+            value=uri,
+            repair="write ${run_id} for this run's own id",
+        )
 
 
 def _faults(at: Path, text: str, allowed: tuple[str, ...], draft: Draft) -> Iterator[Fault]:

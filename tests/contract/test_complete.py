@@ -23,11 +23,12 @@ from tests.contract.world import (
     schema,
 )
 from trainmaster.orchestrator.core.documents.codec import encoded
-from trainmaster.orchestrator.core.errors import JobUnfinished, TrainmasterError
+from trainmaster.orchestrator.core.errors import ReasonPending, TrainmasterError
 from trainmaster.orchestrator.core.names import JobKind
 from trainmaster.orchestrator.core.requests.incoming import IncomingDocument
 from trainmaster.orchestrator.core.runs.job import Failure, Job, JobState
 from trainmaster.orchestrator.core.runs.states import RunState
+from trainmaster.orchestrator.flows.completion.complete import PAUSES_S
 from trainmaster.orchestrator.flows.reconcile import ORPHAN_AGE, VANISHED_AGE
 from trainmaster.orchestrator.flows.submission.resume import cancel
 
@@ -119,13 +120,31 @@ def test_the_reconciler_ends_a_run_without_a_log_entry() -> None:
     assert record.completion.reported_by.by == "reconcile"
 
 
-def test_a_log_entry_that_reports_an_end_too_early_is_retried() -> None:
+def test_an_entry_that_reports_an_end_which_the_job_never_confirms_is_acknowledged_after_four_reads() -> None:
     world, incoming, job = launched()
     world.jobs.become(job.name, JobState.RUNNING)
-    with pytest.raises(JobUnfinished) as early:
-        world.complete(world.hint(job))
-    assert early.value.retryable
+    boundary = Boundary()
+    result = world.complete(world.hint(job), boundary)
+    assert "the next tick reads it" in result.message
+    assert boundary.calls.count("read job") == 1 + len(PAUSES_S)
     assert world.record(incoming.run_id).state is RunState.RUNNING
+
+
+@pytest.mark.parametrize("reads", range(1, len(PAUSES_S) + 1))
+def test_an_end_that_the_job_confirms_seconds_after_its_log_ends_the_run_at_once(reads: int) -> None:
+    world, incoming, job = launched()
+    world.jobs.become(job.name, JobState.RUNNING)
+
+    class Late(Boundary):
+        """The job has ended once its log has been acted on for some seconds."""
+
+        def cross(self, name: str, call: Callable[[], Any]) -> Any:
+            if name == "read job" and self.calls.count("read job") == reads:
+                world.train_job(job)
+            return super().cross(name, call)
+
+    world.complete(world.hint(job), Late())
+    assert world.record(incoming.run_id).state is RunState.SUCCEEDED
 
 
 def test_an_entry_of_a_running_job_marks_the_run_running() -> None:
@@ -151,7 +170,7 @@ def test_a_failed_job_ends_with_its_error_in_the_services_words() -> None:
 def test_a_failure_without_a_reason_is_given_time_for_one() -> None:
     world, incoming, job = launched()
     world.jobs.become(job.name, JobState.FAILED)
-    with pytest.raises(JobUnfinished):
+    with pytest.raises(ReasonPending):
         world.complete(world.hint(job))
     world.clock.advance(timedelta(minutes=2))
     world.complete(world.hint(job))

@@ -34,6 +34,7 @@ from trainmaster.orchestrator.core.retraining.reading import RULE_SCHEMA
 from trainmaster.orchestrator.core.runs.job import Job, JobState, Trial, TrialState
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.core.sizes import MIB
+from trainmaster.orchestrator.flows.hint_reads import HintReads
 from trainmaster.orchestrator.flows.intake import take
 from trainmaster.orchestrator.flows.reconcile import reconcile
 from trainmaster.orchestrator.flows.services import FlowResult, Services
@@ -227,6 +228,7 @@ class World:
         self.job_logs = MemoryJobLogs(self.clock)
         self.notices = MemoryNotices()
         self.ledger = Ledger(self.objects, LEDGER)
+        self.hint_reads = HintReads(self.clock)
         self._attempts = itertools.count(1)
 
     def services(self, boundary: Boundary | None = None, jobs: TrainingJobs | None = None) -> Services:
@@ -247,6 +249,7 @@ class World:
             request_rules=lambda: self.request_rules,
             export_schema=lambda: EXPORT_SCHEMA,
             prices=self.prices,
+            hint_reads=self.hint_reads,
         )
 
     def drop(self, content: bytes = REQUEST, name: str = OBJECT) -> IncomingDocument:

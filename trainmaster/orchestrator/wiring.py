@@ -26,6 +26,7 @@ from trainmaster.orchestrator.core.requests.placeholders import DEPLOYMENT
 from trainmaster.orchestrator.core.requests.request import REQUEST_SCHEMA, RequestRules
 from trainmaster.orchestrator.core.requests.submission import Target
 from trainmaster.orchestrator.core.retraining.reading import RULE_SCHEMA
+from trainmaster.orchestrator.flows.hint_reads import HintReads
 from trainmaster.orchestrator.flows.services import Services
 from trainmaster.orchestrator.ports.objects import Objects
 from trainmaster.orchestrator.ports.services import Clock, JobLogs, Notices, TrainingJobs
@@ -62,6 +63,7 @@ def services_over(
     request_rules: Callable[[], RequestRules],
     export_schema: Callable[[], Mapping[str, Any]],
     prices: ReadPrices | None = None,
+    hint_reads: HintReads | None = None,
     prepare_jobs: Callable[[str], None] = lambda _: None,
 ) -> Services:
     """The ports for one delivery, over these adapters."""
@@ -74,6 +76,7 @@ def services_over(
         models=Models(objects),
         jobs=adapters.jobs,
         job_logs=adapters.job_logs,
+        hint_reads=hint_reads or HintReads(adapters.clock),
         notices=adapters.notices,
         clock=adapters.clock,
         target=Target(
@@ -131,6 +134,7 @@ class Wiring:
             notices=notices,
             clock=clock,
         )
+        self._hint_reads = HintReads(clock)
         self.arrival_log = ArrivalLog(objects, settings.ledger_bucket, clock)
 
     def services(self) -> Services:
@@ -142,6 +146,7 @@ class Wiring:
             request_rules=lambda: replace(self._request_rules, today=self._adapters.clock.now().date()),
             prices=lambda: self._prices,
             export_schema=lambda: self._schema("model_export.v1"),
+            hint_reads=self._hint_reads,
             prepare_jobs=self._jobs.prepare,
         )
 

@@ -147,7 +147,10 @@ def test_the_deployed_filter_is_one() -> None:
     assert not passes(text, {**ENTRY, "textPayload": "Job is preparing."})
     running = {**ENTRY, "textPayload": "Job is running."}
     assert passes(text, running)
-    assert not passes(text, {**running, "labels": {"ml.googleapis.com/trial_id": "1"}})
+    for entry in (ENTRY, running):
+        assert not passes(text, {**entry, "labels": {"ml.googleapis.com/trial_id": "1"}})
+    cause = "The replica workerpool0-0 exited with a non-zero status of 1."
+    assert not passes(text, {**ENTRY, "textPayload": cause, "severity": "ERROR"})  # "Job failed." follows
 
 
 @given(st.text(max_size=40) | st.text('severity=():"-~<>!.*ANDORNOT 1', max_size=40))

@@ -50,6 +50,9 @@ class ManualClock:
     def now(self) -> datetime:
         return self._now
 
+    def wait(self, seconds: float) -> None:
+        """Return at once: whatever is waited for has happened, or needs the test to `advance` the clock."""
+
     def advance(self, by: timedelta) -> None:
         self._now += by
 

@@ -21,7 +21,7 @@
     │   └── ActAsDenied        -        this deployment may not act as the job's service account; the run waits
     ├── SubmissionUnknown      retry    it is not known yet whether the job was created
     ├── JobNotFound            -        Vertex AI has no such job
-    └── JobUnfinished          retry    the log reports an end that the job itself does not confirm yet
+    └── ReasonPending          retry    a job failed so recently that its reason is not available yet
 
 `retry` and `ack` are what the entry point does when the error reaches it. `-` marks an error that the flow always
 handles; if one reaches the entry point all the same, it is retried.
@@ -201,8 +201,7 @@ class JobNotFound(TrainmasterError):
         self.job_name = job_name
 
 
-class JobUnfinished(TrainmasterError):
-    def __init__(self, job_name: str, state: str) -> None:
-        super().__init__(f"the log reports the end of {job_name}, which is still {state}")
+class ReasonPending(TrainmasterError):
+    def __init__(self, job_name: str) -> None:
+        super().__init__(f"Vertex AI does not say yet why {job_name} failed")
         self.job_name = job_name
-        self.state = state

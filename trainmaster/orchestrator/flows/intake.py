@@ -12,7 +12,13 @@ from trainmaster.orchestrator.core.documents.faults import Fault
 from trainmaster.orchestrator.core.documents.placing import placed
 from trainmaster.orchestrator.core.errors import ObjectGone, ObjectTooLarge
 from trainmaster.orchestrator.core.events.envelope import Envelope, pubsub_message
-from trainmaster.orchestrator.core.events.self_test import Answer, DryRun, MarkedEntry, parse_dry_run
+from trainmaster.orchestrator.core.events.self_test import (
+    NO_JOB_ID,
+    Answer,
+    DryRun,
+    MarkedEntry,
+    parse_dry_run,
+)
 from trainmaster.orchestrator.core.names import is_rule_object, object_uri, status_object
 from trainmaster.orchestrator.core.requests.checks.secrets import secret_lines
 from trainmaster.orchestrator.core.requests.incoming import (
@@ -233,9 +239,13 @@ def _cancel(services: Services, incoming: IncomingDocument, run_id: str) -> Flow
 def answer_entry(services: Services, entry: MarkedEntry) -> FlowResult:
     """Record that the entry arrived. Safe to repeat: the first answer stays.
 
+    Any account that may write logs can send such entries: a flood of them shares the allowance of unknown jobs.
+
     Raises:
         ServiceFailed: the answer could not be written.
     """
+    if not services.hint_reads.spend(NO_JOB_ID):
+        return FlowResult(message="too many self-tests: this one is not answered", severity="WARNING")
     answer = Answer(
         self_test_id=entry.self_test_id,
         entry_point="on_job_log",

@@ -9,6 +9,7 @@ from trainmaster.orchestrator.core.admission.cost import ReadPrices
 from trainmaster.orchestrator.core.names import Buckets
 from trainmaster.orchestrator.core.requests.request import RequestRules
 from trainmaster.orchestrator.core.requests.submission import Target
+from trainmaster.orchestrator.flows.hint_reads import HintReads
 from trainmaster.orchestrator.log_events import LogEvent
 from trainmaster.orchestrator.ports.services import Clock, JobLogs, Notices, TrainingJobs
 from trainmaster.orchestrator.stores.admission import Queue, Slots, Starts
@@ -38,6 +39,7 @@ class Services:
     models: Models
     jobs: TrainingJobs
     job_logs: JobLogs
+    hint_reads: HintReads
     notices: Notices
     clock: Clock
     target: Target

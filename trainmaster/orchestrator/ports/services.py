@@ -16,6 +16,10 @@ class Clock(Protocol):
         """The time, aware, in UTC."""
         ...
 
+    def wait(self, seconds: float) -> None:
+        """Return after that time."""
+        ...
+
 
 class TrainingJobs(Protocol):
     """Vertex AI's jobs, in one project and the regions of the deployment."""

@@ -21,7 +21,7 @@ from trainmaster.orchestrator.core.completion.outcome import (
     with_progress,
 )
 from trainmaster.orchestrator.core.completion.progress import metrics_uri, progress_of
-from trainmaster.orchestrator.core.errors import JobNotFound, JobUnfinished, PolicyInvalid, RecordMoved
+from trainmaster.orchestrator.core.errors import JobNotFound, PolicyInvalid, ReasonPending, RecordMoved
 from trainmaster.orchestrator.core.names import RUN_LABEL, JobKind, is_run_id, job_kind
 from trainmaster.orchestrator.core.requests.candidates import candidates_of
 from trainmaster.orchestrator.core.requests.spec import JobSpec, Tuning, spec_from
@@ -41,36 +41,68 @@ from trainmaster.orchestrator.flows.services import FlowResult, Services
 from trainmaster.orchestrator.log_events import LogEvent
 from trainmaster.orchestrator.stores.ledger import RACES_MAX, Held
 
+PAUSES_S = (0.5, 1.5, 4.0)
+"""An entry may report an end before the job's state does: how long to wait for it, and then read the job again."""
+
 
 def complete_from_log(services: Services, hint: JobHint) -> FlowResult:
     """Act on a log entry after reading the job itself. Safe to repeat, and in any order with a launch.
 
+    An entry proves nothing. The next tick finds what is left if an entry reports an end that the job does not confirm
+    within seconds, or exceeds the reads that entries about a job may cause: neither is retried.
+
     Raises:
-        JobUnfinished: the entry reports an end that the service does not confirm yet.
+        ReasonPending: the job failed so recently that its reason is not available yet.
         RecordMoved: the record kept changing.
     """
+    if not services.hint_reads.spend(hint.job_id):
+        message = f"too many entries about job {hint.job_id}: the next tick reads it"
+        return FlowResult(message=message, severity="DEBUG")
     try:
-        job = services.jobs.with_id(hint.job_id)
+        return _act_on(services, hint)
     except JobNotFound:
         return FlowResult(
             message=f"there is no job {hint.job_id}; the log entry is not about a job of this service",
             severity="NOTICE",
         )
+    except ReasonPending:
+        raise
+    except Exception:
+        services.hint_reads.give_back(hint.job_id)
+        raise
+
+
+def _act_on(services: Services, hint: JobHint) -> FlowResult:
+    job = services.jobs.with_id(hint.job_id)
     run_id = job.labels.get(RUN_LABEL, "")
     held = services.ledger.find(run_id) if is_run_id(run_id) else None
     if held is None:
         return FlowResult(message=f"{job.name} does not belong to any recorded run", severity="NOTICE")
+    services.hint_reads.mark_known(hint.job_id)
     if _is_of_a_trial(held.record, job):
         return FlowResult(
             message=f"{job.name} is a trial; the end of its study is reported separately",
             run_id=run_id,
             severity="DEBUG",
         )
+    if hint.tells_end:
+        job = _ended_within_seconds(services, hint, job)
     report = EndReport(by="log", insert_id=hint.insert_id, entry_time=hint.entry_time)
     result = complete_run(services, held, job, report)
     if hint.tells_end and job.state not in END_OF:
-        raise JobUnfinished(job.name, job.state)
+        message = f"the log reports the end of {job.name}, which is still {job.state}: the next tick reads it"
+        return replace(result, message=message, severity="NOTICE")
     return result
+
+
+def _ended_within_seconds(services: Services, hint: JobHint, job: Job) -> Job:
+    """The job once it has ended; if the entry is false, the job as it is after some seconds."""
+    for pause_s in PAUSES_S:
+        if job.state in END_OF or not services.hint_reads.spend(hint.job_id):
+            break
+        services.clock.wait(pause_s)
+        job = services.jobs.read(job.name)
+    return job
 
 
 def complete_run(
@@ -79,7 +111,7 @@ def complete_run(
     """Bring the record up to date with the job. `shows_progress`: also with its progress, which may cost one read.
 
     Raises:
-        JobUnfinished: the job failed so recently that its reason is not available yet.
+        ReasonPending: the job failed so recently that its reason is not available yet.
         RecordMoved: the record kept changing.
     """
     run_id = held.record.run_id
@@ -102,7 +134,7 @@ def complete_run(
                 held = cancel_second_jobs(services, held, [job])
             return refresh_status(services, held, "the run had already ended")
         if error_still_due(job, services.clock.now()):
-            raise JobUnfinished(job.name, "without a reason")
+            raise ReasonPending(job.name)
         request = held.record.request
         if request is not None and not directories:
             directories = services.models.look(model_locations(job, request, spec_from(request.document)))

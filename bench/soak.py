@@ -220,7 +220,7 @@ class Soak:
                 del self.damaged[name]
 
     def fill_disk(self, seconds: float = FULL_S) -> None:
-        """Leave no byte on the state's own disk for a while; traffic goes on meanwhile."""
+        """Leave no byte on the disk of the state for a while while traffic continues."""
         ballast, until = self.project.state.parent / "ballast", time.monotonic() + seconds
         try:
             with ballast.open("wb", buffering=0) as file, contextlib.suppress(OSError):
@@ -269,7 +269,7 @@ TROUBLES = (*USERS, ("kill_function", 4), ("kill_replica", 4), ("corrupt", 4), (
 
 @contextmanager
 def state_folder(disk_mib: int) -> Iterator[tuple[Path, bool]]:
-    """A folder for the state, and whether it has a disk of its own that may be filled."""
+    """A folder for the state, and whether it is on a separate disk that may be filled."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name) / "disk"
         folder.mkdir()

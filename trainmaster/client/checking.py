@@ -76,11 +76,8 @@ def check(file: str, content: bytes, rules: RequestRules, buckets: Buckets) -> C
 
     `content` may be cut after one byte more than a request can have.
     """
-    if len(content) > MAX_REQUEST_BYTES:
-        refused = too_large(len(content))
-        found = f"more than {MAX_REQUEST_BYTES} bytes"
-        faults = () if refused is None else tuple(replace(fault, found=found) for fault in refused.faults)
-        return Checked(file=file, kind=Kind.REQUEST, faults=faults)
+    if (large := too_large_file(content)) is not None:
+        return Checked(file=file, kind=Kind.REQUEST, faults=large.faults)
     read = parse_document(content, as_json=is_json_file(file, content))
     kind = kind_of(read.value)
     match kind:
@@ -102,6 +99,13 @@ def check(file: str, content: bytes, rules: RequestRules, buckets: Buckets) -> C
                 warnings=() if isinstance(request, Refused) else request.warnings,
                 not_checked=() if is_refused else (*to_come, *_NOT_CHECKED[kind]),
             )
+
+
+def too_large_file(content: bytes) -> Refused | None:
+    """The refusal of a file that was read up to one byte more than a request can have: its size is not known."""
+    refused = too_large(len(content))
+    found = f"more than {MAX_REQUEST_BYTES} bytes"
+    return refused and Refused(faults=tuple(replace(fault, found=found) for fault in refused.faults))
 
 
 def with_archive_to_come(read: Document, rules: RequestRules) -> tuple[Document, tuple[str, ...]]:

@@ -11,7 +11,8 @@ import pytest
 
 from trainmaster.client.errors import Refused
 from trainmaster.client.submission import pack
-from trainmaster.client.submission.pack import pack_script, size_text
+from trainmaster.client.submission.pack import pack_script
+from trainmaster.client.terminal import size_text
 
 
 def write(folder: Path, **files: str) -> Path:

@@ -164,3 +164,16 @@ def test_a_script_in_place_of_a_request_gets_the_option_for_it() -> None:
     with pytest.raises(Refused, match=r"Did you mean --script train\.py") as refused:
         prepared("print(1)\n", "train.py")
     assert "the name of a request must end in" in str(refused.value)
+
+
+def test_a_script_that_is_missing_hides_no_other_fault(tmp_path: Path) -> None:
+    text = "model_name: m\nscript: {file: gone.py}\ncluster:\n  chief: {machine: huge-9000}\n"
+    missing, machine = prepared(text, str(tmp_path / "request.yaml")).faults
+    assert (missing.path, missing.place and missing.place.line) == ("$.script.file", 2)
+    assert "There is no file" in missing.problem
+    assert machine.path == "$.cluster.chief.machine"
+
+
+def test_a_file_that_was_read_in_part_is_not_said_to_have_that_size() -> None:
+    (fault,) = prepared("x" * (256 * 1024 + 1)).faults
+    assert fault.found == "more than 262144 bytes"

@@ -8,7 +8,7 @@ import click
 from trainmaster.cli.exits import Exit, Stop
 from trainmaster.cli.verb import print_names, takes_context, talk
 from trainmaster.client.study.study import plural
-from trainmaster.client.terminal import one_line
+from trainmaster.client.terminal import one_line, size_text
 
 if TYPE_CHECKING:
     from trainmaster.client.clients import Clients
@@ -40,8 +40,8 @@ def download(clients: "Clients", run: str, folder: Path | None, *, everything: b
     found = _find(clients, run)
     files = _wanted(clients, found, everything=everything)
     target = folder or Path(found.record.run_id)
-    size_mb = sum(file.size_bytes for file in files) / 1e6
-    talk(f"Downloading {plural(len(files), 'file')}, {size_mb:.1f} MB, of {found.record.run_id} to {target}.")
+    size = size_text(sum(file.size_bytes for file in files))
+    talk(f"Downloading {plural(len(files), 'file')}, {size}, of {found.record.run_id} to {target}.")
     try:
         download_files(clients, files, target, overwrite=force)
     except OSError as error:

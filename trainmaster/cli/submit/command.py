@@ -176,9 +176,12 @@ def _outcome(sent: "Sent") -> str:
 def _warn(prepared: "Prepared") -> None:
     from trainmaster.cli.faults import WARNING, fault_lines
 
-    warnings = prepared.request.warnings if prepared.request else ()
-    for line in fault_lines(warnings, prepared.file, WARNING):
+    request = prepared.request
+    for line in fault_lines(request.warnings if request else (), prepared.file, WARNING):
         talk(line)
+    if request is not None and request.has_default_timeout:
+        hours = request.document["scheduling"]["timeout_s"] / 3600
+        talk(f"It may run for {hours:g} h, as the request sets no limit: --set scheduling.timeout_s=SECONDS")
     if prepared.packed is not None and prepared.packed.left_out:
         talk(f"Not packed, because links to folders are not followed: {', '.join(prepared.packed.left_out)}")
 

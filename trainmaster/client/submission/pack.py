@@ -12,6 +12,7 @@ from pathlib import Path
 
 from trainmaster.client.errors import Refused
 from trainmaster.client.submission.ignored import Ignored, ignored_above
+from trainmaster.client.terminal import size_text
 
 FILES_MAX = 2000
 BYTES_MAX = 32 * 1024 * 1024
@@ -19,7 +20,6 @@ BYTES_MAX = 32 * 1024 * 1024
 SEEN_MAX = 100_000
 """Files and folders, packed or not."""
 LARGEST_SHOWN = 5
-KIBI = 1024
 _CACHES = frozenset({"__pycache__"})
 _CACHED = (".pyc", ".pyo")
 _VIRTUAL_ENVIRONMENT = "pyvenv.cfg"
@@ -167,11 +167,3 @@ def _read(path: Path, most_bytes: int) -> bytes:
     if len(content) > most_bytes:
         raise Refused(f"{str(path)!r} grew while it was packed. Try again once it is written.")
     return content
-
-
-def size_text(size_bytes: int) -> str:
-    """For people: `12.5 MiB`."""
-    size, units = float(size_bytes), ["bytes", "KiB", "MiB", "GiB"]
-    while size >= KIBI and len(units) > 1:
-        size, units = size / KIBI, units[1:]
-    return f"{size:,.1f}".removesuffix(".0") + f" {units[0]}"

@@ -6,7 +6,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from trainmaster.client.checking import Kind, check_request, has_local_script, kind_of
+from trainmaster.client.checking import (
+    Kind,
+    check_request,
+    has_local_script,
+    kind_of,
+    too_large_file,
+    with_archive_to_come,
+)
 from trainmaster.client.errors import Refused
 from trainmaster.client.request_files import STDIN, is_json_file
 from trainmaster.client.submission.edits import Edits, changed_paths, edited, new_request
@@ -14,6 +21,7 @@ from trainmaster.client.submission.pack import Packed, pack_script
 from trainmaster.orchestrator.core.admission.prices import Prices
 from trainmaster.orchestrator.core.documents.document import parse_document
 from trainmaster.orchestrator.core.documents.faults import Fault, listed
+from trainmaster.orchestrator.core.documents.placing import placed
 from trainmaster.orchestrator.core.documents.unvalidated import text_at
 from trainmaster.orchestrator.core.documents.values import Document
 from trainmaster.orchestrator.core.names import (
@@ -25,10 +33,11 @@ from trainmaster.orchestrator.core.names import (
     object_uri,
     script_object,
 )
+from trainmaster.orchestrator.core.requests.checks.secrets import secret_lines
 from trainmaster.orchestrator.core.requests.dialects import OWN, dialect_of
 from trainmaster.orchestrator.core.requests.draft import SCRIPT
 from trainmaster.orchestrator.core.requests.request import Refused as RefusedRequest
-from trainmaster.orchestrator.core.requests.request import Request, RequestRules, too_large
+from trainmaster.orchestrator.core.requests.request import Request, RequestRules
 
 if TYPE_CHECKING:
     from trainmaster.client.context import Context
@@ -83,10 +92,10 @@ def prepare(
         is_message: whether it will be published; then its file gives the model no name.
 
     Raises:
-        Refused: it is a rule or an order, cannot be uploaded under its name, or cannot be edited; or its script cannot
-            be packed.
+        Refused: it is a rule or an order, cannot be uploaded under its name, or cannot be edited; or the script of
+            `edits` cannot be packed. That the file's script cannot be is one of the faults.
     """
-    if (large := too_large(len(content))) is not None:
+    if (large := too_large_file(content)) is not None:
         return Prepared(file=file, object_name="", content=content, faults=large.faults)
     read = _read(file, content, edits)
     kind = kind_of(read.value)
@@ -94,19 +103,33 @@ def prepare(
         raise Refused(f"{file} is {_ELSEWHERE[kind].format(file=file)}")
     own = read.value
     packed: Packed | None = None
+    unpacked: tuple[Fault, ...] = ()
     if isinstance(read.value, dict) and not read.faults and (edits.any or has_local_script(read.value)):
-        read, packed = _edited(file, read, edits, context)
+        read = _edited(file, read, edits)
+        try:
+            packed = _pack(file, read.value, edits)
+        except Refused as refused:
+            if edits.script is not None:
+                raise
+            hidden = secret_lines(read, () if rules.policy is None else rules.policy.env.secrets)
+            unpacked = placed([Fault(at=(SCRIPT, "file"), problem=str(refused))], read, hidden)
+        if packed is not None:
+            uri = object_uri(context.data_bucket, script_object(packed.sha256))
+            read.value[SCRIPT]["archive"] = uri
         content = _text(read.value)
     object_name = _object_name(file, read.value)
     named = STDIN if is_message else file or object_name
-    request = check_request(named, read, rules, prices=lambda: prices)
+    # A script that was not packed must not hide the other faults.
+    request = check_request(named, with_archive_to_come(read, rules)[0], rules, prices=lambda: prices)
+    found = request.faults if isinstance(request, RefusedRequest) else ()
+    faults = (*unpacked, *_of_options(found, own, read.value))
     return Prepared(
         file=file or object_name,
         object_name=object_name,
         content=content,
         packed=packed,
-        request=request if isinstance(request, Request) else None,
-        faults=_of_options(request.faults, own, read.value) if isinstance(request, RefusedRequest) else (),
+        request=request if isinstance(request, Request) and not faults else None,
+        faults=faults,
     )
 
 
@@ -122,8 +145,8 @@ def _read(file: str, content: bytes, edits: Edits) -> Document:
     return parse_document(content, as_json=is_json_file(file, content))
 
 
-def _edited(file: str, read: Document, edits: Edits, context: "Context") -> tuple[Document, Packed | None]:
-    """The edited values, still with the text of the file for the places of faults, and the script's archive."""
+def _edited(file: str, read: Document, edits: Edits) -> Document:
+    """The edited values, still with the text of the file for the places of faults."""
     document: Any = read.value
     dialect = dialect_of(document)
     if dialect is not OWN:
@@ -132,11 +155,9 @@ def _edited(file: str, read: Document, edits: Edits, context: "Context") -> tupl
             "Edit the file, or rewrite it: docs/reference/dialects.md"
         )
     changed = edited(document, edits)
-    packed = _pack(file, changed, edits)
-    if packed is not None:
-        uri = object_uri(context.data_bucket, script_object(packed.sha256))
-        changed[SCRIPT] = {**changed[SCRIPT], "archive": uri}
-    return replace(read, value=changed), packed
+    if SCRIPT in changed and isinstance(changed[SCRIPT], dict):
+        changed[SCRIPT] = dict(changed[SCRIPT])
+    return replace(read, value=changed)
 
 
 def _pack(file: str, document: dict[str, Any], edits: Edits) -> Packed | None:

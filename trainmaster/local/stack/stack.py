@@ -308,6 +308,12 @@ def _print_line(line: str) -> None:
     sys.stdout.flush()
 
 
+def _say(line: str) -> None:
+    with contextlib.suppress(OSError):  # a closed terminal
+        sys.stderr.write(f"{line}\n")
+        sys.stderr.flush()
+
+
 async def _until_stopped(
     options: Options, topology: Topology, state: StateFolder, *, settings: Path, describe: Describe
 ) -> None:
@@ -320,6 +326,7 @@ async def _until_stopped(
 
     def stop() -> None:
         state.withdraw()
+        _say(f"Stopping. The data stays in {state.path}.")
         for number in _SIGNALS:
             loop.add_signal_handler(number, at_once)
         deadline = threading.Timer(STOP_DEADLINE_S, at_once)  # the loop may end before its threads

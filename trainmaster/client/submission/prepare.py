@@ -105,9 +105,10 @@ def prepare(
     packed: Packed | None = None
     unpacked: tuple[Fault, ...] = ()
     if isinstance(read.value, dict) and not read.faults and (edits.any or has_local_script(read.value)):
-        read = _edited(file, read, edits)
+        changed = _edited(file, read.value, edits)
+        read = replace(read, value=changed)
         try:
-            packed = _pack(file, read.value, edits)
+            packed = _pack(file, changed, edits)
         except Refused as refused:
             if edits.script is not None:
                 raise
@@ -115,8 +116,8 @@ def prepare(
             unpacked = placed([Fault(at=(SCRIPT, "file"), problem=str(refused))], read, hidden)
         if packed is not None:
             uri = object_uri(context.data_bucket, script_object(packed.sha256))
-            read.value[SCRIPT]["archive"] = uri
-        content = _text(read.value)
+            changed[SCRIPT]["archive"] = uri
+        content = _text(changed)
     object_name = _object_name(file, read.value)
     named = STDIN if is_message else file or object_name
     # A script that was not packed must not hide the other faults.
@@ -145,9 +146,8 @@ def _read(file: str, content: bytes, edits: Edits) -> Document:
     return parse_document(content, as_json=is_json_file(file, content))
 
 
-def _edited(file: str, read: Document, edits: Edits) -> Document:
-    """The edited values, still with the text of the file for the places of faults."""
-    document: Any = read.value
+# Any: values of a document that no schema has validated.
+def _edited(file: str, document: dict[str, Any], edits: Edits) -> dict[str, Any]:
     dialect = dialect_of(document)
     if dialect is not OWN:
         raise Refused(
@@ -155,9 +155,9 @@ def _edited(file: str, read: Document, edits: Edits) -> Document:
             "Edit the file, or rewrite it: docs/reference/dialects.md"
         )
     changed = edited(document, edits)
-    if SCRIPT in changed and isinstance(changed[SCRIPT], dict):
+    if isinstance(changed.get(SCRIPT), dict):
         changed[SCRIPT] = dict(changed[SCRIPT])
-    return replace(read, value=changed)
+    return changed
 
 
 def _pack(file: str, document: dict[str, Any], edits: Edits) -> Packed | None:

@@ -57,6 +57,12 @@ def test_replacing_an_object_needs_the_permission_to_delete_it(served: Served) -
     assert guarded.status_code == 412  # nothing would be replaced
 
 
+def test_a_trainer_may_read_the_metadata_of_the_bucket_that_it_writes(served: Served) -> None:
+    """As TensorFlow does before it creates the first folder of a new model."""
+    assert served.call("GET", "storage", f"/storage/v1/b/{MODELS}", TRAINER).status_code == 200
+    assert "storage.buckets.get" in denied(served.call("GET", "storage", f"/storage/v1/b/{LEDGER}", TRAINER))
+
+
 def test_a_missing_object_looks_forbidden_to_an_account_that_may_not_list(
     served: Served, tmp_path: Path
 ) -> None:

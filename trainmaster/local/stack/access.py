@@ -88,7 +88,7 @@ def _team_grants(topology: Topology, table: Mapping[str, Any], teams: Iterable[s
                 (member,) = _members(own.get(name, name), table, topology)
                 yield Grant(
                     member=member,
-                    role=row["role"],
+                    role=_role(row["role"], table["roles"][row["role"]], topology),
                     resource=_resource(kind, own.get(thing, thing), topology),
                     folder=folder.replace("${team}", team),
                 )

@@ -53,10 +53,14 @@ locals {
           ]) : [
           for folder in try(grant.folders, [""]) : {
             account = account
-            role    = grant.role
-            kind    = folder == "" ? keys(grant.thing)[0] : "folder"
-            name    = values(grant.thing)[0] == "team" ? "trainer-${team}" : values(grant.thing)[0]
-            folder  = replace(folder, "$${team}", team)
+            role = (
+              contains(keys(local.custom_roles), grant.role)
+              ? "projects/${var.project}/roles/${grant.role}"
+              : grant.role
+            )
+            kind   = folder == "" ? keys(grant.thing)[0] : "folder"
+            name   = values(grant.thing)[0] == "team" ? "trainer-${team}" : values(grant.thing)[0]
+            folder = replace(folder, "$${team}", team)
           }
         ]
       ]

@@ -201,7 +201,7 @@ def test_slots_taken_before_a_full_limit_are_released_only_by_the_process_that_h
         Limit(jobs=5, labels={"team": "blue"}),
         Limit(jobs=1, model="cass*"),
     ).request_rules
-    for limit in limits_for(late, candidates_of(held.record)[0].spec):
+    for limit in limits_for(late, candidates_of(held.record)[0].spec, None):
         if limit.name.startswith("models."):
             late.slots.take(limit.name, 0, "another")
     with pytest.raises(RecordMoved):

@@ -103,7 +103,7 @@ def test_no_bytes_of_an_entry_break_the_reading(noise: bytes) -> None:
 
 def test_a_valid_request_is_answered_with_its_job_and_no_job_is_submitted() -> None:
     world = World()
-    try_request(world.services(), dry_run(REQUEST))
+    try_request(world.services(), dry_run(REQUEST), None)
     verdict = read_answer(world)["verdict"]
     assert verdict["accepted"]
     assert verdict["submission"]["parent"] == f"projects/{PROJECT}/locations/{REGION}"
@@ -130,7 +130,7 @@ def test_a_valid_request_is_answered_with_its_job_and_no_job_is_submitted() -> N
 )
 def test_a_faulty_request_is_answered_with_its_faults(content: bytes, path: str) -> None:
     world = World()
-    try_request(world.services(), dry_run(content))
+    try_request(world.services(), dry_run(content), None)
     verdict = read_answer(world)["verdict"]
     assert not verdict["accepted"]
     assert path in [fault["path"] for fault in verdict["faults"]]

@@ -24,8 +24,7 @@ def grants() -> Iterator[tuple[str, str, str, str]]:
     """Account, role, kind and name of every grant; the name of a folder's is its bucket's role, '/' and its own."""
     for kind, of_kind in plan(*TEAMS)["grants"].items():
         for each in of_kind.values():
-            part = each.get("folder") or each.get("object")
-            name = f"{each['name']}/{part}" if part else each["name"]
+            name = f"{each['name']}/{each['folder']}" if kind == "folder" else each["name"]
             yield each["account"], each["role"].rpartition(f"{PROJECT}/roles/")[2], kind, name
 
 
@@ -42,7 +41,6 @@ def may(account: str, permission: str, bucket: str, name: str) -> bool:
             kind == "project"
             or (kind == "bucket" and on == bucket)
             or (kind == "folder" and f"{bucket}/{name}".startswith(on))
-            or (kind == "object" and f"{bucket}/{name}" == on)
         )
     )
 
@@ -53,7 +51,8 @@ def test_a_teams_jobs_reach_their_own_models_and_data_and_nothing_of_the_other_t
 ) -> None:
     account = f"trainer-{team}"
     assert all(may(account, each, "models", f"{team}/m/r/model/weights") for each in (READ, LIST, *WRITE))
-    assert all(may(account, each, "data", f"{team}/train.csv") for each in (READ, LIST))
+    for bucket in ("data", "champions"):
+        assert all(may(account, each, bucket, f"{team}/cassava/x") for each in (READ, LIST))
     for bucket in plan(*TEAMS)["buckets"]:
         for name in (
             f"{other}/m/r/model/metrics.json",
@@ -86,10 +85,11 @@ def test_members_drop_only_into_their_own_teams_folders(team: str, other: str) -
         assert may(group, CREATE, "inbox", f"{folder}/{team}/x.yaml")
         assert not any(may(group, each, "inbox", f"{folder}/{other}/x.yaml") for each in (READ, *WRITE))
         assert not any(may(group, each, "inbox", f"{folder}/x.yaml") for each in (READ, *WRITE))
-    for bucket in ("data", "models"):
+    for bucket in ("data", "models", "champions"):
         assert may(group, READ, bucket, f"{team}/x")
         assert not any(may(group, each, bucket, f"{other}/x") for each in (READ, LIST, *WRITE))
-    assert not any(may(group, each, "models", f"{team}/x") for each in WRITE)
+    for bucket in ("models", "champions"):
+        assert not any(may(group, each, bucket, f"{team}/x") for each in WRITE)
     assert not any(may(group, each, "ledger", "runs/x.json") for each in WRITE)
 
 
@@ -106,20 +106,6 @@ def test_every_folder_of_a_team_is_created_even_without_members() -> None:
     made = {f"{each['bucket']}/{each['name']}" for each in plan(*TEAMS)["folders"].values()}
     assert {on for _, _, kind, on in grants() if kind == "folder"} == made
     assert all(name.endswith("/") for name in made)
-
-
-def test_a_team_may_read_the_object_beside_its_folder_and_no_other_of_the_bucket() -> None:
-    """TensorFlow looks for it on the way to a new folder, and stops there."""
-    assert may("trainer-vision", READ, "models", "vision")
-    assert not any(may("trainer-vision", each, "models", "vision") for each in (LIST, *WRITE))
-    assert not any(
-        may("trainer-vision", READ, "models", name) for name in ("speech", "vision2", "vision-2/x")
-    )
-    text = (TERRAFORM / "accounts.tf").read_text()
-    assert (
-        "resource.name == 'projects/_/buckets/${local.every_bucket[each.value.name]}/objects/${each.value.object}'"
-        in text
-    )
 
 
 def test_a_teams_topic_is_created_and_calls_the_function_of_requests() -> None:
@@ -161,7 +147,6 @@ def test_the_local_stack_grants_teams_the_same() -> None:
             role=each["role"],
             resource=resource(kind, each["name"]),
             folder=each.get("folder", ""),
-            object=each.get("object", ""),
         )
         for kind, of_kind in deployed["grants"].items()
         for key, each in of_kind.items()

@@ -160,7 +160,7 @@ def _rule_faults(
     rule = parse_rule(
         content, dropped_name=dropped, generation=1, requirements=requirements, book=Book(), template=None
     )
-    uri = template_uri(content, dropped, buckets, rules.names)
+    uri = template_uri(content, dropped, requirements)
     faults = rule.faults if isinstance(rule, Refused) else ()
     if uri is None:
         return faults, ()

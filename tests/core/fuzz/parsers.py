@@ -226,12 +226,13 @@ def draw_rule(random: Random) -> RuleFile:
 
 
 def feed_rule(file: RuleFile) -> Verdict:
-    template_uri(file.content, file.name, BUCKETS, {})
+    requirements = RuleRequirements(requests=REQUEST_RULES, buckets=BUCKETS)
+    template_uri(file.content, file.name, requirements)
     read = parse_rule(
         file.content,
         dropped_name=file.name,
         generation=1,
-        requirements=RuleRequirements(requests=REQUEST_RULES, buckets=BUCKETS),
+        requirements=requirements,
         book=Book(),
         template=file.template,
     )

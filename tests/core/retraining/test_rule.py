@@ -12,6 +12,7 @@ from tests.core.retraining_cases import (
     HOUR,
     IMAGE,
     REQUEST,
+    RULE_REQUIREMENTS,
     document,
     dropped,
     faults,
@@ -329,13 +330,13 @@ class TestTemplate:
     )
     def test_it_lies_in_the_inbox_where_nothing_starts(self, uri: str) -> None:
         assert set(faults(self.drop(b"", uri))) == {"$.request_uri"}
-        assert template_uri(f"request_uri: {uri}".encode(), "rules/a.yaml", BUCKETS, {}) is None
+        assert template_uri(f"request_uri: {uri}".encode(), "rules/a.yaml", RULE_REQUIREMENTS) is None
 
     def test_its_name_is_known_before_the_rule_is_checked(self) -> None:
         text = f"request_uri: {self.URI}".encode()
-        assert template_uri(text, "rules/a.yaml", BUCKETS, {}) == self.URI
-        assert template_uri(b"request: {}", "rules/a.yaml", BUCKETS, {}) is None
-        assert template_uri(b"- : [", "rules/a.yaml", BUCKETS, {}) is None
+        assert template_uri(text, "rules/a.yaml", RULE_REQUIREMENTS) == self.URI
+        assert template_uri(b"request: {}", "rules/a.yaml", RULE_REQUIREMENTS) is None
+        assert template_uri(b"- : [", "rules/a.yaml", RULE_REQUIREMENTS) is None
 
 
 def test_a_rule_has_one_request() -> None:

@@ -86,6 +86,7 @@ def test_the_largest_row_fits_the_metadata_of_an_object() -> None:
         run_id="r" * 63,
         generation=2**63 - 1,
         ended_at=NOW,
+        team="t" * 19,
         model_name="m" * 63,
         job_kind=JobKind.TUNING,
         job_id="9" * 63,

@@ -137,14 +137,15 @@ def test_a_record_with_every_field_fits_its_schema_and_is_read_back_as_it_was() 
     full = replace(
         record(RunState.SUCCEEDED),
         source=replace(
-            record().source, traceparent="00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+            record().source,
+            team="vision",
+            traceparent="00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
         ),
         request=AcceptedRequest(
             document={"model_name": "m"},
             original=Original(uri="gs://l/submitted/run-1/0.json", sha256="0" * 64, dialect="custom-jobs"),
             model_name="m",
             output_uri="gs://models/m/run-1",
-            team="vision",
             estimate=Estimate(
                 currency="USD", as_of="2026-01-01", per_hour=Decimal("1.5"), at_most=Decimal(3)
             ),

@@ -13,10 +13,11 @@ import pytest
 from trainmaster.local.jobs.images.dockerfile import read_image
 from trainmaster.local.jobs.replicas import rootfs
 from trainmaster.local.process.family import MARK
-from trainmaster.local.sandbox.probe import LAUNCHER
+from trainmaster.local.vertex import MountChoice
 
-from .conftest import PROGRAM, WAYS, Stack, Way, container, way_of
+from .conftest import PROGRAM, Stack, container
 
+MODES: list[MountChoice] = ["private", "environment"] if rootfs.can_mount() else ["environment"]
 SERVICE = [
     "Waiting for job to be provisioned.",
     (
@@ -33,9 +34,9 @@ SERVICE = [
 ]
 
 
-@pytest.fixture(params=WAYS, ids=way_of)
+@pytest.fixture(params=MODES)
 def stack(start: Callable[..., Any], request: pytest.FixtureRequest) -> Iterator[Stack]:
-    with start(**request.param) as running:
+    with start(mounts=request.param) as running:
         yield running
 
 
@@ -209,9 +210,9 @@ def test_tag_and_digest_of_a_request_are_not_compared(stack: Stack) -> None:
         assert stack.ended(job.name).state.name == "JOB_STATE_SUCCEEDED"
 
 
-@pytest.mark.parametrize("way", WAYS, ids=way_of)
+@pytest.mark.parametrize("mounts", MODES)
 def test_a_workdir_inside_a_directory_of_the_host_works_and_stays_out_of_it(
-    way: Way, start: Callable[..., Any], tmp_path: Path
+    mounts: MountChoice, start: Callable[..., Any], tmp_path: Path
 ) -> None:
     tree = tmp_path / "image"
     tree.mkdir()
@@ -219,7 +220,7 @@ def test_a_workdir_inside_a_directory_of_the_host_works_and_stays_out_of_it(
         "FROM scratch\nWORKDIR /usr/src/some-app\nCOPY hello.py .\nCMD python hello.py && touch made-by-it\n"
     )
     (tree / "hello.py").write_text("print('hello')\n")
-    with start(**way, images={"example.com/hello:1": tree}) as stack:
+    with start(mounts=mounts, images={"example.com/hello:1": tree}) as stack:
         job = stack.submit(container(image="example.com/hello"))
         assert stack.ended(job.name).state.name == "JOB_STATE_SUCCEEDED", stack.texts(job.name)
         assert stack.texts(job.name, "workerpool0-0") == ["hello"]
@@ -227,7 +228,7 @@ def test_a_workdir_inside_a_directory_of_the_host_works_and_stays_out_of_it(
     assert not Path("/usr/src/some-app").exists()
 
 
-if len(WAYS) > 1:
+if "private" in MODES:
 
     def test_copied_files_are_at_their_paths_in_a_private_root_that_leaves_no_trace(
         start: Callable[..., Any],
@@ -265,7 +266,7 @@ if len(WAYS) > 1:
             )
         )
         done = subprocess.run(
-            [sys.executable, "-I", "-S", str(LAUNCHER), str(plan)],
+            [sys.executable, "-I", "-S", str(rootfs.LAUNCHER), str(plan)],
             capture_output=True,
             text=True,
             check=False,

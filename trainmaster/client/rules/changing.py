@@ -79,7 +79,7 @@ def rule_faults(
             generation=NEWER_THAN_ANY,
             requirements=requirements,
             book=book,
-            template=_template(clients, template_uri(content, name, buckets, requirements.requests.names)),
+            template=_template(clients, template_uri(content, name, requirements)),
         )
         if isinstance(rule, RefusedDocument):
             found[file] = rule.faults

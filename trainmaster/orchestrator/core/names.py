@@ -18,6 +18,8 @@ MICROSECOND_CHARS = 6
 
 REQUESTS_PREFIX = "requests/"
 RULES_PREFIX = "rules/"
+TEMPLATES_PREFIX = "templates/"
+"""With teams, the only place for templates of rules, in a folder for each team."""
 SCRIPTS_PREFIX = "scripts/"
 """In the data bucket; the policy's script_prefixes allow it."""
 REQUEST_SUFFIXES = (".yaml", ".yml", ".json")
@@ -146,14 +148,30 @@ def is_temporary(object_name: str) -> bool:
     return _TEMPORARY.search(object_name) is not None
 
 
+def drop_folder(object_name: str) -> str | None:
+    """`requests/vision/cassava.yaml` -> `vision`, also of rules; None of a file directly in requests/ or rules/."""
+    folders = object_name.split("/")[1:-1]
+    return folders[0] if folders else None
+
+
+def in_team(team: str | None, name: str) -> str:
+    """`<team>/<name>`: the name in the team's folder. Without teams, the name itself."""
+    return name if team is None else f"{team}/{name}"
+
+
+def team_account(team: str, project: str) -> str:
+    """The email of the service account that the team's jobs run as."""
+    return f"tm-trainer-{team}@{project}.iam.gserviceaccount.com"
+
+
 def stem(object_name: str) -> str:
     """`requests/vision/cassava.yaml` -> `cassava`."""
     return object_name.rpartition("/")[2].rpartition(".")[0]
 
 
-def script_object(sha256: str) -> str:
+def script_object(sha256: str, team: str | None = None) -> str:
     """Where the archive of a script is, in the data bucket."""
-    return f"{SCRIPTS_PREFIX}{sha256}.tar.gz"
+    return in_team(team, f"{SCRIPTS_PREFIX}{sha256}.tar.gz")
 
 
 def record_object(run_id: str) -> str:
@@ -177,11 +195,6 @@ def report_object(run_id: str) -> str:
 def champion_object(model_name: str, team: str | None = None) -> str:
     """`champions/<model name>.json`, with teams `champions/<team>/<model name>.json`."""
     return f"champions/{in_team(team, model_name)}.json"
-
-
-def in_team(team: str | None, name: str) -> str:
-    """`<team>/<name>`: the name in the team's folder. Without teams, the name itself."""
-    return name if team is None else f"{team}/{name}"
 
 
 def marker_object(run_id: str) -> str:
@@ -268,13 +281,13 @@ def status_object(dropped_name: str) -> str:
     return _status_object(dropped_name, is_odd=is_odd)
 
 
-def message_status_object(message_id: str, idempotency_key: str | None) -> str:
+def message_status_object(message_id: str, idempotency_key: str | None, team: str | None = None) -> str:
     """`status/keys/<key>.json` of a message with an idempotency key, else `status/messages/<message id>.json`.
 
-    A key or id that is too long or unsafe is replaced as in `status_object`.
+    With teams, a message's team comes before its key or id: `status/keys/<team>/<key>.json`. A key or id that is too long or unsafe is replaced as in `status_object`.
     """
     prefix, name = ("keys/", idempotency_key) if idempotency_key else ("messages/", message_id)
-    return _status_object(f"{prefix}{name}")
+    return _status_object(f"{prefix}{in_team(team, name)}")
 
 
 def _status_object(name: str, *, is_odd: bool = False) -> str:

@@ -20,6 +20,7 @@ from trainmaster.orchestrator.core.events.self_test import (
     parse_dry_run,
 )
 from trainmaster.orchestrator.core.names import is_rule_object, object_uri, status_object
+from trainmaster.orchestrator.core.policy.teams import team_of_drop, team_of_topic
 from trainmaster.orchestrator.core.requests.checks.secrets import secret_lines
 from trainmaster.orchestrator.core.requests.incoming import (
     Ignored,
@@ -42,7 +43,7 @@ from trainmaster.orchestrator.core.requests.orders import (
     unknown_rule,
     unknown_run,
 )
-from trainmaster.orchestrator.core.requests.request import Refused, oversized, too_large
+from trainmaster.orchestrator.core.requests.request import Refused, Request, oversized, too_large
 from trainmaster.orchestrator.core.requests.submission import submission_of
 from trainmaster.orchestrator.core.retraining.signals import manual_call, matches
 from trainmaster.orchestrator.core.retraining.state import why_held
@@ -82,11 +83,12 @@ def take_upload(services: Services, envelope: Envelope) -> Iterator[FlowResult]:
 
 def take_message(services: Services, envelope: Envelope) -> Iterator[FlowResult]:
     """Handle a message that was published to the requests topic."""
+    team = team_of_topic(services.request_rules().policy, envelope.source)
     dry_run = parse_dry_run(pubsub_message(envelope))
     if dry_run is not None:
-        yield try_request(services, dry_run)
+        yield try_request(services, dry_run, team)
         return
-    yield from take_and_admit(services, parse_message(envelope))
+    yield from take_and_admit(services, parse_message(envelope, team))
 
 
 def take_and_admit(services: Services, incoming: IncomingDocument) -> Iterator[FlowResult]:
@@ -132,7 +134,11 @@ def _take_object(services: Services, incoming: IncomingDocument, dropped: Stored
 
 
 def _take_new(services: Services, incoming: IncomingDocument) -> FlowResult:
-    text = _text(services, incoming)
+    request_rules, dropped = services.request_rules(), incoming.source.object_name
+    if dropped is not None:
+        incoming = incoming.of_team(team_of_drop(request_rules.policy, dropped))
+    of_team = request_rules.of_team(incoming.source.team, dropped or "a message on this topic")
+    text = of_team if isinstance(of_team, Refused) else _text(services, incoming)
     if isinstance(text, Refused):
         return reject(services, incoming, text)
     if is_order(text.read.value):
@@ -195,10 +201,11 @@ def _carried_out(services: Services, incoming: IncomingDocument, order: Order) -
 
 
 def _fire(services: Services, incoming: IncomingDocument, order: FireOrder) -> FlowResult | Refused:
-    rule_id, book = order.rule_id, services.rule_book.read().book
-    rule = book.find(rule_id)
+    rule_id, team = order.rule_id, incoming.source.team
+    own = [each for each in services.rule_book.read().book.rules if each.team == team]
+    rule = next((each for each in own if each.rule_id == rule_id), None)
     if rule is None:
-        return unknown_rule(rule_id, [each.rule_id for each in book.rules])
+        return unknown_rule(rule_id, [each.rule_id for each in own])
     call = manual_call(order)
     if not matches(rule, call):
         fault = Fault(
@@ -219,18 +226,19 @@ def _fire(services: Services, incoming: IncomingDocument, order: FireOrder) -> F
 
 
 def _roll_back(services: Services, incoming: IncomingDocument, order: RollbackOrder) -> FlowResult | Refused:
-    reign = roll_back(services, order)
+    team = incoming.source.team
+    reign = roll_back(services, order, team)
     if isinstance(reign, Refused):
         return reign
-    champion_uri = services.champions.uri(order.model_name)
+    champion_uri = services.champions.uri(order.model_name, team)
     write_order_status(services, incoming, about_uri=champion_uri, model_uri=reign.model_uri)
     return FlowResult(message=f"the champion of {order.model_name} is {reign.run_id}: {reign.model_uri}")
 
 
 def _cancel(services: Services, incoming: IncomingDocument, run_id: str) -> FlowResult | Refused:
     held = services.ledger.find(run_id)
-    if held is None:
-        return unknown_run(run_id)
+    if held is None or held.record.source.team != incoming.source.team:
+        return unknown_run(run_id)  # no team learns which runs another one has
     result = cancel(services, held)
     write_order_status(services, incoming, about_uri=services.ledger.record_uri(run_id))
     return result
@@ -255,15 +263,20 @@ def answer_entry(services: Services, entry: MarkedEntry) -> FlowResult:
     return _answered(services, answer, "a log entry arrived")
 
 
-def try_request(services: Services, dry_run: DryRun) -> FlowResult:
-    """Check the request like one to run, build its job, and submit nothing. Safe to repeat.
+def try_request(services: Services, dry_run: DryRun, team: str | None) -> FlowResult:
+    """Check the team's request like one to run, build its job, and submit nothing. Safe to repeat.
 
     Raises:
         PolicyInvalid: the deployed policy cannot be used.
         ServiceFailed: the answer could not be written.
     """
+    request_rules = services.request_rules().of_team(team, "a message on this topic")
     text = _published(dry_run.content)
-    request = text if isinstance(text, Refused) else checked_text(services, text)
+    request: Request | Refused
+    if isinstance(request_rules, Refused):
+        request = request_rules
+    else:
+        request = text if isinstance(text, Refused) else checked_text(services, request_rules, text)
     verdict: dict[str, Any] = {"accepted": not isinstance(request, Refused)}
     if isinstance(request, Refused):
         verdict["faults"] = [fault.document for fault in request.faults]

@@ -36,9 +36,9 @@ ORPHAN_AGE = DELIVERED_WITHIN
 """How long a slot is kept whose holder has no record: the event of that run may be redelivered."""
 
 
-def limits_for(services: Services, spec: JobSpec) -> tuple[SlotSet, ...]:
-    """The limits that cover the run, by the current policy."""
-    return limits_of(services.request_rules().policy, spec.model_name, spec.labels)
+def limits_for(services: Services, spec: JobSpec, team: str | None) -> tuple[SlotSet, ...]:
+    """The limits that cover the team's run, by the current policy."""
+    return limits_of(services.request_rules().policy, spec.model_name, spec.labels, team)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -195,7 +195,7 @@ def place_of(services: Services, record: RunRecord) -> Place:
         arrived_at=record.source.event_time,
         classes=tuple(dict.fromkeys(classes)),
         not_before=waiting.not_before if waiting is not None else record.updated_at,
-        limits=tuple(limit.name for limit in limits_for(services, candidates[0].spec)),
+        limits=tuple(limit.name for limit in limits_for(services, candidates[0].spec, record.source.team)),
         rate_limited=waiting is not None and waiting.rate_limited,
         blocked_on_limit=waiting.limit if waiting is not None else None,
     )

@@ -19,16 +19,19 @@ _Refusal = TypeVar("_Refusal")
 class Champions(Store):
     """The best model under each name."""
 
-    def find(self, model_name: str) -> Champion | None:
+    def find(self, model_name: str, team: str | None = None) -> Champion | None:
         """The champion's document of that name; None before the first.
 
         Raises:
             DocumentDamaged: the object holds something else.
         """
-        return self._read(model_name)[0]
+        return self._read(model_name, team)[0]
 
     def update(
-        self, model_name: str, change: Callable[[Champion | None], Champion | _Refusal]
+        self,
+        model_name: str,
+        change: Callable[[Champion | None], Champion | _Refusal],
+        team: str | None = None,
     ) -> Champion | _Refusal:
         """The document after `change`, which is applied again to each newer one; or the refusal that `change` returned.
 
@@ -40,28 +43,29 @@ class Champions(Store):
             GenerationMoved: the document kept changing.
         """
         for _ in range(RACES_MAX):
-            champion, generation = self._read(model_name)
+            champion, generation = self._read(model_name, team)
             changed = change(champion)
             if changed is champion or not isinstance(changed, Champion):
                 return changed
             with suppress(GenerationMoved):
                 self._write(changed, generation)
                 return changed
-        raise GenerationMoved(self.uri(model_name), generation)
+        raise GenerationMoved(self.uri(model_name, team), generation)
 
-    def _read(self, model_name: str) -> tuple[Champion | None, int]:
-        return self._parsed(champion_object(model_name), partial(decoded, Champion), MAX_CHAMPION_BYTES)
+    def _read(self, model_name: str, team: str | None) -> tuple[Champion | None, int]:
+        name = champion_object(model_name, team)
+        return self._parsed(name, partial(decoded, Champion), MAX_CHAMPION_BYTES)
 
     def _write(self, champion: Champion, generation: int) -> None:
         current = champion.current
         self.objects.write(
             self.bucket,
-            champion_object(champion.model_name),
+            champion_object(champion.model_name, champion.team),
             json_bytes(encoded(champion)),
             if_generation=generation,
             metadata={"run_id": current.run_id, "model_uri": current.model_uri} if current else None,
         )
 
-    def uri(self, model_name: str) -> str:
+    def uri(self, model_name: str, team: str | None = None) -> str:
         """The document's URI."""
-        return self._uri(champion_object(model_name))
+        return self._uri(champion_object(model_name, team))

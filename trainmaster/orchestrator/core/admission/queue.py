@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from trainmaster.orchestrator.core.names import in_team
 from trainmaster.orchestrator.core.policy.admission import Admission, Limit
 from trainmaster.orchestrator.core.policy.policy import Policy, glob_matches
 
@@ -210,7 +211,9 @@ class SlotSet:
     text: str = field(default="", compare=False)
 
 
-def limits_of(policy: Policy | None, model_name: str, labels: Mapping[str, str]) -> tuple[SlotSet, ...]:
+def limits_of(
+    policy: Policy | None, model_name: str, labels: Mapping[str, str], team: str | None = None
+) -> tuple[SlotSet, ...]:
     """The sets of which the run needs one slot each, sorted by name; empty if no limit covers it.
 
     A name identifies the runs that the limit covers and not their number, so slots stay taken when the policy's number
@@ -220,16 +223,22 @@ def limits_of(policy: Policy | None, model_name: str, labels: Mapping[str, str])
     sets: dict[str, int] = {}
     texts: dict[str, str] = {}
     for limit in policy.admission.limits if policy is not None else ():
-        for name, text in _names(limit, model_name, labels):
+        for name, text in _names(limit, model_name, labels, team):
             texts[name] = text
             sets[name] = min(limit.jobs, sets.get(name, limit.jobs))
     return tuple(SlotSet(name=name, slots=sets[name], text=texts[name]) for name in sorted(sets))
 
 
-def _names(limit: Limit, model_name: str, labels: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+def _names(
+    limit: Limit, model_name: str, labels: Mapping[str, str], team: str | None
+) -> Iterator[tuple[str, str]]:
     """The name of the limit's set for this run, if the limit covers it, and its description."""
     if limit.per_model:
-        yield _name("model", model_name), f"of the model {model_name}"
+        own = in_team(team, model_name)
+        yield _name("model", *own.split("/")), f"of the model {own}"
+    elif limit.per_team:
+        if team is not None:
+            yield _name("team", team), f"of the team {team}"
     elif limit.per_label is not None:
         if limit.per_label in labels:
             value = labels[limit.per_label]
@@ -254,12 +263,12 @@ def jobs_of_set(admission: Admission, name: str) -> int | None:
 
 def _makes(limit: Limit, name: str) -> bool:
     """Whether the limit makes a set of that name for some run."""
-    if limit.per_model:
-        return name.startswith("model.")
+    if limit.per_model or limit.per_team:
+        return name.startswith("model." if limit.per_model else "team.")
     if limit.per_label is not None:
         return name.startswith(f"{_name('label', limit.per_label)}.") and name.count(".") == _DOTS_OF_LABEL
     model_name = limit.model.replace("*", "") if limit.model else ""
-    return any(name == each for each, _ in _names(limit, model_name, limit.labels))
+    return any(name == each for each, _ in _names(limit, model_name, limit.labels, None))
 
 
 def _name(kind: str, *parts: str) -> str:

@@ -126,6 +126,7 @@ class Champion:
 
     schema: str = "champion.v1"
     model_name: str
+    team: str | None = None
     current: Reign | None = None
     history: tuple[Reign, ...] = ()
     considered: tuple[Verdict, ...] = ()

@@ -44,7 +44,9 @@ def challenger_of(record: RunRecord, spec: JobSpec) -> Challenger | None:
 def after_challenge(champion: Champion | None, challenger: Challenger, now: datetime) -> Champion:
     """The document with the verdict on the challenger; unchanged if it already has one."""
     record, terms = challenger.record, challenger.spec.champion
-    before = champion or Champion(model_name=challenger.spec.model_name, updated_at=now)
+    before = champion or Champion(
+        model_name=challenger.spec.model_name, team=challenger.record.source.team, updated_at=now
+    )
     if _was_considered(before, record.run_id):
         return before
     reign = _reign(before, challenger, now)

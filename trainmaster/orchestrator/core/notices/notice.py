@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import cast
 
 from trainmaster.orchestrator.core.documents.codec import encoded
+from trainmaster.orchestrator.core.names import in_team
 from trainmaster.orchestrator.core.runs.job import Failure
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.core.runs.states import ENDS, RunState
@@ -41,6 +42,7 @@ class RunPayload:
     run_id: str
     state: RunState
     record_uri: str
+    team: str | None = None
     model_name: str | None = None
     job_name: str | None = None
     model_uri: str | None = None
@@ -61,6 +63,7 @@ class ChampionPayload:
     metric: str
     value: float
     replaces: str | None = None
+    team: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,6 +75,7 @@ class RulePayload:
     model_name: str
     firings: int
     reason: str
+    team: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,6 +96,7 @@ def run_entered(record: RunRecord, number: int, record_uri: str) -> Notice:
         run_id=record.run_id,
         state=step.state,
         record_uri=record_uri,
+        team=record.source.team,
         model_name=record.model_name,
         job_name=record.job.name if record.job else None,
         model_uri=model.uri if model else None,
@@ -106,7 +111,7 @@ def run_entered(record: RunRecord, number: int, record_uri: str) -> Notice:
 
 def champion_changed(notice_type: str, changed: ChampionPayload, at: datetime) -> Notice:
     """The notice of a promotion or a rollback, by its type."""
-    notice_id = f"champions/{changed.model_name}/{changed.number}"
+    notice_id = f"champions/{in_team(changed.team, changed.model_name)}/{changed.number}"
     return _notice(notice_id, notice_type, changed.model_name, at, changed)
 
 

@@ -16,12 +16,14 @@ DEFAULT_PRIORITY = 50
 class Limit:
     """At most `jobs` of the runs in scope may have a job at once.
 
-    With `per_model`, each model has its own limit; with `per_label`, each value of that label has. Only runs with all
-    of `labels`, and whose model name matches `model`, are in scope; without any of these fields, all runs are.
+    With `per_model`, each model has its own limit, each team's model of one name too; with `per_team`, each team has;
+    with `per_label`, each value of that label has. Only runs with all of `labels`, and whose model name matches `model`,
+    are in scope; without any of these fields, all runs are.
     """
 
     jobs: int
     per_model: bool = False
+    per_team: bool = False
     per_label: str | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
     model: str | None = None
@@ -87,8 +89,8 @@ def normalize_admission(document: Mapping[str, Any]) -> dict[str, object]:
 def _limit(document: Mapping[str, Any]) -> dict[str, object]:
     rest = {key: value for key, value in document.items() if key not in ("per", "label")}
     per = document.get("per")
-    if per == "model":
-        rest["per_model"] = True
+    if per in ("model", "team"):
+        rest[f"per_{per}"] = True
     elif per is not None:
         rest["per_label"] = per["label"]
     if "label" in document:

@@ -10,7 +10,9 @@ from typing import Any
 
 from trainmaster.orchestrator.core.documents.codec import decoded
 from trainmaster.orchestrator.core.documents.faults import listed
+from trainmaster.orchestrator.core.names import in_team, object_uri
 from trainmaster.orchestrator.core.policy.admission import Admission, normalize_admission
+from trainmaster.orchestrator.core.policy.teams import Team, team_problem
 
 _DIGEST = re.compile(r"@sha256:[0-9a-f]{64}\Z")
 _NAME = re.compile(r"\$\{(\w+)\}")
@@ -97,13 +99,23 @@ class Policy:
     require_digest: tuple[str, ...] = ()
     retired_images: RetiredImages = RetiredImages.REFUSE
     admission: Admission = field(default_factory=Admission)
+    teams: Mapping[str, Team] = field(default_factory=dict)
+    """By name. Without any, the deployment has one team, without folders."""
+    team: str | None = None
+    """The team to which this policy was narrowed by `teams.policy_of`; no file sets it."""
     models_bucket: str = ""
+    project: str = ""
     """The deployment's own, which the file need not mention."""
 
     @property
+    def models_uri(self) -> str:
+        """Where runs write that name no other place: the models bucket, or the team's folder in it."""
+        return object_uri(self.models_bucket, in_team(self.team, "")).rstrip("/")
+
+    @property
     def model_prefixes(self) -> tuple[str, ...]:
-        """Where a request may place its model: under the output prefixes, and always in the models bucket."""
-        own = (f"gs://{self.models_bucket}",) if self.models_bucket else ()
+        """Where a request may place its model: under the output prefixes, and always where runs write by default."""
+        own = (self.models_uri,) if self.models_bucket else ()
         return tuple(dict.fromkeys((*own, *self.output_prefixes)))
 
     @property
@@ -136,12 +148,18 @@ def policy_from(document: object, names: Mapping[str, str]) -> Policy:
     """The policy in a document that its schema accepts; `names` are the deployment's own, for `${…}`.
 
     Raises:
-        ValueError: the document is not a policy, has an unknown name in `${…}`, or an invalid NFS network.
+        ValueError: the document is not a policy, has an unknown name in `${…}`, an invalid NFS network, or teams that are
+            ambiguous.
     """
     policy = decoded(Policy, _filled(_spelled_out(document), names))
-    policy = replace(policy, models_bucket=names.get("models_bucket", ""))
+    policy = replace(
+        policy, team=None, models_bucket=names.get("models_bucket", ""), project=names.get("project", "")
+    )
     for network in policy.nfs_servers:
         ip_network(network)
+    problem = team_problem(policy)
+    if problem is not None:
+        raise ValueError(problem)
     return policy
 
 

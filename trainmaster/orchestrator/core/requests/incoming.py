@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from trainmaster.orchestrator.core.documents.codec import time_or
@@ -62,6 +62,10 @@ class IncomingDocument:
     run_id: str
     source: Source
     content: StoredObject | bytes
+
+    def of_team(self, team: str | None) -> "IncomingDocument":
+        """The same, from this team."""
+        return replace(self, source=replace(self.source, team=team))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -163,11 +167,12 @@ def drop_of(
     )
 
 
-def parse_message(envelope: Envelope) -> IncomingDocument:
-    """The request that the message carries.
+def parse_message(envelope: Envelope, team: str | None = None) -> IncomingDocument:
+    """The request that the message carries, from this team.
 
     With the attribute `idempotency_key`, every message of that key is the same request, whenever it was
-    published; so the run's id then has no time in it. Without, the message's id is its identity.
+    published; so the run's id then has no time in it. Without, the message's id is its identity. Of two teams neither
+    key nor id is the same, for any publisher can set both.
 
     Raises:
         EventMalformed: the event holds no readable message.
@@ -175,9 +180,10 @@ def parse_message(envelope: Envelope) -> IncomingDocument:
     message = pubsub_message(envelope)
     key = message.attributes.get(IDEMPOTENCY_KEY)
     if key:
-        run_id = run_id_of_message_key(key)
+        run_id = run_id_of_message_key(key, team)
     else:
-        run_id = run_id_at(MESSAGE_BASE, message.publish_time, f"message:{message.message_id}")
+        identity = _of_team(team, f"message:{message.message_id}")
+        run_id = run_id_at(MESSAGE_BASE, message.publish_time, identity)
     return IncomingDocument(
         run_id=run_id,
         source=Source(
@@ -187,14 +193,19 @@ def parse_message(envelope: Envelope) -> IncomingDocument:
             received_at=envelope.received_at,
             message_id=message.message_id,
             idempotency_key=key,
+            team=team,
         ),
         content=message.data,
     )
 
 
-def run_id_of_message_key(key: str) -> str:
-    """The id of the run, or the order, of every message with this idempotency key."""
-    return run_id_of_key(MESSAGE_BASE, f"idempotency_key:{key}")
+def run_id_of_message_key(key: str, team: str | None = None) -> str:
+    """The id of the run, or the order, of every message of the team with this idempotency key."""
+    return run_id_of_key(MESSAGE_BASE, _of_team(team, f"idempotency_key:{key}"))
+
+
+def _of_team(team: str | None, identity: str) -> str:
+    return identity if team is None else f"team:{team}:{identity}"
 
 
 @dataclass(frozen=True, kw_only=True)

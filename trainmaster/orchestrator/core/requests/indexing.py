@@ -21,6 +21,7 @@ def index_row_of(record: RunRecord, generation: int) -> IndexRow:
         generation=generation,
         updated_at=record.updated_at,
         ended_at=_ended_at(record),
+        team=record.source.team,
         model_name=record.model_name,
         reason=_reason(record),
     )

@@ -12,7 +12,9 @@ from typing import Any
 from trainmaster.orchestrator.core.documents.faults import Fault, without_echoes
 from trainmaster.orchestrator.core.documents.unvalidated import text_at
 from trainmaster.orchestrator.core.documents.validation import schema_faults
+from trainmaster.orchestrator.core.names import team_account
 from trainmaster.orchestrator.core.policy.policy import Machines, Policy
+from trainmaster.orchestrator.core.policy.teams import policy_of, team_fault
 from trainmaster.orchestrator.core.requests.candidates import (
     fallback_faults,
     fallback_path,
@@ -53,6 +55,20 @@ class RequestRules:
     @property
     def machines(self) -> tuple[Machines, ...]:
         return self.without_policy if self.policy is None else self.policy.machines
+
+    def of_team(self, team: str | None, found: str = "") -> "RequestRules | Refused":
+        """The same for requests of one team, or of a deployment without teams; `found` is where they come from.
+
+        Refused, if the policy does not name the team, or names teams and this is none.
+        """
+        fault = team_fault(self.policy, team, found)
+        if fault is not None:
+            return Refused(faults=(fault,))
+        return (
+            self
+            if team is None or self.policy is None
+            else replace(self, policy=policy_of(self.policy, team))
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,11 +169,12 @@ def checked(
     if known:
         return Refused(faults=tuple(sorted(without_echoes(known))))
     warnings = (*cluster_warnings(draft), *prebuilt_warnings(draft, request_rules.today))
-    complete = _with_timeout(document, request_rules.policy)
+    timed = _with_timeout(document, request_rules.policy)
+    complete = _with_team(timed, request_rules.policy)
     return Request(
         document={**complete, "region": region},
         spec=spec_from(complete),
-        has_default_timeout=complete is not document,
+        has_default_timeout=timed is not document,
         warnings=tuple(sorted(set(written(warnings)))),
         written_path=written_path,
     )
@@ -169,6 +186,18 @@ def _with_timeout(document: Mapping[str, Any], policy: Policy | None) -> Mapping
     if policy is None or "timeout_s" in scheduling:
         return document
     return {**document, "scheduling": {**scheduling, "timeout_s": policy.timeout_s}}
+
+
+def _with_team(document: Mapping[str, Any], policy: Policy | None) -> Mapping[str, Any]:
+    """The document with the account and the folder of its team, where it names none; without teams the same object.
+
+    They are resolved once, so every later step treats the run like one whose request named them.
+    """
+    if policy is None or policy.team is None:
+        return document
+    account = team_account(policy.team, policy.project)
+    output = {"prefix_uri": policy.models_uri, **document.get("output", {})}
+    return {"service_account": account, **document, "output": output}
 
 
 def _first_of_each_place(groups: Iterable[Iterable[Fault]]) -> set[Fault]:

@@ -111,7 +111,7 @@ def _steps(first: Rule, then: Rule) -> Sequence[Step]:
 def _met(first: Rule, then: Rule, condition: Condition) -> str:
     """How runs of `first` meet the condition; empty if they do not."""
     match condition:
-        case Upstream() if condition.model_name == first.model_name:
+        case Upstream() if (condition.model_name, then.team) == (first.model_name, first.team):
             if condition.event is UpstreamEvent.SUCCEEDED:
                 return f"{then.rule_id} waits for a run of {first.model_name} to succeed, which {first.rule_id} trains"
             if first.makes.promotes:

@@ -6,15 +6,23 @@ from dataclasses import replace
 from typing import Any
 
 from trainmaster.orchestrator.core.documents.document import Document, parse_document
-from trainmaster.orchestrator.core.documents.faults import Fault, json_path, listed
+from trainmaster.orchestrator.core.documents.faults import Fault, PathPart, json_path, listed
 from trainmaster.orchestrator.core.documents.placing import placed
 from trainmaster.orchestrator.core.documents.validation import schema_faults
-from trainmaster.orchestrator.core.names import REQUESTS_PREFIX, RULES_PREFIX, Buckets, split_object_uri
+from trainmaster.orchestrator.core.names import (
+    REQUESTS_PREFIX,
+    RULES_PREFIX,
+    TEMPLATES_PREFIX,
+    Buckets,
+    split_object_uri,
+)
+from trainmaster.orchestrator.core.policy.policy import Policy
+from trainmaster.orchestrator.core.policy.teams import may_watch, template_folder
 from trainmaster.orchestrator.core.requests.checks.secrets import secret_lines
 from trainmaster.orchestrator.core.requests.placeholders import with_deployment
 from trainmaster.orchestrator.core.requests.request import Refused, oversized, too_large
 from trainmaster.orchestrator.core.retraining.book import MAX_RULES, Book, loops_of
-from trainmaster.orchestrator.core.retraining.condition import Condition, condition_from
+from trainmaster.orchestrator.core.retraining.condition import Condition, NewData, condition_from
 from trainmaster.orchestrator.core.retraining.request_check import (
     CheckContext,
     Checked,
@@ -89,9 +97,11 @@ def _checked(
         return _refused(*faults, *([] if read.faults else [no_mapping]))
     value = _normal(_with_deployment(read.value, requirements.requests.names))
     _add(faults, schema_faults(requirements.requests.schemas[RULE_SCHEMA], value, read.spelled))
-    _add(faults, _template_faults(value.get("request_uri"), requirements.buckets))
+    policy = requirements.requests.policy
+    team = policy.team if policy is not None else None
+    _add(faults, _template_faults(value.get("request_uri"), requirements.buckets, team))
     when = value.get("when")
-    conditions = _sound_conditions(when, faults, requirements.buckets)
+    conditions = _sound_conditions(when, faults, requirements)
     around = CheckContext(
         rule_id=rule_id or "rule",
         conditions=tuple(conditions.values()),
@@ -110,10 +120,11 @@ def _checked(
         writes_uri=checked.writes_uri,
         placeholders=checked.placeholders,
         document=value,
+        team=team,
     )
     _add(faults, _loop_faults(book, rule, tuple(conditions)))
     if not faults:
-        _add(faults, _room_faults(book, rule))
+        _add(faults, _room_faults(book, rule, shares=len(policy.teams) if policy is not None else 0))
     return _refused(*faults) if faults else rule
 
 
@@ -131,14 +142,17 @@ def _read(content: bytes, dropped_name: str) -> Document:
     return parse_document(content, as_json=dropped_name.lower().endswith(".json"))
 
 
-def template_uri(content: bytes, dropped_name: str, buckets: Buckets, names: Mapping[str, str]) -> str | None:
-    """The `gs://` URI of the rule's request, which must be read before `parse_rule`; `names` fill its placeholders.
+def template_uri(content: bytes, dropped_name: str, requirements: RuleRequirements) -> str | None:
+    """The `gs://` URI of the rule's request, which must be read before `parse_rule`.
 
     None if the rule names none, or one that it may not use.
     """
+    requests = requirements.requests
+    team = requests.policy.team if requests.policy is not None else None
     value = _read(content, dropped_name).value if len(content) <= MAX_RULE_BYTES else None
-    uri = with_deployment(value.get("request_uri"), names) if isinstance(value, dict) else None
-    return uri if isinstance(uri, str) and not list(_template_faults(uri, buckets)) else None
+    uri = with_deployment(value.get("request_uri"), requests.names) if isinstance(value, dict) else None
+    sound = isinstance(uri, str) and not list(_template_faults(uri, requirements.buckets, team))
+    return uri if isinstance(uri, str) and sound else None
 
 
 def _refused(*faults: Fault) -> Refused:
@@ -186,7 +200,9 @@ def _add(faults: list[Fault], found: Iterable[Fault]) -> None:
     faults.extend(fault for fault in found if fault.path not in reported)
 
 
-def _sound_conditions(when: object, faults: list[Fault], buckets: Buckets) -> dict[int, Condition]:
+def _sound_conditions(
+    when: object, faults: list[Fault], requirements: RuleRequirements
+) -> dict[int, Condition]:
     """The valid conditions, by their number; faults that the schema cannot find are added to `faults`."""
     sound: dict[int, Condition] = {}
     for index, entry in enumerate(when if isinstance(when, list) else ()):
@@ -195,10 +211,26 @@ def _sound_conditions(when: object, faults: list[Fault], buckets: Buckets) -> di
             condition = condition_from(_without_faults(entry, here, reported))
         except ValueError:
             continue  # the schema reports it
-        _add(faults, condition.faults(("when", index, condition.kind), buckets))
+        path = ("when", index, condition.kind)
+        _add(faults, condition.faults(path, requirements.buckets))
+        _add(faults, _foreign_data(condition, path, requirements.requests.policy))
         if not any(f"{fault.path}.".startswith((f"{here}.", f"{here}[")) for fault in faults):
             sound[index] = condition
     return sound
+
+
+def _foreign_data(condition: Condition, path: tuple[PathPart, ...], policy: Policy | None) -> Iterator[Fault]:
+    """The fault of watching data outside the team's folders, which would show it other teams' object names."""
+    if isinstance(condition, NewData) and policy is not None and not may_watch(policy, condition.pattern):
+        bucket = condition.objects.removeprefix("gs://").partition("/")[0]
+        yield Fault(
+            at=(*path, "objects"),
+            problem=f"rules of the team {policy.team} may watch only the team's own data",
+            value=condition.objects,
+            allowed=f"gs://{bucket}/{policy.team}/…",
+            repair="move the data into the team's folder, or ask for its prefix to be added to the team's "
+            "shared_prefixes in the policy",
+        )
 
 
 def _without_faults(entry: object, path: str, reported: Collection[str]) -> object:
@@ -213,23 +245,24 @@ def _without_faults(entry: object, path: str, reported: Collection[str]) -> obje
     }
 
 
-def _template_faults(uri: object, buckets: Buckets) -> Iterator[Fault]:
+def _template_faults(uri: object, buckets: Buckets, team: str | None) -> Iterator[Fault]:
     if not isinstance(uri, str):
         return
     try:
         bucket, name = split_object_uri(uri)
     except ValueError:
         bucket, name = "", ""
-    taken = name.startswith((REQUESTS_PREFIX, RULES_PREFIX))
-    if bucket != buckets.inbox or not name or name.endswith("/") or taken:
+    taken, folder = name.startswith((REQUESTS_PREFIX, RULES_PREFIX)), template_folder(team)
+    if bucket != buckets.inbox or not name or name.endswith("/") or taken or not name.startswith(folder):
+        outside = "" if team is not None else f" outside {REQUESTS_PREFIX} and {RULES_PREFIX}"
         yield Fault(
             path="$.request_uri",
             problem="a request in this folder starts as soon as it is dropped"
             if taken
             else "a template cannot be stored there",
             value=uri,
-            allowed=f"gs://{buckets.inbox}/… outside {REQUESTS_PREFIX} and {RULES_PREFIX}",
-            repair=f"for example gs://{buckets.inbox}/templates/{name.rpartition('/')[2] or 'request.yaml'}",
+            allowed=f"gs://{buckets.inbox}/{folder}…{outside}",
+            repair=f"for example gs://{buckets.inbox}/{folder or TEMPLATES_PREFIX}{name.rpartition('/')[2] or 'request.yaml'}",
         )
 
 
@@ -266,21 +299,25 @@ def _loop_faults(book: Book, rule: Rule, numbers: tuple[int, ...]) -> Iterator[F
         )
 
 
-def _room_faults(book: Book, rule: Rule) -> Iterator[Fault]:
-    others = book.without(rule.rule_id)
-    if len(others.rules) >= MAX_RULES:
+def _room_faults(book: Book, rule: Rule, *, shares: int) -> Iterator[Fault]:
+    """Why the rule does not fit. Each of `shares` teams has its part of the book; 0: there are no teams."""
+    counted = [each for each in book.without(rule.rule_id).rules if each.team in (rule.team, None)]
+    others, most, most_bytes = Book(rules=tuple(counted)), MAX_RULES, MAX_BOOK_BYTES
+    if shares:
+        most, most_bytes = MAX_RULES // shares, MAX_BOOK_BYTES // shares
+    if len(others.rules) >= most:
         yield Fault(
             path="$",
             problem="too many rules",
             found=f"{len(others.rules)} rules",
-            allowed=f"at most {MAX_RULES}",
+            allowed=f"at most {most}",
             repair="delete rules that are no longer needed from the inbox",
         )
-    elif others.with_rule(rule).size_bytes > MAX_BOOK_BYTES:
+    elif others.with_rule(rule).size_bytes > most_bytes:
         yield Fault(
             path="$",
             problem="all rules together would be too large",
             found=f"{others.with_rule(rule).size_bytes} bytes",
-            allowed=f"at most {MAX_BOOK_BYTES} bytes",
+            allowed=f"at most {most_bytes} bytes",
             repair=_SHORTEN,
         )

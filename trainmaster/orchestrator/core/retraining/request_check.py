@@ -122,7 +122,9 @@ def _checked(request: Mapping[str, Any], spelled: Mapping[str, str], around: Che
     makes = made_by(request)
     if makes is None:
         return Checked(faults=faults)
-    prefix = makes.output_prefix_uri or f"gs://{around.requirements.buckets.models}"
+    policy = around.requirements.requests.policy
+    own = policy.models_uri if policy is not None and policy.team is not None else None
+    prefix = makes.output_prefix_uri or own or f"gs://{around.requirements.buckets.models}"
     writes_uri = output_uri(prefix, makes.model_name, "")
     return Checked(faults=faults, makes=makes, writes_uri=writes_uri, placeholders=find_placeholders(request))
 

@@ -43,6 +43,7 @@ class Rule:
 
     Attributes:
         generation: the dropped file's.
+        team: in whose folder the file is; None without teams.
         makes: what the request's runs make.
         writes_uri: the `gs://…/` under which they write.
         placeholders: those of the request when the rule was accepted.
@@ -56,6 +57,7 @@ class Rule:
     writes_uri: str
     placeholders: tuple[Placeholder, ...]
     document: Mapping[str, Any]
+    team: str | None = None
 
     @cached_property
     def conditions(self) -> tuple[Condition, ...]:

@@ -50,7 +50,7 @@ class Signal:
 
         new_image  repository, tag, digest
         alert      policy; models: names in the alert that may be a model, one per line
-        upstream   model_name, event
+        upstream   model_name, event; team, if there are teams
         manual     rule
     """
 
@@ -69,7 +69,9 @@ def manual_call(order: FireOrder) -> Signal:
 
 
 def matches(rule: Rule, signal: Signal) -> bool:
-    """Whether the signal meets one of the rule's conditions."""
+    """Whether the signal meets one of the rule's conditions. What a team's run or champion causes, no other team sees."""
+    if signal.kind is ConditionKind.UPSTREAM and signal.facts.get("team") != rule.team:
+        return False
     if signal.kind is ConditionKind.MANUAL and signal.facts.get("rule") != rule.rule_id:
         return False
     return any(each.kind is signal.kind and each.matches(signal.facts) for each in rule.conditions)
@@ -202,11 +204,12 @@ def _upstream(event_id: str, at: datetime, event: UpstreamEvent, data: Mapping[s
     if not isinstance(model_name, str):
         raise EventMalformed(f"notice {event_id!r} names no model")
     values = {f"upstream.{key}": data.get(key) for key in ("model_name", "run_id", "model_uri")}
+    team = {"team": one_line(named)} if isinstance(named := data.get("team"), str) else {}
     return Signal(
         kind=ConditionKind.UPSTREAM,
         id=f"notice/{one_line(event_id)}",
         at=at,
-        facts={"model_name": model_name, "event": event},
+        facts={"model_name": model_name, "event": event, **team},
         values={name: one_line(text) for name, text in values.items() if isinstance(text, str)},
     )
 

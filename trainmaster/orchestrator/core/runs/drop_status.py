@@ -48,6 +48,7 @@ class DropStatus:
     generation: int | None = None
     message_id: str | None = None
     idempotency_key: str | None = None
+    team: str | None = None
     state: str
     reason: str | None = None
     failed_deliveries: int | None = None
@@ -74,7 +75,7 @@ class DropStatus:
         """The name of the status object in the ledger bucket."""
         if self.dropped_name is not None:
             return status_object(self.dropped_name)
-        return message_status_object(self.message_id or "", self.idempotency_key)
+        return message_status_object(self.message_id or "", self.idempotency_key, self.team)
 
 
 def status_of_source(source: Source, state: str, updated_at: datetime) -> DropStatus | None:
@@ -86,6 +87,7 @@ def status_of_source(source: Source, state: str, updated_at: datetime) -> DropSt
         generation=source.generation,
         message_id=source.message_id,
         idempotency_key=source.idempotency_key,
+        team=source.team,
         state=state,
         updated_at=updated_at,
     )

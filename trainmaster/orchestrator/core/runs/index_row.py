@@ -51,6 +51,7 @@ class IndexRow:
     """When that record was written."""
     ended_at: datetime | None = None
     """When its job ended, or without a job the run."""
+    team: str | None = None
     model_name: str | None = None
     """None for a rejected run, like all fields that describe its request."""
     job_kind: JobKind | None = None

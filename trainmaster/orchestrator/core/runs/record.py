@@ -120,6 +120,8 @@ class Source:
     generation: int | None = None
     message_id: str | None = None
     idempotency_key: str | None = None
+    team: str | None = None
+    """The team in whose folder or topic it arrived; None without teams. Never taken from a document."""
     rule_id: str | None = None
     firing: int | None = None
     """The number of the rule's firing."""
@@ -171,7 +173,6 @@ class AcceptedRequest:
     """The job's baseOutputDirectory."""
     model_uri: str | None = None
     """Where the program writes its model, if not to AIP_MODEL_DIR; `${trial}` in it stands for a trial's id."""
-    team: str | None = None
     estimate: Estimate | None = None
 
 

@@ -38,7 +38,9 @@ def challenge(services: Services, record: RunRecord, spec: JobSpec) -> ChampionV
     if challenger is None:
         return None
     after = services.champions.update(
-        spec.model_name, lambda champion: after_challenge(champion, challenger, services.clock.now())
+        spec.model_name,
+        lambda champion: after_challenge(champion, challenger, services.clock.now()),
+        record.source.team,
     )
     reign = reign_of(after, record.run_id)
     if reign is not None:
@@ -46,8 +48,8 @@ def challenge(services: Services, record: RunRecord, spec: JobSpec) -> ChampionV
     return verdict_on(after, record.run_id)
 
 
-def roll_back(services: Services, order: RollbackOrder) -> Reign | Refused:
-    """The reign that the order began, or why it was refused. Safe to repeat: an order changes the champion once.
+def roll_back(services: Services, order: RollbackOrder, team: str | None = None) -> Reign | Refused:
+    """The reign that the team's order began, or why it was refused. Safe to repeat: an order changes the champion once.
 
     Raises:
         GenerationMoved: the document kept changing.
@@ -63,7 +65,7 @@ def roll_back(services: Services, order: RollbackOrder) -> Reign | Refused:
             return _refused("$.rollback.model_name", after, order.model_name)
         return _refused("$.rollback.to_run", after, order.to_run, earlier_runs(champion))
 
-    after = services.champions.update(order.model_name, change)
+    after = services.champions.update(order.model_name, change, team)
     if isinstance(after, Refused):
         return after
     reign = reign_by_order(after, order.order_id)
@@ -71,9 +73,9 @@ def roll_back(services: Services, order: RollbackOrder) -> Reign | Refused:
     return reign
 
 
-def champion_facts(services: Services, model_name: str) -> ChampionFacts | None:
-    """What rules may know about the champion; None if there is none."""
-    champion = services.champions.find(model_name)
+def champion_facts(services: Services, model_name: str, team: str | None) -> ChampionFacts | None:
+    """What a team's rules may know about its champion; None if there is none."""
+    champion = services.champions.find(model_name, team)
     current = champion.current if champion else None
     if current is None:
         return None
@@ -88,11 +90,12 @@ def _publish(services: Services, champion: Champion, reign: Reign) -> None:
         model_name=champion.model_name,
         run_id=reign.run_id,
         model_uri=reign.model_uri,
-        champion_uri=services.champions.uri(champion.model_name),
+        champion_uri=services.champions.uri(champion.model_name, champion.team),
         number=reign.number,
         metric=reign.contest.metric,
         value=reign.value,
         replaces=before.run_id if before else None,
+        team=champion.team,
     )
     notice_type = CHAMPION_PROMOTED if reign.cause is Cause.PROMOTION else CHAMPION_ROLLED_BACK
     services.notices.publish(champion_changed(notice_type, changed, reign.since))

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 
 from trainmaster.orchestrator.core.errors import GenerationMoved, ObjectGone, ObjectTooLarge, TrainmasterError
 from trainmaster.orchestrator.core.names import split_object_uri
+from trainmaster.orchestrator.core.policy.teams import team_of_drop
 from trainmaster.orchestrator.core.requests.incoming import IncomingDocument, StoredObject, drop_of
 from trainmaster.orchestrator.core.requests.request import Refused, oversized
 from trainmaster.orchestrator.core.retraining.book import Book
@@ -57,18 +58,18 @@ def _in_book(services: Services, dropped: StoredObject) -> Rule | Refused:
     refusal = rule_too_large(dropped.size_bytes)
     if refusal is not None:
         return refusal
+    every = services.request_rules()
+    requests = every.of_team(team_of_drop(every.policy, dropped.name), dropped.name)
+    if isinstance(requests, Refused):
+        return requests
     try:
         content = services.inbox.read(
             dropped.bucket, dropped.name, dropped.generation, max_bytes=MAX_RULE_BYTES
         )
     except ObjectTooLarge:
         return oversized_rule()
-    requirements = RuleRequirements(
-        requests=services.request_rules(), buckets=services.buckets, prices=services.prices
-    )
-    template = _template(
-        services, template_uri(content, dropped.name, services.buckets, requirements.requests.names)
-    )
+    requirements = RuleRequirements(requests=requests, buckets=services.buckets, prices=services.prices)
+    template = _template(services, template_uri(content, dropped.name, requirements))
     for _ in range(RACES_MAX):
         held = services.rule_book.read()
         rule = parse_rule(

@@ -185,13 +185,13 @@ def _decided(services: Services, rule: Rule, state: RuleState, decide: Decide) -
     """The decision. The champion and the last run are read only if they can change it."""
     by_age = any(isinstance(condition, Age) for condition in rule.conditions)
     by_champion = by_age or any(placeholder.name.startswith("champion.") for placeholder in rule.placeholders)
-    champion = champion_facts(services, rule.model_name) if by_age else None
+    champion = champion_facts(services, rule.model_name, rule.team) if by_age else None
     now = services.clock.now()
     decision = decide(state, Facts(now=now, champion=champion, current_ended=True))
     if isinstance(decision, NothingDue):
         return decision
     if by_champion and not by_age:
-        champion = champion_facts(services, rule.model_name)
+        champion = champion_facts(services, rule.model_name, rule.team)
     ended = _has_ended(services, state.current_run)
     return decide(state, Facts(now=now, champion=champion, current_ended=ended))
 
@@ -236,6 +236,7 @@ def _decision_results(services: Services, rule: Rule, decision: Decision) -> tup
                 model_name=rule.model_name,
                 firings=state.number,
                 reason=reason,
+                team=rule.team,
             )
             services.notices.publish(rule_tripped(tripped, services.clock.now()))
             return (
@@ -284,6 +285,7 @@ def _launch(services: Services, rule: Rule, firing: Firing) -> FlowResult | Refu
         received_at=services.clock.now(),
         uri=object_uri(services.buckets.inbox, rule.dropped_name),
         generation=firing.generation,
+        team=rule.team,
         rule_id=rule.rule_id,
         firing=firing.number,
         condition=firing.condition.value,

@@ -34,7 +34,7 @@ from trainmaster.orchestrator.core.names import model_name_from, stem
 from trainmaster.orchestrator.core.policy.admission import Caps
 from trainmaster.orchestrator.core.requests.incoming import IncomingDocument, Text, submitted_document
 from trainmaster.orchestrator.core.requests.reading import checked_request, with_places
-from trainmaster.orchestrator.core.requests.request import Refused, Request
+from trainmaster.orchestrator.core.requests.request import Refused, Request, RequestRules
 from trainmaster.orchestrator.core.runs.drop_status import first_faults
 from trainmaster.orchestrator.core.runs.end import Rejection
 from trainmaster.orchestrator.core.runs.record import (
@@ -55,15 +55,20 @@ from trainmaster.orchestrator.flows.submission.submit import submit
 def take_request(services: Services, incoming: IncomingDocument, text: Text) -> FlowResult:
     """Check the request in the text, and launch its run or reject it. See `launch`."""
     dropped = incoming.source.object_name
-    request = checked_text(services, text, None if dropped is None else model_name_from(stem(dropped)))
+    request_rules = services.request_rules().of_team(incoming.source.team, dropped or incoming.source.kind)
+    if isinstance(request_rules, Refused):
+        return reject(services, incoming, request_rules)
+    name = None if dropped is None else model_name_from(stem(dropped))
+    request = checked_text(services, request_rules, text, name)
     if isinstance(request, Refused):
         return reject(services, incoming, request)
     return launch(services, incoming, request, text)
 
 
-def checked_text(services: Services, text: Text, name: str | None = None) -> Request | Refused:
+def checked_text(
+    services: Services, request_rules: RequestRules, text: Text, name: str | None = None
+) -> Request | Refused:
     """The request in the text, with its price, or every fault at its place; `name` is for a model without one."""
-    request_rules = services.request_rules()
     request = priced(
         checked_request(text.read, request_rules, name=name), request_rules.policy, services.prices
     )

@@ -114,7 +114,7 @@ def _turn(services: Services, queue_pass: QueuePass, place: Place, *, reclaim: b
     candidates = candidates_of(record)
     waiting = record.admission.waiting
     if waiting is not None and waiting.limit is not None:
-        limits = limits_for(services, candidates[0].spec)
+        limits = limits_for(services, candidates[0].spec, record.source.team)
         limit = full_limit(services, record.run_id, limits, queue_pass, reclaim=reclaim)
         if limit is not None:
             queue_pass.mark_full(limit.name)

@@ -14,7 +14,7 @@ from trainmaster.orchestrator.core.admission.cost import priced
 from trainmaster.orchestrator.core.admission.queue import QueuePass
 from trainmaster.orchestrator.core.admission.waiting import UNANSWERED_MAX
 from trainmaster.orchestrator.core.errors import LeaseHeld
-from trainmaster.orchestrator.core.requests.request import Refused, checked_again
+from trainmaster.orchestrator.core.requests.request import Refused, Request, checked_again
 from trainmaster.orchestrator.core.runs.job import Failure
 from trainmaster.orchestrator.core.runs.moves import live_lease, taken_over
 from trainmaster.orchestrator.core.runs.record import RunRecord
@@ -78,9 +78,13 @@ def _blocker(services: Services, record: RunRecord) -> tuple[Failure, tuple[str,
         return Failure(message=why), ()
     if record.request is None:
         return None
-    request_rules = services.request_rules()
-    checked = checked_again(record.request.document, request_rules)
-    found = priced(checked, request_rules.policy, services.prices)
+    request_rules = services.request_rules().of_team(record.source.team, record.run_id)
+    found: Request | Refused
+    if isinstance(request_rules, Refused):
+        found = request_rules
+    else:
+        checked = checked_again(record.request.document, request_rules)
+        found = priced(checked, request_rules.policy, services.prices)
     if not isinstance(found, Refused):
         return None
     faults = tuple(str(fault) for fault in found.faults)

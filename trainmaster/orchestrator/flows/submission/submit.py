@@ -123,7 +123,8 @@ class _Attempt:
             self._note(tried, candidate, others)
             return None
         if self.slots is None:
-            limits = limits_for(self.services, self.candidates[0].spec)
+            team = self.held.record.source.team
+            limits = limits_for(self.services, self.candidates[0].spec, team)
             taken = take_slots(
                 self.services, self.place.run_id, limits, self.queue_pass, reclaim=self.reclaim
             )

@@ -1,0 +1,136 @@
+"""Teams of one deployment: each has its own folder in every bucket, and the account of its jobs.
+
+A team is known by where something arrives: the folder of a dropped file, or the topic of a message. No document names a
+team, because its author could name another one.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from trainmaster.orchestrator.core.documents.faults import Fault, listed
+from trainmaster.orchestrator.core.names import (
+    REQUESTS_PREFIX,
+    RULES_PREFIX,
+    TEMPLATES_PREFIX,
+    drop_folder,
+    in_team,
+    object_uri,
+    split_object_uri,
+    team_account,
+)
+
+if TYPE_CHECKING:
+    from trainmaster.orchestrator.core.policy.policy import Policy
+
+
+NO_TEAM = "-"
+"""Stands for the team of what belongs to none of the policy's. No team has this name, so nothing shares a name with it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Team:
+    """What the policy says about one team.
+
+    Attributes:
+        members: who may drop its files and read its models; for Terraform only.
+        requests_topic: the id of the topic whose messages are the team's; None: it has none.
+        images: patterns of the images it may use; None: all that the policy allows.
+        shared_prefixes: `gs://` URIs outside its folders, below which its packages, scripts and watched data may be.
+    """
+
+    members: tuple[str, ...] = ()
+    requests_topic: str | None = None
+    images: tuple[str, ...] | None = None
+    shared_prefixes: tuple[str, ...] = ()
+
+
+def team_of_drop(policy: "Policy | None", object_name: str) -> str | None:
+    """The team in whose folder of the inbox the object is; None without teams."""
+    return _known(policy, drop_folder(object_name))
+
+
+def team_of_topic(policy: "Policy | None", event_source: str) -> str | None:
+    """The team whose messages come from the event's source, which Eventarc sets and no publisher can; None without teams.
+
+    Source: `//pubsub.googleapis.com/projects/PROJECT/topics/TOPIC`, https://cloud.google.com/eventarc/docs/cloudevents
+    """
+    topic = event_source.rpartition("/topics/")[2]
+    teams: Mapping[str, Team] = {} if policy is None else policy.teams
+    return _known(policy, next((name for name, team in teams.items() if team.requests_topic == topic), None))
+
+
+def _known(policy: "Policy | None", team: str | None) -> str | None:
+    if policy is None or not policy.teams:
+        return None
+    return team if team in policy.teams else NO_TEAM
+
+
+def team_fault(policy: "Policy | None", team: str | None, found: str) -> Fault | None:
+    """Why nothing may be done for this team, or for none; `found` is the file or topic from which it came."""
+    teams: Mapping[str, Team] = {} if policy is None else policy.teams
+    if team in teams or (team is None and not teams):
+        return None
+    if not teams:
+        problem = f"it belongs to the team {team}, and the policy no longer names teams"
+        return Fault(
+            path="$", problem=problem, value=found, repair="drop it again outside of a team's folder"
+        )
+    folders = [f"{prefix}{name}/" for name in teams for prefix in (REQUESTS_PREFIX, RULES_PREFIX)]
+    topics = [each.requests_topic for each in teams.values() if each.requests_topic is not None]
+    return Fault(
+        path="$",
+        problem="it belongs to none of the policy's teams",
+        value=found,
+        allowed=f"files in {listed(folders)}; messages on {listed(topics) or 'no topic'}",
+        repair="drop it into your team's folder",
+    )
+
+
+def policy_of(policy: "Policy", team: str) -> "Policy":
+    """What requests of this team, which the policy names, may ask for: the same in the team's folders and account."""
+    said, account = policy.teams[team], team_account(team, policy.project)
+    shared = said.shared_prefixes
+    return replace(
+        policy,
+        team=team,
+        images=policy.images if said.images is None else said.images,
+        service_accounts=(account,),
+        output_prefixes=_own(policy.output_prefixes, team),
+        package_prefixes=(*_own(policy.package_prefixes, team), *shared),
+        script_prefixes=(*_own(policy.script_prefixes, team), *shared),
+    )
+
+
+def _own(prefixes: Sequence[str], team: str) -> tuple[str, ...]:
+    """`gs://bucket/scripts` -> `gs://bucket/<team>/scripts`: a team's folder is at the top of every bucket."""
+    parts = [split_object_uri(prefix) for prefix in prefixes if prefix.startswith("gs://")]
+    return tuple(object_uri(bucket, in_team(team, name)).rstrip("/") for bucket, name in parts)
+
+
+def may_watch(policy: "Policy | None", pattern: str) -> bool:
+    """Whether the pattern, `gs://bucket/…` with wildcards, matches no object outside the team's own and shared folders."""
+    if policy is None or policy.team is None:
+        return True
+    fixed = pattern.partition("*")[0]
+    bucket = fixed.removeprefix("gs://").partition("/")[0]
+    allowed = (f"gs://{bucket}/{policy.team}", *policy.teams[policy.team].shared_prefixes)
+    return any(fixed.startswith(f"{prefix.rstrip('/')}/") for prefix in allowed)
+
+
+def template_folder(team: str | None) -> str:
+    """Where a team's rules may have their templates in the inbox; without teams, anywhere."""
+    return "" if team is None else f"{TEMPLATES_PREFIX}{team}/"
+
+
+def team_problem(policy: "Policy") -> str | None:
+    """Why the policy's teams are ambiguous or cannot be used; None if they can."""
+    topics = [each.requests_topic for each in policy.teams.values() if each.requests_topic is not None]
+    twice = sorted({topic for topic in topics if topics.count(topic) > 1})
+    if twice:
+        return f"teams: {listed(twice)} is the requests_topic of more than one team"
+    if not policy.teams and any(limit.per_team for limit in policy.admission.limits):
+        return "admission.limits: `per: team` needs `teams`"
+    if policy.teams and not policy.project:
+        return "teams: the accounts of their jobs are in the deployment's project, which is not known here"
+    return None

@@ -24,7 +24,8 @@ def grants() -> Iterator[tuple[str, str, str, str]]:
     """Account, role, kind and name of every grant; the name of a folder's is its bucket's role, '/' and its own."""
     for kind, of_kind in plan(*TEAMS)["grants"].items():
         for each in of_kind.values():
-            name = f"{each['name']}/{each['folder']}" if kind == "folder" else each["name"]
+            part = each.get("folder") or each.get("object")
+            name = f"{each['name']}/{part}" if part else each["name"]
             yield each["account"], each["role"].rpartition(f"{PROJECT}/roles/")[2], kind, name
 
 
@@ -41,6 +42,7 @@ def may(account: str, permission: str, bucket: str, name: str) -> bool:
             kind == "project"
             or (kind == "bucket" and on == bucket)
             or (kind == "folder" and f"{bucket}/{name}".startswith(on))
+            or (kind == "object" and f"{bucket}/{name}" == on)
         )
     )
 
@@ -108,6 +110,20 @@ def test_every_folder_of_a_team_is_created_even_without_members() -> None:
     assert all(name.endswith("/") for name in made)
 
 
+def test_a_team_may_read_the_object_beside_its_folder_and_no_other_of_the_bucket() -> None:
+    """TensorFlow looks for it on the way to a new folder, and stops there."""
+    assert may("trainer-vision", READ, "models", "vision")
+    assert not any(may("trainer-vision", each, "models", "vision") for each in (LIST, *WRITE))
+    assert not any(
+        may("trainer-vision", READ, "models", name) for name in ("speech", "vision2", "vision-2/x")
+    )
+    text = (TERRAFORM / "accounts.tf").read_text()
+    assert (
+        "resource.name == 'projects/_/buckets/${local.every_bucket[each.value.name]}/objects/${each.value.object}'"
+        in text
+    )
+
+
 def test_a_teams_topic_is_created_and_calls_the_function_of_requests() -> None:
     deployed = plan("vision")
     assert deployed["topics"]["requests-vision"] == "trainmaster-requests-vision"
@@ -147,6 +163,7 @@ def test_the_local_stack_grants_teams_the_same() -> None:
             role=each["role"],
             resource=resource(kind, each["name"]),
             folder=each.get("folder", ""),
+            object=each.get("object", ""),
         )
         for kind, of_kind in deployed["grants"].items()
         for key, each in of_kind.items()

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from google.cloud.aiplatform_v1.types import JobState
 
-from trainmaster.local.jobs.replicas import rootfs
+from trainmaster.local.sandbox.probe import obstacle
 
 from .project import ENDED, ROOT, Project
 
@@ -90,7 +90,7 @@ def test_replicas_average_their_gradients_and_the_run_succeeds(
 def script(project: Project) -> str:
     """Where a replica sees ddp.py of the data bucket."""
     bucket = project.env["TRAINMASTER_DATA_BUCKET"]
-    private = rootfs.can_mount()
+    private = not obstacle()
     return f"/gcs/{bucket}/ddp.py" if private else str(project.folder(bucket) / "ddp.py")
 
 

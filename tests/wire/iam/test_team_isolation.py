@@ -36,6 +36,8 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
             made.raise_for_status()
             for name in {each.format(team=team) for each in names for team in TEAMS}:
                 services.upload(bucket, name).raise_for_status()
+        for team in TEAMS:
+            services.upload(MODELS, team).raise_for_status()  # the marker, as the stack creates it
         yield services
 
 
@@ -93,6 +95,19 @@ def test_a_teams_job_uses_its_own_folders(served: Served, team: str, other: str)
     listed = served.call("GET", "storage", f"/storage/v1/b/{MODELS}/o?prefix={team}/", account)
     assert listed.status_code == 200
     assert all(each["name"].startswith(f"{team}/") for each in listed.json()["items"])
+
+
+@each_way
+def test_a_teams_job_may_read_its_marker_where_tensorflow_looks_for_a_parent(
+    served: Served, team: str, other: str
+) -> None:
+    account = f"tm-trainer-{team}"
+    assert served.read(MODELS, team, account).status_code == 200
+    assert served.call("GET", "storage", f"/storage/v1/b/{MODELS}", account).status_code == 200
+    assert "storage.objects.get" in denied(served.read(MODELS, other, account))
+    assert "storage.objects.create" in denied(served.upload(MODELS, team, account))
+    listed = served.call("GET", "storage", f"/storage/v1/b/{MODELS}/o?prefix={team}", account)
+    assert "storage.objects.list" in denied(listed)
 
 
 @each_way

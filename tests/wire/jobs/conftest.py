@@ -17,7 +17,8 @@ from google.auth.credentials import AnonymousCredentials
 from google.cloud.aiplatform_v1.services.job_service import JobServiceClient
 from google.cloud.aiplatform_v1.types import CustomJob
 
-from trainmaster.local.vertex import Jobs, MountChoice, serve
+from trainmaster.local.sandbox.probe import obstacle
+from trainmaster.local.vertex import IsolationChoice, Jobs, MountChoice, serve
 
 ROOT = Path(__file__).parents[3]
 IMAGES = Path(__file__).parent / "images"
@@ -26,6 +27,8 @@ PREBUILT = "us-docker.pkg.dev/vertex-ai/training/tf-cpu.2-17.py310:latest"
 PARENT = "projects/p1/locations/us-central1"
 
 Entry = dict[str, Any]
+Way = Mapping[str, str]
+"""Options of a stack that decide how it runs replicas."""
 
 
 @dataclass(kw_only=True)
@@ -126,11 +129,29 @@ def package(
     }
 
 
+WAYS: list[Way] = (
+    [
+        {"isolation": "enforced"},
+        {"isolation": "none", "mounts": "private"},
+        {"isolation": "none", "mounts": "environment"},
+    ]
+    if not obstacle()
+    else [{"isolation": "none", "mounts": "environment"}]
+)
+"""The ways in which this machine can run replicas."""
+
+
+def way_of(way: Way) -> str:
+    """The name of a test's variant."""
+    return "-".join(way.values())
+
+
 @contextlib.contextmanager
 def run_stack(
     directory: Path,
     *,
     mounts: MountChoice = "auto",
+    isolation: IsolationChoice = "none",
     grace_s: float = 2.0,
     images: Mapping[str, Path] | None = None,
     **more: Any,
@@ -144,6 +165,7 @@ def run_stack(
         write_log=entries.extend,
         project="p1",
         mounts=mounts,
+        isolation=isolation,
         grace_s=grace_s,
         **more,
     )

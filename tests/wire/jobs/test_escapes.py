@@ -10,12 +10,8 @@ from typing import Any
 
 import pytest
 
-from trainmaster.local.jobs.replicas import rootfs
-from trainmaster.local.vertex import MountChoice
+from .conftest import WAYS, Stack, Way, container, processes_with, stand_alone, way_of
 
-from .conftest import Stack, container, processes_with, stand_alone
-
-MODES: list[MountChoice] = ["private", "environment"] if rootfs.can_mount() else ["environment"]
 ESCAPE = """
 import os, pathlib, sys, time
 if os.fork() == 0:
@@ -56,12 +52,12 @@ def escaped(stack: Stack, seconds: str, status: int = 0) -> str:
     return job.name
 
 
-@pytest.mark.parametrize("mounts", MODES)
+@pytest.mark.parametrize("way", WAYS, ids=way_of)
 @pytest.mark.parametrize("status", [0, 3])
 def test_what_double_forks_without_an_environment_ends_with_its_job(
-    start: Callable[..., Any], mounts: MountChoice, status: int, seconds: str
+    start: Callable[..., Any], way: Way, status: int, seconds: str
 ) -> None:
-    with start(mounts=mounts) as stack:
+    with start(**way) as stack:
         name = escaped(stack, seconds, status)
         (stack.buckets / "b").mkdir()
         (stack.buckets / "b" / "go").touch()
@@ -70,31 +66,34 @@ def test_what_double_forks_without_an_environment_ends_with_its_job(
         assert processes_with(seconds) == []
 
 
-@pytest.mark.parametrize("mounts", MODES)
+@pytest.mark.parametrize("way", WAYS, ids=way_of)
 def test_what_double_forks_without_an_environment_ends_with_a_cancelled_job(
-    start: Callable[..., Any], mounts: MountChoice, seconds: str
+    start: Callable[..., Any], way: Way, seconds: str
 ) -> None:
-    with start(mounts=mounts, grace_s=0.2) as stack:
+    with start(**way, grace_s=0.2) as stack:
         name = escaped(stack, seconds)
         stack.jobs.cancel_custom_job(name=name)
         assert stack.ended(name).state.name == "JOB_STATE_CANCELLED"
         assert processes_with(seconds) == []
 
 
-@pytest.mark.parametrize("mounts", MODES)
+@pytest.mark.parametrize("way", WAYS, ids=way_of)
 def test_what_double_forks_without_an_environment_ends_with_the_stack(
-    start: Callable[..., Any], mounts: MountChoice, seconds: str
+    start: Callable[..., Any], way: Way, seconds: str
 ) -> None:
-    with start(mounts=mounts, grace_s=0.2) as stack:
+    with start(**way, grace_s=0.2) as stack:
         escaped(stack, seconds)
     assert processes_with(seconds) == []
 
 
-@pytest.mark.parametrize("mounts", MODES)
+@pytest.mark.parametrize("way", WAYS, ids=way_of)
 def test_what_double_forks_without_an_environment_ends_with_a_killed_stack(
-    tmp_path: Path, mounts: MountChoice, seconds: str
+    tmp_path: Path, way: Way, seconds: str
 ) -> None:
-    with stand_alone(tmp_path, "--mounts", mounts) as (process, stack):
+    with stand_alone(tmp_path, *(word for flag, value in way.items() for word in (f"--{flag}", value))) as (
+        process,
+        stack,
+    ):
         escaped(stack, seconds)
         process.kill()
         process.wait(60)

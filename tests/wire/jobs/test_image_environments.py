@@ -14,8 +14,8 @@ from uv import find_uv_bin
 
 from trainmaster.local.jobs.images import environments
 
-from .conftest import Stack, container, package
-from .test_packages import MODES, wheel
+from .conftest import WAYS, Stack, container, package, way_of
+from .test_packages import wheel
 
 OWN = "us-docker.pkg.dev/p1/repo/own"
 SHOW = """
@@ -37,7 +37,7 @@ def tree(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def stack(start: Callable[..., Any], tree: Path, request: pytest.FixtureRequest) -> Iterator[Stack]:
-    with start(mounts=getattr(request, "param", "auto"), images={OWN: tree}) as running:
+    with start(**getattr(request, "param", WAYS[0]), images={OWN: tree}) as running:
         yield running
 
 
@@ -67,7 +67,7 @@ def prefix(stack: Stack, name: str) -> Path:
     return Path(said.removeprefix("answer 42 in "))
 
 
-@pytest.mark.parametrize("stack", MODES, indirect=True)
+@pytest.mark.parametrize("stack", WAYS, indirect=True, ids=way_of)
 def test_what_the_dockerfile_installs_is_there_and_the_next_job_finds_it_ready(stack: Stack) -> None:
     first, second = run(stack), run(stack)
     assert prefix(stack, first) == prefix(stack, second) != Path(sys.prefix)

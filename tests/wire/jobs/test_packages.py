@@ -12,14 +12,10 @@ from typing import Any
 import pytest
 from google.api_core.exceptions import BadRequest
 
-from trainmaster.local.jobs.replicas import rootfs
-from trainmaster.local.vertex import MountChoice
-
 from . import studies
-from .conftest import PREBUILT, PROGRAM, Stack, container, package
+from .conftest import PREBUILT, PROGRAM, WAYS, Stack, container, package, way_of
 from .studies import REPORT, study
 
-MODES: list[MountChoice] = ["private", "environment"] if rootfs.can_mount() else ["environment"]
 TELL = """
 import json, os, sys, demo_trainer
 from importlib.metadata import version
@@ -31,7 +27,7 @@ SETUP = "from setuptools import setup\nsetup(name='demo-trainer', version='0.2',
 
 @pytest.fixture
 def stack(start: Callable[..., Any], request: pytest.FixtureRequest) -> Iterator[Stack]:
-    with start(mounts=getattr(request, "param", "auto")) as running:
+    with start(**getattr(request, "param", WAYS[0])) as running:
         yield running
 
 
@@ -76,7 +72,7 @@ def told(stack: Stack, name: str, task: str = "workerpool0-0") -> dict[str, Any]
     return found
 
 
-@pytest.mark.parametrize("stack", MODES, indirect=True)
+@pytest.mark.parametrize("stack", WAYS, indirect=True, ids=way_of)
 def test_a_source_distribution_is_installed_before_its_module_runs_with_the_jobs_arguments(
     stack: Stack,
 ) -> None:
@@ -148,7 +144,7 @@ def test_the_index_is_the_users_own_where_the_job_names_none(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("stack", MODES, indirect=True)
+@pytest.mark.parametrize("stack", WAYS, indirect=True, ids=way_of)
 def test_each_replica_installs_for_itself_also_one_that_is_started_again(stack: Stack) -> None:
     worker = (
         "import json, os, pathlib, signal, time\n"

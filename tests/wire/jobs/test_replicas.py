@@ -13,11 +13,10 @@ import pytest
 from trainmaster.local.jobs.images.dockerfile import read_image
 from trainmaster.local.jobs.replicas import rootfs
 from trainmaster.local.process.family import MARK
-from trainmaster.local.vertex import MountChoice
+from trainmaster.local.sandbox.probe import LAUNCHER
 
-from .conftest import PROGRAM, Stack, container
+from .conftest import PROGRAM, WAYS, Stack, Way, container, way_of
 
-MODES: list[MountChoice] = ["private", "environment"] if rootfs.can_mount() else ["environment"]
 SERVICE = [
     "Waiting for job to be provisioned.",
     (
@@ -34,9 +33,9 @@ SERVICE = [
 ]
 
 
-@pytest.fixture(params=MODES)
+@pytest.fixture(params=WAYS, ids=way_of)
 def stack(start: Callable[..., Any], request: pytest.FixtureRequest) -> Iterator[Stack]:
-    with start(mounts=request.param) as running:
+    with start(**request.param) as running:
         yield running
 
 
@@ -210,9 +209,9 @@ def test_tag_and_digest_of_a_request_are_not_compared(stack: Stack) -> None:
         assert stack.ended(job.name).state.name == "JOB_STATE_SUCCEEDED"
 
 
-@pytest.mark.parametrize("mounts", MODES)
+@pytest.mark.parametrize("way", WAYS, ids=way_of)
 def test_a_workdir_inside_a_directory_of_the_host_works_and_stays_out_of_it(
-    mounts: MountChoice, start: Callable[..., Any], tmp_path: Path
+    way: Way, start: Callable[..., Any], tmp_path: Path
 ) -> None:
     tree = tmp_path / "image"
     tree.mkdir()
@@ -220,7 +219,7 @@ def test_a_workdir_inside_a_directory_of_the_host_works_and_stays_out_of_it(
         "FROM scratch\nWORKDIR /usr/src/some-app\nCOPY hello.py .\nCMD python hello.py && touch made-by-it\n"
     )
     (tree / "hello.py").write_text("print('hello')\n")
-    with start(mounts=mounts, images={"example.com/hello:1": tree}) as stack:
+    with start(**way, images={"example.com/hello:1": tree}) as stack:
         job = stack.submit(container(image="example.com/hello"))
         assert stack.ended(job.name).state.name == "JOB_STATE_SUCCEEDED", stack.texts(job.name)
         assert stack.texts(job.name, "workerpool0-0") == ["hello"]
@@ -228,7 +227,7 @@ def test_a_workdir_inside_a_directory_of_the_host_works_and_stays_out_of_it(
     assert not Path("/usr/src/some-app").exists()
 
 
-if "private" in MODES:
+if len(WAYS) > 1:
 
     def test_copied_files_are_at_their_paths_in_a_private_root_that_leaves_no_trace(
         start: Callable[..., Any],
@@ -266,7 +265,7 @@ if "private" in MODES:
             )
         )
         done = subprocess.run(
-            [sys.executable, "-I", "-S", str(rootfs.LAUNCHER), str(plan)],
+            [sys.executable, "-I", "-S", str(LAUNCHER), str(plan)],
             capture_output=True,
             text=True,
             check=False,

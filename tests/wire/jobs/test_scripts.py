@@ -17,8 +17,8 @@ from trainmaster.client.submission.pack import pack_script
 from trainmaster.orchestrator.core.requests.script import RUNNER, VARIABLE, run_command
 from trainmaster.resources import ROOT
 
-from .conftest import Stack
-from .test_packages import MODES, wheel
+from .conftest import WAYS, Stack, way_of
+from .test_packages import wheel
 
 TRAINER = "us-central1-docker.pkg.dev/p1/trainmaster/trainer"
 SAY = """
@@ -31,7 +31,7 @@ print(json.dumps({"message": "said", "argv": sys.argv[1:], "prefix": sys.prefix,
 
 @pytest.fixture
 def stack(start: Callable[..., Any], request: pytest.FixtureRequest) -> Iterator[Stack]:
-    with start(mounts=getattr(request, "param", "auto"), images={TRAINER: ROOT}) as running:
+    with start(**getattr(request, "param", WAYS[0]), images={TRAINER: ROOT}) as running:
         yield running
 
 
@@ -66,7 +66,7 @@ def run(stack: Stack, *pools: dict[str, Any]) -> str:
     return job.name
 
 
-@pytest.mark.parametrize("stack", MODES, indirect=True)
+@pytest.mark.parametrize("stack", WAYS, indirect=True, ids=way_of)
 def test_a_script_without_requirements_runs_in_the_stacks_own_environment(
     stack: Stack, tmp_path: Path
 ) -> None:

@@ -73,6 +73,8 @@ resource "google_storage_bucket_iam_member" "bucket" {
   bucket = google_storage_bucket.bucket[each.value.name].name
   role   = each.value.role
   member = local.members[each.value.account]
+
+  depends_on = [google_project_iam_custom_role.role]
 }
 
 # A role on a managed folder covers the objects whose names begin with the folder's, and no others of its bucket.
@@ -83,6 +85,22 @@ resource "google_storage_managed_folder_iam_member" "folder" {
   managed_folder = google_storage_managed_folder.folder["${each.value.name}/${each.value.folder}"].name
   role           = each.value.role
   member         = local.members[each.value.account]
+}
+
+# A role on one object of a bucket.
+resource "google_storage_bucket_iam_member" "object" {
+  for_each = module.plan.grants.object
+
+  bucket = google_storage_bucket_object.marker["${each.value.name}/${each.value.object}"].bucket
+  role   = each.value.role
+  member = local.members[each.value.account]
+
+  condition {
+    title      = "only ${each.value.object}"
+    expression = "resource.name == 'projects/_/buckets/${local.every_bucket[each.value.name]}/objects/${each.value.object}'"
+  }
+
+  depends_on = [google_project_iam_custom_role.role]
 }
 
 resource "google_pubsub_topic_iam_member" "topic" {

@@ -111,6 +111,20 @@ resource "google_storage_managed_folder" "folder" {
   force_destroy = true
 }
 
+# The single objects of the teams, each with that of a folder of its name; trainmaster/deploy/permissions.yaml says why.
+resource "google_storage_bucket_object" "marker" {
+  for_each = merge([
+    for grant in module.plan.grants.object : {
+      for name in [grant.object, "${grant.object}/"] :
+      "${grant.name}/${name}" => { bucket = grant.name, name = name }
+    }
+  ]...)
+
+  bucket  = google_storage_bucket.bucket[each.value.bucket].name
+  name    = each.value.name
+  content = "\n" # the provider refuses an empty one
+}
+
 # What clients of this deployment cannot see otherwise: schemas/deployment.v1.schema.json. `trainmaster deploy` writes
 # the file beside this folder. Those who can read the ledger can read it.
 resource "google_storage_bucket_object" "deployment" {

@@ -29,13 +29,20 @@ class RevokeError(ValueError):
 class Grant:
     """`member` has `role` on every resource that matches the pattern `resource`.
 
-    With `folder`, the resource is a bucket's managed folder: the objects whose names begin with it.
+    With `folder`, the resource is a bucket's managed folder: the objects whose names begin with it. With `object`, it
+    is that object alone.
     """
 
     member: str
     role: str
     resource: str
     folder: str = ""
+    object: str = ""
+
+    @property
+    def is_partial(self) -> bool:
+        """Whether it is on a part of the bucket, and so in no policy of the bucket's own."""
+        return bool(self.folder or self.object)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,9 +52,12 @@ class _Reach:
     resource: str
     pattern: re.Pattern[str] | None
     folder: str
+    object: str
 
     def covers(self, resource: str, object_name: str | None) -> bool:
         if self.folder and (object_name is None or not object_name.startswith(self.folder)):
+            return False
+        if self.object and object_name != self.object:
             return False
         return self.pattern.match(resource) is not None if self.pattern else self.resource == resource
 
@@ -112,7 +122,7 @@ class Grants:
         """The resource's policy, without inherited grants."""
         bindings: dict[str, list[str]] = {}
         for grant in self._live():
-            if not grant.folder and fnmatchcase(resource, grant.resource):
+            if not grant.is_partial and fnmatchcase(resource, grant.resource):
                 bindings.setdefault(grant.role, []).append(grant.member)
         if self._is_users_bucket(resource):
             bindings |= {role: [f"projectEditor:{self.project}"] for role in USERS_BUCKET}
@@ -170,7 +180,7 @@ class Grants:
             pattern = re.compile(f"projects/(?:{re.escape(self.project)}(?:/|$)|_/buckets/)")
         elif set(grant.resource) & set("*?["):
             pattern = re.compile(translate(grant.resource))
-        return _Reach(resource=grant.resource, pattern=pattern, folder=grant.folder)
+        return _Reach(resource=grant.resource, pattern=pattern, folder=grant.folder, object=grant.object)
 
     def _is_users_bucket(self, resource: str) -> bool:
         return self._buckets is not None and resource.startswith(BUCKETS) and resource not in self._buckets

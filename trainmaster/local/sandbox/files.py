@@ -5,7 +5,8 @@ Paths of the tree are relative to its root:
 - `dir PATH`
 - `link TEXT PATH`: a symbolic link
 - `bind SOURCE PATH`, `bind-ro SOURCE PATH`: a file or directory of this machine
-- `bind-if-there SOURCE PATH`: the same, unless it has gone, as entries of shared directories may at any time
+- `bind-if-there SOURCE PATH`, `bind-ro-if-there SOURCE PATH`: the same, unless it has gone, as entries of shared
+  directories may at any time
 - `tmpfs PATH`, `proc PATH`, `devpts PATH`: a new file system
 - `read-only PATH`: a mount of the tree, without those below it
 """
@@ -46,7 +47,8 @@ def _bind_read_only(source: str, path: str) -> None:
     syscalls.make_read_only(path)
 
 
-def _bind_if_there(source: str, path: str) -> None:
+def _bind_if_there(source: str, path: str) -> bool:
+    """Whether it is there."""
     try:
         _bind(source, path)
     except FileNotFoundError:
@@ -55,6 +57,13 @@ def _bind_if_there(source: str, path: str) -> None:
             os.rmdir(path)
         else:
             os.unlink(path)
+        return False
+    return True
+
+
+def _bind_read_only_if_there(source: str, path: str) -> None:
+    if _bind_if_there(source, path):
+        syscalls.make_read_only(path)
 
 
 def _tmpfs(path: str) -> None:
@@ -88,12 +97,13 @@ def _dir(path: str) -> None:
     os.makedirs(path, exist_ok=True)
 
 
-_PERFORM: "dict[str, Callable[..., None]]" = {
+_PERFORM: "dict[str, Callable[..., object]]" = {
     "dir": _dir,
     "link": _link,
     "bind": _bind,
     "bind-ro": _bind_read_only,
     "bind-if-there": _bind_if_there,
+    "bind-ro-if-there": _bind_read_only_if_there,
     "tmpfs": _tmpfs,
     "proc": _proc,
     "devpts": _devpts,

@@ -9,6 +9,7 @@ import yaml
 
 from trainmaster.local.gateway.identity import default_account
 from trainmaster.local.iam import Grant, Grants
+from trainmaster.local.iam.service import BUCKETS
 from trainmaster.local.logging.sinks import writer_identity
 from trainmaster.local.project import project_number
 from trainmaster.local.stack.topology import Topology
@@ -62,6 +63,15 @@ def grants_of(
     )
 
 
+def markers_of(grants: Grants, buckets_dir: Path) -> set[Path]:
+    """The single objects that accounts are granted, which the deployment creates, as paths below the buckets' folder."""
+    return {
+        buckets_dir / grant.resource.removeprefix(BUCKETS) / grant.object
+        for grant in grants.granted
+        if grant.object
+    }
+
+
 def _grants(topology: Topology, table: Mapping[str, Any]) -> Iterator[Grant]:
     functions = [function.name for function in topology.functions]
     for row in table["grants"]:
@@ -83,14 +93,16 @@ def _team_grants(topology: Topology, table: Mapping[str, Any], teams: Iterable[s
     for team, row in itertools.product(teams, table["team_grants"]):
         ((kind, thing),) = row["thing"].items()
         own = {"team": f"trainer-{team}"}
-        for name, folder in itertools.product(row["accounts"], row.get("folders", [""])):
+        parts = [*row.get("folders", ()), *row.get("objects", ())] or [""]
+        for name, part in itertools.product(row["accounts"], parts):
             if name != "members":
                 (member,) = _members(own.get(name, name), table, topology)
                 yield Grant(
                     member=member,
                     role=_role(row["role"], table["roles"][row["role"]], topology),
                     resource=_resource(kind, own.get(thing, thing), topology),
-                    folder=folder.replace("${team}", team),
+                    folder=part.replace("${team}", team) if "folders" in row else "",
+                    object=part.replace("${team}", team) if "objects" in row else "",
                 )
 
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from trainmaster.local.events.backoff import Backoff
 from trainmaster.local.injections import BadInjectionsError, Plan, plan_from
@@ -13,7 +13,7 @@ from trainmaster.resources import DEPLOY
 
 if TYPE_CHECKING:
     from trainmaster.local.jobs.capacity.quota import Quota
-    from trainmaster.local.vertex import MountChoice, RuntimeChoice
+    from trainmaster.local.vertex import IsolationChoice, MountChoice, RuntimeChoice
 
 DEFAULT_STATE = Path(".trainmaster")
 DEFAULT_TOPOLOGY = DEPLOY / "topology.yaml"
@@ -24,7 +24,6 @@ DEFAULT_REGION = "us-central1"
 _PROJECT = re.compile(r"[a-z][a-z0-9-]{4,28}[a-z0-9]")
 _PORTS = range(1, 65533)
 _Parsed = TypeVar("_Parsed")
-IsolationChoice = Literal["enforced", "none"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,7 +33,7 @@ class Options:
     `functions` is the staged source directory; None stages the repository's own. `images` are the source
     trees of images by URI, in addition to the repository's trainer. `port_base` is the first of four ports
     that must be free; None keeps the last stack's ports if they are free. `isolation`: whether the services refuse
-    accounts what they have no permission for. `registry`: whether to run an image
+    accounts what they have no permission for, and replicas are confined. `registry`: whether to run an image
     registry too. `tick_s` replaces the schedules' cron by an interval in seconds. `injections` take effect
     once everything has started. `quota` has each region's limits for jobs; None for no limits.
     """
@@ -46,7 +45,7 @@ class Options:
     project: str = DEFAULT_PROJECT
     region: str = DEFAULT_REGION
     port_base: int | None = None
-    isolation: IsolationChoice = "enforced"
+    isolation: "IsolationChoice" = "enforced"
     mounts: "MountChoice" = "auto"
     runtime: "RuntimeChoice" = "process"
     registry: bool = False

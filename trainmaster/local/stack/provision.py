@@ -1,5 +1,7 @@
 """Creates a project's resources, as the deployment does; existing ones stay as they are."""
 
+from collections.abc import Iterable
+from pathlib import Path
 from urllib.parse import quote
 
 from google.protobuf.duration_pb2 import Duration
@@ -19,15 +21,21 @@ from trainmaster.local.events.rest import CallRefusedError, call
 from trainmaster.local.functions.function import BucketTrigger
 from trainmaster.local.stack.topology import KeptTopic, Sink, Topology
 
-_CONFLICT = 409
+_CONFLICT, _CONDITION_NOT_MET = 409, 412
 
 
 def provision(
-    topology: Topology, *, storage_url: str, logging_url: str, clients: Clients, backoff: Backoff
+    topology: Topology,
+    *,
+    storage_url: str,
+    logging_url: str,
+    clients: Clients,
+    backoff: Backoff,
+    markers: Iterable[Path] = (),
 ) -> dict[str, Transport]:
     """Create everything in the topology; return the transport of each function's events, by function name.
 
-    Blocks.
+    `markers` are objects that the deployment creates, each as its path in the folder of its bucket. Blocks.
 
     Raises:
         CallRefusedError: a service refused for another reason than an existing resource.
@@ -38,6 +46,8 @@ def provision(
         ensure_subscription(clients.subscriber, kept_subscription(kept))
     for bucket in topology.buckets.values():
         _ensure_bucket(storage_url, bucket, topology.project, topology.region)
+    for marker in markers:
+        ensure_marker(storage_url, marker)
     transports = {
         function.name: transport_of(function, project=topology.project, region=topology.region)
         for function in topology.functions
@@ -72,6 +82,19 @@ def _ensure_bucket(storage_url: str, bucket: str, project: str, region: str) -> 
     except CallRefusedError as refused:
         if refused.status != _CONFLICT:
             raise
+
+
+def ensure_marker(storage_url: str, marker: Path) -> None:
+    """Create the object, and that of a folder of its name, unless they exist."""
+    # A folder of its name comes first: otherwise the object would be a file where the team's objects need a folder.
+    marker.mkdir(exist_ok=True)
+    for name in (marker.name, f"{marker.name}/"):  # as in trainmaster/deploy/terraform/buckets.tf
+        query = f"uploadType=media&name={quote(name, safe='')}&ifGenerationMatch=0"
+        try:
+            call("POST", storage_url, f"/upload/storage/v1/b/{quote(marker.parent.name)}/o?{query}", "")
+        except CallRefusedError as refused:
+            if refused.status != _CONDITION_NOT_MET:
+                raise
 
 
 def _ensure_sink(logging_url: str, sink: Sink, project: str) -> None:

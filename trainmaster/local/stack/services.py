@@ -99,6 +99,7 @@ async def running_services(
             write_log=lambda entries: asyncio.to_thread(logging.write, entries),
             project=options.project,
             mounts=options.mounts,
+            isolation=options.isolation,
             runtime=options.runtime,
             registry=registry,
             capacity=options.capacity,

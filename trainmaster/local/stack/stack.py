@@ -24,9 +24,10 @@ from trainmaster.local.events.rest import CallRefusedError, call
 from trainmaster.local.events.schedule import Scheduler
 from trainmaster.local.functions import Deployment, FunctionsHost, Instance, StartFailedError
 from trainmaster.local.functions.function import Function, TopicTrigger
+from trainmaster.local.iam import Grants
 from trainmaster.local.injections import Injections
 from trainmaster.local.process import ProcessGuard, Stream
-from trainmaster.local.stack.access import grants_of, policy_path, read_teams
+from trainmaster.local.stack.access import grants_of, markers_of, policy_path, read_teams
 from trainmaster.local.stack.clients import function_addresses, function_variables, user_variables
 from trainmaster.local.stack.errors import StackRefusedError
 from trainmaster.local.stack.images import ProvidedImages, provide, remembered
@@ -144,7 +145,7 @@ async def running_stack(
             await host.start()
         except StartFailedError as error:
             raise StackRefusedError(str(error)) from error
-        await _deliver_events(options, topology, services, host, running=running, news=news)
+        await _deliver_events(options, topology, services, host, running=running, news=news, grants=grants)
         await asyncio.to_thread(
             _publish, describe, topology, deployment.source, storage_url=services.storage_url
         )
@@ -178,6 +179,7 @@ async def _deliver_events(
     *,
     running: AsyncExitStack,
     news: News,
+    grants: Grants,
 ) -> None:
     clients = running.enter_context(clients_of(services.pubsub_host))
     try:
@@ -188,6 +190,7 @@ async def _deliver_events(
             logging_url=services.logging_url,
             clients=clients,
             backoff=options.backoff,
+            markers=markers_of(grants, services.buckets_dir),
         )
     except (CallRefusedError, GoogleAPICallError) as error:
         raise StackRefusedError(f"cannot create a resource of the topology: {error}") from error

@@ -24,6 +24,7 @@ def main() -> None:
         write_log=lambda _entries: None,
         project=given.project,
         mounts=given.mounts,
+        isolation=given.isolation,
         runtime=given.runtime,
         grace_s=given.grace,
     )
@@ -39,6 +40,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--image", action="append", default=[], metavar="URI=DIR", help="repeatable")
     parser.add_argument("--project", default="local-project")
     parser.add_argument("--mounts", choices=["auto", "private", "environment"], default="auto")
+    parser.add_argument("--isolation", choices=["enforced", "none"], default="none")
     parser.add_argument("--runtime", choices=["process", "container"], default="process")
     parser.add_argument("--grace", type=float, default=30.0, help="seconds from SIGTERM to SIGKILL")
     return parser.parse_args()

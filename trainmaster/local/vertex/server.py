@@ -25,20 +25,21 @@ from trainmaster.local.jobs.images.programs import Provided
 from trainmaster.local.jobs.images.scripts import Scripts
 from trainmaster.local.jobs.replicas.containers import containers_here
 from trainmaster.local.jobs.replicas.isolation import Machine
-from trainmaster.local.jobs.replicas.processes import Processes
-from trainmaster.local.jobs.replicas.rootfs import can_mount
+from trainmaster.local.jobs.replicas.processes import Confinement, Processes
 from trainmaster.local.jobs.resource.job import Job
 from trainmaster.local.jobs.runners.log import WriteLog
 from trainmaster.local.jobs.service import JobService
 from trainmaster.local.jobs.store import Store
 from trainmaster.local.process import ProcessGuard
 from trainmaster.local.process.scratch import empty_folder
+from trainmaster.local.sandbox.probe import obstacle
 from trainmaster.local.tuning.service import TuningService
 from trainmaster.local.tuning.store import TuningStore
 from trainmaster.local.vertex.api import application
 
 MountChoice = Literal["auto", "private", "environment"]
 RuntimeChoice = Literal["process", "container"]
+IsolationChoice = Literal["enforced", "none"]
 
 _DATABASE = "jobs.sqlite"
 
@@ -62,6 +63,7 @@ class Jobs:
         write_log: writes batches of log entries, in order.
         project: the project's id; its number is derived from it.
         mounts: whether replicas get a private root; `auto` if this machine allows it.
+        isolation: `enforced` shows a replica only this machine's programs and the buckets of its account.
         runtime: whether a replica is a process of this machine or a container of its built image.
         registry: `host:port` on loopback that replaces every registry; empty to use only podman's store.
         capacity: the maximum number of replicas at once; None for four per CPU.
@@ -80,6 +82,7 @@ class Jobs:
     write_log: WriteLog
     project: str = "local-project"
     mounts: MountChoice = "auto"
+    isolation: IsolationChoice = "none"
     runtime: RuntimeChoice = "process"
     registry: str = ""
     capacity: int | None = None
@@ -162,12 +165,23 @@ class Jobs:
             environments=Environments(state / "environments", guard),
             scratch=empty_folder("tm", state),
             grace_s=self.grace_s,
-            processes=Processes(
-                buckets=buckets, private=_has_private_mounts(self.mounts), grace_s=self.grace_s
-            ),
+            processes=self._processes(state, buckets),
             containers=containers,
             identities=self.identities,
         )
+
+    def _processes(self, state: Path, buckets: Path) -> Processes:
+        if self.isolation == "none":
+            return Processes(buckets=buckets, private=_has_private_mounts(self.mounts), grace_s=self.grace_s)
+        if self.mounts == "environment":
+            raise RuntimeError(
+                "isolation=enforced needs buckets under /gcs: leave out mounts=environment, or use isolation=none"
+            )
+        if reason := obstacle():
+            raise _refused(reason)
+        common = Path(os.path.commonpath([state, buckets]))
+        confinement = Confinement(state=common, grants=self.grants)
+        return Processes(buckets=buckets, private=True, grace_s=self.grace_s, confinement=confinement)
 
     def _trees(self) -> dict[str, Path]:
         return {repository_of(uri): tree.resolve() for uri, tree in self.images.items()}
@@ -179,10 +193,19 @@ def serve(jobs: Jobs, *, port: int = 0) -> AbstractContextManager[str]:
 
 
 def _has_private_mounts(choice: MountChoice) -> bool:
-    possible = choice != "environment" and can_mount()
-    if choice == "private" and not possible:
+    if choice == "environment":
+        return False
+    reason = obstacle()
+    if choice == "private" and reason:
         raise RuntimeError(
-            "mounts=private, but this user may not create a mount namespace on this machine; "
-            "use mounts=environment (buckets are then under $TRAINMASTER_GCS_ROOT) or run as root"
+            f"mounts=private, but replicas cannot have namespaces on this machine: {reason}. "
+            "Or use mounts=environment (buckets are then under $TRAINMASTER_GCS_ROOT)."
         )
-    return possible
+    return not reason
+
+
+def _refused(reason: str) -> RuntimeError:
+    return RuntimeError(
+        f"isolation=enforced, but replicas cannot be isolated from this machine: {reason}. "
+        "Or start the stack with --isolation none, if you trust every program that it runs."
+    )

@@ -43,7 +43,7 @@ locals {
     ]
   ])
 
-  # The same for each team, with an entry for each managed folder.
+  # The same for each team, with an entry for each managed folder and each single object.
   each_team_grant = flatten([
     for team, settings in var.teams : [
       for grant in local.permissions.team_grants : [
@@ -51,16 +51,21 @@ locals {
           for name in grant.accounts :
           name == "team" ? ["trainer-${team}"] : name == "members" ? tolist(settings.members) : [name]
           ]) : [
-          for folder in try(grant.folders, [""]) : {
+          for on in concat(
+            [for folder in try(grant.folders, []) : { kind = "folder", folder = folder, object = "" }],
+            [for object in try(grant.objects, []) : { kind = "object", folder = "", object = object }],
+            can(grant.folders) || can(grant.objects) ? [] : [{ kind = keys(grant.thing)[0], folder = "", object = "" }],
+            ) : {
             account = account
             role = (
               contains(keys(local.custom_roles), grant.role)
               ? "projects/${var.project}/roles/${grant.role}"
               : grant.role
             )
-            kind   = folder == "" ? keys(grant.thing)[0] : "folder"
+            kind   = on.kind
             name   = values(grant.thing)[0] == "team" ? "trainer-${team}" : values(grant.thing)[0]
-            folder = replace(folder, "$${team}", team)
+            folder = replace(on.folder, "$${team}", team)
+            object = replace(on.object, "$${team}", team)
           }
         ]
       ]
@@ -68,7 +73,7 @@ locals {
   ])
 
   grants = {
-    for kind in ["project", "bucket", "topic", "account", "function", "subscription", "folder"] : kind => merge(
+    for kind in ["project", "bucket", "topic", "account", "function", "subscription", "folder", "object"] : kind => merge(
       {
         for grant in local.each_grant :
         "${grant.account}/${reverse(split("/", grant.role))[0]}/${grant.name}" => grant
@@ -78,7 +83,7 @@ locals {
         # A member of two teams has the roles of both, and one of those that all teams have.
         for key, same in {
           for grant in local.each_team_grant :
-          trimsuffix("${grant.account}/${reverse(split("/", grant.role))[0]}/${grant.name}/${grant.folder}", "/") => grant...
+          trimsuffix("${grant.account}/${reverse(split("/", grant.role))[0]}/${grant.name}/${grant.folder}${grant.object}", "/") => grant...
           if grant.kind == kind
         } : key => same[0]
       }

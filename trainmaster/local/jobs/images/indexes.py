@@ -6,10 +6,12 @@ read 2026-11.
 
 import configparser
 import os
+import re
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 MAX_BYTES = 64 * 1024
 """Of one configuration file of pip's; what is longer is not read."""
@@ -58,6 +60,16 @@ def settings_of_uv(environ: Mapping[str, str], *, home: Path) -> Settings:
         found.setdefault(variable, between.join(value.split()) if between else value.strip())
     environment = {"UV_INDEX_STRATEGY": "unsafe-best-match", **found, "NO_COLOR": "1"}
     return Settings(environment=environment, options=("--no-index",) if no_index else ())
+
+
+def local_indexes(environ: Mapping[str, str], *, home: Path) -> Iterator[Path]:
+    """The folders of this machine among the user's indexes."""
+    settings = settings_of_uv(environ, home=home)
+    for value in settings.indexes.values():
+        for word in re.split(r"[\s,]+", value):
+            path = Path(unquote(urlsplit(word).path)) if word.startswith("file://") else Path(word)
+            if path.is_absolute() and path.exists():
+                yield path
 
 
 def _pip_settings(environ: Mapping[str, str], home: Path) -> dict[str, str]:

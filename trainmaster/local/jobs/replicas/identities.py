@@ -19,7 +19,8 @@ class ReplicaIdentities:
         self._identities = identities
         self._job_id = job.job_id
         self._zone = f"{job.location}-a"
-        self._email = job.message.job_spec.service_account or default_account(job.project)
+        self.email = job.message.job_spec.service_account or default_account(job.project)
+        """The service account of all of them."""
         self._issued: dict[Replica, WorkloadIdentity] = {}
 
     @property
@@ -32,7 +33,7 @@ class ReplicaIdentities:
         if self._identities is None:
             return {}
         if replica not in self._issued:
-            principal = Principal(kind="replica", name=f"{self._job_id}/{replica.name}", email=self._email)
+            principal = Principal(kind="replica", name=f"{self._job_id}/{replica.name}", email=self.email)
             self._issued[replica] = await self._identities.issue(principal, zone=self._zone)
         return self._issued[replica].variables
 

@@ -24,6 +24,7 @@ class Placement:
         scratch: a new directory for this start alone.
         name: unique on this machine.
         trust: the folder of certificate authorities that its variables name; None if they name none.
+        account: the email of the service account that it runs as.
     """
 
     program: Program
@@ -31,6 +32,7 @@ class Placement:
     scratch: Path
     name: str
     trust: Path | None = None
+    account: str = ""
 
     def variables(self, **more: str) -> dict[str, str]:
         """The pool's variables with their references resolved, overridden by the service's and `more`."""

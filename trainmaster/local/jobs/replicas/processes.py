@@ -3,17 +3,36 @@
 import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from trainmaster.local.jobs.images.indexes import settings_of_uv
+from trainmaster.local.iam.service import Grants
+from trainmaster.local.jobs.images.indexes import local_indexes, settings_of_uv
 from trainmaster.local.jobs.images.package_runner import INDEXES
+from trainmaster.local.jobs.images.programs import PACKAGE_RUNNER
 from trainmaster.local.jobs.replicas import rootfs
 from trainmaster.local.jobs.replicas.isolation import Placement, Start
+from trainmaster.local.jobs.replicas.shares import shares_of
 from trainmaster.local.process import SYSTEM_PATH
+from trainmaster.local.sandbox.probe import LAUNCHER
 
 GCS_ROOT = "TRAINMASTER_GCS_ROOT"
+_SHARED_TMP = "shared-tmp"
+"""The folder that is a confined replica's /tmp; TMPDIR is another one."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Confinement:
+    """How replicas are kept from each other and from this machine.
+
+    Attributes:
+        state: the stack's folder, which they do not see.
+        grants: decide which buckets a job's account may use; None shows every job all buckets.
+    """
+
+    state: Path
+    grants: Grants | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,29 +42,26 @@ class Processes:
     Attributes:
         private: whether each runs in a PID namespace with a private root.
         grace_s: seconds that each has to end by itself once the stack has been killed.
+        confinement: what else it must not see; None to show it all files and every bucket. Needs `private`.
     """
 
     buckets: Path
     private: bool
     grace_s: float = 2.0
+    confinement: Confinement | None = None
 
     def start_of(self, placement: Placement) -> Start:
         """The launcher with a plan: it confines the program, runs it and ends as it does."""
-        for name in ("home", "tmp", "root"):
+        for name in ("home", "tmp", "root", *([_SHARED_TMP] if self.confinement else [])):
             (placement.scratch / name).mkdir(parents=True)
         if placement.program.is_package:
-            self._write_indexes(placement.scratch / INDEXES)
+            _write_indexes(placement.scratch / INDEXES)
         plan = placement.scratch / "plan.json"
         plan.write_text(json.dumps(self._plan(placement)), encoding="utf-8")
         return Start(
-            argv=[sys.executable, "-I", "-S", str(rootfs.LAUNCHER), str(plan)],
+            argv=[sys.executable, "-I", "-S", str(LAUNCHER), str(plan)],
             env=self._environment(placement),
         )
-
-    def _write_indexes(self, path: Path) -> None:
-        """Written to a file that only this user can read: the URLs may have passwords."""
-        path.touch(mode=0o600)
-        path.write_text(json.dumps(settings_of_uv(os.environ, home=Path.home()).indexes), encoding="utf-8")
 
     def remove(self, names: Sequence[str]) -> None:
         """Does nothing: a process leaves files only in its scratch directory."""
@@ -55,14 +71,30 @@ class Processes:
         return {
             "private": self.private,
             "root": str(placement.scratch / "root"),
-            "steps": rootfs.private_steps(image, self.buckets)
-            if self.private
-            else rootfs.linked_steps(image),
+            "steps": self._steps(placement),
             "workdir": image.workdir,
             "argv": placement.program.command_line,
             "grace_s": self.grace_s,
             "stack": os.getpid(),
         }
+
+    def _steps(self, placement: Placement) -> Sequence[rootfs.Step]:
+        image = placement.program.image
+        if self.confinement is not None:
+            return rootfs.confined_steps(image, self._view(placement, self.confinement))
+        return rootfs.private_steps(image, self.buckets) if self.private else rootfs.linked_steps(image)
+
+    def _view(self, placement: Placement, confinement: Confinement) -> rootfs.View:
+        metrics = placement.service.get("CLOUD_ML_HP_METRIC_FILE")
+        scratch = placement.scratch
+        return rootfs.View(
+            buckets=self.buckets,
+            shares=shares_of(placement.account, confinement.grants, self.buckets),
+            read_only=tuple(_programs_files(placement)),
+            writable=(scratch / "home", scratch / "tmp", *([Path(metrics).parent] if metrics else [])),
+            tmp=scratch / _SHARED_TMP,
+            hidden=confinement.state,
+        )
 
     def _environment(self, placement: Placement) -> dict[str, str]:
         """The whole environment. It inherits nothing from this process."""
@@ -76,3 +108,23 @@ class Processes:
             **placement.variables(**ours),
             "TMPDIR": str(placement.scratch / "tmp"),
         }
+
+
+def _write_indexes(path: Path) -> None:
+    """Written to a file that only this user can read: the URLs may have passwords."""
+    path.touch(mode=0o600)
+    path.write_text(json.dumps(settings_of_uv(os.environ, home=Path.home()).indexes), encoding="utf-8")
+
+
+def _programs_files(placement: Placement) -> Iterator[Path]:
+    """What the program's Python, its packages and their installation are read from."""
+    own = placement.program.python.parent.parent
+    for path in (own, Path(sys.prefix), Path(sys.base_prefix)):
+        yield path
+        yield path.resolve()
+    if placement.trust:
+        yield placement.trust
+    if placement.program.is_package:
+        yield PACKAGE_RUNNER
+        yield placement.scratch / INDEXES
+        yield from local_indexes(os.environ, home=Path.home())

@@ -1,48 +1,90 @@
-"""A replica's file tree: the image's files, the buckets under /gcs, and the host's files for the rest.
+"""A replica's file tree: the image's files, the buckets under /gcs, and files of this machine.
 
-There are two ways to set it up, chosen once:
-- private mounts: a namespace with a private root. Image files are read-only at their image paths, in
-  directories of the replica alone, so nothing it writes there reaches the source tree.
-- no namespace: the same layout as symbolic links under a scratch directory.
+There are three ways to set it up, chosen once:
+
+- confined: a private root with system directories, the program's Python and the image's files, all read-only at their
+  paths; the buckets that the job's account may use; and nothing else of this machine.
+- private: the same with all of this machine's files, and every bucket. The image's files are in directories of the
+  replica alone, so nothing it writes there reaches the source tree.
+- linked: the same layout as symbolic links under a scratch directory, without any namespace.
 
 This module plans the steps; `trainmaster.local.sandbox.files` performs them inside the replica's process.
 """
 
 import os
-import subprocess
-import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
-from trainmaster.local import sandbox
 from trainmaster.local.jobs.images.dockerfile import Image
 from trainmaster.local.jobs.images.layout import Node, layout
-
-LAUNCHER = Path(sandbox.__file__).with_name("__main__.py")
 
 Step = tuple[str, ...]
 """As `trainmaster.local.sandbox.files` describes them."""
 
+SYSTEM = ("bin", "etc", "lib", "lib32", "lib64", "libx32", "nix", "opt", "sbin", "usr")
+"""The directories of programs and libraries, which a confined replica sees too."""
+_DEVICES = ("full", "null", "random", "tty", "urandom", "zero")
+_ACCELERATORS = ("accel", "dri", "dxg", "kfd", "nvidia", "vfio")
+"""Prefixes of the names of GPUs' and TPUs' devices."""
+_OWN = ("dev", "gcs", "proc", "sys")
 _PROCESSES = "/proc"
 """Each replica has a new one, with its own processes alone."""
 
 
-def can_mount() -> bool:
-    """Whether this user may create a mount namespace on this machine. Takes about 30 ms."""
-    done = subprocess.run(
-        [sys.executable, "-I", "-S", str(LAUNCHER), "--probe"],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        check=False,
-    )
-    return done.returncode == 0
+@dataclass(frozen=True, kw_only=True)
+class Share:
+    """A bucket or a folder in it, that a replica sees below /gcs at the same place as below the buckets' directory."""
+
+    path: str
+    writable: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class View:
+    """What a confined replica sees of this machine besides system directories.
+
+    Attributes:
+        buckets: the directory whose folders are the buckets.
+        shares: what it sees of that directory; None for all of it, with buckets that are made later.
+        read_only: files and directories, each at its path.
+        writable: directories, each at its path.
+        tmp: the directory that is its /tmp.
+        hidden: a directory that it does not see even within a system directory.
+    """
+
+    buckets: Path
+    shares: tuple[Share, ...] | None
+    read_only: tuple[Path, ...]
+    writable: tuple[Path, ...]
+    tmp: Path
+    hidden: Path
+
+
+def confined_steps(image: Image, view: View) -> list[Step]:
+    """Steps that build the root of a confined replica."""
+    root = {name: node for name, node in layout(image).items() if name not in _OWN}
+    for path in view.read_only:
+        _place(root, path)
+    return [
+        *(("dir", name) for name in ("", "var/tmp", "run")),
+        ("bind", str(view.tmp), "tmp"),
+        *_system(root),
+        *_hiding(view.hidden),
+        ("proc", "proc"),
+        ("bind-ro", "/sys", "sys"),
+        *_devices(),
+        *(("bind", str(path), str(path).strip("/")) for path in view.writable),
+        *(("bind-ro", str(path), str(path).strip("/")) for path in view.read_only if _is_below(path, view.hidden)),
+        *_buckets(view),
+    ]  # fmt: skip
 
 
 def private_steps(image: Image, buckets: Path) -> list[Step]:
     """Steps that build the private root: the image's files, `/gcs`, and the host's entries around them."""
     root = layout(image)
     root["gcs"] = buckets
-    return [*_mounted(root, Path("/"), ""), ("proc", "proc")]
+    return [*_mounted(root, Path("/"), "", "bind-if-there"), ("proc", "proc")]
 
 
 def linked_steps(image: Image) -> list[Step]:
@@ -59,18 +101,79 @@ def _linked(directory: Mapping[str, Node], at: str) -> Iterator[Step]:
             yield "link", str(node), at + name
 
 
-def _mounted(directory: Mapping[str, Node], host: Path, at: str) -> Iterator[Step]:
+def _system(root: dict[str, Node]) -> Iterator[Step]:
+    for name in SYSTEM:
+        path = Path("/", name)
+        if path.is_symlink() and name not in root:
+            yield "link", str(path.readlink()), name
+        elif path.is_dir():
+            node = root.pop(name, {})
+            if node:
+                directory = node if isinstance(node, dict) else {}
+                yield from _mounted(directory, path, f"{name}/", "bind-ro-if-there")
+            else:
+                yield "bind-ro", str(path), name
+    yield from _mounted(root, None, "", "")
+
+
+def _place(root: dict[str, Node], path: Path) -> None:
+    """Add a path of this machine where neither the image nor a path above it is."""
+    *folders, name = path.parts[1:]
+    here = root
+    if folders and folders[0] in SYSTEM:
+        return
+    for part in folders:
+        there = here.setdefault(part, {})
+        if not isinstance(there, dict):
+            return
+        here = there
+    here.setdefault(name, path)
+
+
+def _is_below(path: Path, folder: Path) -> bool:
+    return folder.parts[1:2] != () and folder.parts[1] in SYSTEM and path.is_relative_to(folder)
+
+
+def _hiding(folder: Path) -> Iterator[Step]:
+    if _is_below(folder, folder):
+        yield "tmpfs", str(folder).strip("/")
+
+
+def _devices() -> Iterator[Step]:
+    yield "tmpfs", "dev"
+    for entry in _entries(Path("/dev")):
+        if entry.name in _DEVICES or entry.name.startswith(_ACCELERATORS):
+            yield "bind-if-there", entry.path, f"dev/{entry.name}"
+    yield "tmpfs", "dev/shm"
+    yield "devpts", "dev/pts"
+    yield "link", "pts/ptmx", "dev/ptmx"
+    for name, target in (("fd", "fd"), ("stdin", "fd/0"), ("stdout", "fd/1"), ("stderr", "fd/2")):
+        yield "link", f"/proc/self/{target}", f"dev/{name}"
+
+
+def _buckets(view: View) -> Iterator[Step]:
+    if view.shares is None:
+        yield "bind", str(view.buckets), "gcs"
+        return
+    yield "tmpfs", "gcs"
+    for share in view.shares:
+        yield "bind" if share.writable else "bind-ro", str(view.buckets / share.path), f"gcs/{share.path}"
+    yield "read-only", "gcs"  # what is written beside the buckets would be lost
+
+
+def _mounted(directory: Mapping[str, Node], host: Path | None, at: str, kind: str) -> Iterator[Step]:
+    """The directory's entries, and by steps of this kind those of `host` around them."""
     yield "dir", at
-    for entry in _entries(host):
+    for entry in _entries(host) if host else ():
         if entry.name in directory or entry.path == _PROCESSES:
             continue
         if not entry.is_symlink():
-            yield "bind-if-there", entry.path, at + entry.name
+            yield kind, entry.path, at + entry.name
         elif (target := _link_target(entry.path)) is not None:
             yield "link", target, at + entry.name
     for name, node in directory.items():
         if isinstance(node, dict):
-            yield from _mounted(node, host / name, f"{at}{name}/")
+            yield from _mounted(node, host / name if host else None, f"{at}{name}/", kind)
         else:
             yield "bind" if at + name == "gcs" else "bind-ro", str(node), at + name
 
@@ -82,7 +185,7 @@ def _link_target(path: str) -> str | None:
         return None
 
 
-def _entries(host: Path) -> list["os.DirEntry[str]"]:
+def _entries(host: Path) -> Iterable["os.DirEntry[str]"]:
     try:
         with os.scandir(host) as found:
             return sorted(found, key=lambda entry: entry.name)

@@ -87,6 +87,7 @@ class Team:
             scratch=scratch,
             name=name,
             trust=self._identities.trust,
+            account=self._identities.email,
         )
         isolation = self._machine.isolation_of(program)
         start = await asyncio.to_thread(isolation.start_of, placement)

@@ -125,7 +125,8 @@ class Grants:
             if not grant.is_partial and fnmatchcase(resource, grant.resource):
                 bindings.setdefault(grant.role, []).append(grant.member)
         if self._is_users_bucket(resource):
-            bindings |= {role: [f"projectEditor:{self.project}"] for role in USERS_BUCKET}
+            for role in USERS_BUCKET:
+                bindings.setdefault(role, []).append(f"projectEditor:{self.project}")
         found = [
             {"role": role, "members": sorted(set(members))} for role, members in sorted(bindings.items())
         ]

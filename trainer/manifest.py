@@ -3,6 +3,7 @@
 Its schema is schemas/model_export.v1.schema.json.
 """
 
+import base64
 import hashlib
 import json
 from collections.abc import Mapping
@@ -14,19 +15,25 @@ from trainer.storage import write_whole
 
 MANIFEST_NAME = "export.json"
 SCHEMA = "model_export.v1"
+CHUNK_BYTES = 1 << 20
 OWN = {MANIFEST_NAME, f".{MANIFEST_NAME}.partial"}  # files of the manifest, not of the model
 
 
 def file_entries(directory: Path) -> list[dict[str, Any]]:
-    """Path, relative with forward slashes, size and hash of every file below `directory` but the manifest, sorted."""
+    """Path, relative with forward slashes, size and hashes of every file below `directory` but the manifest, sorted."""
     paths = {path.relative_to(directory).as_posix(): path for path in directory.rglob("*") if path.is_file()}
     return [_entry(name, path) for name, path in sorted(paths.items()) if name not in OWN]
 
 
 def _entry(name: str, path: Path) -> dict[str, Any]:
+    sha256, md5 = hashlib.sha256(), hashlib.md5(usedforsecurity=False)
     with path.open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
-    return {"path": name, "size_bytes": path.stat().st_size, "sha256": digest}
+        while chunk := file.read(CHUNK_BYTES):
+            sha256.update(chunk)
+            md5.update(chunk)
+    # The MD5 hash is in base64, as Cloud Storage lists it: a reader can compare it without the file's content.
+    hashes = {"sha256": sha256.hexdigest(), "md5": base64.b64encode(md5.digest()).decode("ascii")}
+    return {"path": name, "size_bytes": path.stat().st_size, **hashes}
 
 
 def manifest_of(

@@ -18,7 +18,7 @@ from trainmaster.orchestrator.adapters.memory import ManualClock, MemoryJobs, Me
 from trainmaster.orchestrator.core.requests.submission import Submission
 from trainmaster.orchestrator.core.retraining.arrivals import ARRIVALS_PREFIX, ArrivedObject
 from trainmaster.orchestrator.core.runs.job import Job
-from trainmaster.orchestrator.ports.objects import Listed, Stored
+from trainmaster.orchestrator.ports.objects import Listed, Stored, Unfinished
 from trainmaster.orchestrator.stores.arrivals import ArrivalLog, GroupCommit
 from trainmaster.orchestrator.stores.ledger import Ledger
 
@@ -86,6 +86,12 @@ class MeteredObjects(MemoryObjects):
         return super().write(
             bucket, name, content, if_generation=if_generation, metadata=metadata, content_type=content_type
         )
+
+    def copy(
+        self, source: tuple[str, str, int], bucket: str, name: str, *, token: str | None = None
+    ) -> Listed | Unfinished:
+        self.meter.count("write", name)
+        return super().copy(source, bucket, name, token=token)
 
     def delete(self, bucket: str, name: str, *, if_generation: int | None = None) -> None:
         with self._counting:

@@ -10,7 +10,7 @@ from tests.contract.world import LEDGER, START
 from trainmaster.orchestrator.adapters.memory import ManualClock, MemoryObjects
 from trainmaster.orchestrator.core.errors import GenerationMoved, ServiceFailed
 from trainmaster.orchestrator.core.retraining.arrivals import ArrivedObject
-from trainmaster.orchestrator.ports.objects import Listed, Stored
+from trainmaster.orchestrator.ports.objects import Listed, Stored, Unfinished
 from trainmaster.orchestrator.stores.arrivals import ArrivalLog, Arrivals
 
 
@@ -51,6 +51,11 @@ class Gate:
 
     def describe(self, bucket: str, name: str, generation: int | None = None) -> Listed:
         return self._inner.describe(bucket, name, generation)
+
+    def copy(
+        self, source: tuple[str, str, int], bucket: str, name: str, *, token: str | None = None
+    ) -> Listed | Unfinished:
+        return self._inner.copy(source, bucket, name, token=token)
 
     def delete(self, bucket: str, name: str, *, if_generation: int | None = None) -> None:
         self._inner.delete(bucket, name, if_generation=if_generation)

@@ -6,7 +6,7 @@ import json
 import pytest
 from jsonschema import Draft202012Validator
 
-from tests.contract.world import INBOX, LEDGER, MODELS, REQUEST, World, schema
+from tests.contract.world import CHAMPIONS, INBOX, LEDGER, MODELS, REQUEST, World, schema
 from trainmaster.orchestrator.adapters.gcs import GcsObjects
 from trainmaster.orchestrator.core.names import RUN_LABEL, split_object_uri
 from trainmaster.orchestrator.core.sizes import MIB
@@ -24,7 +24,7 @@ def world(request: pytest.FixtureRequest) -> World:
     made = World()
     if request.param == "gcs":
         objects: GcsObjects = request.getfixturevalue("gcs")
-        for bucket in (INBOX, LEDGER, MODELS):
+        for bucket in (INBOX, LEDGER, MODELS, CHAMPIONS):
             objects._client.create_bucket(bucket)
         made.objects = objects  # type: ignore[assignment]  # any object store works here, as no test reads its metadata
         made.ledger = Ledger(objects, LEDGER)

@@ -165,9 +165,8 @@ def test_an_old_champion_is_retrained_from_where_it_ended(world: RuleWorld) -> N
     world.wait(3600)
     world.tick()
     first, second = world.records()
-    assert first.model is not None
     assert second.request is not None
-    assert second.request.document["args"] == [f"--from={first.model.uri}"]
+    assert second.request.document["args"] == [f"--from=gs://champions/cassava/{first.run_id}/"]
     assert second.source.condition == "age"
 
 

@@ -39,7 +39,7 @@ from trainmaster.orchestrator.flows.intake import take
 from trainmaster.orchestrator.flows.reconcile import reconcile
 from trainmaster.orchestrator.flows.services import FlowResult, Services
 from trainmaster.orchestrator.flows.submission.queue_pass import complete_and_admit
-from trainmaster.orchestrator.ports.objects import Listed, Objects, Stored
+from trainmaster.orchestrator.ports.objects import Listed, Objects, Stored, Unfinished
 from trainmaster.orchestrator.ports.services import JobLogs, Notices, TrainingJobs
 from trainmaster.orchestrator.settings import settings_from
 from trainmaster.orchestrator.stores.ledger import Ledger
@@ -165,6 +165,13 @@ class BoundaryObjects:
                 metadata=metadata,
                 content_type=content_type,
             ),
+        )
+
+    def copy(
+        self, source: tuple[str, str, int], bucket: str, name: str, *, token: str | None = None
+    ) -> Listed | Unfinished:
+        return self.boundary.cross(
+            f"copy to {bucket}", lambda: self.inner.copy(source, bucket, name, token=token)
         )
 
     def delete(self, bucket: str, name: str, *, if_generation: int | None = None) -> None:

@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[2]
 ORCHESTRATOR = ROOT / "trainmaster" / "orchestrator"
 ADAPTERS = ORCHESTRATOR / "adapters"
 STORES = ORCHESTRATOR / "stores"
-VERBS = ("read", "describe", "write", "delete", "listing")
+VERBS = ("read", "describe", "write", "copy", "delete", "listing")
 """Of `trainmaster.orchestrator.ports.objects.Objects`."""
 
 
@@ -129,6 +129,8 @@ def _defined(node: ast.stmt) -> Iterator[str]:
             yield name
         case ast.Assign(targets=targets):
             yield from (target.id for target in targets if isinstance(target, ast.Name))
+        case ast.AnnAssign(target=ast.Name(id=name)):
+            yield name
 
 
 @cache
@@ -179,3 +181,5 @@ def _port_calls(port: str, verb: str) -> Iterator[Call]:
     adapter, bucket = ports()[port]
     for name in adapter_calls(adapter, verb):
         yield Call(name=name, bucket=bucket)
+        if name == "GcsObjects.copy":  # from where trainers write
+            yield Call(name="GcsObjects.describe", bucket="models")

@@ -236,6 +236,7 @@ def object_methods() -> Iterator[str]:
         "download_to_file": "objects.get",
         "reload": "objects.get",
         "upload_from_string": "objects.insert",
+        "rewrite": "objects.rewrite",
         "delete": "objects.delete",
         "list_blobs": "objects.list",
     }

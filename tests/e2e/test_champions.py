@@ -78,7 +78,8 @@ def test_the_best_run_is_champion_a_worse_one_is_not_and_an_order_goes_back(proj
 
         project.upload("requests/back.yaml", "rollback: {model_name: ranked}")
         status = project.final_status("requests/back.yaml")
-        assert (status["state"], status["model_uri"]) == ("succeeded", poor["model"]["uri"])
+        copy_uri = f"gs://{project.id}-champions/ranked/{poor['run_id']}/"
+        assert (status["state"], status["model_uri"]) == ("succeeded", copy_uri)
         assert champion(project)["current"]["run_id"] == poor["run_id"]
     for notice in heard:
         jsonschema.validate(notice, schema("notice.v1"))

@@ -95,7 +95,7 @@ def test_a_scikit_learn_model_becomes_champion_and_a_tuning_beats_it(reader: Rea
     champion = json.loads(reader.run("trainmaster champions show digits -o json"))
     record = json.loads(reader.run("trainmaster status tuning.yaml -o json"))
     assert champion["current"]["run_id"] == record["run_id"]
-    assert champion["current"]["model_uri"] == record["model"]["uri"]
+    assert champion["current"]["trained_uri"] == record["model"]["uri"]
 
 
 @pytest.mark.slow

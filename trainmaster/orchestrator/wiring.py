@@ -33,7 +33,7 @@ from trainmaster.orchestrator.ports.services import Clock, JobLogs, Notices, Tra
 from trainmaster.orchestrator.settings import Settings
 from trainmaster.orchestrator.stores.admission import Queue, Slots, Starts
 from trainmaster.orchestrator.stores.arrivals import ArrivalLog, Arrivals
-from trainmaster.orchestrator.stores.champions import Champions
+from trainmaster.orchestrator.stores.champions import ChampionCopies, Champions
 from trainmaster.orchestrator.stores.drop_statuses import DropStatuses
 from trainmaster.orchestrator.stores.inbox import Inbox, Models
 from trainmaster.orchestrator.stores.index import Index
@@ -102,6 +102,7 @@ def services_over(
         rule_statuses=RuleStatuses(objects, ledger_bucket),
         arrivals=Arrivals(objects, ledger_bucket),
         champions=Champions(objects, ledger_bucket),
+        champion_copies=ChampionCopies(objects, settings.champions_bucket),
         queue=Queue(objects, ledger_bucket),
         slots=Slots(objects, ledger_bucket),
         starts=Starts(objects, ledger_bucket),

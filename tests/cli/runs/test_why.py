@@ -95,7 +95,7 @@ def test_a_champion_leads_back_to_the_last_object_that_it_learned_from(served: S
     done = served.trainmaster("why", "cassava-resnet50")
     assert done.status == 0
     for step in (
-        "gs://models/cassava-resnet50/b-20260301t121100-6024327c9f/model/",
+        "gs://champions/cassava-resnet50/b-20260301t121100-6024327c9f/",
         f"run          {CHAMPION}",
         "rule nightly, firing 3, by new_data",
         "gs://inbox/rules/nightly.yaml#7",

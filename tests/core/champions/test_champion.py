@@ -13,6 +13,7 @@ from trainmaster.orchestrator.core.champions.champion import (
     Cause,
     Champion,
 )
+from trainmaster.orchestrator.core.champions.copy import ModelCopy
 from trainmaster.orchestrator.core.champions.promotion import (
     Challenger,
     after_challenge,
@@ -60,8 +61,15 @@ def challenger(
     return Challenger(record=record(run_id, value, data=data), spec=spec(terms))
 
 
+def judged(champion: Champion | None, challenger: Challenger, now: datetime) -> Champion:
+    """The document after the challenge, where a model that wins is copied."""
+    run_id = challenger.record.run_id
+    copy = ModelCopy(uri=f"gs://champions/m/{run_id}/", files=())
+    return after_challenge(champion, challenger, now, copy)
+
+
 def reigning(value: float = 0.8) -> Champion:
-    return after_challenge(None, challenger("first", value), START)
+    return judged(None, challenger("first", value), START)
 
 
 def verdict(champion: Champion) -> tuple[bool, str]:
@@ -100,8 +108,8 @@ def test_only_what_is_better_by_the_margin_is_promoted(
     value: float | None, goal: Goal, margin: float, promoted: bool
 ) -> None:
     terms = ChampionTerms(metric="val_accuracy", goal=goal, margin=margin)
-    before = after_challenge(None, challenger("first", 0.8, terms=terms), START)
-    after = after_challenge(before, challenger("second", value, terms=terms), START)
+    before = judged(None, challenger("first", 0.8, terms=terms), START)
+    after = judged(before, challenger("second", value, terms=terms), START)
     assert run_of(after) == ("second" if promoted else "first")
     assert after.considered[-1].promoted is promoted
     assert after.considered[-1].reason
@@ -118,19 +126,19 @@ def test_only_what_is_better_by_the_margin_is_promoted(
     ],
 )  # fmt: skip
 def test_what_was_measured_otherwise_keeps_the_champion_and_says_why(other: Challenger, said: str) -> None:
-    after = after_challenge(reigning(), other, START)
+    after = judged(reigning(), other, START)
     assert run_of(after) == "first"
     assert said in after.considered[-1].reason
 
 
 def test_a_newer_version_of_the_same_data_set_may_be_compared() -> None:
     newer = challenger("second", 0.9, data=replace(DATA, version="0.2.0"))
-    assert run_of(after_challenge(reigning(), newer, START)) == "second"
+    assert run_of(judged(reigning(), newer, START)) == "second"
 
 
 def test_a_run_is_considered_once() -> None:
     champion = reigning()
-    again = after_challenge(champion, challenger("first", 0.99), START + timedelta(days=1))
+    again = judged(champion, challenger("first", 0.99), START + timedelta(days=1))
     assert again is champion
 
 
@@ -147,7 +155,7 @@ def test_a_request_without_terms_makes_no_challenger() -> None:
 def test_in_any_order_the_best_ends_as_champion_and_the_history_only_rises(values: list[float]) -> None:
     champion: Champion | None = None
     for number, value in enumerate(values):
-        champion = after_challenge(champion, challenger(f"run-{number}", value), START)
+        champion = judged(champion, challenger(f"run-{number}", value), START)
     assert champion is not None
     assert champion.current is not None
     assert champion.current.value == 0.9
@@ -157,7 +165,7 @@ def test_in_any_order_the_best_ends_as_champion_and_the_history_only_rises(value
 
 
 def test_a_rollback_brings_the_one_before_back_and_keeps_the_history() -> None:
-    champion = after_challenge(reigning(), challenger("second", 0.9), START)
+    champion = judged(reigning(), challenger("second", 0.9), START)
     back = after_rollback(champion, None, order_id="order", now=START)
     assert isinstance(back, Champion)
     assert run_of(back) == "first"
@@ -170,10 +178,10 @@ def test_a_rollback_brings_the_one_before_back_and_keeps_the_history() -> None:
 
 
 def test_after_a_rollback_a_challenger_is_compared_with_the_champion_that_came_back() -> None:
-    champion = after_challenge(reigning(0.8), challenger("second", 0.9), START)
+    champion = judged(reigning(0.8), challenger("second", 0.9), START)
     back = after_rollback(champion, "first", order_id="order", now=START)
     assert isinstance(back, Champion)
-    assert run_of(after_challenge(back, challenger("third", 0.85), START)) == "third"
+    assert run_of(judged(back, challenger("third", 0.85), START)) == "third"
 
 
 @pytest.mark.parametrize(
@@ -189,12 +197,12 @@ def test_a_rollback_to_nothing_says_why(to_run: str | None, said: str) -> None:
 def test_the_document_stays_bounded_and_comes_back_from_json() -> None:
     champion: Champion | None = None
     for number in range(KEPT_REIGNS + 5):
-        champion = after_challenge(champion, challenger(f"run-{number}", float(number)), START)
+        champion = judged(champion, challenger(f"run-{number}", float(number)), START)
     assert champion is not None
     assert (len(champion.history), len(champion.considered)) == (KEPT_REIGNS, KEPT_VERDICTS)
     assert decoded(Champion, encoded(champion)) == champion
     # Its verdict is kept no longer, its reign is: a late repetition changes nothing.
-    assert after_challenge(champion, challenger("run-20", 1e9), START) is champion
+    assert judged(champion, challenger("run-20", 1e9), START) is champion
 
 
 def test_the_lineage_names_what_is_known() -> None:

@@ -14,7 +14,7 @@ from trainmaster.orchestrator.core.errors import (
     ServiceFailed,
 )
 from trainmaster.orchestrator.core.names import object_uri
-from trainmaster.orchestrator.ports.objects import Listed, Stored
+from trainmaster.orchestrator.ports.objects import Listed, Stored, Unfinished
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
@@ -29,6 +29,7 @@ RETRY_S = 20.0
 _PERMISSIONS = {
     "read": "storage.objects.get",
     "write": "storage.objects.create",
+    "copy to": "storage.objects.create",
     "delete": "storage.objects.delete",
     "list": "storage.objects.list",
 }
@@ -107,6 +108,24 @@ class GcsObjects:
         except Exception as error:  # translated or raised again, never swallowed
             _translate(error, "write", object_uri(bucket, name), if_generation=if_generation)
         return int(blob.generation)
+
+    def copy(
+        self, source: tuple[str, str, int], bucket: str, name: str, *, token: str | None = None
+    ) -> Listed | Unfinished:
+        # With `sourceGeneration`, a replaced source is not found: 412 can only mean that the copy's name is taken.
+        blob = self._blob(bucket, name)
+        try:
+            token, _, _ = blob.rewrite(
+                self._blob(*source), token=token, if_generation_match=0, **self._options
+            )
+        except Exception as error:  # translated or raised again, never swallowed
+            try:
+                _translate(error, "copy to", object_uri(bucket, name), if_generation=0)
+            except ObjectGone as gone:
+                self.describe(*source)
+                reason = "the service found neither the bucket nor an unfinished copy"
+                raise ServiceFailed(SERVICE, f"copy to {gone.uri}", reason) from error
+        return _listed(blob) if token is None else Unfinished(token=token)
 
     def delete(self, bucket: str, name: str, *, if_generation: int | None = None) -> None:
         try:

@@ -33,7 +33,7 @@ from trainmaster.orchestrator.core.notices.notice import Notice
 from trainmaster.orchestrator.core.requests.submission import Submission
 from trainmaster.orchestrator.core.runs.job import Failure, Job, JobState, Trial
 from trainmaster.orchestrator.core.runs.states import END_OF
-from trainmaster.orchestrator.ports.objects import Listed, Stored
+from trainmaster.orchestrator.ports.objects import Listed, Stored, Unfinished
 from trainmaster.orchestrator.ports.services import Clock
 
 
@@ -58,7 +58,12 @@ class ManualClock:
 
 
 class MemoryObjects:
-    """Buckets in memory, with Cloud Storage's generations and preconditions; overwritten generations are not kept."""
+    """Buckets in memory, with Cloud Storage's generations and preconditions; overwritten generations are not kept.
+
+    `copied_at_once`: how many bytes one call copies; None: all of them.
+    """
+
+    copied_at_once: int | None = None
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -100,20 +105,38 @@ class MemoryObjects:
             found = self._objects.get((bucket, name))
             if if_generation is not None and if_generation != (found.generation if found else 0):
                 raise GenerationMoved(object_uri(bucket, name), if_generation)
-            if found is None:
-                insort(self._names[bucket], name)
-            self._generation += 1
-            self._contents[bucket, name] = content
-            self._objects[bucket, name] = Listed(
-                name=name,
-                generation=self._generation,
-                size_bytes=len(content),
-                created_at=self._clock.now(),
-                crc32c=_base64(google_crc32c.value(content).to_bytes(4)),
-                md5=_base64(hashlib.md5(content, usedforsecurity=False).digest()),
-                metadata=dict(metadata or {}),
-            )
-            return self._generation
+            return self._put(bucket, name, content, metadata or {}).generation
+
+    def _put(self, bucket: str, name: str, content: bytes, metadata: Mapping[str, str]) -> Listed:
+        if (bucket, name) not in self._objects:
+            insort(self._names[bucket], name)
+        self._generation += 1
+        self._contents[bucket, name] = content
+        self._objects[bucket, name] = Listed(
+            name=name,
+            generation=self._generation,
+            size_bytes=len(content),
+            created_at=self._clock.now(),
+            crc32c=_base64(google_crc32c.value(content).to_bytes(4)),
+            md5=_base64(hashlib.md5(content, usedforsecurity=False).digest()),
+            metadata=dict(metadata),
+        )
+        return self._objects[bucket, name]
+
+    def copy(
+        self, source: tuple[str, str, int], bucket: str, name: str, *, token: str | None = None
+    ) -> Listed | Unfinished:
+        with self._lock:
+            from_bucket, from_name, generation = source
+            found = self._objects.get((from_bucket, from_name))
+            if found is None or found.generation != generation:
+                raise ObjectGone(object_uri(from_bucket, from_name), generation)
+            if (bucket, name) in self._objects:
+                raise GenerationMoved(object_uri(bucket, name), 0)
+            done = int(token or 0) + (self.copied_at_once or found.size_bytes)
+            if done < found.size_bytes:
+                return Unfinished(token=str(done))
+            return self._put(bucket, name, self._contents[from_bucket, from_name], found.metadata)
 
     def delete(self, bucket: str, name: str, *, if_generation: int | None = None) -> None:
         with self._lock:

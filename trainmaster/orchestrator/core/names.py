@@ -197,6 +197,11 @@ def champion_object(model_name: str, team: str | None = None) -> str:
     return f"champions/{in_team(team, model_name)}.json"
 
 
+def champion_copy_prefix(model_name: str, run_id: str, team: str | None = None) -> str:
+    """Where the champions bucket holds the copy of a run's model; ends in `/`."""
+    return f"{in_team(team, model_name)}/{run_id}/"
+
+
 def marker_object(run_id: str) -> str:
     return f"{ACTIVE_PREFIX}{run_id}"
 

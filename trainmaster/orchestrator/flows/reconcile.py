@@ -14,7 +14,7 @@ from trainmaster.orchestrator.core.runs.end import EndReport
 from trainmaster.orchestrator.core.runs.job import Failure
 from trainmaster.orchestrator.core.runs.states import OVER, RunState
 from trainmaster.orchestrator.flows.completion.complete import complete_run
-from trainmaster.orchestrator.flows.completion.finish import all_done, finish_run
+from trainmaster.orchestrator.flows.completion.finish import STEPS, all_done, finish_run
 from trainmaster.orchestrator.flows.completion.status import add_row, warned
 from trainmaster.orchestrator.flows.completion.transitions import second_look_done
 from trainmaster.orchestrator.flows.services import FlowResult, Services
@@ -127,7 +127,7 @@ def _look_at_ended(services: Services, held: Held) -> FlowResult | None:
         held = second_look_done(services, held)
     elif check_at is not None and all_done(record):
         return None
-    problems = finish_run(services, held).problems
+    problems = finish_run(services, held, STEPS).problems
     had_room = record.job is not None
     result = FlowResult(message=f"finished: {record.state}", run_id=record.run_id, made_room=had_room)
     return warned(result, problems)
@@ -151,7 +151,7 @@ def _ask_job(services: Services, held: Held) -> FlowResult:
             return FlowResult(message=f"{job_name} is not visible yet", run_id=record.run_id)
         failure = Failure(message=f"{job_name} no longer exists; it was deleted")
         ended = job_vanished(record, failure, report=REPORT, now=now, attempt=services.attempt)
-        finished = finish_run(services, services.ledger.replace(held, ended), record)
+        finished = finish_run(services, services.ledger.replace(held, ended), STEPS, record)
         result = FlowResult(message=failure.message, run_id=record.run_id, severity="ERROR", made_room=True)
         return warned(result, finished.problems)
     result = complete_run(services, held, job, REPORT, shows_progress=True)

@@ -14,7 +14,7 @@ from trainmaster.orchestrator.log_events import LogEvent
 from trainmaster.orchestrator.ports.services import Clock, JobLogs, Notices, TrainingJobs
 from trainmaster.orchestrator.stores.admission import Queue, Slots, Starts
 from trainmaster.orchestrator.stores.arrivals import Arrivals
-from trainmaster.orchestrator.stores.champions import Champions
+from trainmaster.orchestrator.stores.champions import ChampionCopies, Champions
 from trainmaster.orchestrator.stores.drop_statuses import DropStatuses
 from trainmaster.orchestrator.stores.inbox import Inbox, Models
 from trainmaster.orchestrator.stores.index import Index
@@ -55,6 +55,7 @@ class Services:
     rule_statuses: RuleStatuses
     arrivals: Arrivals
     champions: Champions
+    champion_copies: ChampionCopies
     queue: Queue
     slots: Slots
     starts: Starts

@@ -28,6 +28,13 @@ class Listed:
     metadata: Mapping[str, str] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Unfinished:
+    """A copy that takes more than one call; the next call for the same copy continues it with the token."""
+
+    token: str
+
+
 class Objects(Protocol):
     """Objects by bucket and name. Reads and listings see every write that completed before them.
 
@@ -69,6 +76,19 @@ class Objects(Protocol):
 
         Raises:
             GenerationMoved: the live object has another generation than `if_generation`.
+        """
+        ...
+
+    def copy(
+        self, source: tuple[str, str, int], bucket: str, name: str, *, token: str | None = None
+    ) -> Listed | Unfinished:
+        """Copy `source`, which is a bucket, a name and a generation, to a new object, without reading its content.
+
+        Returns the copy as a listing shows it, or how to continue. An object that exists is never replaced.
+
+        Raises:
+            ObjectGone: that generation of the source no longer exists.
+            GenerationMoved: an object of that name exists.
         """
         ...
 

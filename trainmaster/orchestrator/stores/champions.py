@@ -1,16 +1,17 @@
-"""The best model under each name: one object for each."""
+"""The best model under each name: one object for each, and a copy of its files."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
+from itertools import islice
 from typing import TypeVar
 
 from trainmaster.orchestrator.core.champions.champion import Champion
 from trainmaster.orchestrator.core.documents.codec import decoded, encoded
 from trainmaster.orchestrator.core.errors import GenerationMoved
-from trainmaster.orchestrator.core.names import champion_object
+from trainmaster.orchestrator.core.names import champion_object, split_object_uri
 from trainmaster.orchestrator.core.sizes import MAX_CHAMPION_BYTES
-from trainmaster.orchestrator.ports.objects import json_bytes
+from trainmaster.orchestrator.ports.objects import Listed, Unfinished, json_bytes
 from trainmaster.orchestrator.stores.store import RACES_MAX, Store
 
 _Refusal = TypeVar("_Refusal")
@@ -69,3 +70,34 @@ class Champions(Store):
     def uri(self, model_name: str, team: str | None = None) -> str:
         """The document's URI."""
         return self._uri(champion_object(model_name, team))
+
+
+class ChampionCopies(Store):
+    """The copies of the champions' models. Nothing here replaces or deletes one."""
+
+    def below(self, prefix: str, files_max: int) -> Mapping[str, Listed]:
+        """The objects below the prefix by name; at most `files_max`, and no more than are needed to compare them."""
+        found = islice(self.objects.listing(self.bucket, prefix), files_max)
+        return {each.name: each for each in found}
+
+    def holds(self, uri: str) -> bool:
+        """Whether there is an object at this URI, or below it if it is a directory. Costs a listing."""
+        bucket, name = split_object_uri(uri)
+        return bucket == self.bucket and any(islice(self.objects.listing(bucket, name), 1))
+
+    def describe(self, name: str) -> Listed:
+        """The copy of that name.
+
+        Raises:
+            ObjectGone: it does not exist.
+        """
+        return self.objects.describe(self.bucket, name)
+
+    def copy(self, source: tuple[str, str, int], name: str, token: str | None) -> Listed | Unfinished:
+        """Copy an object, given by bucket, name and generation; with a token, continue.
+
+        Raises:
+            ObjectGone: that generation of the source no longer exists.
+            GenerationMoved: there is an object of that name.
+        """
+        return self.objects.copy(source, self.bucket, name, token=token)

@@ -104,6 +104,7 @@ class Models:
             return ModelDirectory(uri=place.uri, is_named=True, denied=_denial(place, denied))
         fresh, older = _by_age(listed[:MAX_FILES], prefix, place.since)
         contents, oversized = self._documents(split_object_uri(uri)[0], prefix, fresh)
+        replaced = tuple(name for name, content in contents.items() if content is None)
         return ModelDirectory(
             uri=uri,
             files=tuple(_model_file(file, prefix) for file in fresh),
@@ -111,6 +112,7 @@ class Models:
             manifest=contents.get(MANIFEST_NAME),
             metrics=contents.get(METRICS_NAME),
             oversized=oversized,
+            replaced=replaced,
             is_named=place.is_named,
             older=older,
             since=place.since,
@@ -139,28 +141,21 @@ class Models:
     def _documents(
         self, bucket: str, prefix: str, listed: Sequence[Listed]
     ) -> tuple[Mapping[str, bytes | None], tuple[str, ...]]:
-        """The two documents next to the model, unless too large, and the names of those that are."""
-        sizes = {file.name: file.size_bytes for file in listed}
-        contents: dict[str, bytes | None] = {}
-        oversized: list[str] = []
-        for name, most in ((MANIFEST_NAME, MAX_MANIFEST_BYTES), (METRICS_NAME, MAX_METRICS_BYTES)):
-            if prefix + name in sizes:
-                try:
-                    contents[name] = self._content(bucket, prefix + name, most, sizes[prefix + name])
-                except ObjectTooLarge:
-                    oversized.append(name)
-        return contents, tuple(oversized)
+        """The two documents next to the model, as they were listed, unless too large, and the names of those that are.
 
-    def _content(self, bucket: str, name: str, max_bytes: int, listed_bytes: int) -> bytes | None:
-        """The content; None if the object was deleted since it was listed.
-
-        Raises:
-            ObjectTooLarge: it has more bytes, as listed or since then.
+        The content is None if the listed generation is gone.
         """
-        if listed_bytes > max_bytes:
-            raise ObjectTooLarge(object_uri(bucket, name), max_bytes)
+        files = {file.name: file for file in listed}
+        limits = ((MANIFEST_NAME, MAX_MANIFEST_BYTES), (METRICS_NAME, MAX_METRICS_BYTES))
+        there = [(name, files[prefix + name], most) for name, most in limits if prefix + name in files]
+        contents = {
+            name: self._content(bucket, file, most) for name, file, most in there if file.size_bytes <= most
+        }
+        return contents, tuple(name for name, file, most in there if file.size_bytes > most)
+
+    def _content(self, bucket: str, file: Listed, max_bytes: int) -> bytes | None:
         try:
-            return self.objects.read(bucket, name, max_bytes=max_bytes).content
+            return self.objects.read(bucket, file.name, file.generation, max_bytes=max_bytes).content
         except ObjectGone:
             return None
 

@@ -10,8 +10,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 
+from trainmaster.orchestrator.core.completion.model import RecordedFiles
 from trainmaster.orchestrator.core.documents.codec import decoded, encoded
 from trainmaster.orchestrator.core.errors import (
+    DocumentDamaged,
     GenerationMoved,
     ObjectTooLarge,
     RecordDamaged,
@@ -27,10 +29,12 @@ from trainmaster.orchestrator.core.names import (
     record_object,
     report_object,
     run_id_of_marker,
+    split_object_uri,
     submitted_object,
 )
+from trainmaster.orchestrator.core.runs.end import ModelFiles
 from trainmaster.orchestrator.core.runs.record import RECORD_SCHEMA, RunRecord
-from trainmaster.orchestrator.core.sizes import MAX_MARK_BYTES, MAX_RECORD_BYTES
+from trainmaster.orchestrator.core.sizes import MAX_MARK_BYTES, MAX_MODEL_FILES_BYTES, MAX_RECORD_BYTES
 from trainmaster.orchestrator.ports.objects import json_bytes
 from trainmaster.orchestrator.stores.store import TEXT, Store, damage
 
@@ -169,9 +173,22 @@ class Ledger(Store):
         """
         return self._keep(submitted_object, run_id, document)
 
-    def keep_model_files(self, run_id: str, document: Mapping[str, object]) -> tuple[str, str]:
+    def keep_model_files(self, files: RecordedFiles) -> tuple[str, str]:
         """Store the list of a model's files, and return the object's URI and SHA-256. Safe to repeat."""
-        return self._keep(model_files_object, run_id, document)
+        return self._keep(model_files_object, files.run_id, encoded(files))
+
+    def model_files(self, files: ModelFiles) -> RecordedFiles:
+        """The list that a record refers to.
+
+        Raises:
+            DocumentDamaged: the object is gone, or is not the recorded one.
+            ObjectTooLarge: the files' names are so long that the list is not read.
+        """
+        uri = files.listing_uri or ""
+        stored = self._find(split_object_uri(uri)[1], MAX_MODEL_FILES_BYTES) if uri else None
+        if stored is None or hashlib.sha256(stored.content).hexdigest() != files.listing_sha256:
+            raise DocumentDamaged(uri, "it is not the list of files that the run recorded")
+        return decoded(RecordedFiles, json.loads(stored.content))
 
     def report(self, run_id: str, report: Mapping[str, object]) -> str:
         """Store the rejection report and return its URI. Safe to repeat."""
@@ -183,9 +200,7 @@ class Ledger(Store):
         """Remove the rejection report. Safe to repeat."""
         self.objects.delete(self.bucket, report_object(run_id))
 
-    def _keep(
-        self, name_of: Callable[[str, str], str], run_id: str, document: Mapping[str, object]
-    ) -> tuple[str, str]:
+    def _keep(self, name_of: Callable[[str, str], str], run_id: str, document: object) -> tuple[str, str]:
         sha256 = hashlib.sha256(json_bytes(document)).hexdigest()
         name = name_of(run_id, sha256)
         self._write_once(name, document)

@@ -20,6 +20,8 @@ class Lineage:
     `request_uri` and `request_generation` are the dropped file's, the rule's or its template's.
     `image` is the chief's; for Python packages, the executor image. The request names the packages.
     `image_digest` is known only if the request contains it: the service does not report which image it pulled.
+    `files_uri` is the ledger's list of the files, with the generations and checksums that the run recorded;
+    `metrics_generation` is that of metrics.json in the run's directory.
     """
 
     source: str
@@ -39,6 +41,10 @@ class Lineage:
     trial_id: str | None = None
     manifest_uri: str | None = None
     manifest_sha256: str | None = None
+    metrics_uri: str | None = None
+    metrics_generation: int | None = None
+    files_uri: str | None = None
+    files_sha256: str | None = None
 
 
 def lineage_of(record: RunRecord, spec: JobSpec) -> Lineage:
@@ -65,6 +71,10 @@ def lineage_of(record: RunRecord, spec: JobSpec) -> Lineage:
         trial_id=best.id if best else None,
         manifest_uri=model.manifest_uri if model else None,
         manifest_sha256=model.manifest_sha256 if model else None,
+        metrics_uri=model.metrics_uri if model else None,
+        metrics_generation=model.metrics_generation if model else None,
+        files_uri=model.files.listing_uri if model and model.files else None,
+        files_sha256=model.files.listing_sha256 if model and model.files else None,
     )
 
 
@@ -93,12 +103,17 @@ class Cause(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Reign:
-    """One model's time as champion. `number` counts from 1; `order_id` names the rollback that began it."""
+    """One model's time as champion. `number` counts from 1; `order_id` names the rollback that began it.
+
+    `model_uri` is the copy in the champions bucket, `trained_uri` where the run saved the model; None if the reign
+    began before models were copied.
+    """
 
     number: int
     cause: Cause
     run_id: str
     model_uri: str
+    trained_uri: str | None = None
     value: float
     contest: Contest
     since: datetime

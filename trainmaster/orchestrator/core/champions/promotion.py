@@ -6,6 +6,7 @@ champion stays, and the document keeps the reason.
 """
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -19,6 +20,7 @@ from trainmaster.orchestrator.core.champions.champion import (
     crowned,
     lineage_of,
 )
+from trainmaster.orchestrator.core.champions.copy import ModelCopy, NotCopied, served_from
 from trainmaster.orchestrator.core.documents.faults import listed
 from trainmaster.orchestrator.core.requests.spec import ChampionTerms, Goal, JobSpec
 from trainmaster.orchestrator.core.runs.end import ChampionVerdict, Model
@@ -33,6 +35,10 @@ class Challenger:
     record: RunRecord
     spec: JobSpec
 
+    @property
+    def margin(self) -> float:
+        return self.spec.champion.margin if self.spec.champion else 0.0
+
 
 def challenger_of(record: RunRecord, spec: JobSpec) -> Challenger | None:
     """The ended run as a challenger; None if it is not one."""
@@ -41,21 +47,41 @@ def challenger_of(record: RunRecord, spec: JobSpec) -> Challenger | None:
     return Challenger(record=record, spec=spec)
 
 
-def after_challenge(champion: Champion | None, challenger: Challenger, now: datetime) -> Champion:
-    """The document with the verdict on the challenger; unchanged if it already has one."""
-    record, terms = challenger.record, challenger.spec.champion
-    before = champion or Champion(
-        model_name=challenger.spec.model_name, team=challenger.record.source.team, updated_at=now
-    )
-    if _was_considered(before, record.run_id):
+def wins(champion: Champion | None, challenger: Challenger, now: datetime) -> bool:
+    """Whether the challenger would be promoted now: only then must its model be copied."""
+    before = _document(champion, challenger, now)
+    reign = _reign(before, challenger, now)
+    if isinstance(reign, str) or _was_considered(before, challenger.record.run_id):
+        return False
+    return compared(before.current, reign, challenger.margin)[0]
+
+
+def after_challenge(
+    champion: Champion | None, challenger: Challenger, now: datetime, copy: ModelCopy | NotCopied
+) -> Champion:
+    """The document with the verdict on the challenger; unchanged if it already has one.
+
+    `copy` matters only if the challenger wins: without a copy of its model there is no reign.
+    """
+    run_id, before = challenger.record.run_id, _document(champion, challenger, now)
+    if _was_considered(before, run_id):
         return before
     reign = _reign(before, challenger, now)
     if isinstance(reign, str):
-        return _considered(before, Verdict(run_id=record.run_id, promoted=False, reason=reign, at=now))
-    promoted, reason = compared(before.current, reign, terms.margin if terms else 0.0)
-    verdict = Verdict(run_id=record.run_id, promoted=promoted, reason=reason, at=now, value=reign.value)
+        return _considered(before, Verdict(run_id=run_id, promoted=False, reason=reign, at=now))
+    is_better, reason = compared(before.current, reign, challenger.margin)
+    if is_better and isinstance(copy, NotCopied):
+        reason = f"{reason}, but {copy.reason}"
+    served = served_from(copy, reign) if is_better and isinstance(copy, ModelCopy) else None
+    verdict = Verdict(run_id=run_id, promoted=served is not None, reason=reason, at=now, value=reign.value)
     after = _considered(before, verdict)
-    return crowned(after, reign) if promoted else after
+    return after if served is None else crowned(after, served)
+
+
+def _document(champion: Champion | None, challenger: Challenger, now: datetime) -> Champion:
+    record = challenger.record
+    new = Champion(model_name=challenger.spec.model_name, team=record.source.team, updated_at=now)
+    return champion or new
 
 
 def reign_of(champion: Champion, run_id: str) -> Reign | None:
@@ -172,6 +198,9 @@ def after_rollback(champion: Champion, to_run: str | None, *, order_id: str, now
         return f"{to_run} is already the champion"
     else:
         earlier = [reign for reign in champion.history if reign.run_id == to_run]
+        if earlier and not _copied(earlier):
+            return f"{to_run} was champion before models were copied, so its model may have changed since"
+    earlier = _copied(earlier)
     if not earlier:
         return f"{to_run} was never champion" if to_run else "there was no champion before it"
     again = replace(
@@ -196,8 +225,13 @@ def reign_by_order(champion: Champion, order_id: str) -> Reign:
 def earlier_runs(champion: Champion) -> str:
     """The runs whose models can be restored, latest first."""
     current = champion.current.run_id if champion.current else ""
-    runs = dict.fromkeys(reign.run_id for reign in reversed(champion.history) if reign.run_id != current)
+    copied = _copied(reversed(champion.history))
+    runs = dict.fromkeys(reign.run_id for reign in copied if reign.run_id != current)
     return listed(runs) or "none"
+
+
+def _copied(reigns: Iterable[Reign]) -> list[Reign]:
+    return [reign for reign in reigns if reign.trained_uri is not None]
 
 
 def _before(champion: Champion, current: Reign) -> list[Reign]:

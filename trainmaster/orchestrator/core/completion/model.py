@@ -14,7 +14,7 @@ from datetime import datetime
 from typing import Any
 
 from trainmaster.orchestrator.core.completion.formats import format_of
-from trainmaster.orchestrator.core.documents.codec import decoded, encoded
+from trainmaster.orchestrator.core.documents.codec import decoded
 from trainmaster.orchestrator.core.documents.document import MAX_DEPTH, is_too_deep
 from trainmaster.orchestrator.core.documents.faults import listed
 from trainmaster.orchestrator.core.documents.quoting import plain
@@ -61,6 +61,7 @@ class ModelDirectory:
         has_more: there are more files than `MAX_FILES`.
         manifest, metrics: the contents of export.json and metrics.json; None if the file is absent or too large.
         oversized: the names of those two that are too large to be read.
+        replaced: the names of those two that changed between the listing and the read.
         is_named: the URI is in the request; else it is AIP_MODEL_DIR.
         older: paths of files created before the job started at `since`, which are not the run's.
         denied: why the directory could not be read; empty if it could.
@@ -72,6 +73,7 @@ class ModelDirectory:
     manifest: bytes | None = None
     metrics: bytes | None = None
     oversized: tuple[str, ...] = ()
+    replaced: tuple[str, ...] = ()
     is_named: bool = False
     older: tuple[str, ...] = ()
     since: datetime | None = None
@@ -84,10 +86,11 @@ class ModelDirectory:
 
 @dataclass(frozen=True, kw_only=True)
 class FoundModel:
-    """The model in a directory, the files that it consists of, and the problems found."""
+    """The model in a directory, the files that it consists of, the documents that counted, and the problems found."""
 
     model: Model | None
     files: tuple[ModelFile, ...] = ()
+    documents: tuple[ModelFile, ...] = ()
     problems: tuple[str, ...] = field(default=())
 
 
@@ -121,6 +124,7 @@ def find_model(
     if not files:
         return FoundModel(model=None, problems=(f"no model was found: {_contents(directory)}. {_ADVICE}",))
     problems = [f"{name} is too large to read" for name in directory.oversized]
+    problems += [f"{name} was ignored: it was replaced while it was read" for name in directory.replaced]
     manifest, manifest_problems = _parse_manifest(directory, files, export_schema)
     metrics, metrics_problems = _parse_metrics(directory.metrics)
     written = {**manifest.get("metrics", {}), **metrics}
@@ -130,16 +134,26 @@ def find_model(
         problems.append(f"{directory.uri} also contains {_older(directory)}, which were not recorded")
     if directory.has_more:
         problems.append(f"the directory has more than {MAX_FILES} files; only the first were recorded")
+    counted = {MANIFEST_NAME: bool(manifest), METRICS_NAME: bool(metrics)}
+    documents = {file.path: file for file in directory.files if counted.get(file.path)}
+    folder = directory.uri.rpartition("/")[0]
     model = Model(
         uri=directory.uri,
         format=format_of(file.path for file in files),
-        manifest_uri=f"{directory.uri.rpartition('/')[0]}/{MANIFEST_NAME}" if manifest else None,
+        manifest_uri=f"{folder}/{MANIFEST_NAME}" if manifest else None,
         manifest_sha256=hashlib.sha256(directory.manifest or b"").hexdigest() if manifest else None,
+        manifest_generation=documents[MANIFEST_NAME].generation if MANIFEST_NAME in documents else None,
+        metrics_uri=f"{folder}/{METRICS_NAME}" if metrics else None,
+        metrics_generation=documents[METRICS_NAME].generation if METRICS_NAME in documents else None,
         dataset=decoded(ModelData, manifest["dataset"]) if "dataset" in manifest else None,
         metrics=dict(sorted({**_finite(measured or {})[0], **finite}.items())),
-        files=ModelFiles(count=len(files), size_bytes=sum(file.size_bytes for file in files)),
+        files=ModelFiles(
+            count=len(files),
+            size_bytes=sum(file.size_bytes for file in files),
+            has_more=directory.has_more or None,
+        ),
     )
-    return FoundModel(model=model, files=files, problems=tuple(problems))
+    return FoundModel(model=model, files=files, documents=tuple(documents.values()), problems=tuple(problems))
 
 
 def overwriting_problem(directory: ModelDirectory) -> str | None:
@@ -154,14 +168,18 @@ def overwriting_problem(directory: ModelDirectory) -> str | None:
     )
 
 
-def files_document(run_id: str, model_uri: str, files: Sequence[ModelFile]) -> dict[str, object]:
-    """The document that lists a model's files, stored beside the record: schemas/model_files.v1.schema.json."""
-    return {
-        "schema": "model_files.v1",
-        "run_id": run_id,
-        "model_uri": model_uri,
-        "files": [encoded(file) for file in files],
-    }
+@dataclass(frozen=True, kw_only=True)
+class RecordedFiles:
+    """The document that lists a model's files, stored beside the record: schemas/model_files.v1.schema.json.
+
+    `documents` are export.json and metrics.json, if they counted.
+    """
+
+    schema: str = "model_files.v1"
+    run_id: str
+    model_uri: str
+    files: tuple[ModelFile, ...]
+    documents: tuple[ModelFile, ...] = ()
 
 
 def is_of_model(path: str) -> bool:
@@ -210,7 +228,7 @@ def _parse_manifest(
     if not problems and manifest.get("model_uri", directory.uri) != directory.uri:
         problems.append(f"it describes {manifest['model_uri']!r}, not {directory.uri}")
     if not problems:
-        problems += _size_problems(manifest.get("files", []), {file.path: file.size_bytes for file in files})
+        problems += _false_claims(manifest.get("files", []), {file.path: file for file in files})
     return ({} if problems else manifest), [f"{MANIFEST_NAME} was ignored: {problem}" for problem in problems]
 
 
@@ -224,14 +242,23 @@ def _parsed(content: bytes) -> tuple[Any, list[str]]:
     )
 
 
-def _size_problems(files: Sequence[Mapping[str, Any]], sizes: Mapping[str, int]) -> list[str]:
-    missing = [plain(file["path"]) for file in files if file["path"] not in sizes]
-    differing = [
-        f"{plain(file['path'])} has {sizes[file['path']]} bytes, not {file['size_bytes']}"
-        for file in files
-        if sizes.get(file["path"], file["size_bytes"]) != file["size_bytes"]
+def _false_claims(claims: Sequence[Mapping[str, Any]], files: Mapping[str, ModelFile]) -> list[str]:
+    """Where the manifest contradicts the bucket, which lists sizes and MD5 hashes, but no SHA-256."""
+    missing = [plain(claim["path"]) for claim in claims if claim["path"] not in files]
+    there = [(claim, files[claim["path"]]) for claim in claims if claim["path"] in files]
+    sizes = [
+        f"{plain(file.path)} has {file.size_bytes} bytes, not {claim['size_bytes']}"
+        for claim, file in there
+        if claim["size_bytes"] != file.size_bytes
     ]
-    return ([f"files are missing: {listed(missing)}"] if missing else []) + differing
+    hashes = [
+        f"{plain(file.path)} has the MD5 hash {file.md5}, not {plain(claim['md5'])}"
+        for claim, file in there
+        if file.md5 is not None and claim.get("md5", file.md5) != file.md5
+    ]
+    false = [*sizes, *hashes]
+    more = [f"{len(false) - SHOWN_FILES} more files differ"] if len(false) > SHOWN_FILES else []
+    return [*([f"files are missing: {listed(missing)}"] if missing else []), *false[:SHOWN_FILES], *more]
 
 
 def parse_metrics(content: bytes | None) -> Mapping[str, float]:

@@ -41,6 +41,7 @@ class Outcome:
     state: RunState
     model: Model | None = None
     files: tuple[ModelFile, ...] = ()
+    documents: tuple[ModelFile, ...] = ()
     tuning: TuningResult | None = None
     failure: Failure | None = None
     problems: tuple[str, ...] = ()
@@ -69,7 +70,12 @@ def outcome_of(
     # A missing model is expected of a run that did not succeed.
     problems = found.problems if found.model or state is RunState.SUCCEEDED else ()
     return Outcome(
-        state=state, model=found.model, files=found.files, failure=_failure(state, job), problems=problems
+        state=state,
+        model=found.model,
+        files=found.files,
+        documents=found.documents,
+        failure=_failure(state, job),
+        problems=problems,
     )
 
 
@@ -102,6 +108,7 @@ def _tuned(state: RunState, job: Job, found: FoundModel, tuning: Tuning) -> Outc
         state=state,
         model=found.model,
         files=found.files,
+        documents=found.documents,
         tuning=TuningResult(trials=recorded_trials(job.trials, tuning), best_trial=best),
         failure=_failure(state, job),
         problems=found.problems,

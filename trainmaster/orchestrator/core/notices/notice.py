@@ -10,6 +10,7 @@ from typing import cast
 
 from trainmaster.orchestrator.core.documents.codec import encoded
 from trainmaster.orchestrator.core.names import in_team
+from trainmaster.orchestrator.core.runs.end import ChampionVerdict
 from trainmaster.orchestrator.core.runs.job import Failure
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.core.runs.states import ENDS, RunState
@@ -37,7 +38,7 @@ class Notice:
 
 @dataclass(frozen=True, kw_only=True)
 class RunPayload:
-    """A run entered a state. The last four fields are set only when it ended."""
+    """A run entered a state. The last five fields are set only when it ended."""
 
     run_id: str
     state: RunState
@@ -49,6 +50,7 @@ class RunPayload:
     metrics: Mapping[str, float] | None = None
     error: Failure | None = None
     report_uri: str | None = None
+    champion: ChampionVerdict | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,6 +105,7 @@ def run_entered(record: RunRecord, number: int, record_uri: str) -> Notice:
         metrics=model.metrics if model else None,
         error=record.failure if step.state in ENDS else None,
         report_uri=record.rejection.report_uri if record.rejection and step.state in ENDS else None,
+        champion=record.completion.champion if record.completion and step.state in ENDS else None,
     )
     notice_id = f"{record.run_id}/{step.state}"
     notice_id = notice_id if times == 1 else f"{notice_id}/{times}"

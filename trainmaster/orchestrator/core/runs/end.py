@@ -24,6 +24,8 @@ class ModelFiles:
 
     count: int
     size_bytes: int
+    has_more: bool | None = None
+    """True if the directory has more files than a record may list; only the first are recorded."""
     listing_uri: str | None = None
     """The object that lists every file with its generation and checksum."""
     listing_sha256: str | None = None
@@ -38,7 +40,10 @@ class Model:
     """For example `saved_model`; see core/completion/formats.py."""
     manifest_uri: str | None = None
     manifest_sha256: str | None = None
-    """The manifest has the hash of every file, so its own hash identifies the whole export."""
+    manifest_generation: int | None = None
+    metrics_uri: str | None = None
+    """The metrics.json that was read; None if there was none, or nothing in it counted."""
+    metrics_generation: int | None = None
     dataset: ModelData | None = None
     metrics: Mapping[str, float] = field(default_factory=dict)
     files: ModelFiles | None = None
@@ -84,6 +89,14 @@ class ChampionVerdict:
 
 
 @dataclass(frozen=True, kw_only=True)
+class LongCopy:
+    """An object of the champions bucket whose copy takes several calls, and the token that continues it."""
+
+    name: str
+    token: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class Registration:
     """The model's version in the Model Registry, and whether it exists yet."""
 
@@ -123,4 +136,6 @@ class Completion:
     steps_done: tuple[str, ...] = ()
     """Names of the steps after the end that have finished."""
     champion: ChampionVerdict | None = None
+    long_copy: LongCopy | None = None
+    """Until the model is copied to the champions bucket; None if every file took one call so far."""
     registration: Registration | None = None

@@ -1,6 +1,9 @@
 """Changes champions: when a better run ends, or by an order to roll back. Only by compare-and-set."""
 
+from dataclasses import dataclass
+
 from trainmaster.orchestrator.core.champions.champion import Cause, Champion, Reign
+from trainmaster.orchestrator.core.champions.copy import NotCopied
 from trainmaster.orchestrator.core.champions.promotion import (
     after_challenge,
     after_rollback,
@@ -9,6 +12,7 @@ from trainmaster.orchestrator.core.champions.promotion import (
     reign_by_order,
     reign_of,
     verdict_on,
+    wins,
 )
 from trainmaster.orchestrator.core.documents.faults import Fault
 from trainmaster.orchestrator.core.notices.notice import (
@@ -23,25 +27,46 @@ from trainmaster.orchestrator.core.requests.spec import JobSpec
 from trainmaster.orchestrator.core.retraining.rule import ChampionFacts
 from trainmaster.orchestrator.core.runs.end import ChampionVerdict
 from trainmaster.orchestrator.core.runs.record import RunRecord
+from trainmaster.orchestrator.flows.completion.copying import StillCopying, copy_model
 from trainmaster.orchestrator.flows.services import Services
 
+NOT_NEEDED = NotCopied(reason="its model was not copied")
 
-def challenge(services: Services, record: RunRecord, spec: JobSpec) -> ChampionVerdict | None:
+
+@dataclass(frozen=True)
+class CopyNeeded:
+    """The challenger wins, and its reign begins once its model is copied."""
+
+
+def challenge(services: Services, record: RunRecord, spec: JobSpec) -> ChampionVerdict | StillCopying | None:
     """Compare the ended run with the champion, once, and publish a promotion at least once; None without terms.
 
-    Safe to repeat: the verdict stays the same.
+    A run that wins is promoted once its model is copied, if it still wins then. Safe to repeat: the verdict stays the
+    same.
 
     Raises:
         GenerationMoved: the document kept changing.
+        DocumentDamaged: the document, or the list of the model's files, is not usable.
     """
     challenger = challenger_of(record, spec)
     if challenger is None:
         return None
-    after = services.champions.update(
-        spec.model_name,
-        lambda champion: after_challenge(champion, challenger, services.clock.now()),
-        record.source.team,
-    )
+
+    name, team, clock = spec.model_name, record.source.team, services.clock
+
+    def unless_it_wins(champion: Champion | None) -> Champion | CopyNeeded:
+        if wins(champion, challenger, clock.now()):
+            return CopyNeeded()
+        return after_challenge(champion, challenger, clock.now(), NOT_NEEDED)
+
+    after = services.champions.update(name, unless_it_wins, team)
+    if isinstance(after, CopyNeeded):
+        copy = copy_model(services, record, name)
+        if isinstance(copy, StillCopying):
+            return copy
+        after = services.champions.update(
+            name, lambda champion: after_challenge(champion, challenger, clock.now(), copy), team
+        )
     reign = reign_of(after, record.run_id)
     if reign is not None:
         _publish(services, after, reign)
@@ -60,7 +85,7 @@ def roll_back(services: Services, order: RollbackOrder, team: str | None = None)
             return _refused("$.rollback.model_name", "no champion has this model name", order.model_name)
         after = after_rollback(champion, order.to_run, order_id=order.order_id, now=services.clock.now())
         if not isinstance(after, str):
-            return after
+            return _if_served(services, champion, after, order)
         if order.to_run is None:
             return _refused("$.rollback.model_name", after, order.model_name)
         return _refused("$.rollback.to_run", after, order.to_run, earlier_runs(champion))
@@ -71,6 +96,18 @@ def roll_back(services: Services, order: RollbackOrder, team: str | None = None)
     reign = reign_by_order(after, order.order_id)
     _publish(services, after, reign)
     return reign
+
+
+def _if_served(
+    services: Services, champion: Champion, after: Champion, order: RollbackOrder
+) -> Champion | Refused:
+    """`after`, unless an operator deleted the copy of the model that it restores."""
+    restored = after.current
+    if after is champion or restored is None or services.champion_copies.holds(restored.model_uri):
+        return after
+    path = "$.rollback.model_name" if order.to_run is None else "$.rollback.to_run"
+    problem = f"the copy of its model no longer exists: {restored.model_uri}"
+    return _refused(path, problem, restored.run_id, earlier_runs(champion))
 
 
 def champion_facts(services: Services, model_name: str, team: str | None) -> ChampionFacts | None:

@@ -9,7 +9,7 @@ from trainmaster.orchestrator.core.completion.entry import JobHint
 from trainmaster.orchestrator.core.completion.locations import model_locations, shared_location
 from trainmaster.orchestrator.core.completion.model import (
     ModelDirectory,
-    files_document,
+    RecordedFiles,
     overwriting_problem,
 )
 from trainmaster.orchestrator.core.completion.outcome import (
@@ -30,7 +30,7 @@ from trainmaster.orchestrator.core.runs.job import Job, Progress
 from trainmaster.orchestrator.core.runs.moves import gave_up, job_of_run
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.core.runs.states import END_OF, RunState
-from trainmaster.orchestrator.flows.completion.finish import finish_run, refresh_status
+from trainmaster.orchestrator.flows.completion.finish import STEPS, finish_run, refresh_status
 from trainmaster.orchestrator.flows.completion.status import publish_states, show, show_again, warned
 from trainmaster.orchestrator.flows.completion.transitions import (
     cancel_second_jobs,
@@ -190,7 +190,7 @@ def _write(
     outcome = _with_files_kept(services, record.run_id, outcome)
     ended = completed(record, job, outcome, report=report, now=now, attempt=services.attempt)
     ended = _with_cost(services, ended, job)
-    finished = finish_run(services, services.ledger.replace(held, ended), record)
+    finished = finish_run(services, services.ledger.replace(held, ended), STEPS, record)
     where = f"; its model is {ended.model.uri}" if ended.model else ""
     result = FlowResult(
         message=f"the run {ended.state}{where}",
@@ -241,7 +241,10 @@ def _with_files_kept(services: Services, run_id: str, outcome: Outcome) -> Outco
     model = outcome.model
     if model is None or model.files is None:
         return outcome
-    uri, sha256 = services.ledger.keep_model_files(run_id, files_document(run_id, model.uri, outcome.files))
+    recorded = RecordedFiles(
+        run_id=run_id, model_uri=model.uri, files=outcome.files, documents=outcome.documents
+    )
+    uri, sha256 = services.ledger.keep_model_files(recorded)
     files = replace(model.files, listing_uri=uri, listing_sha256=sha256)
     return replace(outcome, model=replace(model, files=files))
 

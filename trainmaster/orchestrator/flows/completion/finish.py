@@ -14,10 +14,11 @@ from dataclasses import dataclass, field, replace
 from trainmaster.orchestrator.core.errors import TrainmasterError
 from trainmaster.orchestrator.core.notices.notice import CapPayload, cap_reached
 from trainmaster.orchestrator.core.requests.spec import spec_from
-from trainmaster.orchestrator.core.runs.end import ChampionVerdict, Completion
+from trainmaster.orchestrator.core.runs.end import ChampionVerdict, Completion, LongCopy
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.core.runs.states import RunState
 from trainmaster.orchestrator.flows.completion.champion import challenge
+from trainmaster.orchestrator.flows.completion.copying import StillCopying
 from trainmaster.orchestrator.flows.completion.explain import explain_failure
 from trainmaster.orchestrator.flows.completion.status import (
     is_shown,
@@ -74,17 +75,45 @@ def _update_status(end: End) -> None:
     write_status(end.services, end.held, is_explained=REASON not in end.waiting)
 
 
-def _compare_with_champion(end: End) -> None:
+def _compare_with_champion(end: End) -> str | None:
     request = end.record.request
-    if request is not None:
-        spec = spec_from(request.document)
-        end.verdict = challenge(end.services, end.record, spec)
+    if request is None:
+        return None
+    verdict = challenge(end.services, end.record, spec_from(request.document))
+    if not isinstance(verdict, StillCopying):
+        end.verdict = verdict
+        return None
+    _keep_long_copy(end, verdict.long)
+    return verdict.reason
+
+
+def _keep_long_copy(end: End, long_copy: LongCopy | None) -> None:
+    """Record how the next attempt continues the file that takes several calls."""
+
+    def changed(record: RunRecord) -> RunRecord | None:
+        completion = record.completion or Completion()
+        if completion.long_copy == long_copy:
+            return None
+        now, attempt = end.services.clock.now(), end.services.attempt
+        completion = replace(completion, long_copy=long_copy)
+        return replace(record, completion=completion, updated_at=now, attempt=attempt)
+
+    end.held = end.services.ledger.update(end.held, changed)
+
+
+def _compare_nothing(_: End) -> None:
+    """A run without a job has no model."""
 
 
 def _publish_notices(end: End) -> str | None:
     if REASON in end.waiting:
         return "the notice includes the reason of the failure"
-    publish_states(end.services, end.before or replace(end.record, history=()), end.record)
+    if CHAMPION in end.waiting:
+        return "the notice includes the comparison with the champion"
+    completion = end.record.completion or Completion()
+    decided = replace(completion, champion=end.verdict or completion.champion)
+    record = replace(end.record, completion=decided)
+    publish_states(end.services, end.before or replace(record, history=()), record)
     return None
 
 
@@ -112,19 +141,19 @@ def _free_slots(end: End) -> None:
     give_back(end.services, end.record.admission.slots)
 
 
-REASON = "reason"
-STEPS: Mapping[str, Step] = {
-    REASON: _explain_failure,
-    "index": _update_index,
-    "status": _update_status,
-    "champion": _compare_with_champion,
+REASON, CHAMPION = "reason", "champion"
+_FIRST: Mapping[str, Step] = {REASON: _explain_failure, "index": _update_index, "status": _update_status}
+_LAST: Mapping[str, Step] = {
     "notices": _publish_notices,
     "cap_notice": _publish_cap_notice,
     "queue": _leave_queue,
     "slots": _free_slots,
 }
+STEPS: Mapping[str, Step] = {**_FIRST, CHAMPION: _compare_with_champion, **_LAST}
 """The reason of a failure is read before it is reported. Champions are compared before the notices: a rule that waits
 for the end of a run sees the champion after it."""
+STEPS_WITHOUT_JOB: Mapping[str, Step] = {**_FIRST, CHAMPION: _compare_nothing, **_LAST}
+"""For a run that never had a job: the functions that only start runs need no access to models."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,7 +165,7 @@ class Finished:
 
 
 def finish_run(
-    services: Services, held: Held, before: RunRecord | None = None, steps: Mapping[str, Step] = STEPS
+    services: Services, held: Held, steps: Mapping[str, Step], before: RunRecord | None = None
 ) -> Finished:
     """Run the steps that are not recorded, record those that are done, and remove the marker after the last one.
 
@@ -199,7 +228,12 @@ def _with_steps_done(end: End, done: list[str]) -> Held:
         names = tuple(dict.fromkeys((*completion.steps_done, *done)))
         if names == completion.steps_done:
             return None
-        completion = replace(completion, steps_done=names, champion=end.verdict or completion.champion)
+        completion = replace(
+            completion,
+            steps_done=names,
+            champion=end.verdict or completion.champion,
+            long_copy=None if CHAMPION in names else completion.long_copy,
+        )
         now = services.clock.now()
         return replace(record, completion=completion, updated_at=now, attempt=services.attempt)
 

@@ -27,7 +27,7 @@ from trainmaster.orchestrator.core.runs.moves import (
 )
 from trainmaster.orchestrator.core.runs.record import RunRecord, Waiting
 from trainmaster.orchestrator.core.runs.states import OVER, RunState
-from trainmaster.orchestrator.flows.completion.finish import finish_run
+from trainmaster.orchestrator.flows.completion.finish import STEPS_WITHOUT_JOB, finish_run
 from trainmaster.orchestrator.flows.completion.status import publish_states, show, warned
 from trainmaster.orchestrator.flows.queue import give_back, leave_queue, place_of
 from trainmaster.orchestrator.flows.services import FlowResult, Services
@@ -119,7 +119,7 @@ def _ended(
     """
     before, now = held.record, services.clock.now()
     ended = moved(record, state, entered_at=now, now=now, attempt=services.attempt)
-    finished = finish_run(services, services.ledger.replace(held, ended), before)
+    finished = finish_run(services, services.ledger.replace(held, ended), STEPS_WITHOUT_JOB, before)
     if ended.submission.second_job_check_at is not None:
         look_for_second_job(services, finished.held)
     leaves_place = bool(before.admission.slots) or before.state is RunState.WAITING

@@ -1,0 +1,286 @@
+"""Jobs of one team may write each other's models. None of that changes what is served as champion."""
+
+import base64
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from tests.contract.test_champions import champion, complete, order, run, told, trained, verdict
+from tests.contract.world import CHAMPIONS, INBOX, LEDGER, MODELS, Boundary, Killed, World
+from trainmaster.orchestrator.adapters.gcs import GcsObjects
+from trainmaster.orchestrator.core.names import split_object_uri
+from trainmaster.orchestrator.core.requests.incoming import IncomingDocument
+from trainmaster.orchestrator.core.sizes import MIB
+from trainmaster.orchestrator.flows.completion import copying
+from trainmaster.orchestrator.stores.ledger import Ledger
+
+ROLLBACK = {"rollback": {"model_name": "cassava-resnet50"}}
+
+
+@pytest.fixture(params=["memory", "gcs"])
+def world(request: pytest.FixtureRequest) -> Iterator[World]:
+    """A deployment with its objects in memory, or behind Cloud Storage's client and the local stack's server."""
+    made = World()
+    if request.param == "memory":
+        yield made
+        return
+    objects: GcsObjects = request.getfixturevalue("gcs")
+    made.objects = objects  # type: ignore[assignment]  # these tests use only what both have
+    made.ledger = Ledger(objects, LEDGER)
+    with new_buckets(objects):
+        yield made
+
+
+@contextmanager
+def new_buckets(objects: GcsObjects) -> Iterator[None]:
+    """The deployment's buckets on a server that other tests use too."""
+    buckets = [objects._client.bucket(name) for name in (INBOX, LEDGER, MODELS, CHAMPIONS)]
+    for bucket in buckets:
+        if bucket.exists():
+            bucket.delete(force=True)
+        bucket.create()
+    yield
+    for bucket in buckets:
+        bucket.delete(force=True)
+
+
+def contents(world: World, uri: str) -> dict[str, bytes]:
+    """The files below the URI by path."""
+    bucket, prefix = split_object_uri(uri)
+    return {
+        each.name.removeprefix(prefix): world.objects.read(bucket, each.name, max_bytes=MIB).content
+        for each in world.objects.listing(bucket, prefix)
+    }
+
+
+def own_uri(world: World, run_id: str) -> str:
+    model = world.record(run_id).model
+    assert model is not None
+    return model.uri
+
+
+def rewrite(world: World, uri: str) -> None:
+    """What a hostile job of the same team does to every file of another run's model, metrics and manifest."""
+    bucket, prefix = split_object_uri(uri)
+    for each in list(world.objects.listing(bucket, prefix)):
+        world.objects.write(bucket, each.name, b"hostile", if_generation=None)
+    world.objects.write(bucket, f"{prefix}metrics.json", b'{"accuracy": 1.0}', if_generation=None)
+
+
+def test_a_job_that_rewrites_a_promoted_model_changes_nothing_that_is_served(world: World) -> None:
+    first, second = run(world, "a", 0.7), run(world, "b", 0.8)
+    honest = contents(world, own_uri(world, second))
+    before = champion(world)
+    for run_id in (first, second):
+        rewrite(world, own_uri(world, run_id))
+    assert champion(world) == before
+    assert before["current"]["model_uri"] == f"gs://{CHAMPIONS}/cassava-resnet50/{second}/"
+    assert before["current"]["trained_uri"] == own_uri(world, second)
+    assert contents(world, before["current"]["model_uri"]) == honest
+    assert set(honest) == {"saved_model.pb", "export.json"}
+
+
+def test_a_rollback_restores_the_copy_that_no_job_can_change(world: World) -> None:
+    first, _ = run(world, "a", 0.7), run(world, "b", 0.8)
+    honest = contents(world, own_uri(world, first))
+    rewrite(world, own_uri(world, first))
+    order(world, ROLLBACK)
+    current = champion(world)["current"]
+    assert (current["run_id"], current["model_uri"]) == (first, f"gs://{CHAMPIONS}/cassava-resnet50/{first}/")
+    assert contents(world, current["model_uri"]) == honest
+    assert world.document("status/requests/order.json.json")["model_uri"] == current["model_uri"]
+
+
+class RewrittenBeforeTheCopy(Boundary):
+    """Another job rewrites the model between the end of the run and its promotion."""
+
+    def __init__(self, world: World, incoming: IncomingDocument) -> None:
+        super().__init__()
+        self.world, self.incoming, self.rewritten = world, incoming, False
+
+    def cross(self, name: str, call: Any) -> Any:
+        if name == f"list {CHAMPIONS}" and not self.rewritten:
+            self.rewritten = True
+            rewrite(self.world, own_uri(self.world, self.incoming.run_id))
+        return super().cross(name, call)
+
+
+def test_a_model_that_is_rewritten_before_its_promotion_is_never_champion(world: World) -> None:
+    first, incoming = run(world, "a", 0.7), trained(world, "b", 0.9)
+    complete(world, incoming, RewrittenBeforeTheCopy(world, incoming))
+    assert champion(world)["current"]["run_id"] == first
+    found = verdict(world, incoming.run_id)
+    uri = own_uri(world, incoming.run_id)
+    assert found["promoted"] is False
+    assert found["reason"].startswith(f"accuracy 0.9 beats 0.7, but {uri}saved_model.pb, generation ")
+    assert found["reason"].endswith("was replaced or deleted after the run had ended")
+    assert champion(world)["considered"][-1]["reason"] == found["reason"]
+    (ended,) = [each for each in world.notices.published if each.id == f"{incoming.run_id}/succeeded"]
+    assert ended.data["champion"] == found
+    assert contents(world, f"gs://{CHAMPIONS}/cassava-resnet50/{incoming.run_id}/") == {}
+    assert told(world, "promoted") == ["champions/cassava-resnet50/1"]
+
+
+def test_every_file_and_document_that_counted_is_on_record_by_generation_and_checksum(world: World) -> None:
+    incoming = trained(world, "a", 0.7)
+    job = world.record(incoming.run_id).job
+    assert job is not None
+    folder = f"{world.record(incoming.run_id).output_uri}/model/"
+    bucket, prefix = split_object_uri(folder)
+    world.objects.write(bucket, f"{prefix}metrics.json", b'{"accuracy": 0.75}', if_generation=None)
+    live = {each.name.removeprefix(prefix): each for each in world.objects.listing(bucket, prefix)}
+    complete(world, incoming)
+    model = world.record(incoming.run_id).model
+    assert model is not None
+    assert model.files is not None
+    assert (model.manifest_generation, model.metrics_generation) == (
+        live["export.json"].generation,
+        live["metrics.json"].generation,
+    )
+    listing = world.document(split_object_uri(model.files.listing_uri or "")[1])
+    recorded = {
+        each["path"]: (each["generation"], each["crc32c"], each["md5"])
+        for each in (*listing["files"], *listing["documents"])
+    }
+    assert recorded == {path: (each.generation, each.crc32c, each.md5) for path, each in live.items()}
+    lineage = champion(world)["current"]["lineage"]
+    assert lineage["metrics_generation"] == model.metrics_generation
+    assert (lineage["files_uri"], lineage["files_sha256"]) == (
+        model.files.listing_uri,
+        model.files.listing_sha256,
+    )
+
+
+def test_a_manifest_with_hashes_of_zeros_is_a_problem_and_the_buckets_facts_are_recorded(
+    world: World,
+) -> None:
+    incoming = trained(world, "a", 0.99)
+    bucket, prefix = split_object_uri(f"{world.record(incoming.run_id).output_uri}/model/")
+    manifest = json.loads(world.objects.read(bucket, f"{prefix}export.json", max_bytes=MIB).content)
+    zeros = base64.b64encode(bytes(16)).decode()
+    manifest["files"] = [{**each, "md5": zeros} for each in manifest["files"]]
+    world.objects.write(bucket, f"{prefix}export.json", json.dumps(manifest).encode(), if_generation=None)
+    complete(world, incoming)
+    record = world.record(incoming.run_id)
+    assert record.model is not None
+    assert record.model.files is not None
+    assert any(
+        "export.json was ignored: saved_model.pb has the MD5 hash " in problem
+        and problem.endswith(f"not {zeros}")
+        for problem in record.problems
+    )
+    (file,) = world.document(split_object_uri(record.model.files.listing_uri or "")[1])["files"]
+    assert file["md5"] == next(world.objects.listing(bucket, f"{prefix}saved_model.pb")).md5
+    assert verdict(world, incoming.run_id)["reason"] == "the run has no metric 'accuracy'; it has: none"
+
+
+def test_an_object_in_the_place_of_a_copy_is_neither_replaced_nor_served(world: World) -> None:
+    incoming = trained(world, "a", 0.7)
+    name = f"cassava-resnet50/{incoming.run_id}/saved_model.pb"
+    world.objects.write(CHAMPIONS, name, b"foreign", if_generation=None)
+    complete(world, incoming)
+    assert f"gs://{CHAMPIONS}/{name} is another object than " in verdict(world, incoming.run_id)["reason"]
+    assert "current" not in champion(world)
+
+
+def test_a_rollback_to_a_champion_whose_copy_was_deleted_is_refused() -> None:
+    world = World()
+    first, second = run(world, "a", 0.7), run(world, "b", 0.8)
+    for each in list(world.objects.listing(CHAMPIONS, f"cassava-resnet50/{first}/")):
+        world.objects.delete(CHAMPIONS, each.name)
+    incoming, _ = order(world, ROLLBACK)
+    (fault,) = world.document(f"rejected/{incoming.run_id}.json")["faults"]
+    assert fault["path"] == "$.rollback.model_name"
+    assert f"the copy of its model no longer exists: gs://{CHAMPIONS}/" in fault["problem"]
+    assert champion(world)["current"]["run_id"] == second
+
+
+@pytest.mark.parametrize("files_at_once", [1, 200])
+@pytest.mark.parametrize("copied_at_once", [None, 3])
+def test_a_copy_that_takes_several_attempts_is_continued_and_only_a_whole_one_reigns(
+    files_at_once: int, copied_at_once: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file may take several calls, and a model several attempts; each attempt continues the one before."""
+    monkeypatch.setattr(copying, "FILES_AT_ONCE", files_at_once)
+    world = World()
+    first, incoming = run_whole(world, "a", 0.7), trained(world, "b", 0.9)
+    world.objects.copied_at_once = copied_at_once
+    complete(world, incoming)
+    attempts = 0
+    while verdict(world, incoming.run_id) is None:
+        assert champion(world)["current"]["run_id"] == first
+        assert f"{incoming.run_id}/succeeded" not in {each.id for each in world.notices.published}
+        assert world.active() == [incoming.run_id]
+        world.reconcile()
+        attempts += 1
+        assert attempts < 500
+    assert (attempts > 0) == (files_at_once == 1 or copied_at_once is not None)
+    current = champion(world)["current"]
+    assert current["run_id"] == incoming.run_id
+    assert contents(world, current["model_uri"]) == contents(world, own_uri(world, incoming.run_id))
+    completion = world.record(incoming.run_id).completion
+    assert completion is not None
+    assert completion.long_copy is None
+    world.reconcile()
+    assert world.active() == []
+
+
+def run_whole(world: World, name: str, accuracy: float) -> str:
+    """A run, once every step after its end is done."""
+    run_id = run(world, name, accuracy)
+    while world.active():
+        world.reconcile()
+    return run_id
+
+
+def test_a_challenger_that_is_overtaken_while_its_model_is_copied_is_not_promoted() -> None:
+    world = World()
+    slow, fast = trained(world, "slow", 0.8), trained(world, "fast", 0.9)
+
+    class Overtaken(Boundary):
+        overtaken = False
+
+        def cross(self, name: str, call: Any) -> Any:
+            if name == f"copy to {CHAMPIONS}" and not self.overtaken:
+                self.overtaken = True
+                complete(world, fast)
+            return super().cross(name, call)
+
+    complete(world, slow, Overtaken())
+    assert [each["run_id"] for each in champion(world)["history"]] == [fast.run_id]
+    assert (
+        verdict(world, slow.run_id)["reason"] == "accuracy 0.8 is not better by 0.01 than the champion's 0.9"
+    )
+
+
+def test_a_crash_between_two_copies_is_continued_by_the_reconciler() -> None:
+    class Dies(Boundary):
+        copies = 0
+
+        def cross(self, name: str, call: Any) -> Any:
+            self.copies += name == f"copy to {CHAMPIONS}"
+            if self.copies > 1:
+                raise Killed
+            return super().cross(name, call)
+
+    world = World()
+    incoming = trained(world, "a", 0.7)
+    with pytest.raises(Killed):
+        complete(world, incoming, Dies())
+    assert not [*world.objects.listing(LEDGER, "champions/")]
+    again = Boundary()
+    world.reconcile(again)
+    assert champion(world)["current"]["run_id"] == incoming.run_id
+    assert again.calls.count(f"copy to {CHAMPIONS}") == 1
+
+
+def test_a_run_that_does_not_win_copies_nothing() -> None:
+    world = World()
+    run(world, "a", 0.9)
+    incoming, boundary = trained(world, "b", 0.7), Boundary()
+    complete(world, incoming, boundary)
+    assert not {f"copy to {CHAMPIONS}", f"list {CHAMPIONS}"} & set(boundary.calls)
+    assert not [*world.objects.listing(CHAMPIONS, f"cassava-resnet50/{incoming.run_id}/")]

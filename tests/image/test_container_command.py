@@ -2,20 +2,24 @@
 
 import asyncio
 import json
+import os
 import resource
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from trainmaster.local.gateway import Authority
 from trainmaster.local.gateway.identity import WorkloadIdentities
+from trainmaster.local.iam import Grant, Grants
 from trainmaster.local.iam.principals import Principal, Tokens
 from trainmaster.local.jobs.images.dockerfile import Image
 from trainmaster.local.jobs.images.programs import Container, Program
 from trainmaster.local.jobs.replicas.containers import Containers, limits, mirrored_name
 from trainmaster.local.jobs.replicas.isolation import Placement
 from trainmaster.local.process.family import MARK
+from trainmaster.local.sandbox.network import Network
 
 HERE = Containers(
     podman="/usr/bin/podman", oci_runtime="/usr/sbin/runc", buckets=Path("/buckets"), stack="/state"
@@ -36,6 +40,28 @@ def test_variables_stand_in_a_file_of_this_users_own_and_not_on_the_command_line
     assert file.read_text() == "TOKEN=secret words\nEMPTY=\n"
     assert file.stat().st_mode & 0o777 == 0o600
     assert not [word for word in words if "secret" in word]
+
+
+def test_a_confined_container_has_its_jobs_network_and_the_buckets_of_its_account(tmp_path: Path) -> None:
+    for bucket in ("data", "ledger"):
+        (tmp_path / "buckets" / bucket).mkdir(parents=True)
+    grants = Grants(
+        project="p1",
+        project_number="1",
+        grants=[Grant(member="serviceAccount:a@b", role="viewer", resource="projects/_/buckets/data")],
+        roles={"viewer": frozenset({"storage.objects.get"})},
+        buckets=("data", "ledger"),
+    )
+    program = Program(image=Image(tree=tmp_path), argv=(), env=(), container=Container(image="i"))
+    placement = Placement(
+        program=program, service={}, scratch=tmp_path / "scratch", name="replica-1", account="a@b",
+        network=Network(user=7, net=8, listeners=()),
+    )  # fmt: skip
+    words = replace(HERE, buckets=tmp_path / "buckets", grants=grants).start_of(placement).argv
+    assert words[words.index("--network") + 1] == f"ns:/proc/{os.getpid()}/fd/8"
+    assert [word for word in words if word.startswith("--volume")] == [
+        f"--volume={tmp_path}/buckets/data:/gcs/data:ro"
+    ]
 
 
 @pytest.mark.parametrize(("is_root", "mode"), [(True, ""), (False, ":ro")])

@@ -108,13 +108,20 @@ class Server:
     Signal handlers stay as they are: the process's main program decides what Ctrl-C does.
     """
 
-    def __init__(self, app: ASGIApp, *, port: int = 0, host: str = "127.0.0.1") -> None:
-        """Bind the port; 0 picks a free one.
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        port: int = 0,
+        host: str = "127.0.0.1",
+        listener: socket.socket | None = None,
+    ) -> None:
+        """Bind the port; 0 picks a free one. A `listener` is used instead, and closed with the server.
 
         Raises:
             OSError: the port is taken.
         """
-        self._socket = socket.create_server((host, port), backlog=512)
+        self._socket = listener or socket.create_server((host, port), backlog=512)
         # Connections inherit this. asyncio does not set it here, and every response would wait 40 ms for a
         # delayed ACK.
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

@@ -1,14 +1,21 @@
 """What a hostile replica of an enforcing stack finds of this machine and of other jobs: nothing."""
 
+import http.server
 import os
+import socket
 import tempfile
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
+from trainmaster.local.gateway import Authority, Gateway
+from trainmaster.local.gateway.identity import WorkloadIdentities
 from trainmaster.local.iam import Grant, Grants
+from trainmaster.local.iam.principals import Tokens
 from trainmaster.local.sandbox.probe import obstacle, repair
 
 from .conftest import WAYS, Stack, container
@@ -49,6 +56,110 @@ def stack(start: Callable[..., Any], tmp_path: Path) -> Iterator[Stack]:
         (tmp_path / "buckets" / path).write_text("content")
     with start(isolation="enforced", grants=grants()) as running:
         yield running
+
+
+@pytest.fixture
+def index() -> Iterator[int]:
+    """The port of a package index of this machine's user."""
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Index) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield server.server_port
+        server.shutdown()
+        thread.join()
+
+
+class Index(http.server.BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(b"packages")
+
+    def log_message(self, *_: object) -> None:
+        """Nothing."""
+
+
+@pytest.fixture
+def connected(start: Callable[..., Any], tmp_path: Path, index: int) -> Iterator[Stack]:
+    """A stack whose replicas have identities and a gateway."""
+    tokens = Tokens()
+    authority = Authority(tmp_path / "gateway")
+    gateway = Gateway(authority=authority, tokens=tokens, own_hosts={("localhost", index)})
+    identities = WorkloadIdentities(
+        tokens=tokens, project_id="p1", project_number="1", gateway_port=8888, trust=authority.trust, gateway=gateway
+    )  # fmt: skip
+    with start(isolation="enforced", tokens=tokens, identities=identities) as running:
+        yield running
+
+
+ASKED = """
+import base64, http.client, urllib.parse
+proxy = urllib.parse.urlsplit(os.environ["https_proxy"])
+def connected(target):
+    client = http.client.HTTPConnection(proxy.hostname, proxy.port, timeout=60)
+    credentials = base64.b64encode(f"{proxy.username}:{proxy.password}".encode()).decode()
+    client.putrequest("CONNECT", target, skip_host=True)
+    client.putheader("Proxy-Authorization", f"Basic {credentials}")
+    client.endheaders()
+    return client.getresponse().status
+"""
+
+
+def test_a_job_reaches_no_port_of_this_machine_directly_or_by_the_gateway(connected: Stack) -> None:
+    port = urlsplit(connected.url).port
+    names = ("127.0.0.1", "127.9.9.9", "localhost", "0.0.0.0", "[::1]", "[::ffff:127.0.0.1]", "2130706433", "169.254.169.254", socket.gethostname())  # fmt: skip
+    program = f"""
+import socket
+print(outcome(lambda: socket.create_connection(("127.0.0.1", {port}), 60)))
+print(outcome(lambda: socket.create_connection(("192.0.2.1", 443), 60)))
+print({{connected(name + ":{port}") for name in {names}}})
+"""
+    assert said(connected, ASKED + program) == ["ConnectionRefusedError", "OSError", "{403}"]
+
+
+def test_a_job_finds_the_gateway_its_metadata_server_and_the_users_index_and_nothing_else(
+    connected: Stack, index: int
+) -> None:
+    program = """
+import urllib.request
+rows = [line.split() for line in pathlib.Path("/proc/net/tcp").read_text().splitlines()[1:]]
+print(sorted(int(row[1].rpartition(":")[2], 16) for row in rows if row[3] == "0A"))
+print(int(os.environ["GCE_METADATA_HOST"].rpartition(":")[2]))
+"""
+    program += (
+        f'print(urllib.request.urlopen("http://localhost:{index}/simple/", timeout=60).read().decode())'
+    )
+    job = connected.submit(
+        container("-c", "import time; time.sleep(600)", command=["python"]), service_account=OTHER
+    )
+    connected.until(job.name, lambda _job: "Job is running." in connected.service_lines(job.name))
+    listening, metadata, answer = said(connected, ASKED + program)
+    connected.jobs.cancel_custom_job(name=job.name)
+    connected.ended(job.name)
+    assert listening == str(sorted([8888, int(metadata), index]))
+    assert answer == "packages"
+
+
+def test_replicas_of_one_job_reach_each_other(connected: Stack) -> None:
+    program = """
+import json, os, socket
+cluster = json.loads(os.environ["TF_CONFIG"])
+host, _, port = cluster["cluster"]["chief"][0].rpartition(":")
+if cluster["task"]["type"] == "chief":
+    with socket.create_server((host, int(port))) as server:
+        print(server.accept()[0].recv(100).decode())
+else:
+    while True:
+        try:
+            socket.create_connection((host, int(port)), 60).sendall(b"hello")
+            break
+        except ConnectionRefusedError:
+            pass
+"""
+    pool = container("-c", program, command=["python"])
+    job = connected.submit(pool, pool)
+    assert connected.ended(job.name).state.name == "JOB_STATE_SUCCEEDED", connected.texts(job.name)
+    assert connected.texts(job.name, "workerpool0-0") == ["hello"]
 
 
 def said(stack: Stack, program: str, *, account: str = MINE) -> list[str]:
@@ -115,7 +226,7 @@ print(outcome(lambda: pathlib.Path("/usr/x").write_text("x")), outcome(lambda: p
     ]
 
 
-def test_a_job_can_use_pseudo_terminals_and_shared_memory_of_its_own(stack: Stack) -> None:
+def test_a_job_can_use_private_pseudo_terminals_and_shared_memory(stack: Stack) -> None:
     program = """
 import multiprocessing.shared_memory
 memory = multiprocessing.shared_memory.SharedMemory(create=True, size=64)

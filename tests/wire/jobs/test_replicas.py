@@ -261,6 +261,7 @@ if len(WAYS) > 1:
                     "argv": argv,
                     "grace_s": 1,
                     "stack": os.getpid(),
+                    "network": None,
                 }
             )
         )

@@ -6,6 +6,7 @@ import contextlib
 import os
 import socket
 import urllib.request
+from collections.abc import Sequence
 from typing import TypeAlias
 from urllib.parse import unquote, urlsplit
 
@@ -25,11 +26,15 @@ def proxy_for(host: str) -> str:
     return proxies.get("https") or proxies.get("all", "")
 
 
-def http_variables() -> dict[str, str]:
+def http_variables(only_by: str | None = None) -> dict[str, str]:
     """Variables that let programs reach http:// addresses as this process does: its proxy, and the hosts that need none.
 
-    Patterns that match Google's hosts are left out: those hosts are served by the stack.
+    Patterns that match Google's hosts are left out: those hosts are served by the stack. A program in another network
+    reaches everything `only_by` this proxy.
     """
+    if only_by:
+        loopback = ",".join(_LOOPBACK)
+        return {"http_proxy": only_by, "HTTP_PROXY": only_by, "no_proxy": loopback, "NO_PROXY": loopback}
     direct = [each.strip() for each in os.environ.get("no_proxy", os.environ.get("NO_PROXY", "")).split(",")]
     no_proxy = ",".join([*_LOOPBACK, *(each for each in direct if each and not _concerns_google(each))])
     proxy = urllib.request.getproxies_environment().get("http", "")
@@ -42,15 +47,15 @@ def _concerns_google(pattern: str) -> bool:
     return not name or _GOOGLE.endswith(name) or name.endswith(_GOOGLE)
 
 
-async def connect(host: str, port: int) -> Streams:
-    """A connection to a host on the network, through this machine's proxy if it has one.
+async def connect(host: str, port: int, addresses: Sequence[str] = ()) -> Streams:
+    """A connection to a host on the network, through this machine's proxy if it has one, otherwise to one of `addresses`.
 
     Raises:
         OSError: the host cannot be reached, or the proxy refuses; the message says which.
         TimeoutError: it took longer than 30 s.
     """
     if not (proxy := proxy_for(host)):
-        return await open_stream(host, port)
+        return await open_first(addresses or [host], port)
     url = urlsplit(proxy if "://" in proxy else f"http://{proxy}")
     if url.scheme != "http" or not url.hostname:
         raise OSError(f"this machine's proxy must have the form http://host:port, found {_shown(proxy)!r}")
@@ -70,6 +75,14 @@ async def connect(host: str, port: int) -> Streams:
         await closed(writer)
         raise OSError(f"this machine's proxy answered {status!r}")
     return reader, writer
+
+
+async def open_first(hosts: Sequence[str], port: int) -> Streams:
+    """A direct connection to the first of these that can be reached. Raises as `connect` does."""
+    for host in hosts[:-1]:
+        with contextlib.suppress(OSError, TimeoutError):
+            return await open_stream(host, port)
+    return await open_stream(hosts[-1], port)
 
 
 async def open_stream(host: str, port: int, *, sender: tuple[str, int] | None = None) -> Streams:

@@ -1,12 +1,15 @@
 """The environment variables that let unmodified clients in a replica reach the stack as they reach Google Cloud."""
 
+import asyncio
 import json
-from collections.abc import Mapping
+import socket
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from trainmaster.local.gateway.authority import BUNDLE, OWN
 from trainmaster.local.gateway.egress import http_variables
+from trainmaster.local.gateway.proxy import Gateway
 from trainmaster.local.http import Server
 from trainmaster.local.iam.principals import Principal, Tokens
 from trainmaster.local.metadata import InstanceMetadata, application
@@ -35,15 +38,47 @@ class WorkloadIdentities:
     """Issues workload identities, and revokes them."""
 
     def __init__(
-        self, *, tokens: Tokens, project_id: str, project_number: str, gateway_port: int, trust: Path
+        self,
+        *,
+        tokens: Tokens,
+        project_id: str,
+        project_number: str,
+        gateway_port: int,
+        trust: Path,
+        gateway: Gateway | None = None,
     ) -> None:
+        """`gateway_port` is the gateway's in every network; `gateway` itself is needed for networks besides this machine's."""
         self._tokens = tokens
         self._project_id, self._project_number = project_id, project_number
-        self._gateway_port = gateway_port
+        self.gateway_port = gateway_port
         self.trust = trust
+        self._gateway = gateway
 
-    async def issue(self, principal: Principal, *, zone: str) -> WorkloadIdentity:
+    @property
+    def ports(self) -> list[int]:
+        """Those that a network needs for `admit`: the gateway's, and those of this machine that every job may reach."""
+        forwarded = self._gateway.forwarded_ports if self._gateway else []
+        return [self.gateway_port, *forwarded]
+
+    async def admit(self, listeners: Sequence[socket.socket]) -> list[asyncio.Server]:
+        """Let the programs of another network reach the gateway, and by it what is not this machine.
+
+        `listeners` are on that network's `ports`.
+        """
+        if self._gateway is None:
+            return []
+        gateway, *forwarded = listeners
+        return [
+            await self._gateway.listen(gateway),
+            *[await self._gateway.forward(each) for each in forwarded],
+        ]
+
+    async def issue(
+        self, principal: Principal, *, zone: str, listener: socket.socket | None = None
+    ) -> WorkloadIdentity:
         """Start the principal's metadata server and issue its token.
+
+        `listener` is where the server is reached in the principal's own network; None for a port of this machine.
 
         Raises:
             OSError: no port is free.
@@ -56,10 +91,12 @@ class WorkloadIdentities:
             email=principal.email or default_account(self._project_number),
             token=lambda: token,
         )
-        server = Server(application(metadata))
+        server = Server(application(metadata), listener=listener)
         await server.start()
         return WorkloadIdentity(
-            token=token, metadata=server, variables=self._variables(principal, token, server.port)
+            token=token,
+            metadata=server,
+            variables=self._variables(principal, token, server.port, confined=listener is not None),
         )
 
     async def revoke(self, identity: WorkloadIdentity) -> None:
@@ -67,14 +104,16 @@ class WorkloadIdentities:
         self._tokens.revoke(identity.token)
         await identity.metadata.stop()
 
-    def _variables(self, principal: Principal, token: str, metadata_port: int) -> dict[str, str]:
-        proxy = f"http://{principal.kind}:{token}@127.0.0.1:{self._gateway_port}"
+    def _variables(
+        self, principal: Principal, token: str, metadata_port: int, *, confined: bool
+    ) -> dict[str, str]:
+        proxy = f"http://{principal.kind}:{token}@127.0.0.1:{self.gateway_port}"
         bundle = str(self.trust / BUNDLE)
         metadata = f"127.0.0.1:{metadata_port}"
         return {
             "https_proxy": proxy,
             "HTTPS_PROXY": proxy,
-            **http_variables(),
+            **http_variables(proxy if confined else None),
             # TensorFlow reads this file for each request, so it holds only what TensorFlow needs; the command
             # curl reads it too, so .curlrc points curl at the full bundle.
             "CURL_CA_BUNDLE": str(self.trust / OWN),

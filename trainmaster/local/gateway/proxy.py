@@ -4,14 +4,19 @@ import asyncio
 import base64
 import binascii
 import contextlib
+import functools
 import logging
+import socket
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from trainmaster.local.gateway.authority import Authority
 from trainmaster.local.gateway.egress import CHUNK_BYTES, closed, connect, open_stream
+from trainmaster.local.gateway.machine import OwnAddressError, addresses_elsewhere
+from trainmaster.local.gateway.plain import PlainRequest, plain_request
 from trainmaster.local.gateway.routes import Backend, service_of
 from trainmaster.local.iam.principals import Tokens
-from trainmaster.local.loopback import GATEWAY_ADDRESS
+from trainmaster.local.loopback import GATEWAY_ADDRESS, LOOPBACK_HOSTS
 from trainmaster.local.tasks import cancel_all
 
 _HEAD_WITHIN_S = 10.0
@@ -24,16 +29,25 @@ class Gateway:
 
     For host names with a route, it terminates TLS and forwards plain text to the local service. All other
     connections pass through untouched, through the proxy named in this process's environment if there is one.
+    From the networks of jobs it accepts http:// requests too, because they have no other way out, and refuses
+    every address of this machine.
     A connection without a valid token as its password is refused with 407, so a web page on this machine,
     which can neither send CONNECT nor know a token, reaches nothing.
     """
 
-    def __init__(self, *, authority: Authority, tokens: Tokens) -> None:
+    def __init__(
+        self, *, authority: Authority, tokens: Tokens, own_hosts: Collection[tuple[str, int]] = ()
+    ) -> None:
+        """`own_hosts` are the hosts and ports that jobs' networks may reach though they may be this machine: package indexes."""
         self._authority = authority
+        self._own_hosts = frozenset(own_hosts)
+        self.forwarded_ports = sorted({port for host, port in own_hosts if host in LOOPBACK_HOSTS})
+        """Those of `own_hosts` on loopback. No client asks a proxy for these, so jobs' networks have them too."""
         self.backends: dict[str, Backend] = {}
         """The services that are up, by name."""
         self._tokens = tokens
         self._server: asyncio.Server | None = None
+        self._networks: set[asyncio.Server] = set()
         self._connections: set[asyncio.Task[None]] = set()
         self.port = 0
 
@@ -49,14 +63,36 @@ class Gateway:
         self.port = self._server.sockets[0].getsockname()[1]
         return self.port
 
+    async def listen(self, listener: socket.socket) -> asyncio.Server:
+        """Serve a job's network too, until the result is closed."""
+        accept = functools.partial(self._accept, confined=True)
+        self._networks = {server for server in self._networks if server.is_serving()}
+        server = await asyncio.start_server(accept, sock=listener, limit=CHUNK_BYTES, backlog=512)
+        self._networks.add(server)
+        return server
+
+    async def forward(self, listener: socket.socket) -> asyncio.Server:
+        """Connect a port of a job's network with the same one of this machine, until the result is closed."""
+        port = listener.getsockname()[1]
+
+        async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            with contextlib.suppress(OSError, TimeoutError):
+                await _join(reader, writer, *await open_stream("127.0.0.1", port))
+            await closed(writer)
+
+        return await asyncio.start_server(accept, sock=listener, limit=CHUNK_BYTES)
+
     async def stop(self) -> None:
-        """Close the port and every connection."""
-        server, self._server = self._server, None
-        if server:
-            server.close()
+        """Close the port, the listeners of networks and every connection."""
+        servers, self._server, self._networks = [self._server, *self._networks], None, set()
+        for server in servers:
+            if server:
+                server.close()
         await cancel_all(self._connections)
 
-    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _accept(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, confined: bool = False
+    ) -> None:
         task = asyncio.current_task()
         assert task is not None  # noqa: S101  # a coroutine always runs in one
         self._connections.add(task)
@@ -68,16 +104,18 @@ class Gateway:
                     f"at most {_MAX_CONNECTIONS} connections are allowed at once",
                 )
             else:
-                await self._serve(reader, writer)
+                await self._serve(reader, writer, confined=confined)
         except (OSError, TimeoutError, asyncio.IncompleteReadError) as fault:
             _log.debug("a connection ended: %s", fault)
         finally:
             self._connections.discard(task)
             await closed(writer)
 
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _serve(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, confined: bool
+    ) -> None:
         try:
-            asked = await _asked(reader)
+            asked = await _asked(reader, plain=confined)
         except _RefusedError as refused:
             await _refuse(writer, refused.status, str(refused))
             return
@@ -92,7 +130,8 @@ class Gateway:
         if backend:
             await self._terminate(asked, backend, reader, writer)
         else:
-            await _tunnel(asked, reader, writer)
+            far_only = confined and (asked.host, asked.port) not in self._own_hosts
+            await _tunnel(asked, reader, writer, far_only=far_only)
 
     async def _terminate(
         self, asked: "_Asked", backend: Backend, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
@@ -115,15 +154,21 @@ class _RefusedError(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class _Asked:
-    """A parsed CONNECT; `password` is empty if it has none."""
+    """A parsed CONNECT, or an http:// request with what it asks; `password` is empty if it has none."""
 
     host: str
     port: int
     password: str
+    request: PlainRequest | None = None
 
 
-async def _asked(reader: asyncio.StreamReader) -> _Asked:
-    """Raises `_RefusedError`, or `asyncio.IncompleteReadError` if the client disconnects."""
+async def _asked(reader: asyncio.StreamReader, *, plain: bool) -> _Asked:
+    """`plain`: whether http:// requests are accepted.
+
+    Raises:
+        _RefusedError: the request is not one that this proxy accepts.
+        asyncio.IncompleteReadError: the client disconnected.
+    """
     try:
         async with asyncio.timeout(_HEAD_WITHIN_S):
             head = await reader.readuntil(b"\r\n\r\n")
@@ -134,6 +179,8 @@ async def _asked(reader: asyncio.StreamReader) -> _Asked:
     line, *fields = head.decode("latin-1").split("\r\n")
     method, _, rest = line.partition(" ")
     host, _, port = rest.partition(" ")[0].rpartition(":")
+    if plain and (request := plain_request(line, fields)):
+        return _Asked(host=request.host, port=request.port, password=_password(fields), request=request)
     if method != "CONNECT":
         raise _RefusedError(
             "405 Method Not Allowed", "this proxy accepts only CONNECT: use https:// addresses"
@@ -153,14 +200,24 @@ def _password(fields: list[str]) -> str:
     return ""
 
 
-async def _tunnel(asked: _Asked, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Connect the client with a host outside the stack."""
+async def _tunnel(
+    asked: _Asked, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, far_only: bool
+) -> None:
+    """Connect the client with a host outside the stack; with `far_only` outside this machine."""
     try:
-        far = await connect(asked.host, asked.port)
+        addresses = await addresses_elsewhere(asked.host, asked.port) if far_only else []
+        if asked.request:
+            far = await asked.request.send(addresses)
+        else:
+            far = await connect(asked.host, asked.port, addresses)
+    except OwnAddressError as refusal:
+        await _refuse(writer, "403 Forbidden", str(refusal))
+        return
     except (OSError, TimeoutError) as fault:
         await _refuse(writer, "502 Bad Gateway", f"cannot reach {asked.host}:{asked.port}: {fault}")
         return
-    await _answer(writer, "200 Connection established")
+    if asked.request is None:
+        await _answer(writer, "200 Connection established")
     await _join(reader, writer, *far)
 
 

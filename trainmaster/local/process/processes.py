@@ -61,6 +61,7 @@ class ProcessGuard:
         env: Mapping[str, str],
         cwd: Path | None = None,
         on_lines: OnLines | None = None,
+        descriptors: Sequence[int] = (),
     ) -> Child:
         """Start a child in a new session, in the running event loop, with only `env` and the guard's mark as environment.
 
@@ -69,6 +70,7 @@ class ProcessGuard:
             env: the whole environment; only the mark is added.
             cwd: its working directory; None for this process's.
             on_lines: called with each batch of output lines, in order for each stream; if it returns an awaitable, reading waits for it. None lets the child inherit this process's standard streams.
+            descriptors: of this process's files, those that the child has under the same numbers.
 
         Raises:
             OSError: the program or the directory does not exist, or access is denied.
@@ -84,6 +86,7 @@ class ProcessGuard:
             stderr=pipe,
             bufsize=0,
             start_new_session=True,
+            pass_fds=descriptors,
         )
         child = Child(process, mark=mark, on_lines=on_lines)
         self._children = [kept for kept in self._children if kept.returncode is None] + [child]

@@ -1,7 +1,7 @@
 """Runs one program in a confinement.
 
 PLAN is a JSON file: `{"private": bool, "root": a scratch directory, "steps": […], "workdir": path, "argv": […],
-"grace_s": seconds, "stack": process id}`.
+"grace_s": seconds, "stack": process id, "network": null or the descriptors of a user and a network namespace}`.
 
 With `private`, three processes: this one stays outside, as the child that the stack knows; its child is the first
 process of a PID namespace, with a separate file tree; and the program is that one's child.
@@ -36,6 +36,8 @@ def main(arguments: "list[str]") -> int:
     try:
         if arguments == ["--probe"]:
             return _probe()
+        if arguments[0] == "--network":
+            return _network(arguments[1:])
         with open(arguments[0], encoding="utf-8") as file:
             plan = json.load(file)
         supervise.hold_signals()
@@ -45,7 +47,7 @@ def main(arguments: "list[str]") -> int:
 
 
 def _confined(plan: "dict[str, Any]") -> int:
-    _enter_namespaces()
+    _enter_namespaces(plan["network"])
     _follow(plan["stack"])
     init = _forked(lambda: _be_init(plan))
     return supervise.wait_for(init, grace_s=plan["grace_s"])
@@ -69,11 +71,28 @@ def _follow(stack: int) -> None:
         raise OSError(f"the stack, process {stack}, has ended")
 
 
-def _enter_namespaces() -> None:
+def _enter_namespaces(network: "list[int] | None") -> None:
     """Those that the next child is born in, and what setting them up needs."""
-    if os.getuid() != 0:
+    if network:
+        _join(*network)
+    elif os.getuid() != 0:
         syscalls.enter_user_namespace()
     syscalls.unshare(syscalls.NEWPID | syscalls.NEWIPC)
+
+
+def _join(user: int, net: int) -> None:
+    if os.getuid() != 0:
+        syscalls.setns(user, syscalls.NEWUSER)
+    syscalls.setns(net, syscalls.NEWNET)
+    os.close(user)
+    os.close(net)
+
+
+def _network(ports: "list[str]") -> int:
+    from trainmaster.local.sandbox.loopback import make_network  # imports what no replica's start needs
+
+    make_network([int(port) for port in ports])
+    return 0
 
 
 def _be_init(plan: "dict[str, Any]") -> int:
@@ -127,8 +146,12 @@ def _is_open(reading: int) -> bool:
 
 def _probe() -> int:
     """Whether a confinement is possible here; the reason on standard error."""
+    from trainmaster.local.sandbox.loopback import raise_loopback
+
     supervise.hold_signals()
-    _enter_namespaces()
+    _enter_namespaces(None)
+    syscalls.unshare(syscalls.NEWNET)
+    raise_loopback()
     plan = {"root": "/tmp", "steps": [["proc", "proc"]], "workdir": "/", "argv": []}  # noqa: S108  a mount point
     return supervise.wait_for(_forked(lambda: _arranged(plan)), grace_s=_INITS_GRACE_S)
 

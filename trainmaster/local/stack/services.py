@@ -1,6 +1,7 @@
 """The emulators of a stack, in this process's event loop."""
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -15,6 +16,7 @@ from trainmaster.local.http import Server, Service
 from trainmaster.local.iam import Grants, application
 from trainmaster.local.iam.principals import Tokens
 from trainmaster.local.injections import Injections
+from trainmaster.local.jobs.images.indexes import index_hosts
 from trainmaster.local.logging import Logging
 from trainmaster.local.process import ProcessGuard
 from trainmaster.local.project import project_number
@@ -168,7 +170,11 @@ class _Starting:
     async def gateway(self) -> WorkloadIdentities:
         """Bind the gateway's port, which replicas' environments need; `open_gateway` adds the services behind it."""
         authority = await asyncio.to_thread(Authority, self.state.folder("gateway"))
-        self.gate = Gateway(authority=authority, tokens=self.tokens)
+        self.gate = Gateway(
+            authority=authority,
+            tokens=self.tokens,
+            own_hosts=index_hosts(os.environ, home=Path.home()),
+        )
         self.running.push_async_callback(self.gate.stop)
         port = await self.gate.start()
         return WorkloadIdentities(
@@ -176,6 +182,7 @@ class _Starting:
             project_id=self.options.project,
             project_number=project_number(self.options.project),
             gateway_port=port,
+            gateway=self.gate,
             trust=authority.trust,
         )
 

@@ -151,7 +151,12 @@ class Jobs:
         state, buckets = self.dir.resolve(), self.buckets_dir.resolve()
         containers = None
         if self.runtime == "container":
-            containers = containers_here(buckets=buckets, stack=str(state), registry=self.registry)
+            containers = containers_here(
+                buckets=buckets,
+                stack=str(state),
+                registry=self.registry,
+                grants=self.grants if self.isolation == "enforced" else None,
+            )
             containers.remove_leftovers()
         buckets.mkdir(parents=True, exist_ok=True)
         guard = self.guard or ProcessGuard()
@@ -168,6 +173,7 @@ class Jobs:
             processes=self._processes(state, buckets),
             containers=containers,
             identities=self.identities,
+            confined=self.isolation == "enforced",
         )
 
     def _processes(self, state: Path, buckets: Path) -> Processes:

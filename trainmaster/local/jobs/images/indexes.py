@@ -5,6 +5,7 @@ read 2026-11.
 """
 
 import configparser
+import contextlib
 import os
 import re
 import sys
@@ -29,6 +30,7 @@ _VARIABLES = {
 """uv's variable for each of pip's settings, and what stands between several values."""
 _INDEXES = _UVS_OWN | {"UV_INDEX_STRATEGY", "UV_INSECURE_HOST"}
 _SETTINGS = (*_VARIABLES, "no-index")
+_PORTS = {"http": 80, "https": 443}
 _OF_ANOTHER_ENVIRONMENT = frozenset({
     "CONDA_PREFIX", "PYTHONHOME", "PYTHONPATH", "UV_PROJECT_ENVIRONMENT", "UV_PYTHON", "UV_SYSTEM_PYTHON", "VIRTUAL_ENV",
 })  # fmt: skip
@@ -64,12 +66,26 @@ def settings_of_uv(environ: Mapping[str, str], *, home: Path) -> Settings:
 
 def local_indexes(environ: Mapping[str, str], *, home: Path) -> Iterator[Path]:
     """The folders of this machine among the user's indexes."""
-    settings = settings_of_uv(environ, home=home)
-    for value in settings.indexes.values():
-        for word in re.split(r"[\s,]+", value):
-            path = Path(unquote(urlsplit(word).path)) if word.startswith("file://") else Path(word)
-            if path.is_absolute() and path.exists():
-                yield path
+    for word in _words(environ, home):
+        path = Path(unquote(urlsplit(word).path)) if word.startswith("file://") else Path(word)
+        if path.is_absolute() and path.exists():
+            yield path
+
+
+def index_hosts(environ: Mapping[str, str], *, home: Path) -> set[tuple[str, int]]:
+    """The hosts and ports of the user's indexes."""
+    found = set[tuple[str, int]]()
+    for word in _words(environ, home):
+        with contextlib.suppress(ValueError):  # not a URL; uv says so
+            url = urlsplit(word)
+            if url.hostname and (port := url.port or _PORTS.get(url.scheme)):
+                found.add((url.hostname, port))
+    return found
+
+
+def _words(environ: Mapping[str, str], home: Path) -> Iterator[str]:
+    for value in settings_of_uv(environ, home=home).indexes.values():
+        yield from re.split(r"[\s,]+", value)
 
 
 def _pip_settings(environ: Mapping[str, str], home: Path) -> dict[str, str]:

@@ -1,7 +1,7 @@
 """Replicas as real containers, run by podman from built images.
 
-The container shares this machine's network, so that `127.0.0.1:PORT` reaches every replica, and sees the
-buckets under /gcs. `ProcessGuard` supervises podman's process, which stays in the foreground, forwards
+The container is in its job's network, or in this machine's, so that `127.0.0.1:PORT` reaches every replica, and sees
+buckets under /gcs. It has a PID namespace, so everything that it starts ends with it. `ProcessGuard` supervises podman's process, which stays in the foreground, forwards
 signals and ends with the container's exit status. The guard's mark is in the container's environment, so the
 container ends with the stack.
 
@@ -17,9 +17,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from trainmaster.local.iam.service import Grants
 from trainmaster.local.jobs.images.dockerfile import repository_of
 from trainmaster.local.jobs.images.programs import Container
 from trainmaster.local.jobs.replicas.isolation import Placement, Start
+from trainmaster.local.jobs.replicas.shares import shares_of
 from trainmaster.local.process import SYSTEM_PATH
 from trainmaster.local.process.family import MARK
 
@@ -42,6 +44,7 @@ class Containers:
         buckets: the directory whose folders are the buckets; mounted at `/gcs` in a replica.
         stack: the label of the stack's containers, by which the next stack finds leftovers.
         registry: `host:port` on loopback that replaces every registry in image names; empty if none does.
+        grants: decide which buckets a job's account may use; None shows every job all buckets.
     """
 
     podman: str
@@ -49,6 +52,7 @@ class Containers:
     buckets: Path
     stack: str
     registry: str = ""
+    grants: Grants | None = None
 
     def find(self, uri: str) -> Container | None:
         """The image by its name in podman's store; None if it is neither there nor in the registry.
@@ -78,14 +82,15 @@ class Containers:
         _write_private(env_file, [f"{key}={value}\n" for key, value in one_line.items()])
         words = [self.podman, *(["--runtime", self.oci_runtime] if self.oci_runtime else []), "run", "--rm"]
         words += ["--name", placement.name, "--label", f"{LABEL}={self.stack}"]
-        words += ["--network", "host", "--pull", "never", "--log-driver", "none", "--env-file", str(env_file)]
+        words += ["--network", _network_of(placement), "--pull", "never", "--log-driver", "none"]
+        words += ["--env-file", str(env_file)]
         words += ["--env", MARK]  # the value is inherited from podman, to which the guard passes it
         words += [f"--env={key}={value}" for key, value in env.items() if key not in one_line]
         # With Cloud Storage FUSE, the image's user can write to buckets; here the buckets belong to this
         # user.
         words += ["--cap-add", "DAC_OVERRIDE"]
         words += [f"--ulimit={limit}" for limit in limits()]
-        words.append(f"--volume={self.buckets}:/gcs")
+        words += self._volumes(placement.account)
         if metric_file := placement.service.get("CLOUD_ML_HP_METRIC_FILE"):
             folder = Path(metric_file).parent
             # In the service, only root can write to /var/hypertune:
@@ -96,6 +101,16 @@ class Containers:
         if container.command:
             words.append(f"--entrypoint={json.dumps(container.command)}")
         return Start(argv=[*words, container.image, *container.args], env=_podmans_environment())
+
+    def _volumes(self, account: str) -> list[str]:
+        shares = shares_of(account, self.grants, self.buckets)
+        if shares is None:
+            return [f"--volume={self.buckets}:/gcs"]
+        modes = {True: "rw", False: "ro"}
+        return [
+            f"--volume={self.buckets / share.path}:/gcs/{share.path}:{modes[share.writable]}"
+            for share in shares
+        ]
 
     def remove(self, names: Sequence[str]) -> None:
         """Remove these containers, running or not. Containers that are gone already are ignored."""
@@ -124,6 +139,11 @@ class Containers:
         )
 
 
+def _network_of(placement: Placement) -> str:
+    """Podman's word for it. This process keeps the job's network by a descriptor."""
+    return f"ns:/proc/{os.getpid()}/fd/{placement.network.net}" if placement.network else "host"
+
+
 def _podmans_environment() -> dict[str, str]:
     kept = {name: os.environ[name] for name in _PODMANS_OWN if name in os.environ}
     return {**kept, "PATH": SYSTEM_PATH}
@@ -136,8 +156,10 @@ def _write_private(path: Path, lines: Sequence[str]) -> None:
         file.writelines(lines)
 
 
-def containers_here(*, buckets: Path, stack: str, registry: str = "") -> Containers:
-    """The podman of this machine.
+def containers_here(
+    *, buckets: Path, stack: str, registry: str = "", grants: Grants | None = None
+) -> Containers:
+    """The podman of this machine. The arguments are the attributes.
 
     Raises:
         RuntimeError: podman is missing, or this user is not root: the user of a container could not write to the buckets, which belong to this user.
@@ -159,6 +181,7 @@ def containers_here(*, buckets: Path, stack: str, registry: str = "") -> Contain
         buckets=buckets,
         stack=stack,
         registry=registry,
+        grants=grants,
     )
 
 

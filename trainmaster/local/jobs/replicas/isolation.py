@@ -10,6 +10,7 @@ from trainmaster.local.gateway.identity import WorkloadIdentities
 from trainmaster.local.jobs.images.environments import Environments
 from trainmaster.local.jobs.images.programs import Program, Provided
 from trainmaster.local.process import ProcessGuard
+from trainmaster.local.sandbox.network import Network, open_network
 
 _REFERENCE = re.compile(r"\$\$|\$\(([^)]*)\)")
 
@@ -25,6 +26,7 @@ class Placement:
         name: unique on this machine.
         trust: the folder of certificate authorities that its variables name; None if they name none.
         account: the email of the service account that it runs as.
+        network: its job's network; None for this machine's.
     """
 
     program: Program
@@ -33,6 +35,7 @@ class Placement:
     name: str
     trust: Path | None = None
     account: str = ""
+    network: Network | None = None
 
     def variables(self, **more: str) -> dict[str, str]:
         """The pool's variables with their references resolved, overridden by the service's and `more`."""
@@ -42,10 +45,11 @@ class Placement:
 
 @dataclass(frozen=True, kw_only=True)
 class Start:
-    """How a replica's process is started: its command, and its whole environment."""
+    """How a replica's process is started: its command, its whole environment, and the descriptors that it inherits."""
 
     argv: list[str]
     env: dict[str, str]
+    descriptors: tuple[int, ...] = ()
 
 
 class Isolation(Protocol):
@@ -70,6 +74,7 @@ class Machine:
         processes: runs programs that have no container.
         containers: runs built images; None if every replica is a process.
         identities: lets replicas' clients reach the stack as Google Cloud; None if they must be configured with addresses.
+        confined: whether each job has a separate network, with only its replicas, the gateway and their metadata servers.
     """
 
     guard: ProcessGuard
@@ -80,6 +85,16 @@ class Machine:
     processes: Isolation
     containers: Isolation | None = None
     identities: WorkloadIdentities | None = None
+    confined: bool = False
+
+    def open_network(self, replicas: int) -> Network | None:
+        """A job's network, with listeners for `WorkloadIdentities.ports` and one for each replica's metadata server.
+
+        None if jobs share this machine's network. Raises `OSError`.
+        """
+        if not self.confined:
+            return None
+        return open_network([*self.identities.ports, *[0] * replicas] if self.identities else [])
 
     def isolation_of(self, program: Program) -> Isolation:
         return self.containers if program.container and self.containers else self.processes

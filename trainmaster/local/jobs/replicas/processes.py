@@ -61,6 +61,7 @@ class Processes:
         return Start(
             argv=[sys.executable, "-I", "-S", str(LAUNCHER), str(plan)],
             env=self._environment(placement),
+            descriptors=_namespaces(placement),
         )
 
     def remove(self, names: Sequence[str]) -> None:
@@ -76,6 +77,7 @@ class Processes:
             "argv": placement.program.command_line,
             "grace_s": self.grace_s,
             "stack": os.getpid(),
+            "network": _namespaces(placement) or None,
         }
 
     def _steps(self, placement: Placement) -> Sequence[rootfs.Step]:
@@ -108,6 +110,10 @@ class Processes:
             **placement.variables(**ours),
             "TMPDIR": str(placement.scratch / "tmp"),
         }
+
+
+def _namespaces(placement: Placement) -> tuple[int, ...]:
+    return (placement.network.user, placement.network.net) if placement.network else ()
 
 
 def _write_indexes(path: Path) -> None:

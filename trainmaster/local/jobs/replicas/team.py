@@ -17,7 +17,10 @@ from trainmaster.local.jobs.resource.job import Job
 from trainmaster.local.jobs.resource.replica import Replica
 from trainmaster.local.ports import free_ports, give_back
 from trainmaster.local.process import Child, Stream
+from trainmaster.local.sandbox.network import Network
 
+_FIRST_PORT = 2222
+"""In a job's own network: the service's port, then those after it."""
 OnReplicaLines = Callable[[str, Stream, list[bytes]], Awaitable[None]]
 """Receives the output lines of the replica with this name."""
 
@@ -52,15 +55,20 @@ class Team:
     def __init__(
         self, job: Job, *, machine: Machine, on_lines: OnReplicaLines, programs: Mapping[int, Program]
     ) -> None:
-        """Reserve a port for each replica; nothing runs yet. `programs` has one for each pool with replicas."""
+        """Reserve a port for each replica; nothing runs yet. `programs` has one for each pool with replicas.
+
+        Raises:
+            OSError: the job cannot have a network.
+        """
         self._job = job
         self._machine = machine
         self._on_lines = on_lines
         self._programs = programs
-        ports = free_ports(len(job.replicas))
+        self._network = machine.open_network(len(job.replicas))
+        ports = _reserve_ports(len(job.replicas), self._network)
         # The service's addresses are `cmle-training-workerpoolN-<id>-<index>:2222`.
         self._addresses = {each: f"127.0.0.1:{port}" for each, port in zip(job.replicas, ports, strict=True)}
-        self._identities = ReplicaIdentities(machine.identities, job)
+        self._identities = ReplicaIdentities(machine.identities, job, self._network)
         self._members: dict[Replica, _Member] = {}
         self._watchers: set[asyncio.Task[object]] = set()
         self._told = asyncio.Event()
@@ -88,6 +96,7 @@ class Team:
             name=name,
             trust=self._identities.trust,
             account=self._identities.email,
+            network=self._network,
         )
         isolation = self._machine.isolation_of(program)
         start = await asyncio.to_thread(isolation.start_of, placement)
@@ -98,6 +107,7 @@ class Team:
             env=start.env,
             cwd=scratch,
             on_lines=lambda stream, lines: self._on_lines(replica.name, stream, lines),
+            descriptors=start.descriptors,
         )
         member = _Member(replica=replica, child=child, oom_kills=kills)
         self._members[replica] = member
@@ -146,7 +156,10 @@ class Team:
     async def close(self) -> None:
         """Release the addresses and revoke the identities. Call it after `stop`."""
         await self._identities.revoke()
-        give_back(int(address.rpartition(":")[2]) for address in self._addresses.values())
+        if self._network:
+            self._network.close()
+        else:
+            give_back(int(address.rpartition(":")[2]) for address in self._addresses.values())
 
     async def _watch(self, member: _Member) -> None:
         status = exit_status(await member.child.wait())
@@ -162,6 +175,10 @@ class Team:
         task = asyncio.create_task(work)
         self._watchers.add(task)
         task.add_done_callback(self._watchers.discard)
+
+
+def _reserve_ports(count: int, network: Network | None) -> list[int]:
+    return [_FIRST_PORT + number for number in range(count)] if network else free_ports(count)
 
 
 def _out_of_memory(*, before: int | None) -> bool | None:

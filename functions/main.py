@@ -29,9 +29,8 @@ from trainmaster.orchestrator.core.retraining.signals import (
     parse_notice,
 )
 from trainmaster.orchestrator.flows.intake import answer_entry, take_message, take_upload
-from trainmaster.orchestrator.flows.reconcile import reconcile
-from trainmaster.orchestrator.flows.retraining.tick import tick
 from trainmaster.orchestrator.flows.retraining.turn import take_notice, take_signal
+from trainmaster.orchestrator.flows.scheduled import take_tick
 from trainmaster.orchestrator.flows.services import FlowResult, Services
 from trainmaster.orchestrator.flows.submission.queue_pass import complete_and_admit
 from trainmaster.orchestrator.settings import settings_from
@@ -116,9 +115,7 @@ def on_job_log(envelope: Envelope) -> Iterable[FlowResult]:
 @_entry_point
 def on_tick(_: Envelope) -> Iterable[FlowResult]:
     """The schedule: find what no event reported, then run the rules that are due."""
-    services = _services()
-    yield from reconcile(services)  # first: the end of a run makes room for its rule's next run
-    yield from tick(services)
+    return take_tick(_services())
 
 
 @_entry_point

@@ -25,7 +25,9 @@ from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.flows.intake import take, take_upload
 from trainmaster.orchestrator.flows.retraining.tick import tick
 from trainmaster.orchestrator.flows.retraining.turn import take_notice, take_signal
+from trainmaster.orchestrator.flows.scheduled import take_tick
 from trainmaster.orchestrator.flows.services import FlowResult
+from trainmaster.orchestrator.flows.turns import Turns
 from trainmaster.orchestrator.ports.objects import Objects
 from trainmaster.orchestrator.stores.arrivals import ArrivalLog
 
@@ -102,7 +104,16 @@ class RuleWorld(World):
         return ArrivalLog(objects, LEDGER, self.clock)
 
     def tick(self, boundary: Boundary | None = None) -> list[FlowResult]:
-        return list(tick(self.services(boundary)))
+        """A tick's turns of the rules, without the runs."""
+        services = self.services(boundary)
+        turns = Turns(services)
+        done = list(tick(services, turns))
+        turns.end()
+        return done
+
+    def take_tick(self, boundary: Boundary | None = None) -> list[FlowResult]:
+        """A whole tick, as `on_tick` takes it."""
+        return list(take_tick(self.services(boundary)))
 
     def wait(self, seconds: float) -> None:
         self.clock.advance(timedelta(seconds=seconds))

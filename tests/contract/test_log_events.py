@@ -7,12 +7,14 @@ import pytest
 
 from tests.contract.boundaries import At
 from tests.contract.candidates import drop, stock_out
+from tests.contract.hostile import HostileWorld, state_of
 from tests.contract.rooms import TWO_REGIONS, Room, launched, limited
 from tests.contract.world import LEDGER, ROOT, World
 from trainmaster.orchestrator.core.errors import ServiceFailed
 from trainmaster.orchestrator.core.policy.admission import Limit
 from trainmaster.orchestrator.core.runs.job import Failure, JobState
 from trainmaster.orchestrator.flows.services import FlowResult
+from trainmaster.orchestrator.flows.turns import ATTEMPTS_MAX
 from trainmaster.orchestrator.log_events import LogEvent
 
 
@@ -72,6 +74,21 @@ def reconcile_without_time_for_all() -> Sequence[FlowResult]:
     return world.reconcile(At("read job", before=lambda: world.clock.advance(timedelta(seconds=15))))
 
 
+def rules_without_time_for_all() -> Sequence[FlowResult]:
+    world = HostileWorld()
+    rules = [f"r{number}" for number in range(6)]
+    world.accept_copies(*rules)
+    world.hostility.computes |= {state_of(rule_id) for rule_id in rules}
+    return world.minute()
+
+
+def rule_that_keeps_failing() -> Sequence[FlowResult]:
+    world = HostileWorld()
+    world.accept_copies("bad")
+    world.hostility.raises.add(state_of("bad"))
+    return [line for _ in range(ATTEMPTS_MAX + 1) for line in world.minute()]
+
+
 SCENES: Sequence[tuple[LogEvent, Callable[[], Sequence[FlowResult]]]] = [
     *((LogEvent.JOB_ENDED, lambda state=state: job_reported_by_its_log(state)) for state in
       (JobState.SUCCEEDED, JobState.FAILED, JobState.CANCELLED, JobState.EXPIRED)),
@@ -83,6 +100,8 @@ SCENES: Sequence[tuple[LogEvent, Callable[[], Sequence[FlowResult]]]] = [
     (LogEvent.RUN_NOT_RECONCILED, lambda: jobs_that_cannot_be_read(ServiceFailed("Vertex AI", "read", "503"))),
     (LogEvent.RUN_NOT_RECONCILED, lambda: jobs_that_cannot_be_read(ZeroDivisionError("a mistake"))),
     (LogEvent.RECONCILE_BEHIND, reconcile_without_time_for_all),
+    (LogEvent.RECONCILE_BEHIND, rules_without_time_for_all),
+    (LogEvent.QUARANTINED, rule_that_keeps_failing),
 ]  # fmt: skip
 
 

@@ -9,6 +9,7 @@ from tests.contract.data_stream import MeteredObjects
 from tests.contract.world import LEDGER, Boundary, World
 from trainmaster.orchestrator.core.runs.states import RunState
 from trainmaster.orchestrator.core.sizes import MIB
+from trainmaster.orchestrator.stores.attempts import Traces
 
 Answer = TypeVar("Answer")
 
@@ -62,7 +63,7 @@ def test_a_reconcile_pass_that_came_to_the_end_begins_with_the_oldest_again() ->
     runs = launched(world, 6)
     world.reconcile(slow_reads(world))
     world.reconcile()
-    assert world.ledger.stopped_at() is None
+    assert world.services().attempts.read() == Traces()
     world.train(world.record(runs[0]))
     assert world.reconcile()[0].run_id == runs[0]
 
@@ -70,7 +71,9 @@ def test_a_reconcile_pass_that_came_to_the_end_begins_with_the_oldest_again() ->
 def test_a_place_that_cannot_be_read_costs_no_run_its_turn() -> None:
     world = World()
     runs = launched(world, 3)
-    world.objects.write(LEDGER, "reconcile/stopped-at.json", b"[", if_generation=None)
+    odd = {"runs": "zzz", "attempts": "many"}
+    for name in ("ticks/places", "ticks/attempts/runs/odd"):
+        world.objects.write(LEDGER, name, b"", if_generation=None, metadata=odd)
     for run_id in runs:
         world.train(world.record(run_id))
     world.reconcile()

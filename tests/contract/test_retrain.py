@@ -2,17 +2,17 @@
 
 import json
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 
 import pytest
 from jsonschema import Draft202012Validator
 
+from tests.contract.boundaries import At
 from tests.contract.retraining import IMAGE, MANUAL, NEW_DATA, SMALL, RuleWorld, rule
 from tests.contract.world import INBOX, LEASE, LEDGER, schema
 from trainmaster.orchestrator.core.documents.codec import encoded
 from trainmaster.orchestrator.core.errors import DocumentDamaged
 from trainmaster.orchestrator.core.runs.job import JobState
-from trainmaster.orchestrator.core.sizes import MAX_REQUEST_BYTES, MAX_RULE_BYTES, MIB
+from trainmaster.orchestrator.core.sizes import MIB
 
 STATUS = Draft202012Validator(schema("rule_status.v1"))
 RECORD = Draft202012Validator(schema("run_record.v2"))
@@ -66,52 +66,76 @@ def test_a_run_does_not_write_over_its_rules_status(world: RuleWorld) -> None:
     assert world.rule_status()["schema"] == "rule_status.v1"
 
 
-def test_a_request_by_reference_is_read_again_at_each_firing(world: RuleWorld) -> None:
-    def template(epochs: int) -> int:
-        content = json.dumps({**SMALL, "args": [f"--epochs={epochs}"]}).encode()
-        return world.objects.write(INBOX, "templates/cassava.json", content, if_generation=None)
+URI = f"gs://{INBOX}/templates/cassava.json"
 
-    template(1)
-    uri = f"gs://{INBOX}/templates/cassava.json"
-    world.drop_rule({"when": [MANUAL], "request_uri": uri})
-    generation = template(2)
+
+def put_template(world: RuleWorld, **changes: object) -> int:
+    content = json.dumps({**SMALL, **changes}).encode()
+    return world.objects.write(INBOX, "templates/cassava.json", content, if_generation=None)
+
+
+@pytest.mark.parametrize(
+    "swapped",
+    [{"args": ["--epochs=2"]}, {"model_name": "other"}, {"output": {"prefix_uri": "gs://elsewhere/x"}}],
+    ids=["args", "model name", "output"],
+)
+def test_a_rule_fires_with_the_template_that_was_accepted_until_it_is_dropped_again(
+    world: RuleWorld, swapped: dict[str, object]
+) -> None:
+    generation = put_template(world, args=["--epochs=1"])
+    document = {"when": [MANUAL], "request_uri": URI}
+    world.drop_rule(document)
+    put_template(world, **swapped)
     world.order({"fire": {"rule": "cassava"}}, "1")
     (record,) = world.records()
     assert record.request is not None
-    assert record.request.document["args"] == ["--epochs=2"]
-    assert (record.source.template_uri, record.source.template_generation) == (uri, generation)
+    assert record.request.model_name == "cassava"
+    assert record.request.document["args"] == ["--epochs=1"]
+    assert (record.source.template_uri, record.source.template_generation) == (URI, generation)
     RECORD.validate(encoded(record))
+    world.finish(0)
+    newer = put_template(world, args=["--epochs=3"])
+    world.drop_rule(document)
+    world.order({"fire": {"rule": "cassava"}}, "2")
+    record = world.records()[-1]
+    assert record.request is not None
+    assert (record.request.document["args"], record.source.template_generation) == (["--epochs=3"], newer)
 
 
-def test_a_firing_whose_template_is_gone_is_abandoned_and_reported(world: RuleWorld) -> None:
-    content = json.dumps({**SMALL}).encode()
-    world.objects.write(INBOX, "templates/cassava.json", content, if_generation=None)
-    world.drop_rule({"when": [MANUAL], "request_uri": f"gs://{INBOX}/templates/cassava.json"})
+def test_a_template_that_is_swapped_while_its_rule_is_checked_does_not_fire(world: RuleWorld) -> None:
+    put_template(world, args=["--epochs=1"])
+    event = world.put_rule({"when": [MANUAL], "request_uri": URI})
+    world.deliver_rule(event, At("write templates", before=lambda: put_template(world, args=["--swapped"])))
+    world.order({"fire": {"rule": "cassava"}}, "1")
+    (record,) = world.records()
+    assert record.request is not None
+    assert record.request.document["args"] == ["--epochs=1"]
+
+
+def test_a_template_that_is_deleted_after_its_rule_was_accepted_still_fires(world: RuleWorld) -> None:
+    put_template(world)
+    world.drop_rule({"when": [MANUAL], "request_uri": URI})
     world.objects.delete(INBOX, "templates/cassava.json")
     world.order({"fire": {"rule": "cassava"}}, "1")
+    assert len(world.records()) == 1
+
+
+@pytest.mark.parametrize("content", [None, b"model_name: other"], ids=["gone", "changed"])
+def test_a_firing_whose_copy_of_the_template_is_not_the_accepted_one_is_abandoned_and_reported(
+    world: RuleWorld, content: bytes | None
+) -> None:
+    put_template(world)
+    world.drop_rule({"when": [MANUAL], "request_uri": URI})
+    (copy,) = [each.name for each in world.objects.listing(LEDGER, "templates/")]
+    if content is None:
+        world.objects.delete(LEDGER, copy)
+    else:
+        world.objects.write(LEDGER, copy, content, if_generation=None)
+    world.order({"fire": {"rule": "cassava"}}, "1")
     assert world.records() == []
-    assert "templates/cassava.json" in world.rule_status()["held"]["reason"]
-    world.objects.write(INBOX, "templates/cassava.json", content, if_generation=None)
+    assert "no copy of the template" in world.rule_status()["held"]["reason"]
     world.tick()
     assert world.records() == []  # that firing is over
-
-
-def test_a_template_beyond_the_size_of_a_request_is_refused_and_not_read(world: RuleWorld) -> None:
-    uri = f"gs://{INBOX}/templates/cassava.json"
-    world.objects.write(INBOX, "templates/cassava.json", bytes(MAX_REQUEST_BYTES + 1), if_generation=None)
-    world.drop_rule({"when": [MANUAL], "request_uri": uri})
-    (fault,) = world.rule_status()["faults"]
-    assert fault["path"] == "$.request_uri"
-    assert "too large" in fault["problem"]
-    assert fault["found"] == f"more than {MAX_REQUEST_BYTES} bytes"
-
-
-def test_a_rule_that_is_larger_than_its_event_said_is_refused(world: RuleWorld) -> None:
-    dropped = world.put_rule({**rule(MANUAL), "description": "x" * MAX_RULE_BYTES})
-    assert isinstance(dropped.data, dict)
-    world.deliver_rule(replace(dropped, data={**dropped.data, "size": "10"}))
-    told = world.rule_status()
-    assert (told["state"], told["faults"][0]["found"]) == ("refused", f"more than {MAX_RULE_BYTES} bytes")
 
 
 def test_a_pushed_image_is_run_by_its_digest_and_its_repetition_fires_nothing(world: RuleWorld) -> None:

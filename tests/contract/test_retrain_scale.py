@@ -52,8 +52,7 @@ def past_runs(world: World, count: int, *, first: int = 0) -> None:
 def cost_of_a_tick(world: MeteredWorld) -> Counter[tuple[str, str]]:
     world.wait(60)
     before = Counter(world.meter.operations)
-    world.reconcile()
-    world.tick()
+    world.take_tick()
     return Counter(world.meter.operations) - before
 
 
@@ -66,7 +65,7 @@ def test_a_tick_costs_the_same_at_ten_and_at_ten_thousand_past_runs() -> None:
     few = cost_of_a_tick(world)
     past_runs(world, 9990, first=10)
     assert cost_of_a_tick(world) == few
-    assert sum(few.values()) <= 8
+    assert sum(few.values()) <= 11
 
 
 def test_a_rule_more_costs_a_tick_one_read() -> None:

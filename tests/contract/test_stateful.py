@@ -38,7 +38,7 @@ from trainmaster.orchestrator.core.requests.submission import Submission
 from trainmaster.orchestrator.core.runs.job import Job, JobState
 from trainmaster.orchestrator.core.runs.states import END_OF, ENDS, LEGAL_MOVES, OVER, PROGRESS, RunState
 from trainmaster.orchestrator.flows.intake import take_and_admit
-from trainmaster.orchestrator.flows.reconcile import reconcile
+from trainmaster.orchestrator.flows.scheduled import take_tick
 from trainmaster.orchestrator.flows.services import Services
 from trainmaster.orchestrator.flows.submission.queue_pass import complete_and_admit
 
@@ -110,7 +110,7 @@ class Deployment(RuleBasedStateMachine):
     @precondition(lambda self: len(self.running) < PROCESSES_AT_ONCE)
     @rule(calls=st.integers(0, 20))
     def tick(self, calls: int) -> None:
-        self._begin(lambda services: list(reconcile(services)), None, calls)
+        self._begin(lambda services: list(take_tick(services)), None, calls)
 
     @precondition(lambda self: self.running)
     @rule(which=NUMBERS, calls=st.integers(1, 6), fails=st.sampled_from([None, None, None, False, True]))

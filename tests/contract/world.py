@@ -39,6 +39,7 @@ from trainmaster.orchestrator.flows.intake import take
 from trainmaster.orchestrator.flows.reconcile import reconcile
 from trainmaster.orchestrator.flows.services import FlowResult, Services
 from trainmaster.orchestrator.flows.submission.queue_pass import complete_and_admit
+from trainmaster.orchestrator.flows.turns import Turns
 from trainmaster.orchestrator.ports.objects import Listed, Objects, Stored, Unfinished
 from trainmaster.orchestrator.ports.services import JobLogs, Notices, TrainingJobs
 from trainmaster.orchestrator.settings import settings_from
@@ -308,7 +309,12 @@ class World:
     def reconcile(
         self, boundary: Boundary | None = None, jobs: TrainingJobs | None = None
     ) -> list[FlowResult]:
-        return list(reconcile(self.services(boundary, jobs)))
+        """A tick's pass over the active runs, without its rules."""
+        services = self.services(boundary, jobs)
+        turns = Turns(services)
+        done = list(reconcile(services, turns, services.ledger.active()))
+        turns.end()
+        return done
 
     def record(self, run_id: str) -> RunRecord:
         held = self.ledger.find(run_id)

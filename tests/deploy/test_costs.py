@@ -16,8 +16,7 @@ from tests.contract.data_stream import MeteredObjects
 from tests.contract.world import World
 from tests.deploy.hcl import TERRAFORM, block, loaded
 from tests.deploy.plan import TERRAFORM_BINARY, plan
-from trainmaster.orchestrator.flows.reconcile import reconcile
-from trainmaster.orchestrator.flows.retraining.tick import tick
+from trainmaster.orchestrator.flows.scheduled import take_tick
 
 ROOT = Path(__file__).resolve().parents[2]
 TOPOLOGY: dict[str, Any] = yaml.safe_load((ROOT / "trainmaster/deploy/topology.yaml").read_text())
@@ -75,7 +74,7 @@ def operations_of_an_idle_tick() -> Mapping[str, int]:
     world = World()
     world.objects = objects = MeteredObjects(world.clock)
     services = world.services()
-    assert [*reconcile(services), *tick(services)] == []
+    assert list(take_tick(services)) == []
     return {verb: objects.meter.of(verb) for verb in ("list", "read", "write", "delete")}
 
 

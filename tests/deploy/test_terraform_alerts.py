@@ -23,6 +23,7 @@ COUNTED = {
     "ends": LogEvent.JOB_ENDED,
     "unreconciled": LogEvent.RUN_NOT_RECONCILED,
     "behind": LogEvent.RECONCILE_BEHIND,
+    "quarantined": LogEvent.QUARANTINED,
     "waits": LogEvent.RUN_WAITS,
 }
 

@@ -12,7 +12,7 @@ import yaml
 from trainmaster.resources import DEPLOY, ROOT
 
 ACCOUNT_PREFIX = "tm-"
-METRICS = ("behind", "ends", "mistakes", "refusals", "unreconciled", "waits")
+METRICS = ("behind", "ends", "mistakes", "quarantined", "refusals", "unreconciled", "waits")
 """Log-based metrics of trainmaster/deploy/terraform/plan/monitoring.tf; a test compares them."""
 SETTINGS = Path("trainmaster.tfvars")
 """The deployment's settings, in the current folder; docs/how-to/deploy.md lists them."""

@@ -18,4 +18,6 @@ class LogEvent(StrEnum):
     RUN_NOT_RECONCILED = "run_not_reconciled"
     """A reconcile pass failed to check a run: logged once for each such run in each pass."""
     RECONCILE_BEHIND = "reconcile_behind"
-    """A reconcile pass ended before it had checked every active run."""
+    """A tick ended before every active run, rule or dropped rule had its turn."""
+    QUARANTINED = "quarantined"
+    """A rule, or a dropped rule, failed too often, and gets no turn until its file is dropped again."""

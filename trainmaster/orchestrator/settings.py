@@ -54,11 +54,6 @@ class Settings:
     def lease(self) -> timedelta:
         return self.function_timeout + LEASE_MARGIN
 
-    @property
-    def reconcile_within(self) -> timedelta:
-        """Half of the timeout: checking the last run may take long, and the rules' tick follows the reconcile pass."""
-        return self.function_timeout / 2
-
 
 def settings_from(environment: Mapping[str, str]) -> Settings:
     """The settings in these environment variables.

@@ -33,6 +33,7 @@ from trainmaster.orchestrator.ports.services import Clock, JobLogs, Notices, Tra
 from trainmaster.orchestrator.settings import Settings
 from trainmaster.orchestrator.stores.admission import Queue, Slots, Starts
 from trainmaster.orchestrator.stores.arrivals import ArrivalLog, Arrivals
+from trainmaster.orchestrator.stores.attempts import Attempts
 from trainmaster.orchestrator.stores.champions import ChampionCopies, Champions
 from trainmaster.orchestrator.stores.drop_statuses import DropStatuses
 from trainmaster.orchestrator.stores.inbox import Inbox, Models
@@ -40,6 +41,9 @@ from trainmaster.orchestrator.stores.index import Index
 from trainmaster.orchestrator.stores.ledger import Ledger
 from trainmaster.orchestrator.stores.rules import RuleBook, RuleStates, RuleStatuses
 from trainmaster.orchestrator.stores.self_tests import SelfTests
+
+TURNS_AT_ONCE = 10
+"""As many as the storage client's connection pool holds."""
 
 _Parsed = TypeVar("_Parsed")
 
@@ -65,8 +69,9 @@ def services_over(
     prices: ReadPrices | None = None,
     hint_reads: HintReads | None = None,
     prepare_jobs: Callable[[str], None] = lambda _: None,
+    turns_at_once: int = 1,
 ) -> Services:
-    """The ports for one delivery, over these adapters."""
+    """The ports for one delivery, which begins now, over these adapters."""
     objects, ledger_bucket = adapters.objects, settings.ledger_bucket
     return Services(
         ledger=Ledger(objects, ledger_bucket),
@@ -107,7 +112,10 @@ def services_over(
         slots=Slots(objects, ledger_bucket),
         starts=Starts(objects, ledger_bucket),
         prepare_jobs=prepare_jobs,
-        reconcile_within=settings.reconcile_within,
+        attempts=Attempts(objects, ledger_bucket),
+        began_at=adapters.clock.now(),
+        timeout=settings.function_timeout,
+        turns_at_once=turns_at_once,
     )
 
 
@@ -149,6 +157,7 @@ class Wiring:
             export_schema=lambda: self._schema("model_export.v1"),
             hint_reads=self._hint_reads,
             prepare_jobs=self._jobs.prepare,
+            turns_at_once=TURNS_AT_ONCE,
         )
 
     def _regions(self) -> Sequence[str]:

@@ -28,9 +28,8 @@ from trainmaster.orchestrator.core.requests.submission import Submission
 from trainmaster.orchestrator.core.retraining.signals import ParsedNotice, parse_notice
 from trainmaster.orchestrator.core.runs.job import Job
 from trainmaster.orchestrator.flows.intake import take_and_admit
-from trainmaster.orchestrator.flows.reconcile import reconcile
-from trainmaster.orchestrator.flows.retraining.tick import tick
 from trainmaster.orchestrator.flows.retraining.turn import take_notice
+from trainmaster.orchestrator.flows.scheduled import take_tick
 from trainmaster.orchestrator.flows.services import FlowResult, Services
 from trainmaster.orchestrator.flows.submission.queue_pass import complete_and_admit
 
@@ -141,7 +140,7 @@ class Simulation:
 
     def _tick(self, resting_s: float) -> None:
         def flow(services: Services) -> list[FlowResult]:
-            return [*reconcile(services), *tick(services)]
+            return list(take_tick(services))
 
         if self.random.random() < self.odds.dropped:
             self.tally.dropped["tick"] += 1

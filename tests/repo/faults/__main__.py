@@ -17,7 +17,7 @@ from tests.repo.faults.sites import ROOT
 
 TESTS = (
     "tests/core",
-    *(f"tests/contract/test_{name}.py" for name in ("cancel", "champions", "rejections", "retrain")),
+    *(f"tests/contract/test_{name}.py" for name in ("cancel", "champions", "rejections", "retrain", "turns")),
 )
 
 

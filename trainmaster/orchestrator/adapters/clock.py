@@ -10,3 +10,6 @@ class SystemClock:
 
     def wait(self, seconds: float) -> None:
         time.sleep(seconds)
+
+    def processor_s(self) -> float:
+        return time.thread_time()

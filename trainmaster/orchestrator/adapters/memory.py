@@ -42,10 +42,11 @@ def _base64(digest: bytes) -> str:
 
 
 class ManualClock:
-    """A clock that only moves when `advance` is called."""
+    """A clock that only moves when `advance` is called; `compute` uses processor time too."""
 
     def __init__(self, now: datetime) -> None:
         self._now = now
+        self._processor_s = 0.0
 
     def now(self) -> datetime:
         return self._now
@@ -53,8 +54,16 @@ class ManualClock:
     def wait(self, seconds: float) -> None:
         """Return at once: whatever is waited for has happened, or needs the test to `advance` the clock."""
 
+    def processor_s(self) -> float:
+        return self._processor_s
+
     def advance(self, by: timedelta) -> None:
         self._now += by
+
+    def compute(self, seconds: float) -> None:
+        """Let that much time pass, all of it spent computing."""
+        self._processor_s += seconds
+        self.advance(timedelta(seconds=seconds))
 
 
 class MemoryObjects:

@@ -28,7 +28,7 @@ WAITING_PREFIX = "waiting/"
 SLOTS_PREFIX = "slots/"
 STARTED_PREFIX = "started/"
 DEPLOYMENT_OBJECT = "deployment.json"
-RECONCILE_STOPPED_AT_OBJECT = "reconcile/stopped-at.json"
+TICKS_PREFIX = "ticks/"
 
 RUN_LABEL = "trainmaster_run_id"
 MODEL_LABEL = "trainmaster_model"
@@ -39,6 +39,7 @@ _STATUSES_OF_MESSAGES = ("messages/", "keys/")
 _TEMPORARY = re.compile(r"(^|/)(\.|g(cloud|sutil)/tmp/)|(/|~|\.(tmp|part|swp))$", re.IGNORECASE)
 _NOT_IN_LABELS = re.compile(r"[^a-z0-9_-]+")
 _RUN_ID = re.compile(r"[a-z][a-z0-9_-]{0,62}")
+_ITEM_ID = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
 _MADE_RUN_ID = re.compile(
     rf"[a-z][a-z0-9_-]*-(\d{{8}}t\d{{6}}-[0-9a-f]{{{HASH_CHARS}}}|key-[0-9a-f]{{{KEY_HASH_CHARS}}})"
 )
@@ -204,6 +205,21 @@ def champion_copy_prefix(model_name: str, run_id: str, team: str | None = None) 
 
 def marker_object(run_id: str) -> str:
     return f"{ACTIVE_PREFIX}{run_id}"
+
+
+def tick_object(attempt: str) -> str:
+    """Where a tick that is under way is marked."""
+    return f"{TICKS_PREFIX}under-way/{attempt}"
+
+
+def attempt_object(kind: str, name: str) -> str:
+    """Where a tick's attempt at a run, a rule or a drop is kept. A name that is no id of ours is replaced by its hash."""
+    known = name if _ITEM_ID.fullmatch(name) else _hash(name, KEY_HASH_CHARS)
+    return f"{attempts_prefix(kind)}{known}"
+
+
+def attempts_prefix(kind: str) -> str:
+    return f"{TICKS_PREFIX}attempts/{kind}/"
 
 
 def waiting_object(priority: int, arrived_at: datetime, run_id: str) -> str:

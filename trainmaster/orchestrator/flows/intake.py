@@ -206,6 +206,14 @@ def _fire(services: Services, incoming: IncomingDocument, order: FireOrder) -> F
     rule = next((each for each in own if each.rule_id == rule_id), None)
     if rule is None:
         return unknown_rule(rule_id, [each.rule_id for each in own])
+    if rule.quarantine is not None:
+        fault = Fault(
+            path="$.fire.rule",
+            problem=f"the rule is in quarantine: {rule.quarantine.reason}",
+            value=rule_id,
+            repair="drop its file again",
+        )
+        return Refused(faults=(fault,))
     call = manual_call(order)
     if not matches(rule, call):
         fault = Fault(

@@ -1,13 +1,13 @@
 """Finds what no event reported: every marked run is checked. The cost grows with the number of active runs.
 
-Oldest first. A pass that runs out of time logs how many runs are left, and the next one continues after them.
+Oldest first. A pass that runs out of time logs how many runs are left, and the next one begins with them.
 """
 
-import traceback
-from collections.abc import Iterator, Sequence
-from datetime import datetime, timedelta
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import timedelta
 
 from trainmaster.orchestrator.core.completion.outcome import job_vanished
+from trainmaster.orchestrator.core.documents.codec import encoded_time
 from trainmaster.orchestrator.core.errors import JobNotFound, LeaseHeld, RecordDamaged, TrainmasterError
 from trainmaster.orchestrator.core.events.envelope import DELIVERED_WITHIN
 from trainmaster.orchestrator.core.runs.end import EndReport
@@ -20,7 +20,9 @@ from trainmaster.orchestrator.flows.completion.transitions import second_look_do
 from trainmaster.orchestrator.flows.services import FlowResult, Services
 from trainmaster.orchestrator.flows.submission.queue_pass import admit
 from trainmaster.orchestrator.flows.submission.resume import resume
+from trainmaster.orchestrator.flows.turns import ATTEMPTS_MAX, RUNS_SHARE, Done, Turns, described, run_item
 from trainmaster.orchestrator.log_events import LogEvent
+from trainmaster.orchestrator.stores.attempts import Item, Kind
 from trainmaster.orchestrator.stores.ledger import Held, Marker
 
 ORPHAN_AGE = DELIVERED_WITHIN
@@ -35,64 +37,70 @@ TIDY_MINUTES = 5
 REPORT = EndReport(by="reconcile")
 
 
-def reconcile(services: Services) -> Iterator[FlowResult]:
-    """Check every marked run once, then walk the queue. An error with one run delays no other."""
+def reconcile(services: Services, turns: Turns, active: Iterable[Marker]) -> Iterator[FlowResult]:
+    """Check every active run once, then walk the queue. No run can cost another its turn.
+
+    `turns`: those of the tick that makes the pass.
+    """
     waiting: list[Held] = []
     made_room = False
-    for result in _looked_at(services, waiting):
+    for result in _looked_at(services, turns, active, waiting):
         made_room = made_room or result.made_room
         yield result
-    yield from admit(services, room_freed=made_room, waiting=waiting, reclaim=True)
+    yield from admit(services, room_freed=made_room, waiting=waiting, reclaim=True, turns=turns)
     try:
         _forget_old_starts(services)
     except TrainmasterError as error:
         yield FlowResult(message=f"old cap marks could not be deleted: {error}", severity="WARNING")
 
 
-def _looked_at(services: Services, waiting: list[Held]) -> Iterator[FlowResult]:
-    began = services.clock.now()
-    markers = sorted(services.ledger.active(), key=_age)
-    # A single run needs no stored position: starting with it again costs nothing.
-    stopped_at = services.ledger.stopped_at() if len(markers) > 1 else None
-    markers = in_turn(markers, stopped_at)
-    for number, marker in enumerate(markers):
-        if number > 0 and services.clock.now() - began >= services.reconcile_within:
-            services.ledger.keep_stopped_at(markers[number - 1])
-            left = len(markers) - number
-            message = f"out of time with {left} of {len(markers)} active runs left; the next pass continues with them"
-            yield FlowResult(message=message, severity="WARNING", event=LogEvent.RECONCILE_BEHIND)
+def _looked_at(
+    services: Services, turns: Turns, active: Iterable[Marker], waiting: list[Held]
+) -> Iterator[FlowResult]:
+    until = services.clock.now() + services.timeout * RUNS_SHARE
+    markers = {_item(marker): marker for marker in active}
+    items = turns.order(Kind.RUN, markers)
+    yield from _quarantined(turns, markers)
+    looked_at = 0
+    for done in turns.each(items, lambda item: _look_at(services, markers[item], waiting), until=until):
+        looked_at += 1
+        yield from _reported(markers[done.item], done)
+    left = len(items) - looked_at
+    if left:
+        message = (
+            f"out of time with {left} of {len(items)} active runs left; the next pass continues with them"
+        )
+        yield FlowResult(message=message, severity="WARNING", event=LogEvent.RECONCILE_BEHIND)
+
+
+def _item(marker: Marker) -> Item:
+    return run_item(marker.run_id, f"{encoded_time(marker.created_at)} {marker.run_id}")
+
+
+def _quarantined(turns: Turns, markers: Mapping[Item, Marker]) -> Iterator[FlowResult]:
+    for item, why in turns.quarantined(markers):
+        message = (
+            f"not reconciled: in quarantine after {ATTEMPTS_MAX} failures, and tried again every hour: {why}"
+        )
+        yield _not_reconciled(markers[item], message, "ERROR")
+
+
+def _reported(marker: Marker, done: Done[FlowResult | None]) -> Iterator[FlowResult]:
+    match done.error:
+        case None:
+            yield from () if done.result is None else (done.result,)
+        case LeaseHeld():
             return
-        try:
-            done = _look_at(services, marker, waiting)
-        except LeaseHeld:
-            continue
-        except TrainmasterError as error:
+        case TrainmasterError() as error:
             yield _not_reconciled(marker, f"not reconciled: {error}", "WARNING")
-        except Exception:  # a bug in this program must not stop the pass for the other runs
-            yield _not_reconciled(marker, f"not reconciled: {traceback.format_exc()}", "CRITICAL")
-        else:
-            if done is not None:
-                yield done
-    if stopped_at is not None:
-        services.ledger.keep_stopped_at(None)
+        case error:  # a bug in this program must not stop the pass for the other runs
+            yield _not_reconciled(marker, f"not reconciled: {described(error)}", "CRITICAL")
 
 
 def _not_reconciled(marker: Marker, message: str, severity: str) -> FlowResult:
     return FlowResult(
         message=message, run_id=marker.run_id, severity=severity, event=LogEvent.RUN_NOT_RECONCILED
     )
-
-
-def in_turn(markers: Sequence[Marker], stopped_at: Marker | None) -> list[Marker]:
-    """`markers`, oldest first, starting after the one at which the last pass stopped."""
-    if stopped_at is None:
-        return list(markers)
-    behind = [marker for marker in markers if _age(marker) > _age(stopped_at)]
-    return [*behind, *markers[: len(markers) - len(behind)]]
-
-
-def _age(marker: Marker) -> tuple[datetime, str]:
-    return marker.created_at, marker.run_id
 
 
 def _look_at(services: Services, marker: Marker, waiting: list[Held]) -> FlowResult | None:

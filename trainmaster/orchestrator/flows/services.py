@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from trainmaster.orchestrator.core.admission.cost import ReadPrices
@@ -14,6 +14,7 @@ from trainmaster.orchestrator.log_events import LogEvent
 from trainmaster.orchestrator.ports.services import Clock, JobLogs, Notices, TrainingJobs
 from trainmaster.orchestrator.stores.admission import Queue, Slots, Starts
 from trainmaster.orchestrator.stores.arrivals import Arrivals
+from trainmaster.orchestrator.stores.attempts import Attempts
 from trainmaster.orchestrator.stores.champions import ChampionCopies, Champions
 from trainmaster.orchestrator.stores.drop_statuses import DropStatuses
 from trainmaster.orchestrator.stores.inbox import Inbox, Models
@@ -27,8 +28,8 @@ from trainmaster.orchestrator.stores.self_tests import SelfTests
 class Services:
     """The ports, the deployment, and the `attempt` of this delivery: random text from the entry point.
 
-    `prepare_jobs` does what a region needs before a submission can be sent. A reconcile pass that is older than
-    `reconcile_within` checks no further runs. `request_rules`, `prices` and `export_schema` are read when first needed:
+    `began_at`, `timeout`: when the function began, and how long it may take. `turns_at_once`: rules that get their turn
+    in parallel. `prepare_jobs` does what a region needs before a submission can be sent. `request_rules`, `prices` and `export_schema` are read when first needed:
     a duplicate event needs none of them.
     """
 
@@ -60,7 +61,10 @@ class Services:
     slots: Slots
     starts: Starts
     prepare_jobs: Callable[[str], None]
-    reconcile_within: timedelta
+    attempts: Attempts
+    began_at: datetime
+    timeout: timedelta
+    turns_at_once: int
 
 
 @dataclass(frozen=True, kw_only=True)

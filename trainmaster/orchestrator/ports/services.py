@@ -20,6 +20,10 @@ class Clock(Protocol):
         """Return after that time."""
         ...
 
+    def processor_s(self) -> float:
+        """The processor time that the calling thread has used so far, in seconds."""
+        ...
+
 
 class TrainingJobs(Protocol):
     """Vertex AI's jobs, in one project and the regions of the deployment."""

@@ -65,8 +65,9 @@ class DropStatuses(Store):
         self._change(drop.object_name, lambda present: status_after_failure(present, drop, error))
 
     def _change(self, name: str, change: Callable[[_Status], object], *, is_first: bool = False) -> None:
-        if self._last is not None and self._last[0] == name:
-            _, present, generation = self._last
+        last = self._last  # read once: rules that have their turn in parallel share this
+        if last is not None and last[0] == name:
+            _, present, generation = last
         else:
             present, generation = ({}, 0) if is_first else self._read(name)
         for _ in range(RACES_MAX):

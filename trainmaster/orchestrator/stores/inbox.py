@@ -27,6 +27,9 @@ from trainmaster.orchestrator.core.sizes import MAX_MANIFEST_BYTES, MAX_METRICS_
 from trainmaster.orchestrator.ports.objects import Listed, Objects
 from trainmaster.orchestrator.stores.store import Store
 
+RULE_FILES_MAX = 10_000
+"""Files of rules that a tick follows: ten times as many as there may be rules."""
+
 
 class Inbox(Store):
     """What users dropped."""
@@ -59,8 +62,9 @@ class Inbox(Store):
         return stored.content, stored.generation
 
     def rules(self) -> Sequence[Listed]:
-        """Every file in the inbox that is a rule."""
-        return [each for each in self.objects.listing(self.bucket, RULES_PREFIX) if is_rule_object(each.name)]
+        """The first RULE_FILES_MAX files in the inbox that are rules, by name."""
+        listed = self.objects.listing(self.bucket, RULES_PREFIX)
+        return list(itertools.islice((each for each in listed if is_rule_object(each.name)), RULE_FILES_MAX))
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,6 @@ from trainmaster.orchestrator.core.errors import (
 )
 from trainmaster.orchestrator.core.names import (
     ACTIVE_PREFIX,
-    RECONCILE_STOPPED_AT_OBJECT,
     marker_object,
     model_files_object,
     record_object,
@@ -34,7 +33,7 @@ from trainmaster.orchestrator.core.names import (
 )
 from trainmaster.orchestrator.core.runs.end import ModelFiles
 from trainmaster.orchestrator.core.runs.record import RECORD_SCHEMA, RunRecord
-from trainmaster.orchestrator.core.sizes import MAX_MARK_BYTES, MAX_MODEL_FILES_BYTES, MAX_RECORD_BYTES
+from trainmaster.orchestrator.core.sizes import MAX_MODEL_FILES_BYTES, MAX_RECORD_BYTES
 from trainmaster.orchestrator.ports.objects import json_bytes
 from trainmaster.orchestrator.stores.store import TEXT, Store, damage
 
@@ -149,22 +148,6 @@ class Ledger(Store):
         """Every marked run."""
         for listed in self.objects.listing(self.bucket, ACTIVE_PREFIX):
             yield Marker(run_id=run_id_of_marker(listed.name), created_at=listed.created_at)
-
-    def stopped_at(self) -> Marker | None:
-        """The last run that an unfinished reconcile pass reached; None if the last pass finished."""
-        stored = self._find_bounded(RECONCILE_STOPPED_AT_OBJECT, MAX_MARK_BYTES)
-        try:
-            return None if stored is None else decoded(Marker, json.loads(stored.content))
-        except ValueError:
-            return None  # without the hint, one pass starts from the beginning; no run is missed
-
-    def keep_stopped_at(self, marker: Marker | None) -> None:
-        """Keep it for the next reconcile pass. Concurrent passes may overwrite each other's: it is only a hint."""
-        if marker is None:
-            self.objects.delete(self.bucket, RECONCILE_STOPPED_AT_OBJECT)
-        else:
-            content = json_bytes(encoded(marker))
-            self.objects.write(self.bucket, RECONCILE_STOPPED_AT_OBJECT, content, if_generation=None)
 
     def keep_submitted(self, run_id: str, document: Mapping[str, object]) -> tuple[str, str]:
         """Store the request as it was written, and return the object's URI and SHA-256.

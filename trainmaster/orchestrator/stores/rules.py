@@ -1,19 +1,26 @@
 """The rules, their states, and what their users see: one object each."""
 
+import hashlib
 import json
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 
 from trainmaster.orchestrator.core.documents.codec import decoded, encoded
-from trainmaster.orchestrator.core.errors import DocumentDamaged
+from trainmaster.orchestrator.core.errors import DocumentDamaged, GenerationMoved
 from trainmaster.orchestrator.core.names import status_object
 from trainmaster.orchestrator.core.retraining.book import BOOK_OBJECT, Book, parse_book
-from trainmaster.orchestrator.core.retraining.rule import state_object
+from trainmaster.orchestrator.core.retraining.rule import state_object, template_object
 from trainmaster.orchestrator.core.retraining.state import RuleState, RuleStatus
-from trainmaster.orchestrator.core.sizes import MAX_BOOK_BYTES, MAX_STATE_BYTES, MAX_STATUS_BYTES
+from trainmaster.orchestrator.core.sizes import (
+    MAX_BOOK_BYTES,
+    MAX_REQUEST_BYTES,
+    MAX_STATE_BYTES,
+    MAX_STATUS_BYTES,
+)
 from trainmaster.orchestrator.ports.objects import json_bytes
-from trainmaster.orchestrator.stores.store import Store
+from trainmaster.orchestrator.stores.store import TEXT, Store
 
 _state, _status = partial(decoded, RuleState), partial(decoded, RuleStatus)
 
@@ -53,6 +60,22 @@ class RuleBook(Store):
             GenerationMoved: another attempt changed it first.
         """
         self.objects.write(self.bucket, BOOK_OBJECT, json_bytes(encoded(book)), if_generation=held.version)
+
+    def keep_template(self, content: bytes) -> str:
+        """Store the content of an accepted template, and return its SHA-256. Safe to repeat: it is the same object."""
+        sha256 = hashlib.sha256(content).hexdigest()
+        with suppress(GenerationMoved):
+            self.objects.write(
+                self.bucket, template_object(sha256), content, if_generation=0, content_type=TEXT
+            )
+        return sha256
+
+    def template(self, sha256: str) -> bytes | None:
+        """The content that `keep_template` stored; None if it is gone or was changed."""
+        stored = self._find_bounded(template_object(sha256), MAX_REQUEST_BYTES)
+        if stored is None or hashlib.sha256(stored.content).hexdigest() != sha256:
+            return None
+        return stored.content
 
 
 class RuleStates(Store):

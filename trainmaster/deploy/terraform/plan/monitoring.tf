@@ -24,8 +24,13 @@ locals {
       labels = []
     }
     behind = {
-      what   = "Reconcile passes that ran out of time"
+      what   = "Ticks that ran out of time"
       filter = "jsonPayload.event=\"reconcile_behind\""
+      labels = []
+    }
+    quarantined = {
+      what   = "Rules and dropped files that were put into quarantine"
+      filter = "jsonPayload.event=\"quarantined\""
       labels = []
     }
     waits = {
@@ -116,6 +121,7 @@ locals {
     { title = "Dead letters", query = "max by (subscription_id) (pubsub_googleapis_com:subscription_num_undelivered_messages{subscription_id=~\"${join("|", keys(local.subscriptions))}\"})" },
     { title = "Log entries that the sink could not deliver, per hour", query = "sum by (name) (increase(logging_googleapis_com:exports_error_count{monitored_resource=\"logging_sink\",name=~\"${join("|", keys(local.sinks))}\"}[1h]))" },
     { title = "Failed reconciliations of runs, per hour", query = "sum(increase(logging_googleapis_com:user_trainmaster_unreconciled{monitored_resource=\"cloud_run_revision\"}[1h]))" },
+    { title = "Rules and files put into quarantine, per day", query = "sum(increase(logging_googleapis_com:user_trainmaster_quarantined{monitored_resource=\"cloud_run_revision\"}[1d]))" },
     { title = "Memory of instances as a share of the limit, 99th percentile", query = "histogram_quantile(0.99, sum by (le, service_name) (increase(run_googleapis_com:container_memory_utilizations_bucket{monitored_resource=\"cloud_run_revision\",service_name=~\"${local.services}\"}[10m])))" },
     { title = "Instances", query = "sum by (service_name) (max_over_time(run_googleapis_com:container_instance_count{monitored_resource=\"cloud_run_revision\",service_name=~\"${local.services}\"}[5m]))" },
   ]

@@ -40,6 +40,15 @@ class Book:
         rules = (*self.without(rule.rule_id).rules, rule)
         return Book(rules=tuple(sorted(rules, key=lambda each: each.rule_id)))
 
+    def with_quarantined(self, rule: Rule) -> "Book":
+        """The book with this rule, which is in quarantine, in place of the same generation of it."""
+        return Book(
+            rules=tuple(
+                rule if (each.rule_id, each.generation) == (rule.rule_id, rule.generation) else each
+                for each in self.rules
+            )
+        )
+
     def without(self, rule_id: str) -> "Book":
         return Book(rules=tuple(rule for rule in self.rules if rule.rule_id != rule_id))
 

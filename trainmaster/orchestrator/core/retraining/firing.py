@@ -107,9 +107,9 @@ def request_of_firing(
 ) -> bytes | Refused:
     """The filled request as JSON, as `parse_request` reads it; the same firing gives the same bytes.
 
-    `template` is the current content of `rule.request_uri`, or why it is not read; None if the request is inline, or if the object is gone,
-    which is a refusal. `names` fill the template's placeholders of the deployment. The template may have changed since the rule was checked, so the launch checks the filled
-    request in full again.
+    `template` is the content of `rule.request_uri` when the rule was accepted, or why it is not known; None if the
+    request is inline. `names` fill the template's placeholders of the deployment. The policy may have changed since the
+    rule was checked, so the launch checks the filled request in full again.
     """
     document: object = rule.request
     if rule.request_uri is not None:

@@ -15,6 +15,11 @@ def state_object(rule_id: str) -> str:
     return f"rule-state/{rule_id}.json"
 
 
+def template_object(sha256: str) -> str:
+    """Where the content of an accepted template is kept."""
+    return f"templates/{sha256}"
+
+
 class WhileRunning(StrEnum):
     """What happens to a firing while the rule's last run is active."""
 
@@ -38,6 +43,22 @@ class RunOutputs:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Template:
+    """The object that `request_uri` named when the rule was accepted. The ledger keeps its content under its hash."""
+
+    generation: int
+    sha256: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Quarantine:
+    """Why and since when the service does not process a rule, until its file is dropped again."""
+
+    reason: str
+    at: datetime
+
+
+@dataclass(frozen=True, kw_only=True)
 class Rule:
     """What to watch, and the request to run when it happens; an entry of the book.
 
@@ -58,6 +79,8 @@ class Rule:
     placeholders: tuple[Placeholder, ...]
     document: Mapping[str, Any]
     team: str | None = None
+    template: Template | None = None
+    quarantine: Quarantine | None = None
 
     @cached_property
     def conditions(self) -> tuple[Condition, ...]:
@@ -74,7 +97,7 @@ class Rule:
 
     @property
     def request_uri(self) -> str | None:
-        """The `gs://` object of the inbox that holds the request; read again at each firing."""
+        """The `gs://` object of the inbox that holds the request; `template` is what it was when it was accepted."""
         return self.document.get("request_uri")
 
     @property
@@ -92,7 +115,8 @@ class Rule:
 
     @property
     def enabled(self) -> bool:
-        return bool(self.document.get("enabled", True))
+        """Whether it may fire."""
+        return self.quarantine is None and bool(self.document.get("enabled", True))
 
     @property
     def model_name(self) -> str:

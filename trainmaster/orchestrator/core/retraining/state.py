@@ -262,6 +262,7 @@ class RuleStanding(StrEnum):
     RETRYING = "retrying"
     DISABLED = "disabled"
     TRIPPED = "tripped"
+    QUARANTINED = "quarantined"
     RETIRED = "retired"
 
 
@@ -296,7 +297,9 @@ class RuleStatus:
 
 def status_of(rule: Rule, state: RuleState | None, now: datetime) -> RuleStatus:
     """The status of an accepted rule."""
-    if state is not None and state.tripped_at is not None and state.generation >= rule.generation:
+    if rule.quarantine is not None:
+        standing = RuleStanding.QUARANTINED
+    elif state is not None and state.tripped_at is not None and state.generation >= rule.generation:
         standing = RuleStanding.TRIPPED
     else:
         standing = RuleStanding.ACCEPTED if rule.enabled else RuleStanding.DISABLED
@@ -310,4 +313,5 @@ def status_of(rule: Rule, state: RuleState | None, now: datetime) -> RuleStatus:
         firings=state.number if state else 0,
         last_firing=state.last if state else None,
         held=state.held if state else None,
+        reason=rule.quarantine.reason if rule.quarantine is not None else None,
     )

@@ -1,14 +1,14 @@
 """Adds a dropped rule to the rule book, or reports everything that is wrong with it."""
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from dataclasses import replace
 
 from trainmaster.orchestrator.core.errors import GenerationMoved, ObjectGone, ObjectTooLarge, TrainmasterError
 from trainmaster.orchestrator.core.names import split_object_uri
 from trainmaster.orchestrator.core.policy.teams import team_of_drop
-from trainmaster.orchestrator.core.requests.incoming import IncomingDocument, StoredObject, drop_of
+from trainmaster.orchestrator.core.requests.incoming import IncomingDocument, StoredObject
 from trainmaster.orchestrator.core.requests.request import Refused, oversized
-from trainmaster.orchestrator.core.retraining.book import Book
 from trainmaster.orchestrator.core.retraining.reading import (
     oversized_rule,
     parse_rule,
@@ -17,14 +17,13 @@ from trainmaster.orchestrator.core.retraining.reading import (
     template_uri,
 )
 from trainmaster.orchestrator.core.retraining.request_check import RuleRequirements
-from trainmaster.orchestrator.core.retraining.rule import Rule
+from trainmaster.orchestrator.core.retraining.rule import Rule, Template
 from trainmaster.orchestrator.core.retraining.state import RuleStanding, RuleStatus, state_for, status_of
 from trainmaster.orchestrator.core.runs.drop_status import failure_text, first_faults, first_problems
 from trainmaster.orchestrator.core.sizes import MAX_REQUEST_BYTES, MAX_RULE_BYTES
-from trainmaster.orchestrator.flows.retraining.turn import decide_nothing, take_turn
 from trainmaster.orchestrator.flows.services import FlowResult, Services
 from trainmaster.orchestrator.flows.submission.launch import report
-from trainmaster.orchestrator.stores.rules import HeldBook, HeldState
+from trainmaster.orchestrator.stores.rules import HeldState
 
 RACES_MAX = 10
 
@@ -69,7 +68,7 @@ def _in_book(services: Services, dropped: StoredObject) -> Rule | Refused:
     except ObjectTooLarge:
         return oversized_rule()
     requirements = RuleRequirements(requests=requests, buckets=services.buckets, prices=services.prices)
-    template = _template(services, template_uri(content, dropped.name, requirements))
+    template, generation = _template(services, template_uri(content, dropped.name, requirements))
     for _ in range(RACES_MAX):
         held = services.rule_book.read()
         rule = parse_rule(
@@ -82,6 +81,10 @@ def _in_book(services: Services, dropped: StoredObject) -> Rule | Refused:
         )
         if isinstance(rule, Refused):
             return rule
+        if isinstance(template, bytes):
+            # The bytes that were checked: the object may be another one by now.
+            sha256 = services.rule_book.keep_template(template)
+            rule = replace(rule, template=Template(generation=generation, sha256=sha256))
         book = held.book.with_rule(rule)
         try:
             if book != held.book:
@@ -92,16 +95,16 @@ def _in_book(services: Services, dropped: StoredObject) -> Rule | Refused:
     raise GenerationMoved("the rule book", 0)
 
 
-def _template(services: Services, uri: str | None) -> bytes | Refused | None:
-    """The template's content, or why it is not read. `parse_rule` reports either with the other faults."""
+def _template(services: Services, uri: str | None) -> tuple[bytes | Refused | None, int]:
+    """The template's content and generation, or why it is not read, which `parse_rule` reports with other faults."""
     if uri is None:
-        return None
+        return None, 0
     try:
-        return services.inbox.latest(*split_object_uri(uri), max_bytes=MAX_REQUEST_BYTES)[0]
+        return services.inbox.latest(*split_object_uri(uri), max_bytes=MAX_REQUEST_BYTES)
     except ObjectGone:
-        return None
+        return None, 0
     except ObjectTooLarge:
-        return oversized()
+        return oversized(), 0
 
 
 def _begun(services: Services, rule: Rule) -> HeldState:
@@ -159,70 +162,3 @@ def rule_failures_in_status(services: Services, dropped: StoredObject) -> Iterat
             )
             services.rule_statuses.write(told)
         raise
-
-
-def follow_inbox(services: Services) -> Iterator[FlowResult]:
-    """Answer drops without an answer, and retire rules whose file is gone. Safe to repeat and to run concurrently.
-
-    Events may be lost, and a deletion causes none.
-    """
-    # The book before the inbox: a rule that is in the book but not in the inbox was deleted, not just dropped.
-    held = services.rule_book.read()
-    files = services.inbox.rules()
-    for file in files:
-        dropped = StoredObject(
-            bucket=services.buckets.inbox,
-            name=file.name,
-            generation=file.generation,
-            size_bytes=file.size_bytes,
-        )
-        if not _is_answered(services, held.book, dropped):
-            now = services.clock.now()
-            incoming = drop_of(dropped, f"tick/{dropped.generation}", now, now)
-            try:
-                yield accept(services, incoming, dropped)
-            except TrainmasterError as error:
-                yield FlowResult(message=f"{dropped.name} could not be checked: {error}", severity="WARNING")
-    present = {file.name for file in files}
-    gone = [rule for rule in held.book.rules if rule.dropped_name not in present]
-    if gone:
-        yield from _retire(services, held, gone)
-
-
-def _is_answered(services: Services, book: Book, dropped: StoredObject) -> bool:
-    rule_id = rule_id_of(dropped.name)
-    rule = book.find(rule_id) if rule_id is not None else None
-    if rule is not None and rule.generation >= dropped.generation:
-        return True
-    told = services.rule_statuses.find(dropped.name)
-    return told is not None and told.generation >= dropped.generation and told.state is RuleStanding.REFUSED
-
-
-def _retire(services: Services, held: HeldBook, gone: Sequence[Rule]) -> Iterator[FlowResult]:
-    """Launch what the rules had decided, report them, then remove them from the book; their states stay.
-
-    If a drop was accepted meanwhile, the book has changed, and the next tick repeats this.
-    """
-    book = held.book
-    for rule in gone:
-        try:
-            turn = take_turn(services, rule, decide_nothing)
-            yield from turn.results
-            if turn.undecided is not None:
-                continue
-            retired = RuleStatus(
-                dropped_name=rule.dropped_name,
-                generation=rule.generation,
-                state=RuleStanding.RETIRED,
-                updated_at=services.clock.now(),
-                rule_id=rule.rule_id,
-                reason="its file was deleted",
-            )
-            services.rule_statuses.write(retired)
-        except TrainmasterError as error:
-            yield FlowResult(message=f"{rule.rule_id} could not be retired yet: {error}", severity="WARNING")
-            continue
-        book = book.without(rule.rule_id)
-        yield FlowResult(message=f"rule {rule.rule_id} is retired: {rule.dropped_name} was deleted")
-    with contextlib.suppress(GenerationMoved):
-        services.rule_book.replace(held, book)

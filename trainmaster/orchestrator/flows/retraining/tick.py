@@ -1,17 +1,23 @@
-"""A tick gives every rule its turn: arrivals are counted, and due rules fire.
+"""A tick gives every rule its turn: arrivals are counted, and due rules fire. Then it checks the drops without an answer.
 
 Its cost grows with the batches since the last tick and the number of rules, never with the length of the history.
 """
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from datetime import datetime
 from functools import partial
+from typing import Any
 
 from trainmaster.orchestrator.core.errors import DocumentDamaged, GenerationMoved, TrainmasterError
 from trainmaster.orchestrator.core.retraining.decision import decide_on_tick
 from trainmaster.orchestrator.core.retraining.state import KEPT_BATCHES
-from trainmaster.orchestrator.flows.retraining.accept import follow_inbox
-from trainmaster.orchestrator.flows.retraining.turn import Decide, decide_nothing, take_turn
+from trainmaster.orchestrator.flows.retraining.inbox import check_drops, retire_deleted
+from trainmaster.orchestrator.flows.retraining.quarantine import quarantine_rules, rule_item
+from trainmaster.orchestrator.flows.retraining.turn import Decide, Turn, decide_nothing, take_turn
 from trainmaster.orchestrator.flows.services import FlowResult, Services
+from trainmaster.orchestrator.flows.turns import DROPS_SHARE, Done, Turns, described
+from trainmaster.orchestrator.log_events import LogEvent
+from trainmaster.orchestrator.stores.attempts import Item, Kind
 from trainmaster.orchestrator.stores.rules import HeldState
 
 MOST_BATCHES = KEPT_BATCHES
@@ -20,54 +26,100 @@ ROUNDS_MAX = 20
 """How often a tick counts that many; the rest is left to the next tick."""
 
 
-def tick(services: Services) -> Iterator[FlowResult]:
+def tick(services: Services, turns: Turns, *, reserved: float = 0.0) -> Iterator[FlowResult]:
     """Give every rule its turn. Safe to repeat and to run concurrently: a tick that loses a race stops quietly.
 
-    One rule's failure is reported, and delays no other rule.
+    One rule's failure is reported, and costs no other rule its turn. `reserved`: the share of the function's time
+    that must be left afterwards.
 
     Raises:
         ServiceFailed, DocumentDamaged: the rules cannot be read; the next tick tries again.
     """
-    yield from follow_inbox(services)
+    # The book before the inbox: a rule that is in the book but not in the inbox was deleted, not just dropped.
+    held = services.rule_book.read()
+    files = services.inbox.rules()
+    until = turns.until(DROPS_SHARE, reserved)
+    yield from retire_deleted(services, turns, held, files, until)
+    yield from quarantine_rules(services, turns, held)
     for _ in range(ROUNDS_MAX):
-        more = yield from _round(services)
+        more = yield from _round(services, turns, until)
         if not more:
-            return
-    yield FlowResult(
-        message="the arrivals that this tick could not count are left for the next", severity="WARNING"
-    )
+            break
+    else:
+        message = "the arrivals that this tick could not count are left for the next"
+        yield FlowResult(message=message, severity="WARNING")
+    yield from check_drops(services, turns, held.book, files, turns.until(reserved))
 
 
-def _round(services: Services) -> Generator[FlowResult, None, bool]:
+def _round(services: Services, turns: Turns, until: datetime) -> Generator[FlowResult, None, bool]:
     """Count some batches and give every rule its turn. Returns whether there are more batches to count.
 
     The order of reads matters. The names are read before the book, so objects that arrive after a rule was accepted are
-    counted for it. The states are read before the batches: if another tick counts and deletes a batch meanwhile, the
-    batch is gone or the state has changed.
+    counted for it. The states of the rules that count are read before the batches: if another tick counts and deletes a
+    batch meanwhile, the batch is gone or the state has changed.
     """
     names = services.arrivals.names(MOST_BATCHES)
     more = len(names) == MOST_BATCHES
-    rules = services.rule_book.read().book.rules
-    states: dict[str, HeldState] = {}
-    for rule in rules:
-        try:
-            states[rule.rule_id] = services.rule_states.read(rule.rule_id)
-        except DocumentDamaged as error:  # it must not block the batches forever
-            yield FlowResult(message=f"{rule.rule_id} was not evaluated: {error}", severity="ERROR")
-    batches = services.arrivals.read(names) if names and any(rule.new_data for rule in rules) else ()
-    counted = True
-    for rule in (rule for rule in rules if rule.rule_id in states):
-        held, counts = states.pop(rule.rule_id), bool(rule.new_data) and rule.enabled
+    rules = {
+        rule_item(rule): rule for rule in services.rule_book.read().book.rules if rule.quarantine is None
+    }
+    items = turns.order(Kind.RULE, rules)
+    counting = {item for item, rule in rules.items() if names and rule.new_data and rule.enabled}
+    owed = set(counting)  # the batches stay until these rules have counted them
+    states = yield from _states(services, turns, [item for item in items if item in counting], owed, until)
+    batches = services.arrivals.read(names) if states else ()
+
+    def turn(item: Item) -> Turn:
+        rule, counts = rules[item], item in counting
         # What is still to count may be newer: then the data has not settled, whatever its oldest part suggests.
         decide: Decide = decide_nothing if more and counts else partial(decide_on_tick, rule)
-        try:
-            turn = take_turn(services, rule, decide, batches=batches if counts else (), held=held)
-        except TrainmasterError as error:
-            severity = "DEBUG" if isinstance(error, GenerationMoved) else "WARNING"
-            yield FlowResult(message=f"{rule.rule_id} was not evaluated: {error}", severity=severity)
-            counted = counted and not counts
-        else:
-            yield from turn.results
-    if counted and names:
+        return take_turn(
+            services, rule, decide, batches=batches if counts else (), held=states.pop(item, None)
+        )
+
+    left = [item for item in items if item in owed and item not in states]
+    ready = [item for item in items if item not in counting or item in states]
+    took = 0
+    for done in turns.each(ready, turn, until=until, at_once=services.turns_at_once):
+        took += 1
+        yield from _reported(done, owed, () if done.result is None else done.result.results)
+    left += ready[took:]
+    if left:
+        message = f"out of time with {len(left)} of {len(items)} rules left; the next tick begins with them"
+        yield FlowResult(message=message, severity="WARNING", event=LogEvent.RECONCILE_BEHIND)
+    elif names and not owed:
         services.arrivals.delete(names)
-    return counted and more
+    return more and not owed and not left
+
+
+def _states(
+    services: Services, turns: Turns, items: Sequence[Item], owed: set[Item], until: datetime
+) -> Generator[FlowResult, None, dict[Item, HeldState]]:
+    states = dict[Item, HeldState]()
+    reads = turns.each(
+        items, lambda item: services.rule_states.read(item.name), until=until, at_once=services.turns_at_once
+    )
+    for done in reads:
+        if done.result is not None:
+            states[done.item] = done.result
+        else:
+            yield from _reported(done, owed, ())
+    return states
+
+
+def _reported(done: Done[Any], owed: set[Item], results: Iterable[FlowResult]) -> Iterator[FlowResult]:
+    """The log lines of a rule's turn. A rule that has counted the batches, or never can, does not keep them."""
+    rule_id = done.item.name
+    match done.error:
+        case None:
+            owed.discard(done.item)
+            yield from results
+        case DocumentDamaged() as error:
+            owed.discard(done.item)
+            yield FlowResult(message=f"{rule_id} was not evaluated: {error}", severity="ERROR")
+        case TrainmasterError() as error:
+            severity = "DEBUG" if isinstance(error, GenerationMoved) else "WARNING"
+            yield FlowResult(message=f"{rule_id} was not evaluated: {error}", severity=severity)
+        case error:  # a bug in this program must not stop the tick for the other rules
+            message = f"{rule_id} was not evaluated: {described(error)}"
+            yield FlowResult(message=message, severity="CRITICAL")

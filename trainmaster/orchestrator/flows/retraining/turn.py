@@ -14,18 +14,17 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
+from trainmaster.orchestrator.core.documents.faults import Fault
 from trainmaster.orchestrator.core.errors import (
     GenerationMoved,
     LeaseHeld,
-    ObjectGone,
-    ObjectTooLarge,
     SubmissionUnknown,
     TrainmasterError,
 )
-from trainmaster.orchestrator.core.names import object_uri, split_object_uri
+from trainmaster.orchestrator.core.names import object_uri
 from trainmaster.orchestrator.core.notices.notice import RulePayload, rule_tripped
 from trainmaster.orchestrator.core.requests.incoming import IncomingDocument, decode_text
-from trainmaster.orchestrator.core.requests.request import Refused, oversized
+from trainmaster.orchestrator.core.requests.request import Refused
 from trainmaster.orchestrator.core.retraining.arrivals import Batch
 from trainmaster.orchestrator.core.retraining.condition import Age
 from trainmaster.orchestrator.core.retraining.decision import (
@@ -51,7 +50,6 @@ from trainmaster.orchestrator.core.retraining.state import (
     status_of,
 )
 from trainmaster.orchestrator.core.runs.record import Source
-from trainmaster.orchestrator.core.sizes import MAX_REQUEST_BYTES
 from trainmaster.orchestrator.flows.completion.champion import champion_facts
 from trainmaster.orchestrator.flows.services import FlowResult, Services
 from trainmaster.orchestrator.flows.submission.launch import take_request
@@ -85,15 +83,15 @@ def take_signal(services: Services, signal: Signal) -> Iterator[FlowResult]:
     """Fire the rules that wait for it, each once. Safe to repeat: a rule remembers the signals that it has decided on.
 
     Raises:
-        TrainmasterError: a rule did not decide; the others did, and the signal must be redelivered.
+        Exception: a rule did not decide; the others did, and the signal must be redelivered.
     """
-    failure: TrainmasterError | None = None
+    failure: Exception | None = None
     for rule in services.rule_book.read().book.rules:
-        if not matches(rule, signal):
+        if rule.quarantine is not None or not matches(rule, signal):
             continue
         try:
             turn = take_turn(services, rule, partial(decide_on_signal, rule, signal))
-        except TrainmasterError as error:
+        except Exception as error:  # raised below, when the other rules have decided
             failure = error
         else:
             failure = turn.undecided or failure
@@ -118,7 +116,7 @@ def _after(services: Services, run_id: str) -> Iterator[FlowResult]:
     held = services.ledger.find(run_id)
     rule_id = held.record.source.rule_id if held is not None else None
     rule = services.rule_book.read().book.find(rule_id) if rule_id is not None else None
-    if rule is None or rule.while_running is not WhileRunning.QUEUE_ONE:
+    if rule is None or rule.quarantine is not None or rule.while_running is not WhileRunning.QUEUE_ONE:
         return
     yield from take_turn(services, rule, partial(decide_on_tick, rule)).results
 
@@ -248,16 +246,20 @@ def _decision_results(services: Services, rule: Rule, decision: Decision) -> tup
             return ()
 
 
-def _template(services: Services, uri: str | None) -> tuple[bytes | Refused | None, int | None]:
-    """The template's content, or why it is not read, which `request_of_firing` reports; and its generation."""
-    if uri is None:
-        return None, None
-    try:
-        return services.inbox.latest(*split_object_uri(uri), max_bytes=MAX_REQUEST_BYTES)
-    except ObjectGone:
-        return None, None
-    except ObjectTooLarge:
-        return oversized(), None
+def _template(services: Services, rule: Rule) -> bytes | Refused | None:
+    """The rule's template as it was accepted: whatever its object holds by now, nothing unchecked is launched."""
+    if rule.request_uri is None:
+        return None
+    content = services.rule_book.template(rule.template.sha256) if rule.template is not None else None
+    if content is not None:
+        return content
+    fault = Fault(
+        path="$.request_uri",
+        problem="the ledger has no copy of the template that was accepted",
+        value=rule.request_uri,
+        repair="drop the rule again",
+    )
+    return Refused(faults=(fault,))
 
 
 def _launch(services: Services, rule: Rule, firing: Firing) -> FlowResult | Refused:
@@ -271,8 +273,8 @@ def _launch(services: Services, rule: Rule, firing: Firing) -> FlowResult | Refu
         return FlowResult(
             message=f"firing {firing.number} of {rule.rule_id} is recorded", run_id=firing.run_id
         )
-    template, generation = _template(services, rule.request_uri)
-    content = request_of_firing(rule, firing, template, services.request_rules().names)
+    names = services.request_rules().names
+    content = request_of_firing(rule, firing, _template(services, rule), names)
     if isinstance(content, Refused):
         return content
     replaced = services.ledger.find(firing.replaces) if firing.replaces is not None else None
@@ -290,7 +292,7 @@ def _launch(services: Services, rule: Rule, firing: Firing) -> FlowResult | Refu
         firing=firing.number,
         condition=firing.condition.value,
         template_uri=rule.request_uri,
-        template_generation=generation,
+        template_generation=rule.template.generation if rule.template is not None else None,
         firing_values=firing.values,
     )
     try:

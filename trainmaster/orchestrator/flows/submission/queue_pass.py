@@ -27,6 +27,7 @@ from trainmaster.orchestrator.flows.queue import full_limit, limits_for, place_o
 from trainmaster.orchestrator.flows.services import FlowResult, Services
 from trainmaster.orchestrator.flows.submission.resume import take_over
 from trainmaster.orchestrator.flows.submission.submit import SUBMIT_NEEDS
+from trainmaster.orchestrator.flows.turns import QUEUE_SHARE, Turns, run_item
 from trainmaster.orchestrator.stores.ledger import Held
 
 BUSY = (LeaseTooShort, GenerationMoved)
@@ -51,12 +52,13 @@ def admit(
     waiting: Sequence[Held] = (),
     reclaim: bool = False,
     most: int | None = None,
+    turns: Turns | None = None,
 ) -> Iterator[FlowResult]:
-    """Walk the queue once, for a quarter of the function's time at most; one refusal closes a class.
+    """Walk the queue once, for a fifth of the function's time at most; one refusal closes a class.
 
     `room_freed`: a run has ended, so the first run of each class is tried even before its pause is over. `waiting`:
     runs that wait by their records; those without a place get one. `reclaim`: slots that ended runs left are taken
-    over. `most`: the most runs that are tried.
+    over. `most`: the most runs that are tried. `turns`: those of the tick that makes the pass.
     """
     try:
         queue_pass = start_pass(services, room_freed=room_freed)
@@ -64,19 +66,19 @@ def admit(
     except TrainmasterError as error:
         yield FlowResult(message=f"the queue was not processed: {error}", severity="WARNING")
         return
-    turns = 0
+    tried = 0
     for place in queue_pass.places:
-        if most is not None and turns >= most:
+        if most is not None and tried >= most:
             return
-        if services.clock.now() - queue_pass.began_at >= services.reconcile_within / 2:
+        if services.clock.now() - queue_pass.began_at >= services.timeout * QUEUE_SHARE:
             yield FlowResult(
                 message="out of time; the next pass continues with the rest of the queue", severity="NOTICE"
             )
             return
-        if queue_pass.skips(place):
+        if _is_skipped(turns, queue_pass, place):
             continue
         try:
-            done = _turn(services, queue_pass, place, reclaim=reclaim)
+            done = _guarded(turns, services, queue_pass, place, reclaim=reclaim)
         except RecordMoved:  # another pass took it over
             queue_pass.mark_claimed(place)
         except BUSY:
@@ -93,8 +95,23 @@ def admit(
             yield FlowResult(message=told, run_id=place.run_id, severity="CRITICAL")
         else:
             if done is not None:
-                turns += 1
+                tried += 1
                 yield done
+
+
+def _is_skipped(turns: Turns | None, queue_pass: QueuePass, place: Place) -> bool:
+    if turns is not None and not turns.may_take(run_item(place.run_id)):
+        queue_pass.mark_gone(place.run_id)  # it must not delay the others
+        return True
+    return queue_pass.skips(place)
+
+
+def _guarded(
+    turns: Turns | None, services: Services, queue_pass: QueuePass, place: Place, *, reclaim: bool
+) -> FlowResult | None:
+    if turns is None:  # an event, whose deliveries are counted
+        return _turn(services, queue_pass, place, reclaim=reclaim)
+    return turns.take(run_item(place.run_id), lambda: _turn(services, queue_pass, place, reclaim=reclaim))
 
 
 def _turn(services: Services, queue_pass: QueuePass, place: Place, *, reclaim: bool) -> FlowResult | None:

@@ -1,0 +1,155 @@
+"""Follows the files under rules/ at each tick: events may be lost, and a deletion causes none."""
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+
+from trainmaster.orchestrator.core.errors import GenerationMoved, TrainmasterError
+from trainmaster.orchestrator.core.requests.incoming import StoredObject, drop_of
+from trainmaster.orchestrator.core.retraining.book import Book
+from trainmaster.orchestrator.core.retraining.reading import rule_id_of
+from trainmaster.orchestrator.core.retraining.rule import Rule
+from trainmaster.orchestrator.core.retraining.state import RuleStanding, RuleStatus
+from trainmaster.orchestrator.flows.retraining.accept import accept
+from trainmaster.orchestrator.flows.retraining.quarantine import quarantined, rule_item
+from trainmaster.orchestrator.flows.retraining.turn import Turn, decide_nothing, take_turn
+from trainmaster.orchestrator.flows.services import FlowResult, Services
+from trainmaster.orchestrator.flows.turns import ATTEMPTS_MAX, Done, Turns, described
+from trainmaster.orchestrator.log_events import LogEvent
+from trainmaster.orchestrator.ports.objects import Listed
+from trainmaster.orchestrator.stores.attempts import Item, Kind
+from trainmaster.orchestrator.stores.inbox import RULE_FILES_MAX
+from trainmaster.orchestrator.stores.rules import HeldBook
+
+ANSWERS = (RuleStanding.REFUSED, RuleStanding.QUARANTINED)
+"""What a drop has that is not in the book, and needs no check."""
+
+
+def check_drops(
+    services: Services, turns: Turns, book: Book, files: Sequence[Listed], until: datetime
+) -> Iterator[FlowResult]:
+    """Answer drops without an answer. Safe to repeat and to run concurrently."""
+    accepted = {rule.rule_id: rule.generation for rule in book.rules}
+    unknown = {
+        _drop_item(file): file
+        for file in files
+        if accepted.get(rule_id_of(file.name) or "", 0) < file.generation
+    }
+    items = turns.order(Kind.DROP, unknown)
+    for item, why in turns.quarantined(unknown):
+        yield from _quarantine(services, turns, item, why)
+    checked = 0
+    for done in turns.each(items, lambda item: _check(services, unknown[item]), until=until):
+        checked += 1
+        yield from _reported(done)
+    if checked < len(items):
+        message = (
+            f"out of time with {len(items) - checked} files of rules left; the next tick begins with them"
+        )
+        yield FlowResult(message=message, severity="WARNING", event=LogEvent.RECONCILE_BEHIND)
+
+
+def _drop_item(file: Listed) -> Item:
+    return Item(kind=Kind.DROP, name=file.name, generation=file.generation, order=file.name)
+
+
+def _check(services: Services, file: Listed) -> FlowResult | None:
+    status = services.rule_statuses.find(file.name)
+    if status is not None and status.generation >= file.generation and status.state in ANSWERS:
+        return None
+    dropped = StoredObject(
+        bucket=services.buckets.inbox,
+        name=file.name,
+        generation=file.generation,
+        size_bytes=file.size_bytes,
+    )
+    now = services.clock.now()
+    return accept(services, drop_of(dropped, f"tick/{dropped.generation}", now, now), dropped)
+
+
+def _reported(done: Done[FlowResult | None]) -> Iterator[FlowResult]:
+    if done.error is None:
+        yield from () if done.result is None else (done.result,)
+        return
+    severity = "WARNING" if isinstance(done.error, TrainmasterError) else "CRITICAL"
+    message = f"{done.item.name} could not be checked: {described(done.error)}"
+    yield FlowResult(message=message, severity=severity)
+
+
+def _quarantine(services: Services, turns: Turns, item: Item, why: str) -> Iterator[FlowResult]:
+    """Write the answer to a drop whose check keeps failing. An older accepted generation stays in force."""
+    reason = f"its check failed {ATTEMPTS_MAX} times in a row: {why}; repair the file, and drop it again"
+    rule_id = rule_id_of(item.name)
+    try:
+        present = services.rule_book.read().book.find(rule_id) if rule_id is not None else None
+        services.rule_statuses.write(
+            RuleStatus(
+                dropped_name=item.name,
+                generation=item.generation,
+                state=RuleStanding.QUARANTINED,
+                updated_at=services.clock.now(),
+                rule_id=rule_id,
+                in_force=present.generation if present is not None and present.enabled else None,
+                reason=reason,
+            )
+        )
+        turns.release(item)
+    except TrainmasterError as error:
+        yield FlowResult(
+            message=f"{item.name} could not be put into quarantine yet: {error}", severity="WARNING"
+        )
+    else:
+        yield quarantined(item.name, why)
+
+
+def retire_deleted(
+    services: Services, turns: Turns, held: HeldBook, files: Sequence[Listed], until: datetime
+) -> Iterator[FlowResult]:
+    """Retire the rules whose file is gone: launch what they had decided, report them, then remove them from the book.
+
+    Their states stay. If a drop was accepted meanwhile, the book has changed, and the next tick repeats this.
+    """
+    gone = {rule_item(rule): rule for rule in _deleted(held.book, files)}
+    due = [item for item in gone if turns.may_take(item)]
+    book = held.book
+    for done in turns.each(due, lambda item: _retire(services, gone[item]), until=until):
+        rule = gone[done.item]
+        if done.result is None:
+            severity = "WARNING" if isinstance(done.error, TrainmasterError) else "CRITICAL"
+            message = f"{rule.rule_id} could not be retired yet: {described(done.error)}"
+            yield FlowResult(message=message, severity=severity)
+            continue
+        yield from done.result.results
+        if done.result.undecided is None:
+            book = book.without(rule.rule_id)
+            yield FlowResult(message=f"rule {rule.rule_id} is retired: {rule.dropped_name} was deleted")
+    if book != held.book:
+        with contextlib.suppress(GenerationMoved):
+            services.rule_book.replace(held, book)
+
+
+def _deleted(book: Book, files: Sequence[Listed]) -> list[Rule]:
+    """The rules whose file was not listed. If the listing was cut short, nothing is known about later names."""
+    present = {file.name for file in files}
+    last = files[-1].name if len(files) >= RULE_FILES_MAX else None
+    return [
+        rule
+        for rule in book.rules
+        if rule.dropped_name not in present and (last is None or rule.dropped_name < last)
+    ]
+
+
+def _retire(services: Services, rule: Rule) -> Turn:
+    turn = Turn() if rule.quarantine is not None else take_turn(services, rule, decide_nothing)
+    if turn.undecided is None:
+        services.rule_statuses.write(
+            RuleStatus(
+                dropped_name=rule.dropped_name,
+                generation=rule.generation,
+                state=RuleStanding.RETIRED,
+                updated_at=services.clock.now(),
+                rule_id=rule.rule_id,
+                reason="its file was deleted",
+            )
+        )
+    return turn

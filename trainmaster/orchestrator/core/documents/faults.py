@@ -1,18 +1,27 @@
 """The faults of a document, each with its path, the value found, what is allowed, and the repair."""
 
 import difflib
-from collections.abc import Callable, Container, Iterable, Sequence
+import re
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import InitVar, dataclass, field, replace
 from typing import Self
 
 from trainmaster.orchestrator.core.documents.places import Place
 from trainmaster.orchestrator.core.documents.quoting import FOUND_MAX_CHARS, shown
 
+MAX_FAULTS = 200
+"""Of a report: it must stay readable, and a small file can hold a fault in every fourth byte."""
+MAX_COLLECTED = 2000
+"""Of one check, which stops looking for more: far more than a report lists, so that their number tells the author enough."""
 KEYS_SHOWN = 10
 """Of the keys that a mapping may have, where one is unknown."""
 HINT = "did you mean"
+LIKENESS = 0.6
+SUGGESTIONS_MOST = 250_000
+"""Of one check, in products of the lengths of two words that are compared: up to 0.1 s."""
 PathPart = str | int
 _NOTHING = object()
+_SEPARATOR = re.compile(r"[.\[]")
 _REPORTED = ("path", "problem", "found", "allowed", "repair")
 
 
@@ -79,26 +88,59 @@ class Fault:
         return "; ".join(filter(None, parts))
 
 
+class Suggestions:
+    """Similar words for the misspelt ones of one check, while its budget lasts: the first faults are those reported.
+
+    Comparing two words takes time up to their lengths' product, and far more than all else about a fault.
+    """
+
+    def __init__(self) -> None:
+        self._left = SUGGESTIONS_MOST
+
+    def find(self, word: str, known: Sequence[str]) -> str:
+        """The known word that is most similar; empty if none is similar, or the budget is spent."""
+        self._left -= len(known)
+        if self._left < 0:
+            return ""
+        comparable = [each for each in known if 2 * min(len(word), len(each)) >= LIKENESS * len(word + each)]
+        self._left -= len(word) * sum(map(len, comparable))
+        close = difflib.get_close_matches(word, comparable, n=1, cutoff=LIKENESS) if self._left >= 0 else []
+        return close[0] if close else ""
+
+
 def without_echoes(faults: Iterable[Fault]) -> list[Fault]:
     """The faults except those at or below an absent key of which an unknown one is most likely a misspelling."""
     faults = list(faults)
     meant = {fault.meant for fault in faults if fault.meant}
-    below = tuple(f"{path}{separator}" for path in meant for separator in ".[")
-    return [fault for fault in faults if fault.path not in meant and not fault.path.startswith(below)]
+    if not meant:
+        return faults
+    return [fault for fault in faults if meant.isdisjoint(_path_and_above(fault.path))]
+
+
+def _path_and_above(path: str) -> Iterator[str]:
+    yield path
+    for separator in _SEPARATOR.finditer(path):
+        yield path[: separator.start()]
 
 
 def unknown_key(
-    key: str, *, parents: Iterable[PathPart], known: Iterable[str], present: Container[str], problem: str = ""
+    key: str,
+    *,
+    parents: Iterable[PathPart],
+    known: Iterable[str],
+    present: Container[str],
+    suggestions: Suggestions,
+    problem: str = "",
 ) -> Fault:
     """The fault of a key that is none of the `known` keys of its mapping; `present` are those that it has."""
     parents, known = tuple(parents), sorted(known)
-    near = _nearest(key, [name for name in known if name not in present])
+    near = suggestions.find(key, [name for name in known if name not in present])
     return Fault(
         at=(*parents, key),
         problem=problem or f"unknown key {shown(key)}",
         found=shown(key) if problem else "",
         allowed=listed(known, KEYS_SHOWN) or "none",
-        repair=nearest(key, [near] if near else known),
+        repair=f"{HINT} {near!r}?" if near else nearest(key, known, suggestions),
         meant=json_path((*parents, near)) if near else "",
         is_key=True,
     )
@@ -120,21 +162,18 @@ def json_step(part: PathPart) -> str:
     return f".{part}" if part.isidentifier() else f"[{part!r}]"
 
 
-def nearest(word: str, known: Sequence[str]) -> str:
-    """`did you mean 'machine'?`, or empty if no known word is similar."""
-    near = _nearest(word, known)
+def nearest(word: str, known: Sequence[str], suggestions: Suggestions | None = None) -> str:
+    """`did you mean 'machine'?`, or empty if no known word is similar. A loop passes its `suggestions`."""
+    near = (suggestions or Suggestions()).find(word[:FOUND_MAX_CHARS], known)
     return f"{HINT} {near!r}?" if near else ""
 
 
-def _nearest(word: str, known: Sequence[str]) -> str:
-    # Long words are not misspellings, and difflib's cost is quadratic in their length.
-    close = difflib.get_close_matches(word, known, n=1, cutoff=0.6) if len(word) <= FOUND_MAX_CHARS else []
-    return close[0] if close else ""
-
-
 def listed(values: Iterable[object], most: int = 24) -> str:
-    """The values as a report lists them; a long list is cut and says how long it was."""
-    words = [str(value) for value in values]
-    if len(words) <= most:
-        return ", ".join(words)
-    return ", ".join(words[:most]) + f", … ({len(words)} in all)"
+    """The values as a report lists them; long ones are cut, and a long list is too and says how long it was."""
+    values = list(values)
+    words = ", ".join(_cut(str(value)) for value in values[:most])
+    return words if len(values) <= most else f"{words}, … ({len(values)} in all)"
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= FOUND_MAX_CHARS else f"{text[: FOUND_MAX_CHARS - 1]}…"

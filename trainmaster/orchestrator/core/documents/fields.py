@@ -123,7 +123,7 @@ class Fields:
         """Add a fault of a value that is not allowed, with the nearest allowed one as its repair."""
         value = self.get(name)
         words = [each for each in among if isinstance(each, str)]
-        repair = nearest(value, words) if isinstance(value, str) else ""
+        repair = nearest(value, words, self.translation.suggestions) if isinstance(value, str) else ""
         self.refuse(name, "not an allowed value", value=value, among=among, repair=repair)
 
     def warn(self, name: str, problem: str, **said: Any) -> None:
@@ -163,6 +163,7 @@ class Fields:
             known=map(self._spelled, self._asked),
             present=set(map(self._spelled, self._keys)),
             problem="this key is not allowed in a request",
+            suggestions=self.translation.suggestions,
         )
 
     def _spelled(self, name: str) -> str:

@@ -4,20 +4,17 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import islice
 
 from trainmaster.orchestrator.core.documents.faults import json_step
 from trainmaster.orchestrator.core.documents.places import Found, Place
 
-MAX_LINES = 10_000
-"""Further paths are left out, so that the map stays small compared with the largest text accepted."""
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s{}\[\],:"]+')
 
 
 def parse_line_numbers(text: str, *, as_json: bool) -> Mapping[str, int]:
-    """The line, counted from 1, of each path of a text that has no fault."""
+    """The line, counted from 1, of each path of a text that has no fault, and so at most `work.MAX_VALUES` values."""
     found = iter_places(text, as_json=as_json, enters=lambda _: True)
-    return {path: key.line for path, key, _ in islice(found, MAX_LINES)}
+    return {path: key.line for path, key, _ in found}
 
 
 def iter_places(text: str, *, as_json: bool, enters: Callable[[str], bool]) -> Iterator[Found]:

@@ -2,9 +2,10 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Self
 
-from trainmaster.orchestrator.core.documents.faults import Fault, PathPart, json_path
+from trainmaster.orchestrator.core.documents.faults import Fault, PathPart, Suggestions, json_path
 
 Path = tuple[PathPart, ...]
 
@@ -30,7 +31,11 @@ class Translated:
 
     def own_path(self, path: str) -> str:
         """The path in our own document of what the text has at `path`."""
-        return _moved(path, {written: own for own, written in self.places.items()})
+        return _moved(path, self._own_places)
+
+    @cached_property
+    def _own_places(self) -> Mapping[str, str]:
+        return {written: own for own, written in self.places.items()}
 
 
 def _moved(path: str, places: Mapping[str, str]) -> str:
@@ -50,6 +55,7 @@ class Translation:
         self.places: dict[str, str] = {}
         self.faults: list[Fault] = []
         self.warnings: list[Fault] = []
+        self.suggestions = Suggestions()
         self.unread: list[Callable[[], Iterable[Fault]]] = []
         """Called at the end, when it is known which keys of each mapping were read."""
 

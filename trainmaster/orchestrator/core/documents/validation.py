@@ -4,11 +4,14 @@ import functools
 import operator
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from trainmaster.orchestrator.core.documents.faults import (
+    MAX_COLLECTED,
     Fault,
     PathPart,
+    Suggestions,
     json_path,
     nearest,
     unknown_key,
@@ -36,7 +39,8 @@ def schema_faults(
 ) -> list[Fault]:
     """All faults, sorted by path; `spelled` gives the source text of booleans by path.
 
-    A misspelt key is one fault: the correct key is not also reported as missing.
+    A misspelt key is one fault: the correct key is not also reported as missing. Of a document with more than
+    MAX_COLLECTED faults some are left out.
 
     The fault takes what is allowed from the schema's `description` of the value, and its text from the schema's
     `problem` and `repair`, two keywords of ours that JSON Schema ignores.
@@ -45,10 +49,13 @@ def schema_faults(
     later code must not find a float there. It stays 50.0 if the schema requires a number.
     """
     validator = _validator()(schema)
-    errors = list(validator.iter_errors(document))
+    errors = list(islice(validator.iter_errors(document), MAX_COLLECTED))
     while _made_whole(document, errors):
-        errors = list(validator.iter_errors(document))
-    return sorted(without_echoes(fault for error in errors for fault in _faults(error, spelled or {})))
+        errors = list(islice(validator.iter_errors(document), MAX_COLLECTED))
+    suggestions, spelled = Suggestions(), spelled or {}
+    errors.sort(key=lambda error: json_path(error.absolute_path))  # as a report lists them
+    faults = (fault for error in errors for fault in _faults(error, spelled, suggestions))
+    return sorted(without_echoes(faults))
 
 
 # Any: the document at a path that jsonschema found in it, so it can be written to.
@@ -69,13 +76,18 @@ def _made_whole(document: Any, errors: Sequence["ValidationError"]) -> bool:
 
 @functools.cache
 def _validator() -> Any:
-    """Draft 2020-12, but `$` matches only at the very end, not before a final newline, and floats are not integers."""
+    """Draft 2020-12, but `$` matches only at the very end, not before a final newline, and floats are not integers.
+
+    A text that is longer than its schema allows is refused for that alone: no pattern is looked for in it.
+    """
     # Imported late: a duplicate event never needs it, and its start must be fast.
     from jsonschema import Draft202012Validator, ValidationError
     from jsonschema.validators import extend
 
-    def pattern(_: object, wanted: str, text: object, __: object) -> Iterator[ValidationError]:
-        if isinstance(text, str) and not re.search(_whole(wanted), text):
+    def pattern(_: object, wanted: str, text: object, schema: Mapping[str, Any]) -> Iterator[ValidationError]:
+        if not isinstance(text, str) or len(text) > schema.get("maxLength", len(text)):
+            return
+        if not re.search(_whole(wanted), text):
             yield ValidationError(f"{text!r} does not match {wanted!r}")
 
     integers = Draft202012Validator.TYPE_CHECKER.redefine(
@@ -89,7 +101,9 @@ def _whole(pattern: str) -> str:
 
 
 # Any: jsonschema's errors carry values of the schema and the document.
-def _faults(error: "ValidationError", spelled: Mapping[str, str]) -> Iterator[Fault]:
+def _faults(
+    error: "ValidationError", spelled: Mapping[str, str], suggestions: Suggestions
+) -> Iterator[Fault]:
     path: tuple[PathPart, ...] = tuple(error.absolute_path)
     value: Any = error.instance
     rule: Any = error.validator_value
@@ -98,7 +112,7 @@ def _faults(error: "ValidationError", spelled: Mapping[str, str]) -> Iterator[Fa
         case "additionalProperties" if rule is False:
             known = schema.get("properties", {})
             for key in sorted(set(value) - set(known)):
-                yield unknown_key(key, parents=path, known=known, present=value)
+                yield unknown_key(key, parents=path, known=known, present=value, suggestions=suggestions)
         case "required":
             yield from _missing_keys(path, value, rule, error)
         case "dependentRequired":
@@ -117,7 +131,7 @@ def _faults(error: "ValidationError", spelled: Mapping[str, str]) -> Iterator[Fa
                 is_key=True,
             )
         case "enum":
-            near = nearest(value, rule) if isinstance(value, str) else ""
+            near = nearest(value, rule, suggestions) if isinstance(value, str) else ""
             yield Fault(at=path, problem="not an allowed value", value=value, among=rule, repair=near)
         case validator:
             yield _out_of_bounds(path, str(validator), value, rule, schema)

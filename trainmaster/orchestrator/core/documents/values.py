@@ -3,12 +3,15 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from trainmaster.orchestrator.core.documents.faults import Fault
+from trainmaster.orchestrator.core.documents.faults import Fault, PathPart
 from trainmaster.orchestrator.core.documents.places import Place
+from trainmaster.orchestrator.core.documents.work import MAX_KEY_CHARS
 
 MAX_DEPTH = 32
 MAX_DIGITS = 20
 KEEP_ONE = "keep one of the two"
+LONG_KEY = f"a key of more than {MAX_KEY_CHARS} characters"
+SHORTEN = "shorten its lists; store data where the trainer can read it, and pass its location in args"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,6 +31,11 @@ class Document:
 
 def unreadable(problem: str, *, repair: str = "", place: Place | None = None) -> Document:
     return Document(value=None, faults=(Fault(path="$", problem=problem, repair=repair, place=place),))
+
+
+def long_key(parents: tuple[PathPart, ...], key: str) -> Fault:
+    """The fault of a key too long to be one: paths with it would be long, and slow to compare."""
+    return Fault(at=parents, problem=LONG_KEY, value=key, repair="shorten it")
 
 
 def is_too_deep(value: object, depth: int = 0) -> bool:

@@ -17,9 +17,12 @@ from trainmaster.orchestrator.core.documents.values import (
     KEEP_ONE,
     MAX_DEPTH,
     MAX_DIGITS,
+    SHORTEN,
     Document,
+    long_key,
     unreadable,
 )
+from trainmaster.orchestrator.core.documents.work import MAX_KEY_CHARS, MAX_VALUES
 
 _TAG = "tag:yaml.org,2002:"
 _BOOLEANS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
@@ -37,7 +40,9 @@ def yaml_document(text: str) -> Document:
         return unreadable(problem, repair=repair, place=_mark_of(error, text))
     reader = _NodeReader()
     value = reader.value(node, ()) if node is not None else None
-    return Document(value=value, faults=tuple(reader.faults), spelled=reader.spelled)
+    return Document(
+        value=None if reader.has_long_key else value, faults=tuple(reader.faults), spelled=reader.spelled
+    )
 
 
 def yaml_places(text: str, enters: Callable[[str], bool]) -> Iterator[Found]:
@@ -122,7 +127,7 @@ class _Refused(yaml.MarkedYAMLError):
 
 
 class _Composer(Composer, CParser, Resolver):
-    """Builds nodes from libyaml's events; aliases and deep nesting are refused before a node is built.
+    """Builds nodes from libyaml's events; aliases, deep nesting and too many values are refused before a node is built.
 
     PyYAML's CSafeLoader composes in C, where nothing can be refused during parsing.
     """
@@ -132,6 +137,7 @@ class _Composer(Composer, CParser, Resolver):
         Composer.__init__(self)
         Resolver.__init__(self)
         self._depth = 0
+        self._values = 0
 
     def compose_node(self, parent: yaml.Node | None, index: object) -> yaml.Node | None:
         event: Any = self.peek_event()  # the stubs allow none, but the end is an event too
@@ -141,6 +147,9 @@ class _Composer(Composer, CParser, Resolver):
             )
         if self._depth >= MAX_DEPTH:
             raise _Refused(f"nested deeper than {MAX_DEPTH} levels", event.start_mark, "flatten the document")
+        self._values += 1
+        if self._values > MAX_VALUES:
+            raise _Refused(f"more than {MAX_VALUES} values", event.start_mark, SHORTEN)
         self._depth += 1
         try:
             node: yaml.Node | None = super().compose_node(parent, index)  # type: ignore[arg-type]  # the stubs say int, PyYAML passes nodes too
@@ -155,6 +164,7 @@ class _NodeReader:
     def __init__(self) -> None:
         self.faults: list[Fault] = []
         self.spelled: dict[str, str] = {}
+        self.has_long_key = False
 
     def value(self, node: yaml.Node, path: tuple[PathPart, ...]) -> object:
         tag = node.tag.removeprefix(_TAG)
@@ -177,6 +187,10 @@ class _NodeReader:
                 continue
             key, tag = key_node.value, key_node.tag.removeprefix(_TAG)
             here = (*path, key)
+            if len(key) > MAX_KEY_CHARS:
+                self.has_long_key = True
+                self.faults.append(long_key(path, key))
+                continue
             if tag == "merge":
                 self._fault(path, "merging (<<) is not supported", repair="write the keys out here")
                 continue

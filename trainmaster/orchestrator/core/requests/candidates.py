@@ -14,6 +14,10 @@ from trainmaster.orchestrator.core.runs.record import RunRecord
 FALLBACKS = "fallbacks"
 MAX_FALLBACKS = 8
 """As schemas/training_request.v1.schema.json says; no more are checked."""
+FALLBACK_KEYS = ("region", "cluster", "scheduling")
+_UNMOVED = frozenset(
+    {"command", "args", "env", "python_package", "nfs_mounts", "reserved_ip_ranges", "tuning"}
+)
 _REGIONAL = ("encryption_key", "tensorboard", "experiment")
 """Keys that name a resource of one region, which jobs of another cannot use:
 https://cloud.google.com/vertex-ai/docs/general/cmek, …/vertex-ai/docs/experiments/tensorboard-training"""
@@ -27,6 +31,23 @@ def candidate_documents(document: Mapping[str, Any]) -> tuple[dict[str, Any], ..
 
 def without_fallbacks(document: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in document.items() if key != FALLBACKS}
+
+
+def placeable(document: Mapping[str, Any]) -> dict[str, Any]:
+    """The document without what no fallback changes and no region or machine decides: its words, data and parameters.
+
+    A request with thousands of values and eight fallbacks is checked whole only once.
+    """
+    own = {key: value for key, value in document.items() if key not in (FALLBACKS, *_UNMOVED)}
+    cluster = mapping_at(document, "cluster")
+    if cluster:
+        own["cluster"] = {
+            role: {key: value for key, value in pool.items() if key not in _UNMOVED}
+            if role in ROLES and isinstance(pool, Mapping)
+            else pool
+            for role, pool in cluster.items()
+        }
+    return {**own, "tuning": {}} if "tuning" in document else own
 
 
 def iter_fallbacks(document: Mapping[str, Any]) -> Iterator[tuple[int, Mapping[str, Any]]]:

@@ -13,8 +13,9 @@ fires: retraining/filling.py. Files of Google's tools have no placeholders: thei
 
 import re
 from collections.abc import Callable, Iterator, Mapping
+from itertools import chain, islice
 
-from trainmaster.orchestrator.core.documents.faults import Fault, nearest
+from trainmaster.orchestrator.core.documents.faults import MAX_COLLECTED, Fault, Suggestions, nearest
 from trainmaster.orchestrator.core.documents.unvalidated import Path, list_at, text_at
 from trainmaster.orchestrator.core.names import has_form_of_run_id
 from trainmaster.orchestrator.core.requests.draft import Draft
@@ -97,20 +98,22 @@ def holds_placeholders(path: Path) -> bool:
 
 def placeholder_faults(draft: Draft) -> list[Fault]:
     """Every placeholder that has no value where it stands, and a `model_uri` that would hold another run's model."""
-    faults = [
+    suggestions = Suggestions()
+    faults = (
         fault
         for here, place in draft.places.items()
         for index, word in enumerate(list_at(place, ARGS))
         if isinstance(word, str)
-        for fault in _faults((*here, ARGS, index), word, (RUN_ID,), draft)
-    ]
+        for fault in _faults((*here, ARGS, index), word, (RUN_ID,), draft, suggestions)
+    )
     uri = text_at(draft.document, MODEL_URI)
-    return [*faults, *_model_uri_faults(uri, draft)] if uri is not None else faults
+    of_uri = _model_uri_faults(uri, draft, suggestions) if uri is not None else ()
+    return list(islice(chain(of_uri, faults), MAX_COLLECTED))
 
 
-def _model_uri_faults(uri: str, draft: Draft) -> Iterator[Fault]:
+def _model_uri_faults(uri: str, draft: Draft, suggestions: Suggestions) -> Iterator[Fault]:
     at: Path = (MODEL_URI,)
-    yield from _faults(at, uri, (RUN_ID, TRIAL) if draft.tuning else (RUN_ID,), draft)
+    yield from _faults(at, uri, (RUN_ID, TRIAL) if draft.tuning else (RUN_ID,), draft, suggestions)
     names = find_names(uri)
     if draft.tuning and TRIAL not in names:
         yield Fault(
@@ -135,21 +138,23 @@ def _model_uri_faults(uri: str, draft: Draft) -> Iterator[Fault]:
         )
 
 
-def _faults(at: Path, text: str, allowed: tuple[str, ...], draft: Draft) -> Iterator[Fault]:
+def _faults(
+    at: Path, text: str, allowed: tuple[str, ...], draft: Draft, suggestions: Suggestions
+) -> Iterator[Fault]:
     """The faults of a text in which the placeholders `allowed` have a value."""
     for found in PLACEHOLDER.finditer(text):
         if found["literal"] or (found["end"] and found["inside"] in allowed):
             continue
-        problem, repair = _unknown(found["inside"], draft)
+        problem, repair = _unknown(found["inside"], draft, suggestions)
         if not found["end"]:
             problem, repair = "the placeholder is not closed", f"close it, or {_BY_LITERAL}"
         among = [f"${{{name}}}" for name in (*allowed, *DEPLOYMENT)]
         yield Fault(at=at, problem=problem, value=found[0], among=among, repair=repair)
 
 
-def _unknown(name: str, draft: Draft) -> tuple[str, str]:
+def _unknown(name: str, draft: Draft, suggestions: Suggestions) -> tuple[str, str]:
     if name != TRIAL:
-        meant = nearest(name, (RUN_ID, TRIAL, *DEPLOYMENT))
+        meant = nearest(name, (RUN_ID, TRIAL, *DEPLOYMENT), suggestions)
         return "unknown placeholder", f"{meant} Or {_BY_LITERAL}" if meant else _BY_LITERAL
     if not draft.tuning:
         return "a run without a tuning has no trials", "remove it, or write ${run_id}"

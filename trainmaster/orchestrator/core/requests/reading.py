@@ -9,7 +9,9 @@ from trainmaster.orchestrator.core.documents.faults import Fault
 from trainmaster.orchestrator.core.documents.placing import placed
 from trainmaster.orchestrator.core.documents.translation import Translated
 from trainmaster.orchestrator.core.documents.unvalidated import text_at
+from trainmaster.orchestrator.core.documents.work import Work, units
 from trainmaster.orchestrator.core.policy.policy import Policy, among
+from trainmaster.orchestrator.core.requests.candidates import iter_fallbacks, placeable
 from trainmaster.orchestrator.core.requests.checks.policy import policy_faults
 from trainmaster.orchestrator.core.requests.checks.secrets import secret_lines
 from trainmaster.orchestrator.core.requests.dialects import OWN, dialect_of, is_rule
@@ -40,9 +42,12 @@ def parse_request(
 
 
 def checked_request(
-    read: Document, request_rules: RequestRules, *, name: str | None = None
+    read: Document, request_rules: RequestRules, *, name: str | None = None, work: Work | None = None
 ) -> Request | Refused:
-    """The request in values that are already parsed, checked against schema and policy."""
+    """The request in values that are already parsed, checked against schema and policy.
+
+    Refused without a check, if that would take more than is left of `work`, the budget that a rule's checks share.
+    """
     if read.value is None and read.faults:
         return Refused(faults=read.faults)
     if not isinstance(read.value, dict):
@@ -55,7 +60,18 @@ def checked_request(
             repair="copy it to rules/ in the inbox bucket",
         )
         return Refused(faults=(*read.faults, fault))
+    refusal = _refusal_for_work(read.value, work or Work())
+    if refusal is not None:
+        return Refused(faults=(*read.faults, refusal))
     return _translated(read.value, read, request_rules, name)
+
+
+def _refusal_for_work(value: Mapping[str, Any], work: Work) -> Fault | None:
+    whole, fallbacks = units(value), len(list(iter_fallbacks(value)))
+    if work.take(whole + fallbacks * units(placeable(value))):
+        return None
+    beside = f" and {fallbacks} fallbacks" if fallbacks else ""
+    return work.refusal(f"{whole} units for its values, texts and placeholders{beside}")
 
 
 # Any: values of a document that no schema has validated.

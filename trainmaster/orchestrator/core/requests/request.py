@@ -9,17 +9,24 @@ from datetime import date
 from functools import partial
 from typing import Any
 
-from trainmaster.orchestrator.core.documents.faults import Fault, without_echoes
+from trainmaster.orchestrator.core.documents.faults import (
+    MAX_COLLECTED,
+    MAX_FAULTS,
+    Fault,
+    without_echoes,
+)
 from trainmaster.orchestrator.core.documents.unvalidated import text_at
 from trainmaster.orchestrator.core.documents.validation import schema_faults
 from trainmaster.orchestrator.core.names import team_account
 from trainmaster.orchestrator.core.policy.policy import Machines, Policy
 from trainmaster.orchestrator.core.policy.teams import policy_of, team_fault
 from trainmaster.orchestrator.core.requests.candidates import (
+    FALLBACK_KEYS,
     fallback_faults,
     fallback_path,
     iter_fallbacks,
     merged,
+    placeable,
     without_fallbacks,
 )
 from trainmaster.orchestrator.core.requests.checks.cluster import cluster_faults, cluster_warnings
@@ -34,7 +41,6 @@ from trainmaster.orchestrator.core.runs.record import Estimate
 from trainmaster.orchestrator.core.sizes import MAX_REQUEST_BYTES
 
 REQUEST_SCHEMA = "training_request.v1"
-MAX_FAULTS = 200
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,17 +97,15 @@ class Request:
 
 @dataclass(frozen=True, kw_only=True)
 class Refused:
-    """A faulty request: every fault, sorted by path; of more than MAX_FAULTS the first, and how many there were.
-
-    A report must stay readable, and a small file can hold a fault in every fourth byte.
-    """
+    """A faulty request: every fault, sorted by path; of more than MAX_FAULTS the first, and how many there were."""
 
     faults: tuple[Fault, ...]
 
     def __post_init__(self) -> None:
         more = len(self.faults) - MAX_FAULTS
         if more > 1:  # one more takes the place of the note, which a refusal made of a refusal keeps
-            rest = Fault(path="$", problem=f"{more} more faults are not listed", repair="fix these first")
+            count = f"at least {more}" if len(self.faults) >= MAX_COLLECTED else str(more)
+            rest = Fault(path="$", problem=f"{count} more faults are not listed", repair="fix these first")
             object.__setattr__(self, "faults", (*self.faults[:MAX_FAULTS], rest))
 
 
@@ -236,11 +240,22 @@ def _of_fallbacks(
 ) -> Iterator[list[Fault]]:
     """What each fallback makes of the request, at its own place; what the request has wrong anyway is known."""
     document = draft.document
-    own = without_fallbacks(document)
     yield fallback_faults(document, draft.region)
+    own, schema = placeable(document), _schema_of_fallback(request_rules.schemas[REQUEST_SCHEMA])
     told = {fault for group in known for fault in group}
     for index, patch in iter_fallbacks(document):
         whole = without_fallbacks(merged(own, patch))
         candidate = replace(draft, document=whole, region=text_at(whole, "region") or draft.region)
-        for group in _found(candidate, request_rules, {})[1:]:
+        for group in (
+            cluster_faults(candidate),
+            schema_faults(schema, {key: whole[key] for key in FALLBACK_KEYS if key in whole}),
+            policy_faults(candidate),
+            prebuilt_faults(candidate, request_rules.today),
+        ):
             yield [fault.moved(partial(_in_fallback, index)) for fault in group if fault not in told]
+
+
+def _schema_of_fallback(schema: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The schema of the parts of a request that a fallback may change."""
+    properties = {key: schema["properties"][key] for key in FALLBACK_KEYS}
+    return {"$defs": schema["$defs"], "type": "object", "properties": properties}

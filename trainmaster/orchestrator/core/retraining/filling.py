@@ -12,8 +12,9 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 
-from trainmaster.orchestrator.core.documents.faults import Fault, nearest
+from trainmaster.orchestrator.core.documents.faults import MAX_COLLECTED, Fault, Suggestions, nearest
 from trainmaster.orchestrator.core.documents.unvalidated import Path
 from trainmaster.orchestrator.core.requests.placeholders import (
     DEPLOYMENT,
@@ -122,11 +123,12 @@ def _placeholder(found: re.Match[str]) -> Placeholder:
 def place_faults(document: object, provided: Iterable[str]) -> list[Fault]:
     """The faults of the document's placeholders; `provided` are the names that can have a value here."""
     possible = [name for name in NAMES if name in set(provided)]
-    faults = (_fault(found, possible) for found in _found(document))
-    return [fault for fault in faults if fault is not None]
+    suggestions = Suggestions()
+    faults = (_fault(found, possible, suggestions) for found in _found(document))
+    return list(islice((fault for fault in faults if fault is not None), MAX_COLLECTED))
 
 
-def _fault(found: PlaceholderAt, possible: Sequence[str]) -> Fault | None:
+def _fault(found: PlaceholderAt, possible: Sequence[str], suggestions: Suggestions) -> Fault | None:
     path, placeholder = found.path, found.placeholder
     if found.in_key:
         problem = "placeholders are allowed in values, not in keys"
@@ -137,7 +139,7 @@ def _fault(found: PlaceholderAt, possible: Sequence[str]) -> Fault | None:
             at=path, problem="the placeholder is not closed", value=str(placeholder)[:-1], repair=repair
         )
     if placeholder.name not in NAMES:
-        repair = nearest(placeholder.name, (*NAMES, *DEPLOYMENT)) or "write $${ for a literal ${"
+        repair = nearest(placeholder.name, (*NAMES, *DEPLOYMENT), suggestions) or "write $${ for a literal ${"
         among = (*NAMES, *DEPLOYMENT)
         return Fault(
             at=path, problem="unknown placeholder", value=str(placeholder), among=among, repair=repair

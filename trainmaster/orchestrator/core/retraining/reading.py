@@ -9,6 +9,7 @@ from trainmaster.orchestrator.core.documents.document import Document, parse_doc
 from trainmaster.orchestrator.core.documents.faults import Fault, PathPart, json_path, listed
 from trainmaster.orchestrator.core.documents.placing import placed
 from trainmaster.orchestrator.core.documents.validation import schema_faults
+from trainmaster.orchestrator.core.documents.work import Work, units
 from trainmaster.orchestrator.core.names import (
     REQUESTS_PREFIX,
     RULES_PREFIX,
@@ -34,6 +35,8 @@ from trainmaster.orchestrator.core.retraining.rule import Rule
 from trainmaster.orchestrator.core.sizes import MAX_BOOK_BYTES, MAX_RULE_BYTES
 
 _SHORTEN = "put the request in its own file and name it with request_uri"
+MAX_CONDITIONS = 10
+"""As schemas/retraining_rule.v1.schema.json says; no more are checked."""
 _RULE_ID = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
 RULE_SCHEMA = "retraining_rule.v1"
 """`RequestRules.schemas` must hold this schema and the request's."""
@@ -90,12 +93,13 @@ def _checked(
     book: Book,
     template: bytes | Refused | None,
 ) -> Rule | Refused:
-    rule_id = rule_id_of(dropped_name)
+    rule_id, work = rule_id_of(dropped_name), Work()
     faults = [*_name_faults(dropped_name, rule_id, book), *read.faults]
     if not isinstance(read.value, dict):
         no_mapping = Fault(path="$", problem="a rule must be a mapping", value=read.value)
         return _refused(*faults, *([] if read.faults else [no_mapping]))
     value = _normal(_with_deployment(read.value, requirements.requests.names))
+    work.take(units(value))
     _add(faults, schema_faults(requirements.requests.schemas[RULE_SCHEMA], value, read.spelled))
     policy = requirements.requests.policy
     team = policy.team if policy is not None else None
@@ -107,6 +111,7 @@ def _checked(
         conditions=tuple(conditions.values()),
         all_sound=isinstance(when, list) and len(conditions) == len(when),
         requirements=requirements,
+        work=work,
     )
     checked = _request(value, read, template, around, {fault.path for fault in faults})
     _add(faults, checked.faults)
@@ -205,7 +210,7 @@ def _sound_conditions(
 ) -> dict[int, Condition]:
     """The valid conditions, by their number; faults that the schema cannot find are added to `faults`."""
     sound: dict[int, Condition] = {}
-    for index, entry in enumerate(when if isinstance(when, list) else ()):
+    for index, entry in enumerate(when[:MAX_CONDITIONS] if isinstance(when, list) else ()):
         reported, here = {fault.path for fault in faults}, json_path(("when", index))
         try:
             condition = condition_from(_without_faults(entry, here, reported))

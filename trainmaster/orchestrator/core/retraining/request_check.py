@@ -1,14 +1,16 @@
 """A rule's request, checked when the rule is dropped: its placeholders, and the request with them filled."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any
 
 from trainmaster.orchestrator.core.admission.cost import ReadPrices, priced
 from trainmaster.orchestrator.core.documents.document import Document, parse_document
-from trainmaster.orchestrator.core.documents.faults import Fault, json_path, listed
+from trainmaster.orchestrator.core.documents.faults import MAX_COLLECTED, Fault, json_path, listed
 from trainmaster.orchestrator.core.documents.unvalidated import mapping_at, text_at
+from trainmaster.orchestrator.core.documents.work import Work, units
 from trainmaster.orchestrator.core.names import Buckets, output_uri
 from trainmaster.orchestrator.core.policy.policy import repository
 from trainmaster.orchestrator.core.requests.dialects import dialect_of
@@ -63,12 +65,13 @@ class RuleRequirements:
 
 @dataclass(frozen=True, kw_only=True)
 class CheckContext:
-    """What a request is checked with: the rule's valid conditions, and whether these are all."""
+    """What a request is checked with: the rule's valid conditions, whether these are all, and the work left to it."""
 
     rule_id: str
     conditions: tuple[Condition, ...]
     all_sound: bool
     requirements: RuleRequirements
+    work: Work
 
 
 def inline_request(request: Mapping[str, Any], spelled: Mapping[str, str], around: CheckContext) -> Checked:
@@ -118,6 +121,9 @@ def _at_uri(fault: Fault, uri: str) -> Fault:
 
 
 def _checked(request: Mapping[str, Any], spelled: Mapping[str, str], around: CheckContext) -> Checked:
+    once = units(request)
+    if not around.work.take(once):
+        return Checked(faults=(around.work.refusal(f"{once} units for its values, texts and placeholders"),))
     faults = tuple(_request_faults(request, spelled, around))
     makes = made_by(request)
     if makes is None:
@@ -133,22 +139,35 @@ def _request_faults(
     request: Mapping[str, Any], spelled: Mapping[str, str], around: CheckContext
 ) -> list[Fault]:
     """The faults of the placeholders, and then those of the filled request."""
-    requirements = around.requirements
     faults = [
         *place_faults(request, _provided(around)),
-        *_missing(request, around.conditions),
+        *islice(_missing(request, around.conditions), MAX_COLLECTED),
         *_depending(request),
     ]
-    placeholders = {json_path(each.path) for each in placeholders_at(request)}
-    for condition, values in _samples(request, around):
-        document = filled(request, values)
-        checked = checked_request(Document(value=document, spelled=spelled), requirements.requests)
-        found = priced(checked, requirements.requests.policy, requirements.prices)
-        refused = found.faults if isinstance(found, Refused) else ()
+    at = {json_path(each.path) for each in placeholders_at(request)}
+    placeholders = find_placeholders(request)
+    documents: dict[tuple[str | None, ...], object] = {}
+    for condition, values in _samples(placeholders, around):
+        if around.work.is_spent:
+            break
+        found: list[Fault] = []
+        sample = tuple(values.get(each.name) for each in placeholders)
+        if sample not in documents:  # a request without placeholders is the same for every condition
+            documents[sample] = filled(request, values)
+            found += _refused(documents[sample], spelled, around)
+        found += _by_tag(documents[sample], condition, around.work)
         reported = {fault.path for fault in faults}
-        new = (fault for fault in (*refused, *_by_tag(document, condition)) if fault.path not in reported)
-        faults += [_sampled(fault, placeholders) for fault in new]
+        new = (fault for fault in found if fault.path not in reported)
+        faults += [_sampled(fault, at) for fault in new]
     return faults
+
+
+def _refused(document: object, spelled: Mapping[str, str], around: CheckContext) -> tuple[Fault, ...]:
+    """The faults of the filled request, its price included."""
+    rules = around.requirements.requests
+    checked = checked_request(Document(value=document, spelled=spelled), rules, work=around.work)
+    found = priced(checked, rules.policy, around.requirements.prices)
+    return found.faults if isinstance(found, Refused) else ()
 
 
 def made_by(request: Mapping[str, Any]) -> RunOutputs | None:
@@ -175,11 +194,14 @@ def _provided(around: CheckContext) -> Iterable[str]:
 
 def _missing(request: Mapping[str, Any], conditions: tuple[Condition, ...]) -> Iterator[Fault]:
     """Placeholders without a default to which a condition never gives a value, so that it could never fire."""
-    special = names_about(*(condition.subject for condition in conditions))
+    special = {
+        name: [each.kind for each in conditions if name not in names_about(each.subject)]
+        for name in names_about(*(condition.subject for condition in conditions))
+    }
     for found in placeholders_at(request):
         placeholder = found.placeholder
-        if placeholder.default is None and placeholder.name in special:
-            without = [each.kind for each in conditions if placeholder.name not in names_about(each.subject)]
+        if placeholder.default is None:
+            without = special.get(placeholder.name)
             if without:
                 yield Fault(
                     at=found.path,
@@ -204,10 +226,9 @@ def _depending(request: Mapping[str, Any]) -> Iterator[Fault]:
 
 
 def _samples(
-    request: Mapping[str, Any], around: CheckContext
+    placeholders: Collection[Placeholder], around: CheckContext
 ) -> Iterator[tuple[Condition, Mapping[str, str]]]:
     """Two sets of values for each condition: all values that it may provide, and the fewest."""
-    placeholders = find_placeholders(request)
     needed = {
         placeholder.name
         for placeholder in placeholders
@@ -251,9 +272,9 @@ def _sampled(fault: Fault, placeholders: Iterable[str]) -> Fault:
     return replace(fault, repair="; ".join(text for text in (fault.repair, SAMPLED) if text))
 
 
-def _by_tag(document: object, condition: Condition) -> Iterator[Fault]:
+def _by_tag(document: object, condition: Condition, work: Work) -> Iterator[Fault]:
     """A fault for each role in which a run started by a new image would use that image by its tag."""
-    if not isinstance(condition, NewImage):
+    if not isinstance(condition, NewImage) or not work.take(units(document)):
         return
     request = mapping_at(document)
     meant = dialect_of(request).in_own(request, None)

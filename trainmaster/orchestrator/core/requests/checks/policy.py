@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from trainmaster.orchestrator.core.documents.faults import HINT, Fault, listed, nearest
+from trainmaster.orchestrator.core.documents.faults import HINT, Fault, Suggestions, listed, nearest
 from trainmaster.orchestrator.core.documents.quoting import plain
 from trainmaster.orchestrator.core.documents.unvalidated import (
     Path,
@@ -236,7 +236,7 @@ def _env(policy: Policy, draft: Draft) -> Iterator[Fault]:
 
 def _flags(_: Policy, draft: Draft) -> Iterator[Fault]:
     """Every replica of a trial is given its parameters as flags: what the chief's image does not take fails it."""
-    row = draft.flags_of(draft.running["chief"])
+    row, suggestions = draft.flags_of(draft.running["chief"]), Suggestions()
     for path, name, _parameter in iter_parameters(draft.tuning) if row is not None else ():
         if row is not None and name not in row.flags:
             yield Fault(
@@ -244,7 +244,7 @@ def _flags(_: Policy, draft: Draft) -> Iterator[Fault]:
                 problem="the image does not accept this flag, so every trial would fail",
                 value=f"--{name}",
                 among=row.flags,
-                repair=nearest(name, row.flags),
+                repair=nearest(name, row.flags, suggestions),
             )
 
 

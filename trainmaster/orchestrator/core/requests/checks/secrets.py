@@ -26,21 +26,27 @@ _FORMATS = {
     "an AWS access key": re.compile(r"\b(?:AKIA|ASIA)[0-9A-Z]{16}\b"),
     "a Slack token": re.compile(r"xox[abprs]-[0-9A-Za-z-]{10,}"),
     "a Hugging Face token": re.compile(r"\bhf_[0-9A-Za-z]{30,}"),
-    "a JSON web token": re.compile(r"\beyJ[0-9A-Za-z_-]{10,}\.eyJ[0-9A-Za-z_-]{10,}\.[0-9A-Za-z_-]*"),
-    "a password in a URI": re.compile(r"[a-z][a-z0-9+.-]{0,30}://[^/\s:@$]{1,200}:[^/\s@$]{1,200}@"),
+    # Begins where a run of its characters does: of all places in a run where it may begin, the first one matches if any.
+    "a JSON web token": re.compile(
+        r"(?<![0-9A-Za-z_-])(?>[0-9A-Za-z_-]*?\beyJ)[0-9A-Za-z_-]{10,}+\.eyJ[0-9A-Za-z_-]{10,}+\.[0-9A-Za-z_-]*"
+    ),
+    "a password in a URI": re.compile(r"[a-z0-9+.-]://[^/\s:@$]{1,200}:[^/\s@$]{1,200}@"),
 }
-"""How the services that give them out write them. Sources: their own pages, and the patterns of GitHub's
+"""How the services that give them out write them. No pattern tries a character more than a few times, so that the work
+is linear in the text's length. Sources: their own pages, and the patterns of GitHub's
 secret scanning, https://docs.github.com/code-security/secret-scanning."""
-_NAMED = re.compile(r"(?P<name>[A-Za-z_][A-Za-z0-9_.-]{0,100})=(?P<value>\S+)")
+_NAMED = re.compile(r"(?<![A-Za-z0-9_.-])(?P<name>[A-Za-z0-9_.-]++)=(?P<value>\S+)")
 _REFERENCE = re.compile(r"projects/[^/\s]+/secrets/[^/\s]+(/versions/[^/\s]+)?")
 _FLAG = re.compile(r"--?(?P<name>[A-Za-z_][A-Za-z0-9_.-]*)")
 
 
 _MENTION = re.compile(
-    r"""(?<![A-Za-z0-9_])(?P<name>[A-Za-z_][A-Za-z0-9_.-]{0,100})(?=(?P<until>["'\s:=,\-\[{|>]{1,60}))"""
+    r"""(?<![A-Za-z0-9_.-])(?P<name>[A-Za-z0-9_.-]++)(?=(?P<until>["'\s:=,\-\[{|>]{1,60}))"""
 )
 """A word, and what may stand between a name and its value, on the next line too."""
 _LINE_BEFORE_CHARS = 1000
+_NAME_MAX_CHARS = 100
+"""The end of a longer name decides whether it is a secret's."""
 _PRIVATE_KEY = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END|\Z)", re.DOTALL)
 
 
@@ -111,7 +117,7 @@ def _find_secret(word: str, before: object, names: Sequence[str]) -> str:
 
 
 def _says_secret(name: str, names: Sequence[str]) -> bool:
-    return among(re.sub(r"[.-]", "_", name.lstrip("-")).upper(), names)
+    return among(re.sub(r"[.-]", "_", name.lstrip("-.0123456789")[-_NAME_MAX_CHARS:]).upper(), names)
 
 
 def _holds(value: str) -> bool:

@@ -6,9 +6,11 @@ Limits are the service's: https://cloud.google.com/vertex-ai/docs/reference/rest
 import math
 import re
 from calendar import monthrange
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
-from trainmaster.orchestrator.core.documents.faults import Fault, json_path, listed, nearest
+from trainmaster.orchestrator.core.documents.faults import Fault, Suggestions, json_path, listed, nearest
 from trainmaster.orchestrator.core.documents.quoting import shown
 from trainmaster.orchestrator.core.documents.unvalidated import Path, at, list_at, mapping_at
 from trainmaster.orchestrator.core.requests.draft import Draft
@@ -25,10 +27,10 @@ _DATE = re.compile(r"(?P<year>[0-9]{4})-(?P<month>0[1-9]|1[0-2])-(?P<day>[0-9]{2
 def tuning_faults(draft: Draft) -> list[Fault]:
     """Every fault of the tuning, sorted by path; none where there is no tuning."""
     tuning = draft.tuning
-    flags = _flags_given(draft)
+    flags, suggestions = _flags_given(draft), Suggestions()
     faults = [*_counts(tuning), *_metrics(tuning), *_moments(tuning), *_names(tuning)]
     for path, name, parameter in iter_parameters(tuning):
-        faults += _parameter(path, parameter)
+        faults += _parameter(path, parameter, suggestions)
         if name in flags:
             problem = "args already has this flag, so trials would receive it twice"
             repair = f"remove --{name} from {flags[name]}, or the parameter from the tuning"
@@ -49,9 +51,9 @@ def tuning_faults(draft: Draft) -> list[Fault]:
 
 def iter_parameters(tuning: Mapping[str, object]) -> Iterator[tuple[Path, str, Mapping[str, object]]]:
     """Every parameter with its path and name, conditional ones after the one they depend on."""
-    waiting = [((*HERE, "parameters"), mapping_at(tuning, "parameters"))]
+    waiting = deque([((*HERE, "parameters"), mapping_at(tuning, "parameters"))])
     while waiting:
-        path, parameters = waiting.pop(0)
+        path, parameters = waiting.popleft()
         for name, parameter in parameters.items():
             here, fields = (*path, name), mapping_at(parameter)
             yield here, name, fields
@@ -136,7 +138,7 @@ def _moments(tuning: Mapping[str, object]) -> Iterator[Fault]:
             )
 
 
-def _parameter(path: Path, parameter: Mapping[str, object]) -> Iterator[Fault]:
+def _parameter(path: Path, parameter: Mapping[str, object], suggestions: Suggestions) -> Iterator[Fault]:
     if parameter.get("type") in NUMBERS:
         yield from _range(path, parameter)
     elif parameter.get("type") in LISTS:
@@ -144,8 +146,10 @@ def _parameter(path: Path, parameter: Mapping[str, object]) -> Iterator[Fault]:
     yield from _scale(path, parameter)
     yield from _default(path, parameter)
     conditions = list_at(parameter, "conditional")
+    taken = _taken(parameter)
     for number, condition in enumerate(conditions):
-        yield from _when((*path, "conditional", number, "when"), list_at(condition, "when"), parameter)
+        here = (*path, "conditional", number, "when")
+        yield from _when(here, list_at(condition, "when"), taken, suggestions)
     yield from _given_twice((*path, "conditional"), conditions)
 
 
@@ -168,10 +172,13 @@ def _range(path: Path, parameter: Mapping[str, object]) -> Iterator[Fault]:
 def _values(path: Path, parameter: Mapping[str, object]) -> Iterator[Fault]:
     values = list_at(parameter, "values")
     is_discrete = parameter["type"] == "discrete"
+    seen: set[object] = set()
     for number, value in enumerate(values):
         here = (*path, "values", number)
         now, before = _number(value), _number(values[number - 1]) if number else None
-        if value in values[:number]:
+        if not isinstance(value, str | int | float):
+            continue  # the schema reports it
+        if value in seen:
             yield Fault(at=here, problem=TWICE, value=value, repair="keep one")
         elif is_discrete and now is not None and before is not None and now - before < DISCRETE_APART:
             yield Fault(
@@ -180,6 +187,7 @@ def _values(path: Path, parameter: Mapping[str, object]) -> Iterator[Fault]:
                 found=f"{shown(value)} after {shown(before)}",
                 repair="sort the values",
             )
+        seen.add(value)
 
 
 def _scale(path: Path, parameter: Mapping[str, object]) -> Iterator[Fault]:
@@ -211,48 +219,83 @@ def _default(path: Path, parameter: Mapping[str, object]) -> Iterator[Fault]:
         yield Fault(at=(*path, "default"), problem=problem, value=default, allowed=allowed)
 
 
-def _when(path: Path, when: Sequence[object], parameter: Mapping[str, object]) -> Iterator[Fault]:
+@dataclass(frozen=True, kw_only=True)
+class _Taken:
+    """The values that a parameter takes: those `listed`, or the whole numbers from `low` to `high`."""
+
+    listed: frozenset[object] | None
+    words: Sequence[str]
+    low: float | None
+    high: float | None
+    allowed: str
+
+    def holds(self, value: object) -> bool:
+        if self.listed is not None:
+            return isinstance(value, str | int | float) and value in self.listed
+        number = _number(value)
+        return number is not None and _is_int64(number) and _between(self.low, number, self.high)
+
+
+def _taken(parameter: Mapping[str, object]) -> _Taken:
     (low, high), values = _bounds(parameter), list_at(parameter, "values")
     is_listed = parameter.get("type") in LISTS
-    allowed = (
-        listed(values)
+    return _Taken(
+        listed=frozenset(each for each in values if isinstance(each, str | int | float))
         if is_listed
-        else f"whole numbers from {parameter.get('min')} to {parameter.get('max')}"
+        else None,
+        words=[each for each in values if isinstance(each, str)],
+        low=low,
+        high=high,
+        allowed=listed(values)
+        if is_listed
+        else f"whole numbers from {parameter.get('min')} to {parameter.get('max')}",
     )
-    words = [each for each in values if isinstance(each, str)]
-    seen: set[object] = set()  # a file may hold tens of thousands of values
+
+
+def _when(path: Path, when: Sequence[object], taken: _Taken, suggestions: Suggestions) -> Iterator[Fault]:
+    seen: set[object] = set()
     for place, value in enumerate(when):
-        number = _number(value)
-        in_range = number is not None and _is_int64(number) and _between(low, number, high)
-        if not (value in values if is_listed else in_range):
+        if not taken.holds(value):
             problem = "the parent parameter never takes this value"
-            repair = nearest(value, words) if isinstance(value, str) else ""
-            yield Fault(at=(*path, place), problem=problem, value=value, allowed=allowed, repair=repair)
-        elif isinstance(value, str | int | float):
-            if value in seen:
-                yield Fault(at=(*path, place), problem=TWICE, value=value)
+            repair = nearest(value, taken.words, suggestions) if isinstance(value, str) else ""
+            yield Fault(at=(*path, place), problem=problem, value=value, allowed=taken.allowed, repair=repair)
+        elif value in seen:
+            yield Fault(at=(*path, place), problem=TWICE, value=value)
+        else:
             seen.add(value)
 
 
 def _given_twice(path: Path, conditions: Sequence[object]) -> Iterator[Fault]:
     """A name may stand under several conditions only where no value of the parent meets two of them."""
-    met_by: dict[object, list[int]] = {}
+    named: dict[str, list[int]] = {}
     for number, condition in enumerate(conditions):
-        for value in {each for each in list_at(condition, "when") if isinstance(each, str | int | float)}:
-            met_by.setdefault(value, []).append(number)
-    # Each group once: thousands of values may meet the same conditions.
-    for group in sorted({tuple(numbers) for numbers in met_by.values() if len(numbers) > 1}):
-        seen: set[str] = set()
-        for number in group:
-            for name in mapping_at(conditions[number], "parameters"):
-                if name in seen:
-                    problem = "the parameter appears twice for some value of its parent"
-                    here = (*path, number, "parameters", name)
-                    repair = (
-                        "use different values in the two `when` lists, or give each parameter a unique name"
-                    )
-                    yield Fault(at=here, problem=problem, value=name, repair=repair)
-                seen.add(name)
+        for name in mapping_at(condition, "parameters"):
+            named.setdefault(name, []).append(number)
+    when: list[set[object]] = [
+        {each for each in list_at(condition, "when") if isinstance(each, str | int | float)}
+        for condition in conditions
+    ]
+    # Each group once: thousands of names may stand under the same conditions.
+    met_again = {group: _met_again(group, when) for group in {tuple(numbers) for numbers in named.values()}}
+    for name, numbers in named.items():
+        for number in met_again[tuple(numbers)]:
+            yield Fault(
+                at=(*path, number, "parameters", name),
+                problem="the parameter appears twice for some value of its parent",
+                value=name,
+                repair="use different values in the two `when` lists, or give each parameter a unique name",
+            )
+
+
+def _met_again(group: Sequence[int], when: Sequence[set[object]]) -> list[int]:
+    """The conditions of the group that some value meets which also meets an earlier one of it."""
+    met: set[object] = set()
+    again = []
+    for number in group:
+        if not met.isdisjoint(when[number]):
+            again.append(number)
+        met |= when[number]
+    return again
 
 
 def _bounds(parameter: Mapping[str, object]) -> tuple[float | None, float | None]:

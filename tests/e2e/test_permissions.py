@@ -10,7 +10,7 @@ import pytest
 
 from trainmaster.local.stack.images import provide
 
-from .project import Project, request
+from .project import Project, request, running_project
 
 pytestmark = pytest.mark.slow
 
@@ -93,3 +93,24 @@ def test_a_function_that_lacks_a_grant_is_refused_until_it_has_it_again(project:
             "a refusal in the log",
         )
     assert project.final_status("requests/denied.json")["state"] == "succeeded"
+
+
+@pytest.mark.parametrize(("isolation", "status"), [("none", 200), ("enforced", 403)])
+def test_without_isolation_accounts_are_refused_nothing_and_the_stack_says_so(
+    tmp_path: Path, isolation: str, status: int
+) -> None:
+    name = f"e2e-{isolation}"
+    with running_project(tmp_path / "state", "--isolation", isolation, project=name) as project:
+        email = f"tm-trainer@{name}.iam.gserviceaccount.com"
+        issued = httpx.post(
+            f"{project.env['IAM_EMULATOR_HOST']}/v1/projects/-/serviceAccounts/{email}:generateAccessToken",
+            json={"scope": ["https://www.googleapis.com/auth/cloud-platform"]},
+            timeout=60,
+        )
+        answer = httpx.get(
+            f"{project.env['STORAGE_EMULATOR_HOST']}/storage/v1/b/{project.ledger}/o/deployment.json",
+            headers={"Authorization": f"Bearer {issued.json()['accessToken']}"},
+            timeout=60,
+        )
+        assert answer.status_code == status
+        assert ("not enforced: --isolation none" in project.log.read_text()) is (isolation == "none")

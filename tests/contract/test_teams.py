@@ -23,7 +23,7 @@ from tests.contract.world import (
 from trainmaster.orchestrator.adapters.pubsub import cloud_event
 from trainmaster.orchestrator.core.events.envelope import Envelope
 from trainmaster.orchestrator.core.policy.admission import Admission, Limit
-from trainmaster.orchestrator.core.policy.teams import Team
+from trainmaster.orchestrator.core.policy.team import Team
 from trainmaster.orchestrator.core.requests.candidates import candidates_of
 from trainmaster.orchestrator.core.requests.request import RequestRules
 from trainmaster.orchestrator.core.requests.submission import submission_of

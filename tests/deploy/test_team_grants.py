@@ -1,6 +1,7 @@
 """What each team's account and members may do: Terraform's own grants, evaluated as Cloud Storage does."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,6 +9,7 @@ import yaml
 
 from tests.deploy.hcl import TERRAFORM
 from tests.deploy.plan import PROJECT, REGION, TERRAFORM_BINARY, plan
+from trainmaster.deploy.names import names_of, team_settings
 from trainmaster.local.iam import Grant
 from trainmaster.local.stack.access import grants_of, read_teams
 from trainmaster.local.stack.topology import read_topology
@@ -171,7 +173,7 @@ def test_the_local_stack_grants_teams_the_same() -> None:
     }
 
 
-def test_the_local_stack_knows_the_teams_of_a_policy(tmp_path: Any) -> None:
+def test_the_local_stack_knows_the_teams_of_a_policy(tmp_path: Path) -> None:
     policy = tmp_path / "policy.yaml"
     policy.write_text("teams: {vision: {}, speech: {}}\n")
     assert read_teams(policy) == TEAMS
@@ -179,3 +181,20 @@ def test_the_local_stack_knows_the_teams_of_a_policy(tmp_path: Any) -> None:
         policy.write_text(text)
         assert read_teams(policy) == ()
     assert read_teams(tmp_path / "missing.yaml") == ()
+
+
+def test_the_policys_teams_are_terraforms_variable_and_their_accounts_are_the_deployments(
+    tmp_path: Path,
+) -> None:
+    policy = tmp_path / "policy.yaml"
+    policy.write_text(
+        "teams:\n  vision: {members: [group:v@example.com], images: [a]}\n"
+        "  speech: {requests_topic: trainmaster-requests-speech}\n"
+    )
+    assert team_settings(policy) == {
+        "vision": {"members": ["group:v@example.com"]},
+        "speech": {"requests_topic": "trainmaster-requests-speech"},
+    }
+    policy.write_text("schema: policy.v1\n")
+    assert team_settings(policy) == {}
+    assert names_of(PROJECT, REGION).teams == {}

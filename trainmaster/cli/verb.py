@@ -4,12 +4,19 @@ import functools
 import json
 import os
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from trainmaster.client.context import Context, NothingChosen, choose_context, context_in_cloud
+from trainmaster.client.context import (
+    TEAM_VARIABLE,
+    Context,
+    NothingChosen,
+    choose_context,
+    context_in_cloud,
+)
 
 if TYPE_CHECKING:
     from trainmaster.client.clients import Clients
@@ -48,7 +55,8 @@ def context_or_examples(name: str | None) -> Context:
     try:
         return context_of(name)
     except NothingChosen:
-        return context_in_cloud(EXAMPLES_PROJECT, EXAMPLES_REGION)
+        team = os.environ.get(TEAM_VARIABLE) or None
+        return replace(context_in_cloud(EXAMPLES_PROJECT, EXAMPLES_REGION), team=team)
 
 
 def takes_context(verb: Callable[..., int]) -> Callable[..., int]:

@@ -12,6 +12,7 @@ from pathlib import Path
 from trainmaster.client.stack import NoStack, environment_on, running_stacks
 
 VARIABLE = "TRAINMASTER_CONTEXT"
+TEAM_VARIABLE = "TRAINMASTER_TEAM"
 LOCAL = "local"
 FORMS = f"{LOCAL}, {LOCAL}:DIR or PROJECT/REGION"
 _CLOUD = re.compile(r"(?P<project>[a-z][a-z0-9-]{4,28}[a-z0-9])/(?P<region>[a-z]+-[a-z]+[0-9]+)")
@@ -48,6 +49,8 @@ class Context:
     pubsub_host: str | None = None
     state: Path | None = None
     """The folder of the local stack; None for Google Cloud."""
+    team: str | None = None
+    """Whose folders the command uses in a deployment with teams; None: those of its only team."""
     chosen_by: str = ""
     """What chose it, in words that follow the title: `chosen by --context`."""
 
@@ -109,6 +112,8 @@ def choose_context(
 ) -> Context:
     """The context that `name`, the variable TRAINMASTER_CONTEXT, the kept choice or a running stack chooses.
 
+    Its team is the one in the variable TRAINMASTER_TEAM.
+
     Args:
         name: an explicit choice, in one of FORMS.
         environment: this process's variables.
@@ -121,6 +126,13 @@ def choose_context(
         NoContext: nothing was chosen and several stacks run, or the chosen stack does not answer.
         UnknownContext: the text that chooses has another form.
     """
+    chosen = _chosen(name, environment, directory, settings, named_by)
+    return replace(chosen, team=environment.get(TEAM_VARIABLE) or None)
+
+
+def _chosen(
+    name: str | None, environment: Mapping[str, str], directory: Path, settings: Path, named_by: str
+) -> Context:
     for text, chosen_by in (
         (name, f"chosen by {named_by}"),
         (environment.get(VARIABLE), f"chosen by {VARIABLE}"),

@@ -13,6 +13,7 @@ from trainmaster.orchestrator.core.documents.codec import decoded
 from trainmaster.orchestrator.core.names import (
     REQUESTS_PREFIX,
     RULES_PREFIX,
+    in_team,
     is_run_id,
     message_status_object,
     object_uri,
@@ -96,7 +97,8 @@ def find_run_or_drop(clients: "Clients", text: str, *, retry_s: float | None = N
 def _status_names(clients: "Clients", text: str) -> list[str]:
     name = text.removeprefix(object_uri(clients.context.inbox_bucket, ""))
     is_object = name != text or name.startswith((REQUESTS_PREFIX, RULES_PREFIX))
-    of_file = status_object(name if is_object else f"{REQUESTS_PREFIX}{Path(name).name}")
+    own = in_team(clients.context.team, Path(name).name)
+    of_file = status_object(name if is_object else f"{REQUESTS_PREFIX}{own}")
     is_elsewhere = name.startswith("gs://") or (_is_path(text) and not _exists(text))
     return [
         *([] if is_elsewhere else [of_file]),

@@ -8,16 +8,19 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from trainmaster.client.context import Context
+from trainmaster.client.context import TEAM_VARIABLE, Context
+from trainmaster.client.errors import Refused
 from trainmaster.client.machines import shipped_machines
 from trainmaster.orchestrator.core.admission.prices import Prices, prices_from
 from trainmaster.orchestrator.core.documents.document import is_json, parse_document
+from trainmaster.orchestrator.core.documents.faults import listed
 from trainmaster.orchestrator.core.documents.placing import placed, rendered
 from trainmaster.orchestrator.core.documents.validation import schema_faults
 from trainmaster.orchestrator.core.names import Buckets
 from trainmaster.orchestrator.core.policy.policy import Policy, policy_from
 from trainmaster.orchestrator.core.requests.orders import ORDER_SCHEMA
 from trainmaster.orchestrator.core.requests.request import REQUEST_SCHEMA, RequestRules
+from trainmaster.orchestrator.core.requests.request import Refused as RefusedRequest
 from trainmaster.orchestrator.core.retraining.reading import RULE_SCHEMA
 from trainmaster.orchestrator.core.sizes import MAX_REQUEST_BYTES
 from trainmaster.resources import ROOT
@@ -104,8 +107,14 @@ def names_of(context: Context) -> dict[str, str]:
 
 
 def rules_for(context: Context, policy: Policy | None) -> RequestRules:
-    """What the context's deployment checks requests, rules and orders against, with this policy; None: with none."""
-    return RequestRules(
+    """What the context's deployment checks requests, rules and orders of the context's team against.
+
+    With this policy; None: with none.
+
+    Raises:
+        Refused: the policy has teams, and the context names none of them.
+    """
+    rules = RequestRules(
         schemas={each: schema(each) for each in (REQUEST_SCHEMA, RULE_SCHEMA, ORDER_SCHEMA)},
         policy=policy,
         region=context.region,
@@ -113,6 +122,15 @@ def rules_for(context: Context, policy: Policy | None) -> RequestRules:
         names=names_of(context),
         without_policy=shipped_machines() if policy is None else (),
     )
+    teams = () if policy is None else tuple(policy.teams)
+    team = context.team if len(teams) != 1 else context.team or teams[0]
+    of_team = rules.of_team(team if teams else None)
+    if isinstance(of_team, RefusedRequest):
+        found = f"{TEAM_VARIABLE} is {team!r}" if team else f"{TEAM_VARIABLE} is not set"
+        raise Refused(
+            f"{found}; this deployment's teams: {listed(teams)}. Choose yours: export {TEAM_VARIABLE}={teams[0]}"
+        )
+    return of_team
 
 
 def shipped_prices() -> Prices:

@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 
 from tests.core.retraining_cases import BUCKETS, IMAGE, RULE_REQUIREMENTS, faults
-from trainmaster.orchestrator.core.policy.teams import Team, policy_of
+from trainmaster.orchestrator.core.policy.team import Team
+from trainmaster.orchestrator.core.policy.teams import policy_of
 from trainmaster.orchestrator.core.requests.request import Refused
 from trainmaster.orchestrator.core.retraining.book import Book
 from trainmaster.orchestrator.core.retraining.reading import parse_rule, template_uri

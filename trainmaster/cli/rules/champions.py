@@ -23,6 +23,7 @@ from trainmaster.cli.verb import (
     talk,
 )
 from trainmaster.client.terminal import one_line
+from trainmaster.orchestrator.core.names import in_team
 
 if TYPE_CHECKING:
     from trainmaster.client.clients import Clients
@@ -64,7 +65,7 @@ def ls(clients: "Clients", output: str) -> int:
 def _row(champion: "Champion") -> dict[str, str]:
     current = champion.current
     return {
-        "MODEL": one_line(champion.model_name),
+        "MODEL": one_line(in_team(champion.team, champion.model_name)),
         "RUN": current.run_id if current else ABSENT,
         "METRIC": one_line(f"{current.contest.metric} {current.value:g}") if current else ABSENT,
         "SINCE": minute(current.since) if current else ABSENT,
@@ -146,7 +147,7 @@ def _verdict(verdict: "Verdict") -> dict[str, str]:
 
 
 def _facts(champion: "Champion") -> Iterator[tuple[str, str]]:
-    yield "name", champion.model_name
+    yield "name", in_team(champion.team, champion.model_name)
     current = champion.current
     if current is None:
         yield "champion", "none: no challenger could be compared yet"

@@ -117,7 +117,8 @@ def apply(clients: "Clients", files: tuple[Path, ...], policy: Path | None, wait
     says_where(clients, f"Applying {len(contents)} rules" if len(contents) > 1 else "Applying a rule")
     refused = False
     for file, content in contents.items():
-        status = apply_rule(clients, file, content, timeout_s=wait_s)
+        team = request_rules.policy.team if request_rules.policy is not None else None
+        status = apply_rule(clients, file, content, team=team, timeout_s=wait_s)
         print_names([f"{status.rule_id or status.dropped_name} {status.state}"])
         if status.problems or status.reason:
             talk("\n".join(status.problems or [status.reason or ""]))

@@ -43,7 +43,7 @@ def cancel(clients: "Clients", runs: tuple[str, ...], wait: bool) -> int:
         else:
             says_where(clients, f"Cancelling {run_id}")
             with order_survives_interrupt(f"trainmaster status {run_id}"):
-                give_order(clients, {"cancel": {"run": run_id}})
+                give_order(clients, {"cancel": {"run": run_id}}, team=record.source.team)
         if not wait:
             print_names([run_id])
     if not wait:

@@ -18,6 +18,7 @@ from trainmaster.cli.verb import (
     takes_context,
     talk,
 )
+from trainmaster.orchestrator.core.names import in_team
 from trainmaster.orchestrator.core.runs.states import RunState
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ SPARE = ("SOURCE", "COST", "DURATION", "MODEL", "AGE")
     help="only in this state; may be repeated",
 )
 @click.option("--model", metavar="NAME", help="only of this model; * stands for any characters")
+@click.option("--team", metavar="NAME", help="only of this team")
 @click.option(
     "--label", "labels", multiple=True, metavar="KEY=VALUE", help="only with this label; may be repeated"
 )
@@ -58,6 +60,7 @@ def ls(
     *,
     states: tuple[str, ...],
     model: str | None,
+    team: str | None,
     labels: tuple[str, ...],
     since: str | None,
     before: str | None,
@@ -75,6 +78,7 @@ def ls(
     filters = Filters(
         states=frozenset(map(RunState, states)),
         model=model,
+        team=team,
         labels=_labels(labels),
         since=_time("--since", since, now),
         before=_time("--before", before, now),
@@ -114,7 +118,7 @@ def columns(row: "IndexRow", now: datetime) -> dict[str, str]:
     return {
         "RUN": row.run_id,
         "STATE": row.state,
-        "MODEL": one_line(row.model_name or "-"),
+        "MODEL": one_line(in_team(row.team, row.model_name or "-")),
         "AGE": span(now - row.created_at),
         "DURATION": span(row.ended_at - row.created_at) if row.ended_at else "-",
         "COST": _cost(row),

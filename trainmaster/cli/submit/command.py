@@ -151,7 +151,7 @@ def _sent(clients: "Clients", prepared: "Sequence[Prepared]", key: str | None, o
     for each in prepared:
         _warn(each)
         if each.packed is not None:
-            uri, is_new = send_script(clients, each.packed)
+            uri, is_new = send_script(clients, each.packed, each.team)
             count = len(each.packed.files)
             talk(
                 f"{'Uploaded' if is_new else 'Already there:'} {count} file{'' if count == 1 else 's'} as {uri}"

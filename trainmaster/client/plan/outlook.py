@@ -54,7 +54,8 @@ class Outlook:
 
 def limits_now(request: Request, policy: Policy | None, slots: Sequence[Slot]) -> tuple[LimitNow, ...]:
     """The limits that cover the request's run, with the runs under each."""
-    covering = limits_of(policy, request.spec.model_name, request.spec.labels)
+    team = policy.team if policy is not None else None
+    covering = limits_of(policy, request.spec.model_name, request.spec.labels, team)
     return tuple(_limit(each, slots) for each in covering)
 
 

@@ -12,7 +12,7 @@ from trainmaster.client.rules.orders import WAIT_S, give_order
 from trainmaster.orchestrator.core.champions.champion import Champion
 from trainmaster.orchestrator.core.champions.promotion import after_rollback
 from trainmaster.orchestrator.core.documents.codec import decoded
-from trainmaster.orchestrator.core.names import champion_object
+from trainmaster.orchestrator.core.names import champion_object, in_team
 
 if TYPE_CHECKING:
     from trainmaster.client.clients import Clients
@@ -54,12 +54,12 @@ def list_champions(clients: "Clients") -> tuple[list[FoundChampion], list[str]]:
 
 
 def find_champion(clients: "Clients", model_name: str) -> FoundChampion:
-    """The champion of this model.
+    """The champion of this model: its name, of a team's model `<team>/<name>` or the name alone for the context's team.
 
     Raises:
         NotFound: it has none.
     """
-    found = _find(clients, model_name)
+    found = _find(clients, model_name if "/" in model_name else in_team(clients.context.team, model_name))
     if found is None:
         near = nearest_names(model_name, champion_names(clients))
         raise NotFound(
@@ -99,6 +99,6 @@ def roll_back(
         raise Refused(
             f"The champion of {model_name!r} stays: {restored}. See: trainmaster champions show {model_name}"
         )
-    back = {"model_name": model_name} | ({"to_run": to_run} if to_run is not None else {})
-    give_order(clients, {"rollback": back}, timeout_s=timeout_s)
+    back = {"model_name": found.champion.model_name} | ({"to_run": to_run} if to_run is not None else {})
+    give_order(clients, {"rollback": back}, team=found.champion.team, timeout_s=timeout_s)
     return find_champion(clients, model_name)

@@ -15,6 +15,7 @@ from trainmaster.orchestrator.core.documents.faults import Fault
 from trainmaster.orchestrator.core.names import (
     REQUEST_SUFFIXES,
     RULES_PREFIX,
+    in_team,
     is_rule_object,
     is_temporary,
     record_object,
@@ -35,9 +36,9 @@ NEWER_THAN_ANY = 2**63 - 1
 """The generation under which a file is checked, so that it takes the place of the version in the book."""
 
 
-def dropped_name(file: Path) -> str:
-    """The object's name in the inbox: `rules/` and the file's own name."""
-    return f"{RULES_PREFIX}{file.name}"
+def dropped_name(file: Path, team: str | None = None) -> str:
+    """The object's name in the inbox: `rules/`, the team's folder, and the file's own name."""
+    return f"{RULES_PREFIX}{in_team(team, file.name)}"
 
 
 def check_names(files: Iterable[Path]) -> None:
@@ -70,9 +71,10 @@ def rule_faults(
     """
     buckets = buckets_of(clients.context)
     requirements = RuleRequirements(requests=rules, buckets=buckets, prices=shipped_prices)
+    team = rules.policy.team if rules.policy is not None else None
     book, found = read_book(clients), {}
     for file, content in files.items():
-        name = dropped_name(file)
+        name = dropped_name(file, team)
         rule = parse_rule(
             content,
             dropped_name=name,
@@ -100,13 +102,15 @@ def _template(clients: "Clients", uri: str | None) -> bytes | None:
         return None  # the check reports it with the other faults
 
 
-def apply_rule(clients: "Clients", file: Path, content: bytes, *, timeout_s: float = WAIT_S) -> RuleStatus:
-    """Drop the rule into the inbox, and return its status once the service has accepted or refused this version.
+def apply_rule(
+    clients: "Clients", file: Path, content: bytes, *, team: str | None = None, timeout_s: float = WAIT_S
+) -> RuleStatus:
+    """Drop the rule into the inbox, or the team's folder of it, and return its status once the service has accepted or refused this version.
 
     Raises:
         TimedOut: the service has not answered in time; the rule stays in the inbox, and will be.
     """
-    name = dropped_name(file)
+    name = dropped_name(file, team)
     blob = clients.storage.bucket(clients.context.inbox_bucket).blob(name)
     blob.upload_from_string(content)
     status: RuleStatus | None = None
@@ -133,7 +137,8 @@ def fire_rule(clients: "Clients", rule: FoundRule, *, timeout_s: float = WAIT_S)
         RuleHeld: a limit, or its last run, holds the rule back.
         TimedOut: the service has not answered in time.
     """
-    order_id, status = give_order(clients, {"fire": {"rule": rule.name}}, timeout_s=timeout_s)
+    team = rule.rule.team if rule.rule is not None else None
+    order_id, status = give_order(clients, {"fire": {"rule": rule.name}}, team=team, timeout_s=timeout_s)
     if status["state"] == HELD:
         raise RuleHeld(str(status.get("reason") or "it is held back"))
     state = read_state(clients, rule.name)

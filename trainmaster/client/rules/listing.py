@@ -13,7 +13,13 @@ from trainmaster.client.find import read_document
 from trainmaster.client.nearest import nearest_names
 from trainmaster.client.rules.found import FoundRule
 from trainmaster.orchestrator.core.documents.codec import decoded
-from trainmaster.orchestrator.core.names import RULES_PREFIX, is_rule_object, is_temporary, status_object
+from trainmaster.orchestrator.core.names import (
+    RULES_PREFIX,
+    in_team,
+    is_rule_object,
+    is_temporary,
+    status_object,
+)
 from trainmaster.orchestrator.core.retraining.book import BOOK_OBJECT, Book, parse_book
 from trainmaster.orchestrator.core.retraining.reading import rule_id_of
 from trainmaster.orchestrator.core.retraining.rule import state_object
@@ -47,7 +53,8 @@ def find_rule(clients: "Clients", text: str) -> FoundRule:
         NotFound: there is none; the message has the nearest ids.
     """
     rules = _without_statuses(clients)
-    names = (text, f"{RULES_PREFIX}{text}", f"{RULES_PREFIX}{PurePosixPath(text).name}")
+    own = in_team(clients.context.team, PurePosixPath(text).name)
+    names = (text, f"{RULES_PREFIX}{text}", f"{RULES_PREFIX}{own}")
     for rule in rules:
         if rule.rule_id == text or rule.dropped_name in names:
             return _completed(clients, rule, is_whole=True)

@@ -9,7 +9,7 @@ from trainmaster.client.errors import Refused
 from trainmaster.client.find import read_document
 from trainmaster.client.terminal import one_line
 from trainmaster.client.wait import poll
-from trainmaster.orchestrator.core.names import message_status_object
+from trainmaster.orchestrator.core.names import REQUESTS_PREFIX, message_status_object, status_object
 from trainmaster.orchestrator.core.requests.incoming import IDEMPOTENCY_KEY, run_id_of_message_key
 from trainmaster.orchestrator.core.runs.drop_status import DEAD_LETTER, HELD
 from trainmaster.orchestrator.core.runs.states import RunState
@@ -24,9 +24,9 @@ PUBLISH_WITHIN_S = 30.0
 
 
 def give_order(
-    clients: "Clients", order: Mapping[str, Any], *, timeout_s: float = WAIT_S
+    clients: "Clients", order: Mapping[str, Any], *, team: str | None = None, timeout_s: float = WAIT_S
 ) -> tuple[str, dict[str, Any]]:
-    """Publish an order, and return its id and its status once it is carried out or held.
+    """Publish an order, and return its id and its status once it is carried out or held. A team's is dropped as a file.
 
     Each call is a new order, with a separate key, so that a publication that is repeated after a lost response
     is carried out once.
@@ -34,6 +34,7 @@ def give_order(
     Args:
         clients: of the context that carries it out.
         order: as in schemas/order.v1.schema.json.
+        team: whose run, rule or champion it is about; None in a deployment without teams.
         timeout_s: how long to wait for the outcome. The order stays given after that.
 
     Raises:
@@ -41,13 +42,10 @@ def give_order(
         TimedOut: it is not carried out yet; the message has the key.
         google.api_core.exceptions.GoogleAPICallError: it cannot be published, or its status cannot be read.
     """
-    from google.pubsub_v1.types import PubsubMessage
-
     key = f"order-{uuid.uuid4().hex}"
-    topic = f"projects/{clients.context.project}/topics/{REQUESTS_TOPIC}"
-    message = PubsubMessage(data=json.dumps(order).encode(), attributes={IDEMPOTENCY_KEY: key})
-    clients.pubsub[1].publish(topic=topic, messages=[message], timeout=PUBLISH_WITHIN_S)
-    name = message_status_object(message_id="", idempotency_key=key)
+    content = json.dumps(order).encode()
+    file = f"{REQUESTS_PREFIX}{team}/{key}.json"
+    name = _publish(clients, content, key) if team is None else _drop(clients, content, file)
     status: dict[str, Any] = {}
 
     def outcome() -> dict[str, Any] | None:
@@ -57,12 +55,30 @@ def give_order(
 
     def late() -> str:
         why = one_line(str(status.get("reason") or "the service has not answered"))
-        return f"The order is not carried out after {timeout_s:g} s: {why}. See: trainmaster status {key}"
+        return f"The order is not carried out after {timeout_s:g} s: {why}. See: trainmaster status {key if team is None else file}"
 
     final = poll(outcome, is_local=clients.context.state is not None, timeout_s=timeout_s, late=late)
     if final["state"] in (RunState.REJECTED, DEAD_LETTER):
         raise Refused("\n".join(map(one_line, final.get("problems") or [str(final.get("reason"))])))
-    return run_id_of_message_key(key), final
+    return str(final["run_id"]) if team is not None else run_id_of_message_key(key), final
+
+
+def _publish(clients: "Clients", content: bytes, key: str) -> str:
+    """The name of the order's status."""
+    from google.pubsub_v1.types import PubsubMessage
+
+    topic = f"projects/{clients.context.project}/topics/{REQUESTS_TOPIC}"
+    message = PubsubMessage(data=content, attributes={IDEMPOTENCY_KEY: key})
+    clients.pubsub[1].publish(topic=topic, messages=[message], timeout=PUBLISH_WITHIN_S)
+    return message_status_object(message_id="", idempotency_key=key)
+
+
+def _drop(clients: "Clients", content: bytes, name: str) -> str:
+    """The name of the order's status. Members of a team may write into its folders, and publish on no topic."""
+    clients.storage.bucket(clients.context.inbox_bucket).blob(name).upload_from_string(
+        content, if_generation_match=0
+    )
+    return status_object(name)
 
 
 _FINAL = (RunState.SUCCEEDED, HELD, RunState.REJECTED, DEAD_LETTER)

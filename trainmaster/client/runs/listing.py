@@ -33,6 +33,7 @@ class Filters:
     """Any of these; empty for all."""
     model: str | None = None
     """The model's name; `*` stands for any characters."""
+    team: str | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
     since: datetime | None = None
     """Runs that were recorded then or later."""
@@ -42,12 +43,17 @@ class Filters:
     @property
     def by_content(self) -> bool:
         """Whether rows in the period may be left out."""
-        return bool(self.states or self.model or self.labels)
+        return bool(self.states or self.model or self.team or self.labels)
 
     def matches(self, row: IndexRow) -> bool:
         """Whether the run is listed, but for its time and labels."""
-        return (not self.states or row.state in self.states) and (
-            self.model is None or (row.model_name is not None and glob_matches(self.model, row.model_name))
+        return (
+            (not self.states or row.state in self.states)
+            and (self.team is None or row.team == self.team)
+            and (
+                self.model is None
+                or (row.model_name is not None and glob_matches(self.model, row.model_name))
+            )
         )
 
     def labels_match(self, row: IndexRow) -> bool | None:

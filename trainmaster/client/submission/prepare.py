@@ -27,6 +27,7 @@ from trainmaster.orchestrator.core.documents.values import Document
 from trainmaster.orchestrator.core.names import (
     REQUEST_SUFFIXES,
     REQUESTS_PREFIX,
+    in_team,
     is_object_name,
     is_temporary,
     model_name_from,
@@ -58,6 +59,7 @@ class Prepared:
         file: what faults call it.
         object_name: what it is called in the inbox.
         content: the text to send: the file's own, unless it was edited.
+        team: whose request it is; None in a deployment without teams.
         packed: the script's archive, which is sent first.
         request: as the service will accept it; None if it has faults.
     """
@@ -65,6 +67,7 @@ class Prepared:
     file: str
     object_name: str
     content: bytes
+    team: str | None = None
     packed: Packed | None = None
     request: Request | None = None
     faults: tuple[Fault, ...] = ()
@@ -101,7 +104,7 @@ def prepare(
     kind = kind_of(read.value)
     if kind is not Kind.REQUEST:
         raise Refused(f"{file} is {_ELSEWHERE[kind].format(file=file)}")
-    own = read.value
+    own, team = read.value, rules.policy.team if rules.policy is not None else None
     packed: Packed | None = None
     unpacked: tuple[Fault, ...] = ()
     if isinstance(read.value, dict) and not read.faults and (edits.any or has_local_script(read.value)):
@@ -115,10 +118,10 @@ def prepare(
             hidden = secret_lines(read, () if rules.policy is None else rules.policy.env.secrets)
             unpacked = placed([Fault(at=(SCRIPT, "file"), problem=str(refused))], read, hidden)
         if packed is not None:
-            uri = object_uri(context.data_bucket, script_object(packed.sha256))
+            uri = object_uri(context.data_bucket, script_object(packed.sha256, team))
             changed[SCRIPT]["archive"] = uri
         content = _text(changed)
-    object_name = _object_name(file, read.value)
+    object_name = _object_name(file, read.value, team)
     named = STDIN if is_message else file or object_name
     # A script that was not packed must not hide the other faults.
     request = check_request(named, with_archive_to_come(read, rules)[0], rules, prices=lambda: prices)
@@ -128,6 +131,7 @@ def prepare(
         file=file or object_name,
         object_name=object_name,
         content=content,
+        team=team,
         packed=packed,
         request=request if isinstance(request, Request) and not faults else None,
         faults=faults,
@@ -175,15 +179,15 @@ def _text(document: object) -> bytes:
     return yaml.safe_dump(document, sort_keys=False, allow_unicode=True).encode()
 
 
-def _object_name(file: str, document: object) -> str:
-    """`requests/` and the file's name; without a file, the model's.
+def _object_name(file: str, document: object, team: str | None) -> str:
+    """`requests/`, the team's folder, and the file's name; without a file, the model's.
 
     Raises:
         Refused: the service would ignore a file of this name.
     """
     model = text_at(document, "model_name") if isinstance(document, dict) else None
     name = Path(file).name if file not in (STDIN, NO_FILE) else f"{model_name_from(model or 'request')}.yaml"
-    object_name = f"{REQUESTS_PREFIX}{name}"
+    object_name = f"{REQUESTS_PREFIX}{in_team(team, name)}"
     if not name.lower().endswith(REQUEST_SUFFIXES):
         hint = f" Did you mean --script {shlex.quote(file)}?" if name.endswith(".py") else ""
         raise Refused(f"{file}: the name of a request must end in {listed(REQUEST_SUFFIXES)}.{hint}")

@@ -63,11 +63,11 @@ class Sent:
     is_repeated: bool = False
 
 
-def send_script(clients: "Clients", packed: Packed) -> tuple[str, bool]:
+def send_script(clients: "Clients", packed: Packed, team: str | None) -> tuple[str, bool]:
     """The URI of the script's archive in the data bucket, and whether it was uploaded now: it may be there already."""
     from google.api_core.exceptions import PreconditionFailed
 
-    bucket, name = clients.context.data_bucket, script_object(packed.sha256)
+    bucket, name = clients.context.data_bucket, script_object(packed.sha256, team)
     uri = object_uri(bucket, name)
     try:
         clients.storage.bucket(bucket).blob(name).upload_from_string(
@@ -146,10 +146,15 @@ def publish(clients: "Clients", prepared: Prepared, key: str) -> Sent:
     """Publish the request with this idempotency key: any number of calls with one key start one run.
 
     Raises:
-        Refused: the key has started a run with another request.
+        Refused: the key has started a run with another request, or the request is a team's, whose messages come from
+            a topic of the team's.
     """
     from google.pubsub_v1.types import PubsubMessage
 
+    if prepared.team is not None:
+        raise Refused(
+            f"{prepared.file}: in a deployment with teams, this command sends files only. Submit it without --key."
+        )
     topic = f"projects/{clients.context.project}/topics/{REQUESTS_TOPIC}"
     status_name = message_status_object(message_id="", idempotency_key=key)
     sent = Sent(run_id=run_id_of_message_key(key), where=topic, status_name=status_name)

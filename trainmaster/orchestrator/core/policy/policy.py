@@ -12,7 +12,7 @@ from trainmaster.orchestrator.core.documents.codec import decoded
 from trainmaster.orchestrator.core.documents.faults import listed
 from trainmaster.orchestrator.core.names import in_team, object_uri
 from trainmaster.orchestrator.core.policy.admission import Admission, normalize_admission
-from trainmaster.orchestrator.core.policy.teams import Team, team_problem
+from trainmaster.orchestrator.core.policy.team import Team, teams_problem
 
 _DIGEST = re.compile(r"@sha256:[0-9a-f]{64}\Z")
 _NAME = re.compile(r"\$\{(\w+)\}")
@@ -157,7 +157,8 @@ def policy_from(document: object, names: Mapping[str, str]) -> Policy:
     )
     for network in policy.nfs_servers:
         ip_network(network)
-    problem = team_problem(policy)
+    per_team = any(limit.per_team for limit in policy.admission.limits)
+    problem = teams_problem(policy.teams, needs_teams=per_team, project=policy.project)
     if problem is not None:
         raise ValueError(problem)
     return policy

@@ -5,8 +5,7 @@ team, because its author could name another one.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import replace
 
 from trainmaster.orchestrator.core.documents.faults import Fault, listed
 from trainmaster.orchestrator.core.names import (
@@ -19,38 +18,19 @@ from trainmaster.orchestrator.core.names import (
     split_object_uri,
     team_account,
 )
-
-if TYPE_CHECKING:
-    from trainmaster.orchestrator.core.policy.policy import Policy
-
+from trainmaster.orchestrator.core.policy.policy import Policy
+from trainmaster.orchestrator.core.policy.team import Team
 
 NO_TEAM = "-"
 """Stands for the team of what belongs to none of the policy's. No team has this name, so nothing shares a name with it."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Team:
-    """What the policy says about one team.
-
-    Attributes:
-        members: who may drop its files and read its models; for Terraform only.
-        requests_topic: the id of the topic whose messages are the team's; None: it has none.
-        images: patterns of the images it may use; None: all that the policy allows.
-        shared_prefixes: `gs://` URIs outside its folders, below which its packages, scripts and watched data may be.
-    """
-
-    members: tuple[str, ...] = ()
-    requests_topic: str | None = None
-    images: tuple[str, ...] | None = None
-    shared_prefixes: tuple[str, ...] = ()
-
-
-def team_of_drop(policy: "Policy | None", object_name: str) -> str | None:
+def team_of_drop(policy: Policy | None, object_name: str) -> str | None:
     """The team in whose folder of the inbox the object is; None without teams."""
     return _known(policy, drop_folder(object_name))
 
 
-def team_of_topic(policy: "Policy | None", event_source: str) -> str | None:
+def team_of_topic(policy: Policy | None, event_source: str) -> str | None:
     """The team whose messages come from the event's source, which Eventarc sets and no publisher can; None without teams.
 
     Source: `//pubsub.googleapis.com/projects/PROJECT/topics/TOPIC`, https://cloud.google.com/eventarc/docs/cloudevents
@@ -60,13 +40,13 @@ def team_of_topic(policy: "Policy | None", event_source: str) -> str | None:
     return _known(policy, next((name for name, team in teams.items() if team.requests_topic == topic), None))
 
 
-def _known(policy: "Policy | None", team: str | None) -> str | None:
+def _known(policy: Policy | None, team: str | None) -> str | None:
     if policy is None or not policy.teams:
         return None
     return team if team in policy.teams else NO_TEAM
 
 
-def team_fault(policy: "Policy | None", team: str | None, found: str) -> Fault | None:
+def team_fault(policy: Policy | None, team: str | None, found: str) -> Fault | None:
     """Why nothing may be done for this team, or for none; `found` is the file or topic from which it came."""
     teams: Mapping[str, Team] = {} if policy is None else policy.teams
     if team in teams or (team is None and not teams):
@@ -87,7 +67,7 @@ def team_fault(policy: "Policy | None", team: str | None, found: str) -> Fault |
     )
 
 
-def policy_of(policy: "Policy", team: str) -> "Policy":
+def policy_of(policy: Policy, team: str) -> Policy:
     """What requests of this team, which the policy names, may ask for: the same in the team's folders and account."""
     said, account = policy.teams[team], team_account(team, policy.project)
     shared = said.shared_prefixes
@@ -108,7 +88,7 @@ def _own(prefixes: Sequence[str], team: str) -> tuple[str, ...]:
     return tuple(object_uri(bucket, in_team(team, name)).rstrip("/") for bucket, name in parts)
 
 
-def may_watch(policy: "Policy | None", pattern: str) -> bool:
+def may_watch(policy: Policy | None, pattern: str) -> bool:
     """Whether the pattern, `gs://bucket/…` with wildcards, matches no object outside the team's own and shared folders."""
     if policy is None or policy.team is None:
         return True
@@ -121,16 +101,3 @@ def may_watch(policy: "Policy | None", pattern: str) -> bool:
 def template_folder(team: str | None) -> str:
     """Where a team's rules may have their templates in the inbox; without teams, anywhere."""
     return "" if team is None else f"{TEMPLATES_PREFIX}{team}/"
-
-
-def team_problem(policy: "Policy") -> str | None:
-    """Why the policy's teams are ambiguous or cannot be used; None if they can."""
-    topics = [each.requests_topic for each in policy.teams.values() if each.requests_topic is not None]
-    twice = sorted({topic for topic in topics if topics.count(topic) > 1})
-    if twice:
-        return f"teams: {listed(twice)} is the requests_topic of more than one team"
-    if not policy.teams and any(limit.per_team for limit in policy.admission.limits):
-        return "admission.limits: `per: team` needs `teams`"
-    if policy.teams and not policy.project:
-        return "teams: the accounts of their jobs are in the deployment's project, which is not known here"
-    return None

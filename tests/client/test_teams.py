@@ -1,0 +1,130 @@
+"""What the command sends for a team: into its folder, and in no other way."""
+
+import json
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.client.runs.rows import row, write_row
+from tests.client.served import Served, served_context
+from tests.contract.test_main import until
+from trainmaster.client.context import choose_context, context_in_cloud
+from trainmaster.client.errors import Refused, TimedOut
+from trainmaster.client.request_files import SHIPPED_POLICY, names_of, read_policy, rules_for, shipped_prices
+from trainmaster.client.rules.changing import dropped_name, rule_faults
+from trainmaster.client.rules.orders import give_order
+from trainmaster.client.submission.edits import Edits
+from trainmaster.client.submission.prepare import prepare
+from trainmaster.client.submission.send import publish
+from trainmaster.orchestrator.core.policy.policy import Policy, policy_from
+from trainmaster.orchestrator.core.requests.request import RequestRules
+
+ALONE = context_in_cloud("my-project", "us-central1")
+VISION = replace(ALONE, team="vision")
+REQUEST = b"model_name: m\nimage: us-central1-docker.pkg.dev/my-project/trainmaster/own:1\ncluster: {chief: {machine: n1-standard-4}}\n"
+
+
+def policy(*teams: str) -> Policy:
+    document = yaml.safe_load(SHIPPED_POLICY.read_text()) | {"teams": {team: {} for team in teams}}
+    return policy_from(document, names_of(ALONE))
+
+
+def team_of(rules: RequestRules) -> str | None:
+    assert rules.policy is not None
+    return rules.policy.team
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> Iterator[Served]:
+    with served_context(tmp_path) as served:
+        yield served
+
+
+def test_the_team_is_that_of_the_variable_or_else_the_only_one(tmp_path: Path) -> None:
+    variables = {"TRAINMASTER_CONTEXT": "my-project/us-central1", "TRAINMASTER_TEAM": "vision"}
+    chosen = choose_context(None, variables, directory=tmp_path, settings=tmp_path)
+    assert chosen.team == "vision"
+    assert team_of(rules_for(chosen, policy("vision", "speech"))) == "vision"
+    assert team_of(rules_for(ALONE, policy("speech"))) == "speech"
+    assert team_of(rules_for(VISION, read_policy(SHIPPED_POLICY, VISION))) is None
+
+
+@pytest.mark.parametrize(
+    ("team", "found"), [(None, "TRAINMASTER_TEAM is not set"), ("x", "TRAINMASTER_TEAM is 'x'")]
+)
+def test_with_several_teams_one_must_be_chosen(team: str | None, found: str) -> None:
+    with pytest.raises(Refused) as refused:
+        rules_for(replace(ALONE, team=team), policy("vision", "speech"))
+    assert str(refused.value) == (
+        f"{found}; this deployment's teams: vision, speech. Choose yours: export TRAINMASTER_TEAM=vision"
+    )
+
+
+def test_a_teams_request_and_script_go_into_its_folders(tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text("print(1)\n")
+    rules = rules_for(VISION, policy("vision", "speech"))
+    made = prepare(
+        "request.yaml",
+        REQUEST.replace(b"image", b"script: {file: train.py}\nimage"),
+        Edits(script=script),
+        context=VISION,
+        rules=rules,
+        prices=shipped_prices(),
+    )
+    assert made.faults == ()
+    assert (made.object_name, made.team) == ("requests/vision/request.yaml", "vision")
+    archive = yaml.safe_load(made.content)["script"]["archive"]
+    assert archive.startswith("gs://my-project-data/vision/scripts/")
+    assert made.request is not None
+    assert made.request.document["output"] == {"prefix_uri": "gs://my-project-models/vision"}
+
+
+def test_a_teams_request_is_not_published_on_the_shared_topic(served: Served) -> None:
+    rules = rules_for(VISION, policy("vision"))
+    made = prepare("r.yaml", REQUEST, Edits(), context=VISION, rules=rules, prices=shipped_prices())
+    with pytest.raises(Refused, match="Submit it without --key"):
+        publish(served.clients, made, "nightly")
+
+
+def test_a_teams_rule_is_checked_and_dropped_under_its_name(served: Served) -> None:
+    file = Path("nightly.yaml")
+    content = b"when: [{new_data: {objects: 'gs://my-project-data/speech/**'}}]\nrequest:\n" + b"".join(
+        b"  " + line + b"\n" for line in REQUEST.splitlines()
+    )
+    assert dropped_name(file, "vision") == "rules/vision/nightly.yaml"
+    found = rule_faults(served.clients, rules_for(VISION, policy("vision")), {file: content})
+    assert [fault.path for fault in found[file]] == ["$.when[0].new_data.objects"]
+
+
+def test_a_teams_order_is_dropped_into_its_folder_and_followed(served: Served) -> None:
+    inbox = served.clients.storage.bucket(served.clients.context.inbox_bucket)
+
+    def answer() -> None:
+        until(lambda: any(inbox.list_blobs(prefix="requests/speech/")), "the order is dropped")
+        (blob,) = inbox.list_blobs(prefix="requests/speech/order-")
+        assert json.loads(blob.download_as_bytes()) == {"cancel": {"run": "run-1"}}
+        served.write("ledger", f"status/{blob.name}.json", {"state": "succeeded", "run_id": "order-1"})
+
+    with ThreadPoolExecutor(1) as pool:
+        answered = pool.submit(answer)
+        order = {"cancel": {"run": "run-1"}}
+        order_id, status = give_order(served.clients, order, team="speech", timeout_s=120)
+        answered.result(120)
+    assert (order_id, status["state"]) == ("order-1", "succeeded")
+
+
+def test_a_teams_order_that_is_not_carried_out_in_time_can_be_looked_up(served: Served) -> None:
+    with pytest.raises(TimedOut, match=r"trainmaster status requests/speech/order-[0-9a-f]+\.json$"):
+        give_order(served.clients, {"cancel": {"run": "run-1"}}, team="speech", timeout_s=0)
+
+
+def test_ls_shows_the_team_and_filters_by_it(served: Served) -> None:
+    write_row(served, replace(row(1, model_name="flowers"), team="vision"))
+    write_row(served, replace(row(2, model_name="flowers"), team="speech"))
+    assert served.trainmaster("ls", "-o", "name", "--team", "vision").out.split() == ["run-1"]
+    assert "vision/flowers" in served.trainmaster("ls").out

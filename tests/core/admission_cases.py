@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from tests.core.shipped import NAMES, REQUEST_RULES, ROOT, policy_document
+from tests.core.shipped import NAMES, REQUEST_RULES, ROOT, deployed_policy_document
 from trainmaster.orchestrator.core.admission.cost import priced
 from trainmaster.orchestrator.core.admission.prices import Prices, prices_from
 from trainmaster.orchestrator.core.documents.document import Document, parse_document
@@ -69,7 +69,7 @@ def candidates(**changes: Any) -> tuple[Candidate, ...]:
 
 def policy(admission: Mapping[str, Any] | None = None, **changes: Any) -> Policy:
     """The shipped policy with this admission, of two regions."""
-    written = {**policy_document(), "regions": ["${region}", "europe-west4"], **changes}
+    written = {**deployed_policy_document(), "regions": ["${region}", "europe-west4"], **changes}
     return policy_from({**written, "admission": admission or {}}, NAMES)
 
 

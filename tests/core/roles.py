@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from tests.core.shipped import NAMES, REQUEST_RULES, policy_document
+from tests.core.shipped import NAMES, REQUEST_RULES, deployed_policy_document
 from trainmaster.orchestrator.core.documents.faults import Fault
 from trainmaster.orchestrator.core.policy.policy import policy_from
 from trainmaster.orchestrator.core.requests.reading import parse_request
@@ -31,7 +31,7 @@ TUNING = {
     "parameters": {"learning_rate": {"type": "double", "min": 0.1, "max": 0.2}},
     "max_trials": 2,
 }
-POLICY = policy_from(policy_document(), NAMES)
+POLICY = policy_from(deployed_policy_document(), NAMES)
 TARGET = Target(project="my-project", region="us-central1", models_bucket="models")
 
 

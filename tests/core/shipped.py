@@ -23,6 +23,11 @@ def policy_document() -> dict[str, Any]:
     return read.value
 
 
+def deployed_policy_document() -> dict[str, Any]:
+    """The shipped policy after the platform engineer's first edit: it names networks."""
+    return {**policy_document(), "networks": ["projects/*/global/networks/*"]}
+
+
 NAMES = {
     "project": "my-project",
     "region": "us-central1",
@@ -31,7 +36,7 @@ NAMES = {
 }
 REQUEST_RULES = RequestRules(
     schemas={"training_request.v1": schema("training_request.v1")},
-    policy=policy_from(policy_document(), NAMES),
+    policy=policy_from(deployed_policy_document(), NAMES),
     region="us-central1",
     today=date(2026, 3, 1),
     names=NAMES,

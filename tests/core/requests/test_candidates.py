@@ -174,7 +174,7 @@ def test_more_fallbacks_than_the_schema_allows_are_one_fault() -> None:
 def test_a_region_that_a_resource_of_the_request_is_not_of_is_a_fault() -> None:
     board = {
         "service_account": "trainer@my-project.iam.gserviceaccount.com",
-        "tensorboard": "projects/p/locations/us-central1/tensorboards/1",
+        "tensorboard": "projects/my-project/locations/us-central1/tensorboards/1",
     }
     elsewhere = faults(document(**board, region="europe-west4"))
     assert list(elsewhere) == ["$.region"]
@@ -188,7 +188,7 @@ def test_a_region_that_a_resource_of_the_request_is_not_of_is_a_fault() -> None:
 def test_a_resource_of_another_region_is_a_fault_also_where_the_request_leaves_its_region_out() -> None:
     board = {
         "service_account": "trainer@my-project.iam.gserviceaccount.com",
-        "tensorboard": "projects/p/locations/europe-west4/tensorboards/1",
+        "tensorboard": "projects/my-project/locations/europe-west4/tensorboards/1",
     }
     at_home = faults(document(**board))
     assert list(at_home) == ["$.tensorboard"]

@@ -70,7 +70,7 @@ def test_everything_a_request_can_say_reaches_the_job() -> None:
         scheduling={"spot": True},
         service_account="trainer@my-project.iam.gserviceaccount.com",
         network="projects/1/global/networks/n",
-        tensorboard="projects/p/locations/us-central1/tensorboards/1",
+        tensorboard="projects/my-project/locations/us-central1/tensorboards/1",
         cluster={"chief": {"machine": "n1-standard-4", "disk": {"size_gb": 200}}},
     )
     request = parse_request(text.encode(), as_json=False, request_rules=REQUEST_RULES)
@@ -85,7 +85,7 @@ def test_everything_a_request_can_say_reaches_the_job() -> None:
     assert job["scheduling"] == {"strategy": "SPOT", "timeout": "86400s"}
     assert job["serviceAccount"] == "trainer@my-project.iam.gserviceaccount.com"
     assert job["network"] == "projects/1/global/networks/n"
-    assert job["tensorboard"] == "projects/p/locations/us-central1/tensorboards/1"
+    assert job["tensorboard"] == "projects/my-project/locations/us-central1/tensorboards/1"
 
 
 def test_variables_keep_the_order_of_the_request() -> None:
@@ -141,13 +141,13 @@ def test_faults_of_text_schema_and_policy_come_in_one_report() -> None:
         ("labels: {trainmaster_run_id: a}", "$.labels.trainmaster_run_id", "reserved for the service"),
         ("labels: {team: A}", "$.labels.team", "found 'A'"),
         ("env: {'1A': x}", "$.env['1A']", "not beginning with a digit"),
-        ("env: {AIP_MODEL_DIR: x}", "$.env.AIP_MODEL_DIR", "reserves this name for the service"),
+        ("env: {AIP_MODEL_DIR: x}", "$.env.AIP_MODEL_DIR", "Vertex AI or this service sets it"),
         ("tensorboard: projects/p/locations/l/tensorboards/1", "$.service_account", "tensorboard needs it"),
         ("output: {prefix_uri: 'gs://inbox/requests'}", "$.output.prefix_uri", "gs://models"),
         ("output: {prefix_uri: 'gs://models-of-others/x'}", "$.output.prefix_uri", "gs://models"),
         ("output: {prefix_uri: 'gs://models/../inbox'}", "$.output.prefix_uri", "policy does not allow"),
         ("image: evil.example/x", "$.image", "*-docker.pkg.dev/my-project/**"),
-        ("image: us-docker.pkg.dev/../../evil/x", "$.image", "policy does not allow"),
+        ("image: us-docker.pkg.dev/../../evil/x", "$.image", "not in the expected format"),
         ("image: 'us-docker.pkg.dev/my-project/r/i; rm -rf /'", "$.image", "not in the expected format"),
         ("network: default", "$.network", "projects/PROJECT_NUMBER/global/networks/NAME"),
         ("service_account: a@b.iam.gserviceaccount.com", "$.service_account", "my-project"),

@@ -115,7 +115,7 @@ def test_a_tuning_may_vary_any_flag_of_a_script_also_in_the_trainers_image() -> 
         ),
         ({"python_package": PACKAGE}, "$.script", "nothing: the python_package has"),
         ({"cluster": {"chief": {**MACHINE, "image": OTHER}}}, "$.script", "no replica would use this"),
-        ({"env": {"TRAINMASTER_SCRIPT": ARCHIVE}}, "$.env.TRAINMASTER_SCRIPT", "reserves this name"),
+        ({"env": {"TRAINMASTER_SCRIPT": ARCHIVE}}, "$.env.TRAINMASTER_SCRIPT", "this service sets it"),
         ({"env": {f"A{number}": "" for number in range(100)}}, "$.env", "too many environment variables"),
         ({"fallbacks": [{"script": SCRIPT}]}, "$.fallbacks[0]", "script"),
         ({"image": "docker.io/library/python:3.12"}, "$.image", "the policy does not allow it"),

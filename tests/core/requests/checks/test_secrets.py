@@ -72,7 +72,7 @@ def test_a_secret_in_a_file_for_gcloud_is_found_at_its_own_place() -> None:
 DIGEST = f"@sha256:{'0f' * 32}"
 
 
-@pytest.mark.parametrize("image", [OTHER, f"{OTHER}@sha256:short", OTHER.partition(":")[0]])
+@pytest.mark.parametrize("image", [OTHER, OTHER.partition(":")[0]])
 def test_an_image_that_must_have_a_digest_is_refused_without(image: str) -> None:
     faults = told(request(image=image), require_digest=("**",))
     assert list(faults) == ["$.image"]

@@ -7,7 +7,7 @@ import pytest
 from tests.core.roles import ONE, OTHER, TUNING, accepted, cluster, request, told
 
 NETWORK = "projects/123/global/networks/training"
-CONTEXTS = "projects/p/locations/us-central1/metadataStores/default/contexts"
+CONTEXTS = "projects/my-project/locations/us-central1/metadataStores/default/contexts"
 LEARNING_RATE: dict[str, Any] = {"type": "double", "min": 0.1, "max": 0.2}
 SAFE = {"threshold": 0.5}
 

@@ -170,7 +170,7 @@ def test_what_the_policy_refuses_has_the_path_of_the_text(index: int, path: Path
 def test_a_variable_that_the_policy_keeps_is_told_at_its_name() -> None:
     path: Path = ("workerPoolSpecs", 0, "containerSpec", "env", 0, "name")
     faulty = changed({"displayName": "flowers", **job_spec()}, path, "AIP_MODEL_DIR")
-    assert "reserves this name for the service" in told(faulty)[json_path(path)]
+    assert "Vertex AI or this service sets it" in told(faulty)[json_path(path)]
 
 
 def test_a_boolean_that_yaml_made_of_a_word_is_told_as_it_was_written() -> None:

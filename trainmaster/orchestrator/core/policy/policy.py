@@ -12,9 +12,9 @@ from trainmaster.orchestrator.core.documents.codec import decoded
 from trainmaster.orchestrator.core.documents.faults import listed
 from trainmaster.orchestrator.core.names import in_team, object_uri
 from trainmaster.orchestrator.core.policy.admission import Admission, normalize_admission
+from trainmaster.orchestrator.core.policy.image import repository
 from trainmaster.orchestrator.core.policy.team import Team, teams_problem
 
-_DIGEST = re.compile(r"@sha256:[0-9a-f]{64}\Z")
 _NAME = re.compile(r"\$\{(\w+)\}")
 TPU = "TPU_"
 """The prefix of Vertex AI's names for TPU accelerators."""
@@ -39,10 +39,22 @@ class Machines:
 
 
 @dataclass(frozen=True, kw_only=True)
+class RefusedNames:
+    """Patterns of names that requests may not set, compared without regard to case; why, and what to do instead."""
+
+    names: tuple[str, ...]
+    why: str = ""
+    instead: str = ""
+
+    def matches(self, name: str) -> bool:
+        return _any_of(self.names).fullmatch(name.upper()) is not None
+
+
+@dataclass(frozen=True, kw_only=True)
 class EnvPolicy:
     """Names that requests may not set, and names whose values are treated as secrets, in upper case."""
 
-    refused: tuple[str, ...]
+    refused: tuple[RefusedNames, ...]
     secrets: tuple[str, ...] = ()
 
 
@@ -81,6 +93,8 @@ class Policy:
     max_timeout_s: int
     service_accounts: tuple[str, ...]
     networks: tuple[str, ...]
+    tensorboards: tuple[str, ...] = ()
+    experiments: tuple[str, ...] = ()
     output_prefixes: tuple[str, ...]
     env: EnvPolicy
     default_timeout_s: int = 24 * 3600
@@ -165,7 +179,7 @@ def policy_from(document: object, names: Mapping[str, str]) -> Policy:
 
 
 def _spelled_out(document: object) -> object:
-    """The document with `require_digest: true` as a pattern that matches all images, and `admission` normalized."""
+    """The document with `require_digest: true` as a pattern that matches all images, and single names as rows."""
     if not isinstance(document, Mapping):
         return document
     spelled = dict(document)
@@ -174,7 +188,14 @@ def _spelled_out(document: object) -> object:
         spelled["require_digest"] = ["**"] if required else []
     if "admission" in document:
         spelled["admission"] = normalize_admission(document["admission"])
+    if isinstance(env := document.get("env"), Mapping):
+        spelled["env"] = {**env, "refused": [_refused(row) for row in env.get("refused", ())]}
     return spelled
+
+
+def _refused(row: object) -> object:
+    """A row of `env.refused`, which may be a single pattern."""
+    return {"names": [row]} if isinstance(row, str) else row
 
 
 # Any: a JSON document.
@@ -217,6 +238,12 @@ def _expression(pattern: str) -> re.Pattern[str]:
     return re.compile(f"{_first_fit(first)}{passed}.*{_to_the_end(last)}", re.DOTALL)
 
 
+@functools.lru_cache(maxsize=64)
+def _any_of(names: tuple[str, ...]) -> re.Pattern[str]:
+    """One expression for a row of patterns in capitals: a request may have thousands of variables."""
+    return re.compile("|".join(f"(?:{_expression(name.upper()).pattern})" for name in names), re.DOTALL)
+
+
 def _first_fit(segment: str) -> str:
     first, *rest = map(re.escape, segment.split("*"))
     return first + "".join(f"(?>[^/]*?{text})" for text in rest)
@@ -235,15 +262,3 @@ def under(uri: str, prefixes: Sequence[str]) -> bool:
     """Whether the URI is under one of the prefixes, by whole path components, and contains no `.` or `..`."""
     inside = any(f"{uri.rstrip('/')}/".startswith(f"{prefix.rstrip('/')}/") for prefix in prefixes)
     return inside and not {".", ".."} & set(uri.split("/"))
-
-
-def has_digest(image: str) -> bool:
-    """Whether the image is named by its digest, so that no push can replace it."""
-    return _DIGEST.search(image) is not None
-
-
-def repository(image: str) -> str:
-    """The image without `@digest` and `:tag`; a port in the host stays."""
-    name = image.partition("@")[0]
-    head, slash, tail = name.rpartition("/")
-    return head + slash + tail.partition(":")[0]

@@ -12,7 +12,7 @@ from trainmaster.orchestrator.core.documents.faults import MAX_COLLECTED, Fault,
 from trainmaster.orchestrator.core.documents.unvalidated import mapping_at, text_at
 from trainmaster.orchestrator.core.documents.work import Work, units
 from trainmaster.orchestrator.core.names import Buckets, output_uri
-from trainmaster.orchestrator.core.policy.policy import repository
+from trainmaster.orchestrator.core.policy.image import repository
 from trainmaster.orchestrator.core.requests.dialects import dialect_of
 from trainmaster.orchestrator.core.requests.draft import Draft
 from trainmaster.orchestrator.core.requests.placeholders import with_deployment

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from trainmaster.orchestrator.core.documents.faults import Fault, listed
 from trainmaster.orchestrator.core.documents.quoting import shown
 from trainmaster.orchestrator.core.documents.unvalidated import is_true, whole_at
-from trainmaster.orchestrator.core.policy.policy import glob_matches, repository
+from trainmaster.orchestrator.core.policy.image import repository
+from trainmaster.orchestrator.core.policy.policy import glob_matches
 from trainmaster.orchestrator.core.requests.checks.programs import program_faults, strategy_faults
 from trainmaster.orchestrator.core.requests.checks.scheduling import flex_start_faults
 from trainmaster.orchestrator.core.requests.draft import Draft

@@ -13,14 +13,8 @@ from trainmaster.orchestrator.core.documents.unvalidated import (
     text_at,
     whole_at,
 )
-from trainmaster.orchestrator.core.policy.policy import (
-    Machines,
-    Policy,
-    among,
-    has_digest,
-    repository,
-    under,
-)
+from trainmaster.orchestrator.core.policy.image import has_digest, repository
+from trainmaster.orchestrator.core.policy.policy import Machines, Policy, among, under
 from trainmaster.orchestrator.core.requests.checks.tuning import iter_parameters
 from trainmaster.orchestrator.core.requests.draft import EXECUTOR_IMAGE, SCRIPT, Draft
 from trainmaster.orchestrator.core.requests.gpus import accelerator_type
@@ -61,8 +55,8 @@ def _images(policy: Policy, draft: Draft) -> Iterator[Fault]:
         is_executor = path[-len(EXECUTOR_IMAGE) :] == EXECUTOR_IMAGE
         executors = policy.images if policy.executor_images is None else policy.executor_images
         patterns = executors if is_executor else policy.images
-        # A path component `..` would let an image leave the repository that a pattern names.
-        if ".." in image.split("/") or not among(repository(image), patterns):
+        # A malformed reference has no repository: the host that a pattern seems to name may not be the one that is asked.
+        if not repository(image) or not among(repository(image), patterns):
             repair = "install the packages in your own image and use that" if is_executor else ""
             yield _refused(path, image, patterns, repair)
         elif among(repository(image), policy.require_digest) and not has_digest(image):
@@ -181,14 +175,19 @@ def _resources(policy: Policy, draft: Draft) -> Iterator[Fault]:
         for key, patterns in (
             ("service_account", policy.service_accounts),
             ("network", policy.networks),
+            ("tensorboard", policy.tensorboards),
+            ("experiment", policy.experiments),
             ("encryption_key", policy.encryption_keys),
             ("persistent_resource", policy.persistent_resources),
         )
     }
     named |= {("reserved_ip_ranges", index): (name, policy.reserved_ip_ranges) for index, name in ranges}
+    run = draft.document.get("experiment_run")
+    if isinstance(run, str) and "/" in run:  # otherwise it is an id in the experiment
+        named[("experiment_run",)] = (run, policy.experiments)
     for path, (value, patterns) in named.items():
         if isinstance(value, str) and not among(value, patterns):
-            yield _refused(path, value, patterns)
+            yield _refused(path, value, patterns, _named_otherwise(path, value))
     prefix = text_at(draft.document, "output", "prefix_uri")
     if prefix is not None and not under(prefix, policy.output_prefixes):
         yield _refused(("output", "prefix_uri"), prefix, policy.output_prefixes)
@@ -196,6 +195,13 @@ def _resources(policy: Policy, draft: Draft) -> Iterator[Fault]:
     if model_uri is not None and not under(model_uri, policy.model_prefixes):
         repair = "ask for its bucket to be added to output_prefixes in the policy, or save to AIP_MODEL_DIR"
         yield _refused(("model_uri",), model_uri, policy.model_prefixes, repair)
+
+
+def _named_otherwise(path: Path, name: str) -> str:
+    if path == ("network",):
+        return "ask for the network to be added to networks in the policy"
+    is_numbered = name.startswith("projects/") and name.split("/")[1].isdigit()
+    return "name the project by its id, not by its number" if is_numbered else ""
 
 
 def _nfs(policy: Policy, draft: Draft) -> Iterator[Fault]:
@@ -225,12 +231,17 @@ def _access(policy: Policy, draft: Draft) -> Iterator[Fault]:
 def _env(policy: Policy, draft: Draft) -> Iterator[Fault]:
     for here, place in draft.places.items():
         for name in sorted(map(str, mapping_at(place, "env"))):
-            if among(name, policy.env.refused):
+            row = next((row for row in policy.env.refused if row.matches(name)), None)
+            if row is not None:
+                why = f": {row.why}" if row.why else ""
                 yield Fault(
                     at=(*here, "env", name),
-                    problem="the policy reserves this name for the service",
+                    problem=f"the policy does not allow this name{why}",
                     value=name,
-                    allowed=f"any name but {listed(policy.env.refused)}",
+                    allowed=f"any name but {listed(row.names)}, and those of env.refused in the policy"
+                    if len(policy.env.refused) > 1
+                    else f"any name but {listed(row.names)}",
+                    repair=row.instead,
                 )
 
 

@@ -11,7 +11,7 @@ from tests.contract.world import LEDGER, MODELS, World
 from trainmaster.orchestrator.core.policy.admission import Limit
 from trainmaster.orchestrator.core.runs.job import JobState
 from trainmaster.orchestrator.core.runs.states import RunState
-from trainmaster.orchestrator.core.sizes import MIB
+from trainmaster.orchestrator.core.sizes import MAX_RECORD_BYTES, MAX_STATUS_BYTES, MIB
 from trainmaster.orchestrator.flows.reconcile import ORPHAN_AGE
 
 DAMAGE = b"["
@@ -95,26 +95,6 @@ def test_every_reconcile_pass_reports_a_damaged_record_with_its_repair() -> None
     assert world.active() == [], "a deleted one is forgotten, as the message says"
 
 
-@pytest.mark.parametrize("version", ["run_record.v1", "run_record.v3", None])
-def test_a_record_of_another_version_is_left_as_it_is_and_every_reconcile_pass_says_what_to_do(
-    version: str | None,
-) -> None:
-    world = World()
-    Room(world)
-    run_id, other = launched(world), launched(world)
-    written = json.dumps({**world.document(f"runs/{run_id}.json"), "schema": version}).encode()
-    world.objects.write(LEDGER, f"runs/{run_id}.json", written, if_generation=None)
-    world.train(world.record(other))
-    for _ in range(2):
-        (told,) = [each for each in world.reconcile() if each.run_id == run_id]
-        assert told.severity == "ERROR"
-        assert f"expected run_record.v2, found {version!r}" in told.message
-        assert "Run the release that wrote it" in told.message
-    assert world.objects.read(LEDGER, f"runs/{run_id}.json", max_bytes=MIB).content == written
-    assert run_id in world.active()
-    assert world.record(other).state is RunState.SUCCEEDED
-
-
 def test_the_slot_of_a_damaged_record_is_kept_only_while_its_job_is_active() -> None:
     world = limited(Limit(jobs=1))
     Room(world)
@@ -143,3 +123,54 @@ def test_the_slot_of_a_damaged_record_without_a_job_is_kept_as_long_as_its_event
     world.clock.advance(ORPHAN_AGE + timedelta(hours=1))
     world.reconcile()
     assert states(world, waits) == ["submitted"]
+
+
+DEEP = b'{"a":' * 100_000 + b"1" + b"}" * 100_000
+
+
+def test_a_deeply_nested_record_is_damaged_like_any_other() -> None:
+    world = World()
+    Room(world)
+    run_id = launched(world)
+    world.objects.write(LEDGER, f"runs/{run_id}.json", DEEP, if_generation=None)
+    (told,) = [each for each in world.reconcile() if each.run_id == run_id]
+    assert (told.severity, told.message.count("nested deeper than 64 levels")) == ("ERROR", 1)
+
+
+def test_a_record_that_is_too_large_is_damaged_like_any_other() -> None:
+    world = World()
+    Room(world)
+    run_id = launched(world)
+    world.objects.write(LEDGER, f"runs/{run_id}.json", bytes(MAX_RECORD_BYTES + 1), if_generation=None)
+    (told,) = [each for each in world.reconcile() if each.run_id == run_id]
+    assert (told.severity, told.message.count(f"more than {MAX_RECORD_BYTES} bytes")) == ("ERROR", 1)
+
+
+@pytest.mark.parametrize("content", [DEEP, bytes(MAX_STATUS_BYTES + 1)], ids=["deep", "large"])
+def test_a_status_that_nobody_can_read_is_replaced(content: bytes) -> None:
+    world = World()
+    Room(world)
+    run_id = launched(world)
+    (status,) = [each.name for each in world.objects.listing(LEDGER, "status/")]
+    world.objects.write(LEDGER, status, content, if_generation=None)
+    ends(world, run_id)
+    assert world.document(status)["state"] == "succeeded"
+
+
+@pytest.mark.parametrize("text", ["x\\ud800", "\\udfff"])
+def test_a_manifest_with_a_lone_surrogate_ends_its_run_with_a_readable_record(text: str) -> None:
+    world = World()
+    Room(world)
+    run_id = launched(world)
+    job = world.train(world.record(run_id))
+    (name,) = [each.name for each in world.objects.listing(MODELS, "") if each.name.endswith("export.json")]
+    manifest = f'{{"dataset": {{"name": "{text}"}}, "metrics": {{"{text}": 1}}}}'
+    world.objects.write(MODELS, name, manifest.encode(), if_generation=None)
+    world.complete(world.hint(job))
+    record = world.record(run_id)
+    assert (record.state, world.active()) == (RunState.SUCCEEDED, [])
+    assert record.model is not None
+    assert record.model.dataset is not None
+    assert record.model.dataset.name == next(iter(record.model.metrics))
+    str(record).encode()  # every command can print it
+    assert [each.type for each in world.notices.published][-1] == "trainmaster.run.succeeded.v1"

@@ -1,12 +1,26 @@
 """The steps after a run's end: each is done once, even if another fails or is slow."""
 
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import timedelta
+
 import pytest
+from jsonschema import Draft202012Validator
 
 from tests.contract.boundaries import At, raising
 from tests.contract.test_complete import launched
-from tests.contract.world import World
+from tests.contract.world import World, schema
+from trainmaster.orchestrator.core.completion.steps import BUG_ATTEMPTS_MAX, OUTAGE_ATTEMPTS_MAX
+from trainmaster.orchestrator.core.documents.codec import encoded
 from trainmaster.orchestrator.core.errors import ServiceFailed
-from trainmaster.orchestrator.flows.completion.finish import STEPS, End, finish_run, steps_done
+from trainmaster.orchestrator.flows.completion.finish import (
+    STEPS,
+    End,
+    Step,
+    all_done,
+    finish_run,
+    steps_done,
+)
 from trainmaster.orchestrator.stores.ledger import Held
 
 
@@ -41,10 +55,10 @@ def test_a_slow_step_is_repeated_until_it_is_done() -> None:
     answers = iter(["still copying", "still copying", None])
     steps = {**STEPS, "copy": lambda _: next(answers)}
     for _ in range(2):
-        finished = finish_run(world.services(), held, steps=steps)
+        finished = finish_run(world.services(), held, steps)
         assert finished.problems == ("step 'copy' has not finished: still copying",)
         assert world.active() == [held.record.run_id]
-    assert finish_run(world.services(), held, steps=steps).problems == ()
+    assert finish_run(world.services(), held, steps).problems == ()
     assert "copy" in steps_done(world.record(held.record.run_id))
     assert world.active() == []
 
@@ -68,3 +82,95 @@ def test_steps_are_recorded_beside_what_another_attempt_wrote_meanwhile() -> Non
     second = finish_run(world.services(), held, steps={"second": lambda _: None}).held
     assert second.version > first.version
     assert steps_done(second.record)[-2:] == ("first", "second")
+
+
+DOWN = ServiceFailed("Pub/Sub", "publish", "it is not there")
+ERRORS = (
+    DOWN,
+    UnicodeEncodeError("utf-8", "\ud800", 0, 1, "surrogates"),
+    RecursionError("deep"),
+    KeyError("x"),
+)
+RECORD = Draft202012Validator(schema("run_record.v2"))
+
+
+def failing(name: str, error: Exception) -> Mapping[str, Step]:
+    """The real steps, one of which fails."""
+
+    def fail(_: End) -> None:
+        raise error
+
+    return {**STEPS, name: fail}
+
+
+def just_ended() -> tuple[World, Held]:
+    """A run whose end is on record, and none of the steps after it."""
+    world, held = ended()
+    completion = held.record.completion
+    assert completion is not None
+    left = replace(held.record, completion=replace(completion, steps_done=()))
+    world.ledger.mark_active(left.run_id)
+    return world, world.ledger.replace(held, left)
+
+
+def attempt(world: World, run_id: str, steps: Mapping[str, Step]) -> bool:
+    """A reconcile pass over the run; whether it ran any step."""
+    held = world.ledger.find(run_id)
+    assert held is not None
+    try:
+        return finish_run(world.services(), held, steps).ran
+    except (UnicodeEncodeError, RecursionError, KeyError):
+        return True
+
+
+@pytest.mark.parametrize(
+    ("name", "error"), [*((name, ERRORS[1]) for name in STEPS), *(("notices", error) for error in ERRORS)]
+)
+def test_whatever_a_step_raises_the_others_are_done_and_it_is_repeated_and_then_given_up(
+    name: str, error: Exception
+) -> None:
+    world, held = just_ended()
+    run_id, steps, began = held.record.run_id, failing(name, error), world.clock.now()
+    attempts = 0
+    while world.active():
+        attempts += attempt(world, run_id, steps)
+        record = world.record(run_id)
+        assert set(steps_done(record)) == set(STEPS) - {name}
+        assert record.completion is not None
+        assert record.completion.steps_failed is not None
+        next_at = record.completion.steps_failed[name].next_at or world.clock.now()
+        world.clock.advance(next_at - world.clock.now())
+    assert timedelta(hours=1) < world.clock.now() - began < timedelta(days=7)
+    assert attempts == (OUTAGE_ATTEMPTS_MAX if error is DOWN else BUG_ATTEMPTS_MAX)
+    assert f"step {name!r} after the run's end was given up after {attempts} attempts" in record.problems[-1]
+    assert all_done(record)
+    RECORD.validate(encoded(record))
+
+
+def test_a_step_that_succeeds_at_its_second_attempt_leaves_no_trace() -> None:
+    world, held = just_ended()
+    run_id = held.record.run_id
+    attempt(world, run_id, failing("index", KeyError("x")))
+    failed = world.record(run_id).completion
+    assert failed is not None
+    assert failed.steps_failed is not None
+    assert (failed.steps_failed["index"].attempts, failed.steps_failed["index"].error) == (
+        1,
+        "KeyError, see the log",
+    )
+    assert attempt(world, run_id, STEPS), "the first repetition waits for nothing"
+    done = world.record(run_id).completion
+    assert done is not None
+    assert (done.steps_failed, world.active(), all_done(world.record(run_id))) == (None, [], True)
+
+
+def test_the_reconciler_says_nothing_about_a_step_that_is_repeated_later() -> None:
+    world, held = just_ended()
+    for _ in range(2):
+        attempt(world, held.record.run_id, failing("index", KeyError("x")))
+    before = world.record(held.record.run_id)
+    assert [each for each in world.reconcile() if each.run_id == held.record.run_id] == []
+    assert world.record(held.record.run_id) == before
+    world.clock.advance(timedelta(minutes=1))
+    world.reconcile()
+    assert all_done(world.record(held.record.run_id))

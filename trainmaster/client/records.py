@@ -1,15 +1,17 @@
 """Reads JSON documents of buckets, each up to a limit."""
 
-import json
 from typing import TYPE_CHECKING, Any
 
 from trainmaster.client.errors import NotFound
+from trainmaster.orchestrator.core.documents.json_text import parse_json
 from trainmaster.orchestrator.core.names import object_uri
+from trainmaster.orchestrator.core.sizes import MAX_BOOK_BYTES
 
 if TYPE_CHECKING:
     from google.cloud.storage import Client as StorageClient
 
-DOCUMENT_MAX_BYTES = 8 * 1024 * 1024
+DOCUMENT_MAX_BYTES = MAX_BOOK_BYTES
+"""The rule book is the largest document of the ledger."""
 SILENCE_MAX_S, SHORT_SILENCE_MAX_S = 60.0, 10.0
 """How long one request waits for the next bytes; the shorter where the caller limits the repeats."""
 
@@ -38,16 +40,17 @@ def read_json(
         content = (
             storage.bucket(bucket)
             .blob(name)
-            .download_as_bytes(end=DOCUMENT_MAX_BYTES, retry=retry, timeout=silence_s)
+            .download_as_bytes(end=DOCUMENT_MAX_BYTES, raw_download=True, retry=retry, timeout=silence_s)
         )
     except ObjectNotFound:
         return None
+    uri = object_uri(bucket, name)
+    if len(content) > DOCUMENT_MAX_BYTES:
+        raise NotFound(f"{uri} is damaged: it has more than {DOCUMENT_MAX_BYTES} bytes.")
     try:
-        document = json.loads(content)
-    except (ValueError, RecursionError) as fault:
-        raise NotFound(
-            f"{object_uri(bucket, name)} is damaged: it is not a JSON document ({fault})."
-        ) from fault
+        document = parse_json(content)
+    except ValueError as fault:
+        raise NotFound(f"{uri} is damaged: it is not a JSON document ({fault}).") from fault
     if not isinstance(document, dict):
-        raise NotFound(f"{object_uri(bucket, name)} is damaged: it is not a JSON object.")
+        raise NotFound(f"{uri} is damaged: it is not a JSON object.")
     return document

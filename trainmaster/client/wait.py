@@ -8,6 +8,7 @@ from trainmaster.client.errors import TimedOut
 from trainmaster.client.find import Run, find_run, read_run
 from trainmaster.client.logs.survive import survive_restarts
 from trainmaster.client.stack import NoStack
+from trainmaster.orchestrator.core.completion.steps import is_over
 from trainmaster.orchestrator.core.runs.states import RunState
 
 if TYPE_CHECKING:
@@ -88,8 +89,7 @@ def with_reason(clients: "Clients", run: Run, *, timeout_s: float = EXPLAINED_WI
 
     def explained() -> Run | None:
         now = _read_again(clients, run, deadline)
-        is_done = now.record.completion is not None and REASON in now.record.completion.steps_done
-        return now if is_done else None
+        return now if is_over(now.record, REASON) else None
 
     if run.record.state is not RunState.FAILED:
         return run

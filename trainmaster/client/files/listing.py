@@ -1,7 +1,6 @@
 """Which objects a run left behind, and what is known of each."""
 
 import hashlib
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
@@ -9,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from trainmaster.client.errors import Damaged, NotFound, Refused
 from trainmaster.client.find import Run
+from trainmaster.orchestrator.core.documents.json_text import parse_json
 from trainmaster.orchestrator.core.names import split_object_uri
 from trainmaster.orchestrator.core.runs.end import Model
 
@@ -71,7 +71,12 @@ def _listing(clients: "Clients", uri: str, sha256: str | None) -> dict[str, Any]
     content = _read(clients, uri, LISTING_MAX_BYTES)
     if sha256 is not None and hashlib.sha256(content).hexdigest() != sha256:
         raise Damaged(f"{uri} is not the list that the run recorded: its SHA-256 differs.")
-    document: dict[str, Any] = json.loads(content)
+    try:
+        document = parse_json(content)
+    except ValueError as error:
+        raise Damaged(f"{uri} is not a JSON document: {error}") from error
+    if not isinstance(document, dict) or not isinstance(document.get("files"), list):
+        raise Damaged(f"{uri} is not a list of a model's files.")
     return document
 
 
@@ -80,7 +85,9 @@ def _read(clients: "Clients", uri: str, most: int) -> bytes:
 
     bucket, name = split_object_uri(uri)
     try:
-        content: bytes = clients.storage.bucket(bucket).blob(name).download_as_bytes(end=most)
+        content: bytes = (
+            clients.storage.bucket(bucket).blob(name).download_as_bytes(end=most, raw_download=True)
+        )
     except ObjectNotFound as missing:
         raise NotFound(f"{uri} does not exist any more.") from missing
     if len(content) > most:

@@ -97,7 +97,8 @@ def _template(clients: "Clients", uri: str | None) -> bytes | None:
         return None
     bucket, name = split_object_uri(uri)
     try:
-        return bytes(clients.storage.bucket(bucket).blob(name).download_as_bytes(end=MAX_REQUEST_BYTES))
+        blob = clients.storage.bucket(bucket).blob(name)
+        return bytes(blob.download_as_bytes(end=MAX_REQUEST_BYTES, raw_download=True))
     except ObjectNotFound:
         return None  # the check reports it with the other faults
 

@@ -1,11 +1,11 @@
 """Notices over Pub/Sub, through google-cloud-pubsub. PUBSUB_EMULATOR_HOST is the client's own variable."""
 
-import json
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from trainmaster.orchestrator.adapters.importing import IMPORTING
 from trainmaster.orchestrator.core.documents.codec import encoded_time
+from trainmaster.orchestrator.core.documents.json_text import json_line
 from trainmaster.orchestrator.core.errors import ServiceFailed
 from trainmaster.orchestrator.core.notices.notice import Notice
 
@@ -49,7 +49,7 @@ class PubsubNotices:
         try:
             self._client.publish(
                 self._topic_name,
-                json.dumps(cloud_event(notice, self._source)).encode(),
+                json_line(cloud_event(notice, self._source)).encode(),
                 **_attributes(notice),
             ).result(timeout=TIMEOUT_S)
         except (GoogleAPIError, GoogleAuthError, TimeoutError) as error:

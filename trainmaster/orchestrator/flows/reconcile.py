@@ -8,7 +8,13 @@ from datetime import timedelta
 
 from trainmaster.orchestrator.core.completion.outcome import job_vanished
 from trainmaster.orchestrator.core.documents.codec import encoded_time
-from trainmaster.orchestrator.core.errors import JobNotFound, LeaseHeld, RecordDamaged, TrainmasterError
+from trainmaster.orchestrator.core.errors import (
+    JobNotFound,
+    LeaseHeld,
+    RecordDamaged,
+    RecordUnsupported,
+    TrainmasterError,
+)
 from trainmaster.orchestrator.core.events.envelope import DELIVERED_WITHIN
 from trainmaster.orchestrator.core.runs.end import EndReport
 from trainmaster.orchestrator.core.runs.job import Failure
@@ -107,7 +113,7 @@ def _look_at(services: Services, marker: Marker, waiting: list[Held]) -> FlowRes
     try:
         held = services.ledger.find(marker.run_id)
     except RecordDamaged as damaged:
-        return _not_reconciled(marker, str(damaged), "ERROR")
+        return _unreadable(marker, damaged)
     if held is None:
         return _look_at_orphan(services, marker)
     record = held.record
@@ -127,6 +133,12 @@ def _look_at(services: Services, marker: Marker, waiting: list[Held]) -> FlowRes
     return _ask_job(services, held)
 
 
+def _unreadable(marker: Marker, damaged: RecordDamaged) -> FlowResult:
+    if isinstance(damaged, RecordUnsupported):  # as expected while another release is being deployed
+        return FlowResult(message=str(damaged), run_id=marker.run_id, severity="NOTICE")
+    return _not_reconciled(marker, str(damaged), "ERROR")
+
+
 def _look_at_ended(services: Services, held: Held) -> FlowResult | None:
     """Steps after the end are left; or the run ended without a job, and one may have been submitted late."""
     record = held.record
@@ -135,10 +147,12 @@ def _look_at_ended(services: Services, held: Held) -> FlowResult | None:
         held = second_look_done(services, held)
     elif check_at is not None and all_done(record):
         return None
-    problems = finish_run(services, held, STEPS).problems
+    finished = finish_run(services, held, STEPS)
+    if not finished.ran and not all_done(record):
+        return None  # a step that failed is repeated later
     had_room = record.job is not None
     result = FlowResult(message=f"finished: {record.state}", run_id=record.run_id, made_room=had_room)
-    return warned(result, problems)
+    return warned(result, finished.problems)
 
 
 def _look_at_orphan(services: Services, marker: Marker) -> FlowResult | None:

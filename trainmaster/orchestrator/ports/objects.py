@@ -1,6 +1,5 @@
 """What the stores are built on: objects with generations, as in Cloud Storage."""
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -109,9 +108,3 @@ class Objects(Protocol):
             ObjectGone: the bucket does not exist.
         """
         ...
-
-
-def json_bytes(value: object) -> bytes:
-    """The document as it is stored: readable for people, and always encodable, whatever its strings hold."""
-    text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
-    return text.encode("utf-8", "backslashreplace") + b"\n"

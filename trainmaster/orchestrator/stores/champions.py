@@ -8,10 +8,12 @@ from typing import TypeVar
 
 from trainmaster.orchestrator.core.champions.champion import Champion
 from trainmaster.orchestrator.core.documents.codec import decoded, encoded
+from trainmaster.orchestrator.core.documents.json_text import json_bytes
+from trainmaster.orchestrator.core.documents.unknown import with_unknown
 from trainmaster.orchestrator.core.errors import GenerationMoved
 from trainmaster.orchestrator.core.names import champion_object, split_object_uri
 from trainmaster.orchestrator.core.sizes import MAX_CHAMPION_BYTES
-from trainmaster.orchestrator.ports.objects import Listed, Unfinished, json_bytes
+from trainmaster.orchestrator.ports.objects import Listed, Unfinished
 from trainmaster.orchestrator.stores.store import RACES_MAX, Store
 
 _Refusal = TypeVar("_Refusal")
@@ -44,25 +46,25 @@ class Champions(Store):
             GenerationMoved: the document kept changing.
         """
         for _ in range(RACES_MAX):
-            champion, generation = self._read(model_name, team)
+            champion, generation, raw = self._read(model_name, team)
             changed = change(champion)
             if changed is champion or not isinstance(changed, Champion):
                 return changed
             with suppress(GenerationMoved):
-                self._write(changed, generation)
+                self._write(changed, generation, with_unknown(encoded(changed), encoded(champion), raw))
                 return changed
         raise GenerationMoved(self.uri(model_name, team), generation)
 
-    def _read(self, model_name: str, team: str | None) -> tuple[Champion | None, int]:
+    def _read(self, model_name: str, team: str | None) -> tuple[Champion | None, int, object]:
         name = champion_object(model_name, team)
         return self._parsed(name, partial(decoded, Champion), MAX_CHAMPION_BYTES)
 
-    def _write(self, champion: Champion, generation: int) -> None:
+    def _write(self, champion: Champion, generation: int, document: object) -> None:
         current = champion.current
         self.objects.write(
             self.bucket,
             champion_object(champion.model_name, champion.team),
-            json_bytes(encoded(champion)),
+            json_bytes(document),
             if_generation=generation,
             metadata={"run_id": current.run_id, "model_uri": current.model_uri} if current else None,
         )

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
-from trainmaster.orchestrator.core.documents.codec import encoded
+from trainmaster.orchestrator.core.documents.json_text import json_bytes
 from trainmaster.orchestrator.core.errors import GenerationMoved
 from trainmaster.orchestrator.core.names import is_run_id, status_object
 from trainmaster.orchestrator.core.runs.drop_status import (
@@ -12,9 +12,10 @@ from trainmaster.orchestrator.core.runs.drop_status import (
     parse_status,
     status_after,
     status_after_failure,
+    with_unknown_fields,
 )
 from trainmaster.orchestrator.core.sizes import MAX_STATUS_BYTES
-from trainmaster.orchestrator.ports.objects import Objects, json_bytes
+from trainmaster.orchestrator.ports.objects import Objects
 from trainmaster.orchestrator.stores.store import RACES_MAX, Store
 
 # Any: JSON.
@@ -39,7 +40,7 @@ class DropStatuses(Store):
 
         def change(present: _Status) -> object:
             after = status_after(present, status)
-            return None if after is None else encoded(after)
+            return None if after is None else with_unknown_fields(present, after)
 
         self._change(status.object_name, change, is_first=is_first)
 

@@ -4,14 +4,15 @@ The record is the only object for which attempts compete; it changes by compare-
 """
 
 import hashlib
-import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from trainmaster.orchestrator.core.completion.model import RecordedFiles
 from trainmaster.orchestrator.core.documents.codec import decoded, encoded
+from trainmaster.orchestrator.core.documents.json_text import json_bytes, parse_json
+from trainmaster.orchestrator.core.documents.unknown import with_unknown
 from trainmaster.orchestrator.core.errors import (
     DocumentDamaged,
     GenerationMoved,
@@ -34,7 +35,7 @@ from trainmaster.orchestrator.core.names import (
 from trainmaster.orchestrator.core.runs.end import ModelFiles
 from trainmaster.orchestrator.core.runs.record import RECORD_SCHEMA, RunRecord
 from trainmaster.orchestrator.core.sizes import MAX_MODEL_FILES_BYTES, MAX_RECORD_BYTES
-from trainmaster.orchestrator.ports.objects import json_bytes
+from trainmaster.orchestrator.ports.objects import Stored
 from trainmaster.orchestrator.stores.store import TEXT, Store, damage
 
 RACES_MAX = 5
@@ -47,6 +48,8 @@ class Held:
 
     record: RunRecord
     version: int
+    raw: object = field(default=None, repr=False, compare=False)
+    """The record's JSON, with what a newer release may have written."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,7 +76,7 @@ class Ledger(Store):
             raise RecordDamaged(self._uri(name), damage(large)) from large
         if stored is None:
             return None
-        return Held(record=_record(stored.content, self._uri(name)), version=stored.generation)
+        return _held(stored, self._uri(name))
 
     def present(self, run_id: str) -> Held:
         """The record, which was just read.
@@ -93,7 +96,7 @@ class Ledger(Store):
             RecordExists: another attempt wrote one first.
         """
         try:
-            return self._put(record, 0)
+            return self._put(record, encoded(record), 0)
         except GenerationMoved as moved:
             raise RecordExists(record.run_id) from moved
 
@@ -104,7 +107,9 @@ class Ledger(Store):
             RecordMoved: another attempt changed it first.
         """
         try:
-            return self._put(record, held.version)
+            return self._put(
+                record, with_unknown(encoded(record), encoded(held.record), held.raw), held.version
+            )
         except GenerationMoved as moved:
             raise RecordMoved(record.run_id) from moved
 
@@ -123,8 +128,8 @@ class Ledger(Store):
             held = self.find(held.record.run_id) or held
         raise RecordMoved(held.record.run_id)
 
-    def _put(self, record: RunRecord, version: int) -> Held:
-        name, content = record_object(record.run_id), json_bytes(encoded(record))
+    def _put(self, record: RunRecord, document: object, version: int) -> Held:
+        name, content = record_object(record.run_id), json_bytes(document)
         try:
             written = self.objects.write(self.bucket, name, content, if_generation=version)
         except GenerationMoved:
@@ -134,7 +139,7 @@ class Ledger(Store):
             if stored is None or stored.content != content:
                 raise
             written = stored.generation
-        return Held(record=record, version=written)
+        return Held(record=record, version=written, raw=document)
 
     def mark_active(self, run_id: str) -> None:
         """Add the run to those that the reconciler checks. Safe to repeat."""
@@ -171,7 +176,7 @@ class Ledger(Store):
         stored = self._find(split_object_uri(uri)[1], MAX_MODEL_FILES_BYTES) if uri else None
         if stored is None or hashlib.sha256(stored.content).hexdigest() != files.listing_sha256:
             raise DocumentDamaged(uri, "it is not the list of files that the run recorded")
-        return decoded(RecordedFiles, json.loads(stored.content))
+        return decoded(RecordedFiles, parse_json(stored.content))
 
     def report(self, run_id: str, report: Mapping[str, object]) -> str:
         """Store the rejection report and return its URI. Safe to repeat."""
@@ -194,11 +199,12 @@ class Ledger(Store):
         return self._uri(record_object(run_id))
 
 
-def _record(content: bytes, uri: str) -> RunRecord:
+def _held(stored: Stored, uri: str) -> Held:
     try:
-        document = json.loads(content)
+        document = parse_json(stored.content)
         if isinstance(document, dict) and document.get("schema") != RECORD_SCHEMA:
             raise RecordUnsupported(uri, f"expected {RECORD_SCHEMA}, found {document.get('schema')!r}")
-        return decoded(RunRecord, document)
+        record = decoded(RunRecord, document)
     except ValueError as error:
         raise RecordDamaged(uri, str(error)) from error
+    return Held(record=record, version=stored.generation, raw=document)

@@ -1,13 +1,14 @@
 """The rules, their states, and what their users see: one object each."""
 
 import hashlib
-import json
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 
 from trainmaster.orchestrator.core.documents.codec import decoded, encoded
+from trainmaster.orchestrator.core.documents.json_text import json_bytes, parse_json
+from trainmaster.orchestrator.core.documents.unknown import with_unknown
 from trainmaster.orchestrator.core.errors import DocumentDamaged, GenerationMoved
 from trainmaster.orchestrator.core.names import status_object
 from trainmaster.orchestrator.core.retraining.book import BOOK_OBJECT, Book, parse_book
@@ -19,7 +20,6 @@ from trainmaster.orchestrator.core.sizes import (
     MAX_STATE_BYTES,
     MAX_STATUS_BYTES,
 )
-from trainmaster.orchestrator.ports.objects import json_bytes
 from trainmaster.orchestrator.stores.store import TEXT, Store
 
 _state, _status = partial(decoded, RuleState), partial(decoded, RuleStatus)
@@ -31,6 +31,8 @@ class HeldBook:
 
     book: Book
     version: int
+    raw: object = field(default=None, repr=False, compare=False)
+    """Its JSON, with what a newer release may have written."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,6 +41,7 @@ class HeldState:
 
     state: RuleState | None
     version: int
+    raw: object = field(default=None, repr=False, compare=False)
 
 
 class RuleBook(Store):
@@ -50,8 +53,8 @@ class RuleBook(Store):
         Raises:
             DocumentDamaged: the object holds something else.
         """
-        book, version = self._parsed(BOOK_OBJECT, parse_book, MAX_BOOK_BYTES)
-        return HeldBook(book=book or Book(), version=version)
+        book, version, raw = self._parsed(BOOK_OBJECT, parse_book, MAX_BOOK_BYTES)
+        return HeldBook(book=book or Book(), version=version, raw=raw)
 
     def replace(self, held: HeldBook, book: Book) -> None:
         """Write the changed book, if it is still at `held.version`.
@@ -59,7 +62,8 @@ class RuleBook(Store):
         Raises:
             GenerationMoved: another attempt changed it first.
         """
-        self.objects.write(self.bucket, BOOK_OBJECT, json_bytes(encoded(book)), if_generation=held.version)
+        document = with_unknown(encoded(book), encoded(held.book), held.raw)
+        self.objects.write(self.bucket, BOOK_OBJECT, json_bytes(document), if_generation=held.version)
 
     def keep_template(self, content: bytes) -> str:
         """Store the content of an accepted template, and return its SHA-256. Safe to repeat: it is the same object."""
@@ -87,8 +91,8 @@ class RuleStates(Store):
         Raises:
             DocumentDamaged: the object holds something else.
         """
-        state, version = self._parsed(state_object(rule_id), _state, MAX_STATE_BYTES)
-        return HeldState(state=state, version=version)
+        state, version, raw = self._parsed(state_object(rule_id), _state, MAX_STATE_BYTES)
+        return HeldState(state=state, version=version, raw=raw)
 
     def replace(self, held: HeldState, state: RuleState) -> HeldState:
         """The changed state, if it is still at `held.version`.
@@ -98,9 +102,10 @@ class RuleStates(Store):
         Raises:
             GenerationMoved: another attempt changed it first.
         """
-        name, content = state_object(state.rule_id), json_bytes(encoded(state))
-        version = self.objects.write(self.bucket, name, content, if_generation=held.version)
-        return HeldState(state=state, version=version)
+        name = state_object(state.rule_id)
+        document = with_unknown(encoded(state), encoded(held.state), held.raw)
+        version = self.objects.write(self.bucket, name, json_bytes(document), if_generation=held.version)
+        return HeldState(state=state, version=version, raw=document)
 
 
 class RuleStatuses(Store):
@@ -116,13 +121,18 @@ class RuleStatuses(Store):
     def write(self, status: RuleStatus) -> None:
         """Write the status, unless a newer one exists, by generation and time. Safe to repeat."""
 
-        def is_newer(content: bytes) -> bool:
+        def change(content: bytes) -> object | None:
             try:
-                return _order(_status(json.loads(content))) > _order(status)
+                raw = parse_json(content)
+                present = _status(raw)
             except ValueError:
-                return False  # a document that is not a status is overwritten
+                return encoded(status)  # a document that is not a status is overwritten
+            if _order(present) > _order(status):
+                return None
+            is_same_drop = present.generation == status.generation
+            return with_unknown(encoded(status), encoded(present), raw) if is_same_drop else encoded(status)
 
-        self._write_newer(status_object(status.dropped_name), encoded(status), is_newer, MAX_STATUS_BYTES)
+        self._write_newer(status_object(status.dropped_name), change, MAX_STATUS_BYTES)
 
 
 def _order(status: RuleStatus) -> tuple[int, datetime]:

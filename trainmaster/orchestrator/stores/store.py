@@ -1,13 +1,13 @@
 """What every store does with the objects of its bucket."""
 
-import json
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, TypeVar
 
+from trainmaster.orchestrator.core.documents.json_text import json_bytes, parse_json
 from trainmaster.orchestrator.core.errors import DocumentDamaged, GenerationMoved, ObjectGone, ObjectTooLarge
 from trainmaster.orchestrator.core.names import object_uri
-from trainmaster.orchestrator.ports.objects import Objects, Stored, json_bytes
+from trainmaster.orchestrator.ports.objects import Objects, Stored
 
 TEXT = "text/plain"
 RACES_MAX = 10
@@ -49,15 +49,18 @@ class Store:
     # Any: JSON; the parser checks it.
     def _parsed(
         self, name: str, parse: Callable[[Any], _Document], max_bytes: int
-    ) -> tuple[_Document | None, int]:
-        """The document of that name and its generation; None and 0 if it does not exist.
+    ) -> tuple[_Document | None, int, object]:
+        """The document of that name, its generation, and its JSON; None, 0 and None if it does not exist.
 
         Raises:
             DocumentDamaged: the object holds something else, or has more than `max_bytes`.
         """
         try:
             stored = self._find(name, max_bytes)
-            return (None, 0) if stored is None else (parse(json.loads(stored.content)), stored.generation)
+            if stored is None:
+                return None, 0, None
+            raw = parse_json(stored.content)
+            return parse(raw), stored.generation, raw
         except (ValueError, ObjectTooLarge) as error:
             raise DocumentDamaged(self._uri(name), damage(error)) from error
 
@@ -66,22 +69,19 @@ class Store:
         with suppress(GenerationMoved):
             self.objects.write(self.bucket, name, json_bytes(document), if_generation=0)
 
-    def _write_newer(
-        self, name: str, document: object, is_newer: Callable[[bytes], bool], max_bytes: int
-    ) -> None:
-        """Write the document, unless `is_newer` is true for the existing content of at most `max_bytes`.
+    def _write_newer(self, name: str, change: Callable[[bytes], object | None], max_bytes: int) -> None:
+        """Write what `change` makes of the existing content, which is empty without any; None: it is newer.
 
         Raises:
             GenerationMoved: the object kept changing.
         """
-        content = json_bytes(document)
         for _ in range(RACES_MAX):
-            present = self._find_bounded(name, max_bytes)
-            if present is not None and is_newer(present.content):
+            present = self._find_bounded(name, max_bytes) or Stored(content=b"", generation=0)
+            document = change(present.content)
+            if document is None:
                 return
             with suppress(GenerationMoved):
-                generation = present.generation if present is not None else 0
-                self.objects.write(self.bucket, name, content, if_generation=generation)
+                self.objects.write(self.bucket, name, json_bytes(document), if_generation=present.generation)
                 return
         raise GenerationMoved(self._uri(name), 0)
 

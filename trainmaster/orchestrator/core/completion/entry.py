@@ -3,13 +3,13 @@
 A hint only says which job to check: every principal with permission to write logs can forge one.
 """
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
 from trainmaster.orchestrator.core.documents.codec import time_or
+from trainmaster.orchestrator.core.documents.json_text import parse_json
 from trainmaster.orchestrator.core.errors import EventMalformed
 from trainmaster.orchestrator.core.events.envelope import PubsubMessage
 
@@ -39,8 +39,8 @@ def parse_hint(message: PubsubMessage) -> JobHint | None:
         EventMalformed: the message does not hold a log entry.
     """
     try:
-        entry = json.loads(message.data)
-    except (ValueError, RecursionError) as error:
+        entry = parse_json(message.data)
+    except ValueError as error:
         raise EventMalformed(
             f"message {message.message_id!r} does not contain a JSON log entry: {error}"
         ) from error

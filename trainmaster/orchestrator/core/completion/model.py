@@ -5,7 +5,6 @@ The model's files are never opened. The bucket's listing gives their names and s
 """
 
 import hashlib
-import json
 import math
 import re
 from collections.abc import Mapping, Sequence
@@ -15,8 +14,9 @@ from typing import Any
 
 from trainmaster.orchestrator.core.completion.formats import format_of
 from trainmaster.orchestrator.core.documents.codec import decoded
-from trainmaster.orchestrator.core.documents.document import MAX_DEPTH, is_too_deep
+from trainmaster.orchestrator.core.documents.document import MAX_DEPTH
 from trainmaster.orchestrator.core.documents.faults import listed
+from trainmaster.orchestrator.core.documents.json_text import TooDeep, parse_json
 from trainmaster.orchestrator.core.documents.quoting import plain
 from trainmaster.orchestrator.core.documents.validation import schema_faults
 from trainmaster.orchestrator.core.runs.end import Model, ModelData, ModelFiles
@@ -234,12 +234,11 @@ def _parse_manifest(
 
 def _parsed(content: bytes) -> tuple[Any, list[str]]:
     try:
-        document = json.loads(content)
-    except (ValueError, RecursionError) as error:
+        return parse_json(content, MAX_DEPTH), []
+    except TooDeep as error:
+        return None, [f"it is {error}"]
+    except ValueError as error:
         return None, [f"it is not JSON: {error}"]
-    return (
-        (None, [f"it is nested deeper than {MAX_DEPTH} levels"]) if is_too_deep(document) else (document, [])
-    )
 
 
 def _false_claims(claims: Sequence[Mapping[str, Any]], files: Mapping[str, ModelFile]) -> list[str]:

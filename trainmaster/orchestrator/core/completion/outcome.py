@@ -34,6 +34,9 @@ Source: https://cloud.google.com/vertex-ai/docs/training/understanding-training-
 """
 
 
+NO_REQUEST = "no model was looked for: the record has no request, which says where the model is"
+
+
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
     """How the run ended: its final state, its model with every file, its error, and problems that a user should know."""
@@ -83,7 +86,7 @@ def _found(
     job: Job, directories: Sequence[ModelDirectory], export_schema: Mapping[str, Any], spec: JobSpec | None
 ) -> FoundModel:
     if not directories or spec is None:
-        return FoundModel(model=None)
+        return FoundModel(model=None, problems=(NO_REQUEST,))
     best = best_trial(job.trials, spec.tuning) if spec.tuning is not None else None
     measured = best_measurement(job.trials, best, spec.tuning) if spec.tuning is not None and best else None
     suggested = suggested_uri(spec)

@@ -1,11 +1,13 @@
 """Frozen dataclasses as JSON documents and back.
 
 `None` fields are omitted, times are RFC 3339 in UTC, enums are their values, decimals are strings.
-An integer may be written as 5.0. Unknown keys are ignored, so that an older reader understands a newer record.
+An integer may be written as 5.0. Unknown keys are ignored, so that an older reader understands a newer record;
+`unknown.py` keeps them in what is written.
 """
 
 import dataclasses
 import functools
+import math
 import types
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -163,11 +165,25 @@ def _scalar(kind: object, document: object, path: str) -> object:
             return Decimal(document)
     except (ValueError, ArithmeticError) as error:
         raise ValueError(f"{path}: {error}") from error
-    if kind is float and isinstance(document, int) and not isinstance(document, bool):
-        return float(document)
+    if kind is float:
+        return _float(document, path)
     if kind is int:
         document = whole(document)  # JSON does not distinguish 5.0 from 5
     return _expected(document, kind, path)  # type: ignore[arg-type]  # only str, int, float and bool are left
+
+
+_WORDS = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
+"""As `json_text` writes them."""
+
+
+def _float(document: object, path: str) -> float:
+    if isinstance(document, str) and document in _WORDS:
+        return _WORDS[document]
+    try:
+        is_integer = isinstance(document, int) and not isinstance(document, bool)
+        return float(document) if is_integer else _expected(document, float, path)  # type: ignore[arg-type]
+    except OverflowError as error:  # JSON does not limit integers
+        raise ValueError(f"{path}: {error}") from error
 
 
 def _expected(document: object, kind: type[_Value], path: str) -> _Value:

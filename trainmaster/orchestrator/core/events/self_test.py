@@ -5,7 +5,6 @@ is checked in full and never submitted. docs/how-to/deploy.md, section "Self-tes
 """
 
 import hashlib
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,6 +12,7 @@ from datetime import datetime
 from typing import Any
 
 from trainmaster.orchestrator.core.documents.codec import time_or
+from trainmaster.orchestrator.core.documents.json_text import parse_json
 from trainmaster.orchestrator.core.documents.unvalidated import text_at
 from trainmaster.orchestrator.core.events.envelope import PubsubMessage
 
@@ -74,8 +74,8 @@ def parse_marked_entry(message: PubsubMessage) -> MarkedEntry | None:
     if MARK.encode() not in message.data:  # almost all entries are about real jobs and are parsed elsewhere
         return None
     try:
-        entry = json.loads(message.data)
-    except (ValueError, RecursionError):
+        entry = parse_json(message.data)
+    except ValueError:
         return None
     self_test_id = text_at(entry, "labels", MARK)
     job_id = text_at(entry, "resource", "labels", "job_id")

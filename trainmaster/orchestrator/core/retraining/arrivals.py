@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from trainmaster.orchestrator.core.documents.codec import decoded_time, encoded_time, time_or
+from trainmaster.orchestrator.core.documents.json_text import parse_json
 from trainmaster.orchestrator.core.errors import EventMalformed
 from trainmaster.orchestrator.core.events.envelope import Envelope
 from trainmaster.orchestrator.core.requests.incoming import StoredObject, parse_stored_object
@@ -78,7 +79,7 @@ def parse_batch(name: str, content: bytes) -> Batch:
 
 def _arrived(name: str, number: int, line: bytes) -> ArrivedObject:
     try:
-        bucket, object_name, generation, size_bytes, created_at = json.loads(line)
+        bucket, object_name, generation, size_bytes, created_at = parse_json(line)
         return ArrivedObject(
             bucket=str(bucket),
             name=str(object_name),

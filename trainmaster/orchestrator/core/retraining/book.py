@@ -8,12 +8,12 @@ alerts or push images cannot be known here, and age and schedules depend on time
 """
 
 import itertools
-import json
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from trainmaster.orchestrator.core.documents.codec import decoded, encoded
+from trainmaster.orchestrator.core.documents.json_text import json_bytes
 from trainmaster.orchestrator.core.retraining.condition import Condition, NewData, Upstream, UpstreamEvent
 from trainmaster.orchestrator.core.retraining.rule import Rule
 
@@ -54,7 +54,7 @@ class Book:
 
     @property
     def size_bytes(self) -> int:
-        return len(json.dumps(encoded(self)))
+        return len(json_bytes(encoded(self)))
 
 
 def parse_book(document: object) -> Book:

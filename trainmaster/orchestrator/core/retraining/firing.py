@@ -1,12 +1,12 @@
 """One firing: its run id, the values for its request's placeholders, the request itself, and the state with it."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 
 from trainmaster.orchestrator.core.documents.codec import encoded_time
 from trainmaster.orchestrator.core.documents.faults import Fault
+from trainmaster.orchestrator.core.documents.json_text import json_line
 from trainmaster.orchestrator.core.names import run_id_at
 from trainmaster.orchestrator.core.requests.request import Refused
 from trainmaster.orchestrator.core.retraining.condition import ConditionKind
@@ -124,7 +124,7 @@ def request_of_firing(
             )
     if missing := unfilled(find_placeholders(document), firing.values):
         return _refused(missing, "")
-    return json.dumps(filled(document, firing.values)).encode()
+    return json_line(filled(document, firing.values)).encode()
 
 
 def _refused(problem: str, repair: str) -> Refused:

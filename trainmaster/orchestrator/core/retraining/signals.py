@@ -1,6 +1,5 @@
 """Signals, events that may fire rules at once, read from messages: an image, an alert or a notice."""
 
-import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -8,6 +7,7 @@ from datetime import datetime
 
 from trainmaster.orchestrator.core.documents.codec import time_or
 from trainmaster.orchestrator.core.documents.faults import listed
+from trainmaster.orchestrator.core.documents.json_text import parse_json
 from trainmaster.orchestrator.core.documents.unvalidated import mapping_at
 from trainmaster.orchestrator.core.errors import EventMalformed
 from trainmaster.orchestrator.core.events.envelope import PubsubMessage
@@ -227,8 +227,8 @@ def _document(message: PubsubMessage, what: str) -> Mapping[str, object]:
         EventMalformed: it holds something else.
     """
     try:
-        document = json.loads(message.data)
-    except (ValueError, RecursionError) as error:
+        document = parse_json(message.data)
+    except ValueError as error:
         raise _malformed(message, f"is not JSON, so not {what}: {error}") from error
     if not isinstance(document, Mapping):
         raise _malformed(message, f"holds a {type(document).__name__} where {what} was expected")

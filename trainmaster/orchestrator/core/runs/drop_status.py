@@ -4,15 +4,16 @@ Several processes write a status, late and out of order. It never returns to an 
 record. A failed delivery stays in it until a later delivery has more to report.
 """
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from trainmaster.orchestrator.core.documents.codec import encoded
+from trainmaster.orchestrator.core.documents.codec import decoded, encoded
 from trainmaster.orchestrator.core.documents.faults import Fault
+from trainmaster.orchestrator.core.documents.json_text import parse_json
 from trainmaster.orchestrator.core.documents.quoting import plain
+from trainmaster.orchestrator.core.documents.unknown import with_unknown
 from trainmaster.orchestrator.core.errors import TrainmasterError
 from trainmaster.orchestrator.core.names import job_id, message_status_object, status_object
 from trainmaster.orchestrator.core.runs.end import Model
@@ -164,7 +165,7 @@ def first_faults(faults: Sequence[Fault]) -> tuple[Mapping[str, object], ...]:
 def parse_status(content: bytes) -> Mapping[str, Any]:
     """The status in an object's content; empty if the content is not one."""
     try:
-        document = json.loads(content)
+        document = parse_json(content)
     except ValueError:
         return {}
     return document if isinstance(document, Mapping) and document.get("schema") == DropStatus.schema else {}
@@ -178,6 +179,17 @@ def status_after(present: Mapping[str, Any], status: DropStatus) -> DropStatus |
     is_same_drop = there[0] == new[0]
     previous = present.get("previous_run_id" if is_same_drop else "run_id")
     return replace(status, previous_run_id=previous if isinstance(previous, str) else None)
+
+
+def with_unknown_fields(present: Mapping[str, Any], after: DropStatus) -> object:
+    """`after` as a document, with what a newer release wrote about the same run."""
+    document = encoded(after)
+    if present.get("run_id") != after.run_id:
+        return document
+    try:
+        return with_unknown(document, encoded(decoded(DropStatus, present)), dict(present))
+    except ValueError:
+        return document
 
 
 def status_after_failure(

@@ -125,6 +125,17 @@ class Cost:
 
 
 @dataclass(frozen=True, kw_only=True)
+class FailedStep:
+    """A step after the end that has failed, and when it is repeated."""
+
+    attempts: int
+    error: str
+    """Of the last attempt."""
+    next_at: datetime | None = None
+    """None: it was given up."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Completion:
     """What is known about the end, and which of the steps after it are done."""
 
@@ -135,6 +146,8 @@ class Completion:
     """None if the run had no estimate, or no job that ended."""
     steps_done: tuple[str, ...] = ()
     """Names of the steps after the end that have finished."""
+    steps_failed: Mapping[str, FailedStep] | None = None
+    """Those that have failed and not finished since, by name."""
     champion: ChampionVerdict | None = None
     long_copy: LongCopy | None = None
     """Until the model is copied to the champions bucket; None if every file took one call so far."""

@@ -2,15 +2,17 @@
 
     record    the run has ended; its marker says that steps may be left
     steps     in the table's order; a failed step does not stop the others
-    record    names the steps that are done: one write for all of a pass
-    marker    removed when every step is done and no check for a second job is due
+    record    names the steps that are done, and the attempts of those that failed: one write for all of a pass
+    marker    removed when no step is left and no check for a second job is due
 
 After a crash between any two of these the marker still exists, and the reconciler runs the steps that are not recorded.
+A step that fails again and again is given up in the end, and its problem is on record: `core/completion/steps.py`.
 """
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
+from trainmaster.orchestrator.core.completion.steps import is_due, is_over, with_outcomes
 from trainmaster.orchestrator.core.errors import TrainmasterError
 from trainmaster.orchestrator.core.notices.notice import CapPayload, cap_reached
 from trainmaster.orchestrator.core.requests.spec import spec_from
@@ -158,16 +160,20 @@ STEPS_WITHOUT_JOB: Mapping[str, Step] = {**_FIRST, CHAMPION: _compare_nothing, *
 
 @dataclass(frozen=True, kw_only=True)
 class Finished:
-    """The record with the steps that are done. `problems` has the reason for each of the others."""
+    """The record with the steps that are done. `problems` has the reason for each other one that was run.
+
+    `ran`: whether any step was due.
+    """
 
     held: Held
     problems: tuple[str, ...] = ()
+    ran: bool = True
 
 
 def finish_run(
     services: Services, held: Held, steps: Mapping[str, Step], before: RunRecord | None = None
 ) -> Finished:
-    """Run the steps that are not recorded, record those that are done, and remove the marker after the last one.
+    """Run the steps that are due, record their outcomes, and remove the marker after the last one.
 
     The notices published are those of the states that `before` does not have; without it, those of all states.
 
@@ -176,24 +182,26 @@ def finish_run(
         Exception: a bug in a step, raised after the other steps have run.
     """
     end = End(services=services, held=held, before=before)
-    left = {name: step for name, step in steps.items() if name not in steps_done(held.record)}
+    now = services.clock.now()
+    due = {name: step for name, step in steps.items() if is_due(held.record, name, now)}
     outcomes: dict[str, str | Exception | None] = {}
-    for name, step in left.items():
+    for name, step in due.items():
         outcomes[name] = _outcome(step, end)
         if isinstance(outcomes[name], str):
             end.waiting.add(name)
-    held = _with_steps_done(end, [name for name, outcome in outcomes.items() if outcome is None])
+    held = _with_outcomes_recorded(end, outcomes)
     problems = tuple(
         f"step {name!r} has not finished: {outcome}"
         for name, outcome in outcomes.items()
         if outcome is not None
     )
-    if not problems and held.record.submission.second_job_check_at is None:
+    is_finished = all(is_over(held.record, name) for name in steps)
+    if is_finished and held.record.submission.second_job_check_at is None:
         services.ledger.unmark(held.record.run_id)
     for outcome in outcomes.values():
         if isinstance(outcome, Exception) and not isinstance(outcome, TrainmasterError):
             raise outcome
-    return Finished(held=held, problems=problems)
+    return Finished(held=held, problems=problems, ran=bool(due))
 
 
 def _outcome(step: Step, end: End) -> str | Exception | None:
@@ -213,28 +221,25 @@ def refresh_status(services: Services, held: Held, message: str) -> FlowResult:
 
 
 def all_done(record: RunRecord) -> bool:
-    return set(STEPS) <= set(steps_done(record))
+    """Whether no step is left: each is done, or was given up."""
+    return all(is_over(record, name) for name in STEPS)
 
 
 def steps_done(record: RunRecord) -> tuple[str, ...]:
     return record.completion.steps_done if record.completion is not None else ()
 
 
-def _with_steps_done(end: End, done: list[str]) -> Held:
-    services = end.services
+def _with_outcomes_recorded(end: End, outcomes: Mapping[str, str | Exception | None]) -> Held:
+    services, now = end.services, end.services.clock.now()
+    done = tuple(name for name, outcome in outcomes.items() if outcome is None)
+    failed = {name: outcome for name, outcome in outcomes.items() if isinstance(outcome, Exception)}
 
     def changed(record: RunRecord) -> RunRecord | None:
-        completion = record.completion or Completion()
-        names = tuple(dict.fromkeys((*completion.steps_done, *done)))
-        if names == completion.steps_done:
+        known = with_outcomes(record, done, failed, verdict=end.verdict, now=now)
+        if is_over(known, CHAMPION) and known.completion is not None:
+            known = replace(known, completion=replace(known.completion, long_copy=None))
+        if known.completion == (record.completion or Completion()):
             return None
-        completion = replace(
-            completion,
-            steps_done=names,
-            champion=end.verdict or completion.champion,
-            long_copy=None if CHAMPION in names else completion.long_copy,
-        )
-        now = services.clock.now()
-        return replace(record, completion=completion, updated_at=now, attempt=services.attempt)
+        return replace(known, updated_at=now, attempt=services.attempt)
 
     return services.ledger.update(end.held, changed)

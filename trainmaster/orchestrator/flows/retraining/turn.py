@@ -18,6 +18,7 @@ from trainmaster.orchestrator.core.documents.faults import Fault
 from trainmaster.orchestrator.core.errors import (
     GenerationMoved,
     LeaseHeld,
+    RecordUnsupported,
     SubmissionUnknown,
     TrainmasterError,
 )
@@ -195,8 +196,11 @@ def _decided(services: Services, rule: Rule, state: RuleState, decide: Decide) -
 
 
 def _has_ended(services: Services, run_id: str | None) -> bool:
-    """Whether the run is no longer active; a run without a record is not active."""
-    held = services.ledger.find(run_id) if run_id is not None else None
+    """Whether the run is no longer active; a run without a record is not active, one of another release is."""
+    try:
+        held = services.ledger.find(run_id) if run_id is not None else None
+    except RecordUnsupported:
+        return False
     return held is None or held.record.ended
 
 

@@ -1,0 +1,74 @@
+"""Which of the steps after a run's end are left: a step that fails is repeated a few times, later and later."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from trainmaster.orchestrator.core.documents.quoting import plain
+from trainmaster.orchestrator.core.errors import TrainmasterError
+from trainmaster.orchestrator.core.runs.end import ChampionVerdict, Completion, FailedStep
+from trainmaster.orchestrator.core.runs.record import RunRecord, shortened
+
+OUTAGE_ATTEMPTS_MAX = 100
+"""Of a step that fails for a known reason, for example a service that does not answer: about four days."""
+BUG_ATTEMPTS_MAX = 10
+"""Of a step that fails for an unforeseen reason: about three hours, each attempt with a critical log line."""
+FIRST_WAIT, LONGEST_WAIT = timedelta(minutes=1), timedelta(hours=1)
+_DOUBLINGS_MAX = 6
+
+
+def is_over(record: RunRecord, name: str) -> bool:
+    """Whether the step is done, or has failed for the last time."""
+    completion = record.completion or Completion()
+    failed = (completion.steps_failed or {}).get(name)
+    return name in completion.steps_done or (failed is not None and failed.next_at is None)
+
+
+def is_due(record: RunRecord, name: str, now: datetime) -> bool:
+    """Whether the step is to be run now."""
+    failed = ((record.completion or Completion()).steps_failed or {}).get(name)
+    return not is_over(record, name) and (failed is None or failed.next_at is None or failed.next_at <= now)
+
+
+def with_outcomes(
+    record: RunRecord,
+    done: tuple[str, ...],
+    failed: Mapping[str, Exception],
+    *,
+    verdict: ChampionVerdict | None,
+    now: datetime,
+) -> RunRecord:
+    """The record with these steps done, and the attempts of those that failed; a last one becomes a problem."""
+    completion = record.completion or Completion()
+    names = tuple(dict.fromkeys((*completion.steps_done, *done)))
+    before = completion.steps_failed or {}
+    again = {
+        name: _failed(before.get(name), error, now) for name, error in failed.items() if name not in names
+    }
+    left = {name: each for name, each in {**before, **again}.items() if name not in names}
+    ended = replace(
+        completion,
+        steps_done=names,
+        steps_failed=left or None,
+        champion=verdict or completion.champion,
+    )
+    problems = (_problem(name, each) for name, each in again.items() if each.next_at is None)
+    return replace(record, completion=ended, problems=(*record.problems, *problems))
+
+
+def _failed(before: FailedStep | None, error: Exception, now: datetime) -> FailedStep:
+    """The first repetition follows at once, with the next reconcile pass."""
+    attempts = 1 if before is None else before.attempts + 1
+    known = isinstance(error, TrainmasterError)
+    doubled = FIRST_WAIT * 2 ** min(max(attempts - 2, 0), _DOUBLINGS_MAX)
+    wait = min(doubled, LONGEST_WAIT) if attempts > 1 else timedelta()
+    most = OUTAGE_ATTEMPTS_MAX if known else BUG_ATTEMPTS_MAX
+    return FailedStep(
+        attempts=attempts,
+        error=shortened(plain(str(error) if known else f"{type(error).__name__}, see the log")),
+        next_at=None if attempts >= most else now + wait,
+    )
+
+
+def _problem(name: str, failed: FailedStep) -> str:
+    return f"step {name!r} after the run's end was given up after {failed.attempts} attempts: {failed.error}"

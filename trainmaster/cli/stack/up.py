@@ -63,7 +63,7 @@ class _KeepsWords(click.Command):
     type=click.Choice(["enforced", "none"]),
     default="enforced",
     show_default=True,
-    help="whether jobs and functions are refused what their accounts have no permission for, as on Google Cloud",
+    help="whether jobs and functions are refused what their accounts have no permission for, and jobs are kept from this machine",
 )
 @click.option(
     "--mounts",

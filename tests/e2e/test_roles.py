@@ -17,7 +17,7 @@ MACHINE = {"machine": "n1-standard-4"}
 
 def test_every_role_has_its_part_in_one_run(project: Project, figures: Path) -> None:
     name = "requests/roles.json"
-    args = ["--workload=horses_or_humans", f"--data_dir={figures}", "--image_size=32", "--batch_size=4",
+    args = ["--workload=horses_or_humans", f"--data_dir={project.provide_data(figures)}", "--image_size=32", "--batch_size=4",
             f"--epochs={EPOCHS}", "--steps_per_epoch=4", "--weights=random"]  # fmt: skip
     one = {"count": 1, **MACHINE}
     request = {

@@ -45,7 +45,7 @@ class Training:
         request = {
             "model_name": name,
             "image": f"{stack.region}-docker.pkg.dev/{stack.id}/trainmaster/trainer:1",
-            "args": ["--workload=horses_or_humans", f"--data_dir={data_dir}", "--image_size=32", "--batch_size=2",
+            "args": ["--workload=horses_or_humans", f"--data_dir={stack.provide_data(data_dir)}", "--image_size=32", "--batch_size=2",
                      "--steps_per_epoch=8", f"--epochs={EPOCHS}", "--weights=random"],
             "cluster": {"chief": machine, "workers": {"count": 1, **machine}},
             "scheduling": {"restart_on_worker_restart": True, "timeout_s": DEADLINE_S},

@@ -44,8 +44,15 @@ def uploaded(served: Served, path: str, content: bytes) -> dict[str, Any]:
     return {"path": path.removeprefix("model/"), **size}
 
 
-def record(served: Served, files: list[dict[str, Any]], *, count: int | None = None) -> None:
+def record(
+    served: Served,
+    files: list[dict[str, Any]],
+    *,
+    count: int | None = None,
+    documents: list[dict[str, Any]] | None = None,
+) -> None:
     listing = {"schema": "model_files.v1", "run_id": RUN, "model_uri": f"{OUTPUT}/model/", "files": files}
+    listing |= {"documents": documents} if documents is not None else {}
     served.write("ledger", "model_files/list.json", listing)
     summary = {
         "count": len(files) if count is None else count,
@@ -181,10 +188,47 @@ def test_a_champion_is_downloaded_by_its_models_name(served: Served, listed: lis
     example = json.loads(
         (Path(__file__).parents[3] / "schemas/examples/valid/champion.v1.promoted.json").read_text()
     )
-    example["current"]["run_id"] = RUN
+    reign = example["current"]
+    reign |= {"run_id": RUN, "model_uri": f"gs://{PROJECT}-champions/flowers/{RUN}/"}
+    listing = json.loads(
+        served.clients.storage.bucket(f"{PROJECT}-ledger").blob("model_files/list.json").download_as_bytes()
+    )
+    reign["lineage"] |= {
+        "files_uri": f"gs://{PROJECT}-ledger/model_files/list.json",
+        "files_sha256": hashlib.sha256(json.dumps(listing).encode()).hexdigest(),
+    }
     served.write("ledger", "champions/flowers.json", example)
-    assert served.trainmaster("download", "champion:flowers", "to").status == 0
+    for path, content in CONTENTS.items():
+        served.clients.storage.bucket(f"{PROJECT}-champions").blob(
+            f"flowers/{RUN}/{path}"
+        ).upload_from_string(content)
+        uploaded(served, f"model/{path}", b"rewritten by another job of the team")
+    done = served.trainmaster("download", "champion:flowers", "to")
+    assert done.status == 0, done.err
     assert read_files(served.folder / "to") == CONTENTS
+    del reign["trained_uri"]
+    served.write("ledger", "champions/flowers.json", example)
+    done = served.trainmaster("download", "champion:flowers", "again")
+    assert done.status == 2
+    assert (
+        f"became champion before models were copied. Download what the run itself saved: trainmaster download {RUN}"
+        in done.err
+    )
+
+
+def test_the_documents_that_counted_are_downloaded_and_a_false_manifest_is_a_finding(served: Served) -> None:
+    claims = [{"path": "m.pt", "size_bytes": 7, "sha256": "0" * 64}]
+    files = [uploaded(served, "model/m.pt", b"weights")]
+    documents = [
+        uploaded(served, "model/export.json", json.dumps({"files": claims}).encode()),
+        uploaded(served, "model/metrics.json", b"{}"),
+    ]
+    record(served, files, documents=documents)
+    done = served.trainmaster("download", RUN, "to")
+    assert done.status == 1
+    assert sorted(read_files(served.folder / "to")) == ["export.json", "m.pt", "metrics.json"]
+    assert "The model's manifest is wrong about m.pt: sha256 " in done.err
+    assert f"not {'0' * 64}, as export.json says" in done.err
 
 
 @pytest.mark.parametrize("words", [["champion:unknown"], ["unknown"], ["failed"]])

@@ -1,5 +1,6 @@
 """`trainmaster download`: the model of a run, as files on this machine."""
 
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,8 +15,10 @@ if TYPE_CHECKING:
     from trainmaster.client.clients import Clients
     from trainmaster.client.files.listing import RemoteFile
     from trainmaster.client.find import Run
+    from trainmaster.orchestrator.core.champions.champion import Reign
 
 CHAMPION = "champion:"
+CLAIMS_SHOWN = 10
 
 
 @click.command()
@@ -29,19 +32,19 @@ CHAMPION = "champion:"
 def download(clients: "Clients", run: str, folder: Path | None, *, everything: bool, force: bool) -> int:
     """Download the model of RUN into DIR, by default a folder with the run's id, and verify every file.
 
-    RUN is a run's id, the file that started it, the id or key of a message, or champion:MODEL. Sizes and checksums are
-    compared with the run's record. A file that exists is kept if it is the same; if it differs, nothing is downloaded
+    RUN is a run's id, the file that started it, the id or key of a message, or champion:MODEL, for the copy that no job
+    can change. Generations, sizes and checksums are compared with what the run recorded when it ended. A file that exists is kept if it is the same; if it differs, nothing is downloaded
     without --force. After an interruption, the same command continues.
 
-    Exit status: 0; 1 an object is not what the record lists; 2 refused; 3 there is no such run, or it has no model.
+    Exit status: 0; 1 an object is not what the record lists, or the model's manifest is wrong about a file; 2 refused; 3 there is no such run, or it has no model.
     """
+    from trainmaster.client.files.claims import false_claims
     from trainmaster.client.files.download import download as download_files
 
-    found = _find(clients, run)
-    files = _wanted(clients, found, everything=everything)
-    target = folder or Path(found.record.run_id)
+    run_id, files = _wanted(clients, run, everything=everything)
+    target = folder or Path(run_id)
     size = size_text(sum(file.size_bytes for file in files))
-    talk(f"Downloading {plural(len(files), 'file')}, {size}, of {found.record.run_id} to {target}.")
+    talk(f"Downloading {plural(len(files), 'file')}, {size}, of {run_id} to {target}.")
     try:
         download_files(clients, files, target, overwrite=force)
     except OSError as error:
@@ -49,34 +52,46 @@ def download(clients: "Clients", run: str, folder: Path | None, *, everything: b
             raise
         raise Stop(Exit.USAGE, f"Cannot write {error.filename!r}: {error.strerror or error}") from error
     print_names(one_line(str(target / file.path)) for file in files)
-    talk("Every size and checksum matches.")
+    talk("Every size and checksum matches the record.")
     if not everything:
+        talk(f"For all that the run wrote, not only its model: trainmaster download --all {run_id}")
+    false = list(islice(false_claims(files, target), CLAIMS_SHOWN)) if not everything else []
+    for each in false:
         talk(
-            f"For all that the run wrote, not only its model: trainmaster download --all {found.record.run_id}"
+            f"The model's manifest is wrong about {one_line(each)}. What was downloaded is what the run left."
         )
-    return Exit.DONE
+    return Exit.FINDING if false else Exit.DONE
 
 
-def _find(clients: "Clients", text: str) -> "Run":
-    from trainmaster.client.errors import NotFound
+def _wanted(clients: "Clients", text: str, *, everything: bool) -> "tuple[str, list[RemoteFile]]":
+    """The run's id, and the files of its model; of a champion, those of its copy."""
+    from trainmaster.client.files.listing import champion_files, model_files
     from trainmaster.client.find import find_run
+
+    if text.startswith(CHAMPION):
+        reign = _reign(clients, text.removeprefix(CHAMPION))
+        if not everything:
+            return reign.run_id, champion_files(clients, reign)
+        text = reign.run_id
+    run = find_run(clients, text)
+    files = _all_files(clients, run) if everything else model_files(clients, run)
+    return run.record.run_id, files
+
+
+def _reign(clients: "Clients", model_name: str) -> "Reign":
+    from trainmaster.client.errors import NotFound
     from trainmaster.client.rules.champions import find_champion
 
-    if not text.startswith(CHAMPION):
-        return find_run(clients, text)
-    model_name = text.removeprefix(CHAMPION)
     current = find_champion(clients, model_name).champion.current
     if current is None:
         raise NotFound(f"{model_name!r} has no champion yet: trainmaster champions show {model_name}")
-    return find_run(clients, current.run_id)
+    return current
 
 
-def _wanted(clients: "Clients", run: "Run", *, everything: bool) -> "list[RemoteFile]":
+def _all_files(clients: "Clients", run: "Run") -> "list[RemoteFile]":
     from trainmaster.client.errors import NotFound
-    from trainmaster.client.files.listing import model_files, objects_below
+    from trainmaster.client.files.listing import objects_below
 
-    if not everything:
-        return model_files(clients, run)
     output_uri = run.record.output_uri
     files = objects_below(clients, output_uri) if output_uri else []
     if not files:

@@ -120,10 +120,8 @@ def _fetch(clients: "Clients", file: RemoteFile, part: Path) -> None:
         with part.open("xb") as content:
             blob.download_to_file(content)
     except ObjectNotFound as missing:
-        raise Damaged(
-            f"{file.uri} no longer exists as the record lists it (generation {file.generation}): "
-            "it was overwritten or deleted."
-        ) from missing
+        listed = "" if file.generation is None else f" as the record lists it (generation {file.generation})"
+        raise Damaged(f"{file.uri} no longer exists{listed}: it was overwritten or deleted.") from missing
 
 
 def difference(file: RemoteFile, path: Path) -> str | None:

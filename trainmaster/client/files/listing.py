@@ -1,13 +1,14 @@
 """Which objects a run left behind, and what is known of each."""
 
 import hashlib
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from trainmaster.client.errors import Damaged, NotFound, Refused
 from trainmaster.client.find import Run
+from trainmaster.orchestrator.core.champions.champion import Reign
 from trainmaster.orchestrator.core.documents.json_text import parse_json
 from trainmaster.orchestrator.core.names import split_object_uri
 from trainmaster.orchestrator.core.runs.end import Model
@@ -47,24 +48,48 @@ def model_files(clients: "Clients", run: Run) -> list[RemoteFile]:
         raise NotFound(
             f"{run_id} has no model ({why}). For what it wrote: trainmaster download --all {run_id}"
         )
-    listed = _listing(clients, model.files.listing_uri, model.files.listing_sha256)["files"]
-    if len(listed) < model.files.count:
+    document = _listing(clients, model.files.listing_uri, model.files.listing_sha256)
+    if len(document["files"]) < model.files.count:
         raise Refused(
-            f"The record of {run_id} lists {len(listed)} of the model's {model.files.count} files. "
+            f"The record of {run_id} lists {len(document['files'])} of the model's {model.files.count} files. "
             f"Download everything: trainmaster download --all {run_id}"
         )
-    directory = model.uri if model.uri.endswith("/") else model.uri.rpartition("/")[0] + "/"
-    files = [
+    files = _listed_files(document, model.uri)
+    return files if "documents" in document else [*files, *_manifest(clients, model)]
+
+
+def champion_files(clients: "Clients", reign: Reign) -> list[RemoteFile]:
+    """The files of the champion's copy, with the sizes and checksums that its run recorded.
+
+    Raises:
+        Refused: the reign began before models were copied.
+        NotFound: the ledger no longer has the list of the files.
+        Damaged: the list is not the one that the run recorded.
+    """
+    lineage = reign.lineage
+    if reign.trained_uri is None or lineage.files_uri is None:
+        raise Refused(
+            f"{reign.run_id} became champion before models were copied. "
+            f"Download what the run itself saved: trainmaster download {reign.run_id}"
+        )
+    document = _listing(clients, lineage.files_uri, lineage.files_sha256)
+    # The copies have generations of their own; nobody can replace one.
+    return [replace(file, generation=None) for file in _listed_files(document, reign.model_uri)]
+
+
+def _listed_files(document: Mapping[str, Any], model_uri: str) -> list[RemoteFile]:
+    """The files and documents that the list names, in this directory, or beside this file."""
+    directory = model_uri.rpartition("/")[0]
+    return [
         RemoteFile(
-            uri=f"{directory}{each['path']}",
+            uri=f"{directory}/{each['path']}",
             path=each["path"],
             size_bytes=each["size_bytes"],
             generation=each["generation"],
             crc32c=each.get("crc32c"),
         )
-        for each in listed
+        for each in (*document["files"], *document.get("documents", ()))
     ]
-    return [*files, *_manifest(clients, model)]
 
 
 def _listing(clients: "Clients", uri: str, sha256: str | None) -> dict[str, Any]:

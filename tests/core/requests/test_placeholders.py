@@ -48,6 +48,14 @@ def test_every_role_and_every_submission_of_a_run_has_the_same_values() -> None:
     assert accepted(document).document["cluster"]["chief"]["args"] == ["${run_id}"]
 
 
+def test_a_file_of_googles_tools_may_not_write_inside_another_runs_directory() -> None:
+    pool = {"machineSpec": {"machineType": "n1-standard-4"}, "containerSpec": {"imageUri": OTHER}}
+    output = {"outputUriPrefix": f"gs://models/m/{RUN_ID}/model"}
+    faults = told({"displayName": "m", "workerPoolSpecs": [pool], "baseOutputDirectory": output})
+    assert set(faults) == {"$.baseOutputDirectory.outputUriPrefix"}
+    assert "it is inside another run's directory" in str(*faults.values())
+
+
 @given(text=st.text(st.sampled_from("${}ab"), max_size=12))
 def test_a_literal_text_comes_out_as_it_was(text: str) -> None:
     assert filled(str(literal(text)), run_id="run-1", a="never") == text
@@ -78,6 +86,8 @@ def test_a_file_of_googles_tools_has_no_placeholders() -> None:
         ({"model_uri": "gs://models/m", "champion": CHAMPION}, "$.model_uri", "the next run would overwrite the champion's files"),
         ({"model_uri": f"gs://models/m/{RUN_ID}/model"}, "$.model_uri", "it is inside another run's directory"),
         ({"model_uri": f"gs://models/{run_id_of_key('a', 'b')}/x"}, "$.model_uri", "it is inside another run's directory"),
+        ({"output": {"prefix_uri": f"gs://models/m/{RUN_ID}"}}, "$.output.prefix_uri", "it is inside another run's directory"),
+        ({"output": {"prefix_uri": f"gs://models/m/{RUN_ID}/3/model/"}}, "$.output.prefix_uri", "name the directory above it"),
         ({"model_uri": "gs://elsewhere/m"}, "$.model_uri", "the policy does not allow it; found 'gs://elsewhere/m'; allowed: gs://models"),
         ({"model_uri": "gs://models-of-others/m"}, "$.model_uri", "the policy does not allow it"),
         ({"model_uri": "gs://models/../ledger/m"}, "$.model_uri", "the policy does not allow it"),

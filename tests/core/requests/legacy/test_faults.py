@@ -312,3 +312,12 @@ def test_a_machine_that_is_gone_has_one_repair_with_its_accelerators() -> None:
     gpus = {"acceleratorConfig": {"type": "NVIDIA_TESLA_K80", "count": 4}}
     document = custom(masterType="complex_model_m_gpu", masterConfig={"imageUri": IMAGE, **gpus})
     assert list(faults_of(document)) == [f"{HERE}.masterType"]
+
+
+@pytest.mark.parametrize("below", ["", "/3/model"])
+def test_a_job_dir_inside_another_runs_directory_is_refused(below: str) -> None:
+    job_dir = f"gs://models/census/census-20260301t120000-0123456789{below}"
+    (fault,) = faults_of(with_image(scaleTier="BASIC", jobDir=job_dir)).values()
+    assert fault.path == f"{HERE}.jobDir"
+    assert fault.problem == "it is inside another run's directory"
+    assert fault.repair == "name the directory above it: each run gets its own directory there"

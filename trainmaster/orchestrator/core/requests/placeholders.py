@@ -27,6 +27,7 @@ DEPLOYMENT = ("project", "region", "inbox_bucket", "models_bucket")
 _DEPLOYMENT = re.compile(r"(?P<literal>\$?)\$\{(?P<name>" + "|".join(DEPLOYMENT) + r")\}")
 RUN_ID, TRIAL = "run_id", "trial"
 ARGS, MODEL_URI = "args", "model_uri"
+PREFIX_URI = ("output", "prefix_uri")
 _BY_LITERAL = f"write {LITERAL} for a literal ${{, for example in a shell command"
 
 
@@ -97,7 +98,7 @@ def holds_placeholders(path: Path) -> bool:
 
 
 def placeholder_faults(draft: Draft) -> list[Fault]:
-    """Every placeholder that has no value where it stands, and a `model_uri` that would hold another run's model."""
+    """Every placeholder that has no value where it stands, and every directory for output that belongs to another run."""
     suggestions = Suggestions()
     faults = (
         fault
@@ -106,9 +107,17 @@ def placeholder_faults(draft: Draft) -> list[Fault]:
         if isinstance(word, str)
         for fault in _faults((*here, ARGS, index), word, (RUN_ID,), draft, suggestions)
     )
-    uri = text_at(draft.document, MODEL_URI)
-    of_uri = _model_uri_faults(uri, draft, suggestions) if uri is not None else ()
-    return list(islice(chain(of_uri, faults), MAX_COLLECTED))
+    return list(islice(chain(_output_faults(draft, suggestions), faults), MAX_COLLECTED))
+
+
+def _output_faults(draft: Draft, suggestions: Suggestions) -> Iterator[Fault]:
+    prefix, uri = text_at(draft.document, *PREFIX_URI) or "", text_at(draft.document, MODEL_URI)
+    repair = "name the directory above it: each run gets its own directory there"
+    inside = list(_inside_a_run(PREFIX_URI, prefix, repair))
+    yield from inside
+    # A legacy jobDir is both, and is reported once.
+    if uri is not None and not (inside and uri.startswith(prefix.rstrip("/"))):
+        yield from _model_uri_faults(uri, draft, suggestions)
 
 
 def _model_uri_faults(uri: str, draft: Draft, suggestions: Suggestions) -> Iterator[Fault]:
@@ -129,13 +138,13 @@ def _model_uri_faults(uri: str, draft: Draft, suggestions: Suggestions) -> Itera
             value=uri,
             repair=f"write {uri.rstrip('/')}/${{run_id}}, also in args; or leave champion out",
         )
+    yield from _inside_a_run(at, uri, "write ${run_id} for this run's own id")
+
+
+def _inside_a_run(at: Path, uri: str, repair: str) -> Iterator[Fault]:
+    """Also in a trial's directory, which is below its run's. The run's own id is a placeholder here, or not written."""
     if any(map(has_form_of_run_id, uri.split("/"))):
-        yield Fault(
-            at=at,
-            problem="it is inside another run's directory",
-            value=uri,
-            repair="write ${run_id} for this run's own id",
-        )
+        yield Fault(at=at, problem="it is inside another run's directory", value=uri, repair=repair)
 
 
 def _faults(

@@ -186,18 +186,6 @@ def test_an_object_in_the_place_of_a_copy_is_neither_replaced_nor_served(world: 
     assert "current" not in champion(world)
 
 
-def test_a_rollback_to_a_champion_whose_copy_was_deleted_is_refused() -> None:
-    world = World()
-    first, second = run(world, "a", 0.7), run(world, "b", 0.8)
-    for each in list(world.objects.listing(CHAMPIONS, f"cassava-resnet50/{first}/")):
-        world.objects.delete(CHAMPIONS, each.name)
-    incoming, _ = order(world, ROLLBACK)
-    (fault,) = world.document(f"rejected/{incoming.run_id}.json")["faults"]
-    assert fault["path"] == "$.rollback.model_name"
-    assert f"the copy of its model no longer exists: gs://{CHAMPIONS}/" in fault["problem"]
-    assert champion(world)["current"]["run_id"] == second
-
-
 @pytest.mark.parametrize("files_at_once", [1, 200])
 @pytest.mark.parametrize("copied_at_once", [None, 3])
 def test_a_copy_that_takes_several_attempts_is_continued_and_only_a_whole_one_reigns(

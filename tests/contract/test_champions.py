@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from tests.contract.world import LEDGER, MODELS, Boundary, World, export_manifest, schema
+from tests.contract.world import CHAMPIONS, LEDGER, MODELS, Boundary, World, export_manifest, schema
 from trainmaster.orchestrator.adapters.memory import MemoryNotices
 from trainmaster.orchestrator.adapters.pubsub import cloud_event
 from trainmaster.orchestrator.core.errors import DocumentDamaged, ServiceFailed
@@ -230,6 +230,18 @@ def test_an_impossible_rollback_is_refused_with_a_report(
     world.reconcile()
     take(world.services(), incoming)
     assert incoming.run_id not in {row.run_id for row in world.services().index.rows()}
+
+
+def test_a_rollback_to_a_champion_whose_copy_was_deleted_is_refused() -> None:
+    world = World()
+    first, second = run(world, "a", 0.7), run(world, "b", 0.8)
+    for each in list(world.objects.listing(CHAMPIONS, f"cassava-resnet50/{first}/")):
+        world.objects.delete(CHAMPIONS, each.name)
+    incoming, _ = order(world, {"rollback": {"model_name": "cassava-resnet50"}})
+    (fault,) = world.document(f"rejected/{incoming.run_id}.json")["faults"]
+    assert fault["path"] == "$.rollback.model_name"
+    assert f"the copy of its model no longer exists: gs://{CHAMPIONS}/" in fault["problem"]
+    assert champion(world)["current"]["run_id"] == second
 
 
 def test_rolling_back_twice_goes_back_two_champions() -> None:

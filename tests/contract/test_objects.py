@@ -22,7 +22,7 @@ from trainmaster.orchestrator.core.errors import (
     ServiceFailed,
 )
 from trainmaster.orchestrator.core.sizes import MIB
-from trainmaster.orchestrator.ports.objects import Objects
+from trainmaster.orchestrator.ports.objects import Listed, Objects
 from trainmaster.orchestrator.stores.inbox import Models
 from trainmaster.orchestrator.stores.ledger import Ledger
 
@@ -99,6 +99,36 @@ def test_a_deleted_object_is_gone_and_may_be_deleted_again(objects: Objects, buc
     with pytest.raises(ObjectGone):
         objects.read(bucket, "name", max_bytes=MIB)
     objects.write(bucket, "name", b"2", if_generation=0)
+
+
+def test_a_copy_has_the_bytes_of_that_generation_and_replaces_nothing(objects: Objects, bucket: str) -> None:
+    generation = objects.write(bucket, "a b/m.pt", b"weights", if_generation=None)
+    copied = objects.copy((bucket, "a b/m.pt", generation), bucket, "copies/m.pt")
+    assert isinstance(copied, Listed)
+    assert copied == objects.describe(bucket, "copies/m.pt")
+    source = objects.describe(bucket, "a b/m.pt")
+    assert (copied.size_bytes, copied.crc32c, copied.md5) == (7, source.crc32c, source.md5)
+    assert objects.read(bucket, "copies/m.pt", max_bytes=7).content == b"weights"
+    with pytest.raises(GenerationMoved):
+        objects.copy((bucket, "a b/m.pt", generation), bucket, "copies/m.pt")
+
+
+def test_a_generation_that_was_replaced_or_deleted_cannot_be_copied(objects: Objects, bucket: str) -> None:
+    generation = objects.write(bucket, "m.pt", b"weights", if_generation=None)
+    objects.write(bucket, "m.pt", b"hostile", if_generation=None)
+    for source in ((bucket, "m.pt", generation), (bucket, "missing", 1)):
+        with pytest.raises(ObjectGone):
+            objects.copy(source, bucket, "copy")
+    assert list(objects.listing(bucket, "copy")) == []
+
+
+def test_a_copy_to_a_bucket_that_does_not_exist_is_a_failure_of_the_service(
+    gcs: GcsObjects, new_bucket: Callable[[], str]
+) -> None:
+    bucket = new_bucket()
+    generation = gcs.write(bucket, "m.pt", b"weights", if_generation=None)
+    with pytest.raises(ServiceFailed, match=r"copy to gs://never-made/m\.pt"):
+        gcs.copy((bucket, "m.pt", generation), "never-made", "m.pt")
 
 
 def test_a_listing_has_the_prefix_in_order_with_sizes(objects: Objects, bucket: str) -> None:

@@ -150,6 +150,21 @@ def test_only_users_and_trainers_write_where_users_and_trainers_write() -> None:
             assert grant["accounts"] == ["trainer"]
 
 
+def test_nobody_may_replace_or_delete_the_copy_of_a_champion() -> None:
+    grants = [
+        grant for grant in (*GRANTS, *TABLE["team_grants"]) if grant["thing"] == {"bucket": "champions"}
+    ]
+    given = {permission for grant in grants for permission in ROLES[grant["role"]]["permissions"]}
+    assert given == {"storage.objects.create", "storage.objects.get", "storage.objects.list"}
+    writers = {
+        account
+        for grant in grants
+        if "storage.objects.create" in ROLES[grant["role"]]["permissions"]
+        for account in grant["accounts"]
+    }
+    assert writers == {"on-job-log", "on-tick"}
+
+
 def test_a_build_may_do_what_its_steps_do_and_no_more_to_functions() -> None:
     given = may("build")
     assert {on for permission, on in given if permission == "iam.serviceAccounts.actAs"} == {

@@ -83,7 +83,6 @@ def test_a_file_of_googles_tools_has_no_placeholders() -> None:
         ({"model_uri": "gs://models/m/$${run_id}"}, "$.model_uri", "gs://BUCKET/PATH"),
         ({"model_uri": "gs://models"}, "$.model_uri", "gs://BUCKET/PATH"),
         ({"model_uri": "gs://models/m", "tuning": TUNING}, "$.model_uri", "write gs://models/m/${trial}"),
-        ({"model_uri": "gs://models/m", "champion": CHAMPION}, "$.model_uri", "the next run would overwrite the champion's files"),
         ({"model_uri": f"gs://models/m/{RUN_ID}/model"}, "$.model_uri", "it is inside another run's directory"),
         ({"model_uri": f"gs://models/{run_id_of_key('a', 'b')}/x"}, "$.model_uri", "it is inside another run's directory"),
         ({"output": {"prefix_uri": f"gs://models/m/{RUN_ID}"}}, "$.output.prefix_uri", "it is inside another run's directory"),
@@ -105,6 +104,7 @@ def test_what_has_no_value_and_what_is_no_place_for_a_model_is_refused(
     ("changes", "policy", "uri"),
     [
         ({"model_uri": "gs://models/m/${run_id}/export/"}, {}, "gs://models/m/run-1/export"),
+        ({"model_uri": "gs://models/fixed", "champion": CHAMPION}, {}, "gs://models/fixed"),
         ({"model_uri": "gs://models/fixed/model.keras"}, {"output_prefixes": ()}, "gs://models/fixed/model.keras"),
         ({"model_uri": "gs://elsewhere/m"}, EVERYWHERE, "gs://elsewhere/m"),
         ({"model_uri": "gs://models/${trial}", "tuning": TUNING}, {}, "gs://models/${trial}"),

@@ -1,12 +1,12 @@
 """What a model's own manifest says about its files. It is the trainer's word: only the record is evidence."""
 
-import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from trainmaster.client.files.download import difference
 from trainmaster.client.files.listing import RemoteFile
 from trainmaster.orchestrator.core.completion.model import MANIFEST_NAME
+from trainmaster.orchestrator.core.documents.json_text import parse_json
 from trainmaster.orchestrator.core.sizes import MAX_MANIFEST_BYTES
 
 
@@ -28,7 +28,7 @@ def _manifest(path: Path) -> object:
     if path.stat().st_size > MAX_MANIFEST_BYTES:
         return None
     try:
-        manifest: object = json.loads(path.read_bytes())
-    except (ValueError, RecursionError):
+        manifest: object = parse_json(path.read_bytes())
+    except ValueError:
         return None
     return manifest

@@ -73,7 +73,7 @@ def champion_files(clients: "Clients", reign: Reign) -> list[RemoteFile]:
             f"Download what the run itself saved: trainmaster download {reign.run_id}"
         )
     document = _listing(clients, lineage.files_uri, lineage.files_sha256)
-    # The copies have generations of their own; nobody can replace one.
+    # A copy has its own generation, and no account may replace it.
     return [replace(file, generation=None) for file in _listed_files(document, reign.model_uri)]
 
 

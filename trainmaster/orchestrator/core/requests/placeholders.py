@@ -131,13 +131,6 @@ def _model_uri_faults(uri: str, draft: Draft, suggestions: Suggestions) -> Itera
             value=uri,
             repair=f"write {uri.rstrip('/')}/${{trial}}, and have the program add its CLOUD_ML_TRIAL_ID",
         )
-    elif "champion" in draft.document and RUN_ID not in names:
-        yield Fault(
-            at=at,
-            problem="the next run would overwrite the champion's files",
-            value=uri,
-            repair=f"write {uri.rstrip('/')}/${{run_id}}, also in args; or leave champion out",
-        )
     yield from _inside_a_run(at, uri, "write ${run_id} for this run's own id")
 
 

@@ -7,7 +7,7 @@ from random import Random
 import pytest
 from jsonschema import Draft202012Validator
 
-from tests.contract.hostile import TIMEOUT, HostileWorld, state_of
+from tests.contract.hostile import TIMEOUT, HostileWorld, starve, state_of
 from tests.contract.retraining import MANUAL, rule
 from tests.contract.test_reconcile import ended, launched
 from tests.contract.world import INBOX, LEDGER, schema
@@ -222,26 +222,13 @@ def test_of_a_thousand_rules_the_hostile_hundred_delay_no_honest_one_beyond_the_
     assert world.ticks_that_died == 0
 
 
-@pytest.mark.parametrize("seed", range(6))
-def test_rules_at_which_ticks_die_are_found_one_by_one_and_starve_no_honest_one(seed: int) -> None:
-    random = Random(f"deadly {seed}")
-    world = HostileWorld()
-    rules = [f"r{number:02}" for number in range(30)]
-    world.accept_copies(*rules, **SKIP_NOTHING)
-    deadly = random.sample(rules, random.randint(1, 5))
-    world.hostility.kills |= {state_of(rule_id) for rule_id in deadly}
-    honest = [rule_id for rule_id in rules if rule_id not in deadly]
-    ticks = (ATTEMPTS_MAX + 1) * len(deadly) + 2
-    fired_at = dict.fromkeys(honest, 0)
-    for tick in range(1, ticks + 1):
-        before = {rule_id: world.firings(rule_id) for rule_id in honest}
-        world.minute()
-        for rule_id in honest:
-            if world.firings(rule_id) > before[rule_id]:
-                fired_at[rule_id] = tick
-            # Each deadly rule delays the others once, when it is found.
-            assert tick - fired_at[rule_id] <= len(deadly) + 1
-    assert world.ticks_that_died <= ATTEMPTS_MAX * len(deadly) + 1
-    assert set(fired_at.values()) == {ticks}
-    states = [world.rule_status(f"rules/{rule_id}.json")["state"] for rule_id in deadly]
-    assert states == ["quarantined"] * len(deadly)
+@pytest.mark.parametrize("seed", range(8))
+def test_items_at_which_ticks_die_are_found_one_by_one_and_starve_no_honest_one(seed: int) -> None:
+    assert starve(f"deadly {seed}").violations == ()
+
+
+def test_an_honest_rule_that_starves_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("trainmaster.orchestrator.flows.turns.ATTEMPTS_MAX", 1000)
+    monkeypatch.setattr("trainmaster.orchestrator.flows.turns.Turns.backwards", property(lambda _: False))
+    monkeypatch.setattr("trainmaster.orchestrator.flows.turns.Turns.careful", property(lambda _: False))
+    assert any("fires no more" in each for seed in range(8) for each in starve(f"deadly {seed}").violations)

@@ -92,7 +92,7 @@ class LoopbackOnly:
         texts = (
             (name.decode("latin-1"), value.decode("latin-1")) for name, value in scope.get("headers", ())
         )
-        if scope["type"] == "http" and (fault := foreign(texts)):
+        if scope["type"] == "http" and (fault := foreign(scope["method"], texts)):
             await google_error(403, fault, reason="forbidden", status="PERMISSION_DENIED")(
                 scope, receive, send
             )

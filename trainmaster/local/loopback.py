@@ -13,22 +13,30 @@ _GOOGLE = ".googleapis.com"
 """The hosts that the gateway's clients request. No page can claim such a host: it would have to be Google's.
 """
 _OWN_SITES = frozenset({"same-origin", "same-site", "none"})
+_OTHER_PORTS = frozenset({"same-site"})
+_READING = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
-def foreign(headers: Iterable[tuple[str, str]]) -> str:
-    """Why these headers are those of a request from outside this machine; empty if they are not.
+def foreign(method: str, headers: Iterable[tuple[str, str]]) -> str:
+    """Why a request is one that a page from elsewhere makes a browser send; empty if it is not.
 
     A foreign `Host` is DNS rebinding, a foreign `Origin` a cross-site request. Requests of forms and images
     may lack an `Origin`; browsers mark them with `Sec-Fetch-Site`: https://www.w3.org/TR/fetch-metadata/
+    A page of another port of this machine may read, which its browser keeps from it, but change nothing: any program
+    may serve pages here, for example of a notebook that was downloaded. Clients other than browsers send neither header.
     """
-    for name, value in headers:
-        match name.lower():
-            case "host" if not _is_served(_host_of(f"//{value}")):
-                return f"Host {value!r} is not a loopback name; this emulator answers only to {sorted(LOOPBACK_HOSTS)}."
-            case "origin" if _host_of(value) not in LOOPBACK_HOSTS:
-                return f"Origin {value!r} is another site; a browser may call this emulator only from this machine."
-            case "sec-fetch-site" if value not in _OWN_SITES:
-                return f"Sec-Fetch-Site {value!r}: a browser may call this emulator only from this machine's pages."
+    found = {name.lower(): value for name, value in headers}
+    host, origin, site = found.get("host"), found.get("origin"), found.get("sec-fetch-site")
+    if host is not None and not _is_served(_host_of(f"//{host}")):
+        return (
+            f"Host {host!r} is not a loopback name; this emulator answers only to {sorted(LOOPBACK_HOSTS)}."
+        )
+    if origin is not None and _host_of(origin) not in LOOPBACK_HOSTS:
+        return f"Origin {origin!r} is another site; a browser may call this emulator only from this machine."
+    if site is not None and site not in _OWN_SITES:
+        return f"Sec-Fetch-Site {site!r}: a browser may call this emulator only from this machine's pages."
+    if method not in _READING and (origin not in (None, f"http://{host}") or site in _OTHER_PORTS):
+        return f"Only this service's own pages, http://{host}, may change anything here; found Origin {origin!r}."
     return ""
 
 

@@ -33,6 +33,9 @@ def address(replica: Replica, name: str) -> str:
             "POST",
             {"Origin": "null", "Content-Type": "application/x-www-form-urlencoded"},
         ),  # a sandboxed frame
+        ("POST", {"Origin": "http://localhost:3000", "Content-Type": "text/plain"}),  # a page of another port
+        ("DELETE", {"Origin": "http://127.0.0.1:3000"}),
+        ("POST", {"Sec-Fetch-Site": "same-site", "Content-Type": "text/plain"}),
     ],
 )
 def test_a_foreign_page_is_refused_everywhere(

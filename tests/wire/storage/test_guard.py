@@ -14,8 +14,12 @@ def test_any_loopback_name_is_welcome(http: httpx.Client, host: str) -> None:
     assert http.get("/storage/v1/b?project=p", headers={"host": host}).status_code == 200
 
 
-@pytest.mark.parametrize("origin", ["https://evil.example", "null", "http://localhost.evil.example"])
-def test_a_page_of_another_site_may_not_post(http: httpx.Client, bucket: storage.Bucket, origin: str) -> None:
+@pytest.mark.parametrize(
+    "origin", ["https://evil.example", "null", "http://localhost.evil.example", "http://localhost:3000"]
+)
+def test_a_page_of_another_site_or_port_may_not_post(
+    http: httpx.Client, bucket: storage.Bucket, origin: str
+) -> None:
     answer = http.post(
         f"/upload/storage/v1/b/{bucket.name}/o?uploadType=media&name=a",
         content=b"x",
@@ -25,13 +29,16 @@ def test_a_page_of_another_site_may_not_post(http: httpx.Client, bucket: storage
     assert not bucket.blob("a").exists()
 
 
-def test_a_page_of_this_machine_may_post(http: httpx.Client, bucket: storage.Bucket) -> None:
-    answer = http.post(
-        f"/upload/storage/v1/b/{bucket.name}/o?uploadType=media&name=a",
-        content=b"x",
-        headers={"origin": "http://localhost:3000"},
-    )
-    assert answer.status_code == 200
+def test_a_page_of_another_port_may_read(http: httpx.Client, bucket: storage.Bucket) -> None:
+    headers = {"origin": "http://localhost:3000", "sec-fetch-site": "same-site"}
+    assert http.get(f"/storage/v1/b/{bucket.name}/o", headers=headers).status_code == 200
+
+
+@pytest.mark.parametrize("site", ["same-origin", "none"])
+def test_a_page_of_the_service_itself_may_post(http: httpx.Client, bucket: storage.Bucket, site: str) -> None:
+    own = str(http.base_url).rstrip("/")
+    path = f"/upload/storage/v1/b/{bucket.name}/o?uploadType=media&name=a"
+    assert http.post(path, content=b"x", headers={"origin": own, "sec-fetch-site": site}).status_code == 200
 
 
 @pytest.mark.parametrize(

@@ -35,7 +35,7 @@ def main() -> None:
     app = create_app(os.environ["FUNCTION_TARGET"], "main.py", os.environ["FUNCTION_SIGNATURE_TYPE"])
 
     def refuse_other_sites() -> None:
-        refusal = loopback.foreign(flask.request.headers.items())
+        refusal = loopback.foreign(flask.request.method, flask.request.headers.items())
         if refusal:
             flask.abort(403, description=refusal)
 

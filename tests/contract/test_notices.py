@@ -15,7 +15,7 @@ NOTICE = Notice(
     type="trainmaster.run.succeeded.v1",
     subject="run-1",
     time=datetime(2026, 3, 1, tzinfo=UTC),
-    data={"run_id": "run-1", "state": "succeeded"},
+    data={"run_id": "run-1", "state": "succeeded", "team": "vision"},
 )
 
 
@@ -45,11 +45,16 @@ def test_a_notice_arrives_as_a_cloud_event_with_its_stable_id(notices: PubsubNot
         "subject": "run-1",
         "time": "2026-03-01T00:00:00.000000Z",
         "datacontenttype": "application/json",
-        "data": {"run_id": "run-1", "state": "succeeded"},
+        "data": {"run_id": "run-1", "state": "succeeded", "team": "vision"},
     }
     attributes = dict(received.message.attributes)
     assert attributes.pop("content-type").startswith("application/cloudevents+json")
-    assert attributes == {"type": "trainmaster.run.succeeded.v1", "run_id": "run-1", "state": "succeeded"}
+    assert attributes == {
+        "type": "trainmaster.run.succeeded.v1",
+        "run_id": "run-1",
+        "state": "succeeded",
+        "team": "vision",
+    }
 
 
 def test_an_unknown_topic_is_a_failure_of_the_service(

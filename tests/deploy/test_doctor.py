@@ -282,6 +282,16 @@ def test_a_probe_that_could_not_be_sent_names_the_role(deployment: Deployment, l
     assert "roles/pubsub.publisher on topic trainmaster-requests" in str(request)
 
 
+def test_a_topic_of_no_team_is_healthy_if_it_refuses_requests_for_that_and_nothing_else(
+    deployment: Deployment, logs: LoggingClient
+) -> None:
+    no_team = {"path": "$", "problem": "it belongs to none of the policy's teams", "found": "'a message'"}
+    other = {"path": "$.image", "problem": "the policy does not allow it"}
+    for faults, verdict in (([no_team], Verdict.OK), ([no_team, other], Verdict.FAILED)):
+        answer = {"latency_s": 1.0, "verdict": {"accepted": False, "faults": faults}}
+        assert request_findings(deployment, Probe(answer=answer), logs)[-1].verdict is verdict
+
+
 def test_functions_of_before_self_tests_are_known_by_what_they_say(
     deployment: Deployment, logs: LoggingClient
 ) -> None:

@@ -11,6 +11,7 @@ from trainmaster.deploy.doctor.probe import Probe
 from trainmaster.deploy.doctor.repair import redeploy
 from trainmaster.deploy.doctor.witness import ProbeSubscription
 from trainmaster.orchestrator.core.events.self_test import MARK
+from trainmaster.orchestrator.core.policy.teams import NO_TEAM_PROBLEM
 
 if TYPE_CHECKING:
     from google.cloud.logging import Client as LoggingClient
@@ -78,6 +79,8 @@ def _verdict(verdict: Mapping[str, Any]) -> Finding:
     if verdict["accepted"]:
         submission = verdict["submission"]
         return ok(ALLOWED, f"it would be one of {submission['parent']}/{submission['kind']}")
+    if [fault["problem"] for fault in verdict["faults"]] == [NO_TEAM_PROBLEM]:
+        return ok(ALLOWED, "no: the policy gives the topic to no team, so requests on it are refused")
     faults = [
         f"{fault['path']}: {fault['problem']}" + (f"; found {fault['found']}" if "found" in fault else "")
         for fault in verdict["faults"]

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 SERVICE = "Pub/Sub"
 TIMEOUT_S = 20.0
-FILTERED = ("run_id", "state", "model_name", "rule_id")
+FILTERED = ("run_id", "state", "team", "model_name", "rule_id")
 """Fields of a notice that its message repeats as attributes, so that subscriptions can filter by them."""
 
 

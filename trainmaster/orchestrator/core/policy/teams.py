@@ -21,6 +21,7 @@ from trainmaster.orchestrator.core.names import (
 from trainmaster.orchestrator.core.policy.policy import Policy
 from trainmaster.orchestrator.core.policy.team import Team
 
+NO_TEAM_PROBLEM = "it belongs to none of the policy's teams"
 NO_TEAM = "-"
 """Stands for the team of what belongs to none of the policy's. No team has this name, so nothing shares a name with it."""
 
@@ -60,7 +61,7 @@ def team_fault(policy: Policy | None, team: str | None, found: str) -> Fault | N
     topics = [each.requests_topic for each in teams.values() if each.requests_topic is not None]
     return Fault(
         path="$",
-        problem="it belongs to none of the policy's teams",
+        problem=NO_TEAM_PROBLEM,
         value=found,
         allowed=f"files in {listed(folders)}; messages on {listed(topics) or 'no topic'}",
         repair="drop it into your team's folder",

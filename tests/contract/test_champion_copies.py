@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.contract.proxy import Proxy, ProxyFault
 from tests.contract.test_champions import champion, complete, order, run, told, trained, verdict
 from tests.contract.world import CHAMPIONS, INBOX, LEDGER, MODELS, Boundary, Killed, World
 from trainmaster.orchestrator.adapters.gcs import GcsObjects
@@ -175,6 +176,21 @@ def test_a_manifest_with_hashes_of_zeros_is_a_problem_and_the_buckets_facts_are_
     (file,) = world.document(split_object_uri(record.model.files.listing_uri or "")[1])["files"]
     assert file["md5"] == next(world.objects.listing(bucket, f"{prefix}saved_model.pb")).md5
     assert verdict(world, incoming.run_id)["reason"] == "the run has no metric 'accuracy'; it has: none"
+
+
+def test_a_copy_whose_answer_was_lost_still_counts(gcs: GcsObjects, storage_proxy: Proxy) -> None:
+    """The client repeats the call, and is refused because its own first one made the object."""
+    world = World()
+    world.objects = gcs  # type: ignore[assignment]  # as above
+    world.ledger = Ledger(gcs, LEDGER)
+    with new_buckets(gcs):
+        incoming = trained(world, "a", 0.7)
+        lost = ProxyFault(on=f"POST /storage/v1/b/{MODELS}/o/", lose_answer=True)
+        storage_proxy.faults.append(lost)
+        complete(world, incoming)
+        assert storage_proxy.injected == [lost]
+        current = champion(world)["current"]
+        assert contents(world, current["model_uri"]) == contents(world, current["trained_uri"])
 
 
 def test_an_object_in_the_place_of_a_copy_is_neither_replaced_nor_served(world: World) -> None:

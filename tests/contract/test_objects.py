@@ -1,12 +1,14 @@
 """One suite for every object store: in memory, and Cloud Storage's client against the emulator."""
 
 import gzip
+import json
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import ClassVar
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
@@ -22,11 +24,13 @@ from trainmaster.orchestrator.core.errors import (
     ServiceFailed,
 )
 from trainmaster.orchestrator.core.sizes import MIB
-from trainmaster.orchestrator.ports.objects import Listed, Objects
+from trainmaster.orchestrator.ports.objects import Listed, Objects, Unfinished
 from trainmaster.orchestrator.stores.inbox import Models
 from trainmaster.orchestrator.stores.ledger import Ledger
 
 GIB = 1024 * MIB
+
+NOW = "2026-03-01T12:00:00.000Z"
 
 
 def test_what_was_written_is_read_with_its_generation(objects: Objects, bucket: str) -> None:
@@ -120,6 +124,55 @@ def test_a_generation_that_was_replaced_or_deleted_cannot_be_copied(objects: Obj
         with pytest.raises(ObjectGone):
             objects.copy(source, bucket, "copy")
     assert list(objects.listing(bucket, "copy")) == []
+
+
+class LongRewrites(BaseHTTPRequestHandler):
+    """Answers as Cloud Storage does about a large object in another location: the first call is not the last."""
+
+    queries: ClassVar[list[dict[str, list[str]]]] = []
+
+    def do_POST(self) -> None:
+        query = parse_qs(urlsplit(self.path).query)
+        self.queries.append(query)
+        self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        answer: dict[str, object] = {"totalBytesRewritten": "1", "objectSize": "2", "done": False}
+        resource = {"name": "m.pt", "generation": "9", "size": "2", "crc32c": "AAAAAA==", "timeCreated": NOW}
+        done = "rewriteToken" in query
+        answer |= {"done": True, "resource": resource} if done else {"rewriteToken": "to-be-continued"}
+        content = json.dumps(answer).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+def test_a_copy_of_several_calls_is_continued_with_the_services_token(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    LongRewrites.queries.clear()
+    with ThreadingHTTPServer(("127.0.0.1", 0), LongRewrites) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        monkeypatch.setenv("STORAGE_EMULATOR_HOST", f"http://127.0.0.1:{server.server_port}")
+        monkeypatch.setenv("DISABLE_GCS_PYTHON_CLIENT_OTEL_BUCKET_METADATA", "true")
+        objects = GcsObjects("my-project")
+        try:
+            first = objects.copy(("models", "m.pt", 7), "champions", "m.pt")
+            assert first == Unfinished(token="to-be-continued")
+            second = objects.copy(("models", "m.pt", 7), "champions", "m.pt", token=first.token)
+        finally:
+            objects._client.close()
+            server.shutdown()
+            thread.join()
+    assert isinstance(second, Listed)
+    assert (second.generation, second.size_bytes) == (9, 2)
+    for query in LongRewrites.queries:
+        assert (query["sourceGeneration"], query["ifGenerationMatch"]) == (["7"], ["0"])
+    assert [query.get("rewriteToken") for query in LongRewrites.queries] == [None, ["to-be-continued"]]
 
 
 def test_a_copy_to_a_bucket_that_does_not_exist_is_a_failure_of_the_service(

@@ -10,6 +10,7 @@ import pytest
 from google.api_core.exceptions import DeadlineExceeded
 
 from trainmaster.local.events.clients import clients_of
+from trainmaster.orchestrator.core.names import split_object_uri
 
 from .project import ROOT, Project, request
 
@@ -62,6 +63,14 @@ def champion(project: Project) -> dict[str, Any]:
     return found
 
 
+def contents(project: Project, uri: str) -> dict[str, bytes]:
+    """The files of a model by path, without folder markers."""
+    bucket, prefix = split_object_uri(uri)
+    blobs = project.storage.list_blobs(bucket, prefix=prefix)
+    found = {blob.name.removeprefix(prefix): blob.download_as_bytes() for blob in blobs}
+    return {path: content for path, content in found.items() if path and not path.endswith("/")}
+
+
 def test_the_best_run_is_champion_a_worse_one_is_not_and_an_order_goes_back(project: Project) -> None:
     with notices_of(project) as heard:
         poor = trained(project, "poor", "--epochs=5", "--rate=0.05")
@@ -76,11 +85,16 @@ def test_the_best_run_is_champion_a_worse_one_is_not_and_an_order_goes_back(proj
         assert lineage["job_name"] == good["job"]["name"]
         assert lineage["manifest_sha256"] == good["model"]["manifest_sha256"]
 
+        honest = contents(project, poor["model"]["uri"])
+        bucket, name = split_object_uri(poor["model"]["uri"])
+        for path in honest:  # as any other job of the team may
+            project.storage.bucket(bucket).blob(name + path).upload_from_string(b"hostile")
         project.upload("requests/back.yaml", "rollback: {model_name: ranked}")
         status = project.final_status("requests/back.yaml")
         copy_uri = f"gs://{project.id}-champions/ranked/{poor['run_id']}/"
         assert (status["state"], status["model_uri"]) == ("succeeded", copy_uri)
         assert champion(project)["current"]["run_id"] == poor["run_id"]
+        assert contents(project, copy_uri) == honest
     for notice in heard:
         jsonschema.validate(notice, schema("notice.v1"))
     ids = {notice["id"] for notice in heard}

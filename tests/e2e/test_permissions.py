@@ -30,6 +30,7 @@ attempts = {
     "list the ledger": lambda: list(objects.list_blobs(ledger)),
     "write the ledger": lambda: ledger.blob("runs/forged.json").upload_from_string("{}"),
     "drop a request": lambda: inbox.blob("requests/forged.yaml").upload_from_string("a: b"),
+    "write the copy of a champion": lambda: objects.bucket(f"{name}-champions").blob("m/run/model").upload_from_string("x"),
     "make a bucket": lambda: objects.create_bucket("forged-bucket"),
     "publish a request": lambda: pubsub_v1.PublisherClient().publish(f"projects/{name}/topics/trainmaster-requests", b"a").result(60),
     "list the jobs": lambda: list(jobs.list_custom_jobs(parent=place)),
@@ -67,7 +68,7 @@ def test_a_jobs_clients_are_refused_all_that_its_account_is_not_granted(
     codes = project.document(project.models, f"greedy/{status['run_id']}/model/codes.json")
     assert codes is not None
     assert codes.pop("read the user's bucket") == 200
-    assert len(codes) == 8
+    assert len(codes) == 9
     assert set(codes.values()) == {403}, codes
 
 

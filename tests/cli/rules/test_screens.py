@@ -14,7 +14,10 @@ from tests.client.served import ROOT, Served, served_context
 from trainmaster.cli.rules.screens import SPARE, rule_facts, rule_rows
 from trainmaster.cli.table import fact_lines, table_lines
 from trainmaster.client.request_files import schema
+from trainmaster.client.rules.found import FoundRule
 from trainmaster.client.rules.listing import find_rule, list_rules
+from trainmaster.orchestrator.core.documents.codec import decoded
+from trainmaster.orchestrator.core.retraining.state import RuleStatus
 
 NOW = datetime(2026, 3, 4, 12, 30, tzinfo=UTC)
 VALID = ROOT / "schemas/examples/valid"
@@ -69,6 +72,15 @@ def test_the_list_of_rules(served: Served, width: int | None) -> None:
     lines = [click.unstyle(line) for line in table_lines(rows, width=width, spare=SPARE)]
     assert_screen(f"rules.{width or 'pipe'}", "".join(f"{line}\n" for line in lines))
     assert width is None or max(map(len, lines)) <= width
+
+
+def test_the_list_says_why_a_rule_is_in_quarantine() -> None:
+    reason = "its turn failed 3 times in a row"
+    status = example("rule_status.v1.accepted") | {"state": "quarantined", "reason": reason}
+    Draft202012Validator(schema("rule_status.v1")).validate(status)
+    found = FoundRule(dropped_name="rules/a.yaml", rule_id="a", status=decoded(RuleStatus, status))
+    (row,) = rule_rows([found], NOW, is_cut=False)
+    assert (row["STATE"], row["NEXT"]) == ("quarantined", reason)
 
 
 @pytest.mark.parametrize("rule", ["cassava.new-data", "weekly", "bad"])

@@ -41,8 +41,11 @@ def _row(rule: FoundRule, now: datetime, most: int | None) -> dict[str, str]:
 
 
 def next_text(rule: FoundRule, now: datetime) -> str:
-    """The next scheduled time, the counts, and why a due firing is held back; of a refused rule, why."""
-    if rule.standing == "refused" and rule.status is not None:
+    """The next scheduled time, the counts, and why a due firing is held back.
+
+    Of a refused rule or one in quarantine, why it is.
+    """
+    if rule.standing in ("refused", "quarantined") and rule.status is not None:
         return rule.status.reason or ""
     if not rule.decides:
         return ""

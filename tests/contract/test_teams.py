@@ -4,6 +4,7 @@ import base64
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -21,6 +22,7 @@ from tests.contract.world import (
     schema,
 )
 from trainmaster.orchestrator.adapters.pubsub import cloud_event
+from trainmaster.orchestrator.core.errors import PolicyInvalid
 from trainmaster.orchestrator.core.events.envelope import Envelope
 from trainmaster.orchestrator.core.policy.admission import Admission, Limit
 from trainmaster.orchestrator.core.policy.team import Team
@@ -33,6 +35,7 @@ from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.core.runs.states import RunState
 from trainmaster.orchestrator.flows.intake import take_message
 from trainmaster.orchestrator.flows.retraining.turn import take_notice
+from trainmaster.orchestrator.flows.services import Services
 
 VISION, SPEECH = "vision", "speech"
 TEAMS = {name: Team(requests_topic=f"requests-{name}") for name in (VISION, SPEECH)}
@@ -79,14 +82,20 @@ def ordered(world: RuleWorld, team: str, order: object) -> Mapping[str, Any]:
 
 
 def published(
-    world: RuleWorld, topic: str, document: object, message_id: str = "1", **attributes: str
+    world: RuleWorld,
+    topic: str,
+    document: object,
+    message_id: str = "1",
+    by: Services | None = None,
+    /,
+    **attributes: str,
 ) -> None:
     data = base64.b64encode(json.dumps(document).encode()).decode()
     message = {"messageId": message_id, "data": data, "attributes": attributes}
     now = world.clock.now()
     list(
         take_message(
-            world.services(),
+            by or world.services(),
             Envelope(
                 id=f"{topic}-{message_id}",
                 type="google.cloud.pubsub.topic.v1.messagePublished",
@@ -280,6 +289,20 @@ def test_the_same_key_or_id_in_two_teams_names_two_runs(attribute: str) -> None:
     for team in (VISION, SPEECH):
         status = world.document(f"status/{folder}/{team}/nightly.json")
         assert (status["state"], status["team"]) == ("submitted", team)
+
+
+def test_a_message_that_waits_for_a_readable_policy_says_so() -> None:
+    def unreadable() -> RequestRules:
+        raise PolicyInvalid("policy.yaml", ("a fault",))
+
+    world = world_of_teams(teams={})
+    broken = replace(world.services(), request_rules=unreadable)
+    with pytest.raises(PolicyInvalid):
+        published(world, "trainmaster-requests", SMALL, "1", broken)
+    status = world.document("status/messages/1.json")
+    assert (status["state"], "a fault" in status["reason"]) == ("retrying", True)
+    published(world, "trainmaster-requests", SMALL)
+    assert world.document("status/messages/1.json")["state"] == "submitted"
 
 
 def test_a_dry_run_is_checked_for_the_team_of_its_topic() -> None:

@@ -67,7 +67,14 @@ def account_email(name: str, project: str) -> str:
 def names_of(project: str, region: str) -> Names:
     topology, table, teams = topology_of(project, region), permissions(), team_settings()
     functions = frozenset(topology["functions"])
-    topics = {*topology["topics"].values(), *(each.get("requests_topic") for each in teams.values())} - {None}
+    own_topics = {
+        team: topic
+        for team, said in teams.items()
+        if (topic := said.get("requests_topic")) and topic not in topology["topics"].values()
+    }
+    requests = [
+        name for name, each in topology["functions"].items() if each["trigger"] == {"topic": "requests"}
+    ]
     return Names(
         project=project,
         region=region,
@@ -77,12 +84,12 @@ def names_of(project: str, region: str) -> Names:
         roles={name: role["title"] for name, role in table["roles"].items() if role.get("custom")},
         teams=teams,
         taken={
-            "topic": frozenset(topics),
+            "topic": frozenset((*topology["topics"].values(), *own_topics.values())),
             "subscription": frozenset(topology["subscriptions"]),
             "log sink": frozenset(topology["sinks"]),
             "log metric": frozenset(f"trainmaster/{name}" for name in METRICS),
             "Cloud Run service": functions,
-            "Eventarc trigger": functions,
+            "Eventarc trigger": functions | {f"{name}-{team}" for name in requests for team in own_topics},
             "schedule": frozenset(topology["schedules"]),
             "repository": frozenset({topology["images"]["trainer"].split("/")[2]}),
             "service account": frozenset(

@@ -3,11 +3,13 @@
 import contextlib
 import json
 import shutil
+import socket
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import psutil
 import pytest
@@ -263,3 +265,32 @@ def test_the_staged_copy_runs_and_not_a_trainmaster_that_is_installed(
         with run("show_settings", source=tmp_path / "staged", PYTHONPATH=str(ROOT)) as instance:
             assert instance.post(*event()) == 200
             until(lambda word=word: word in str(entries.of("stdout")), f"the settings {word}")  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"",
+        b"POST / HTTP/1.1\r\nHost: 127.0.0.1\r\n",
+        b"POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 100\r\n\r\n{",
+    ],
+    ids=["nothing", "half of the headers", "half of the body"],
+)
+def test_clients_that_never_finish_a_request_delay_no_event_and_are_cut_off(run: Run, sent: bytes) -> None:
+    with run("tell") as instance, contextlib.ExitStack() as open_sockets:
+        address = ("127.0.0.1", urlsplit(instance.url).port)
+        stuck = [open_sockets.enter_context(socket.create_connection(address)) for _ in range(12)]
+        for each in stuck:
+            each.sendall(sent)
+            each.settimeout(DEADLINE_S)
+        assert instance.post(*event()) == 200
+        if sent:
+            # The connection is closed, maybe after an answer that says so.
+            assert all(_ends(each) for each in stuck)
+
+
+def _ends(connection: socket.socket) -> bool:
+    with contextlib.suppress(ConnectionResetError):
+        while connection.recv(4096):
+            pass
+    return True

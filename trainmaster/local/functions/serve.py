@@ -1,5 +1,8 @@
 """Runs functions-framework as its own command does, but refuses requests from web pages of other sites.
 
+It also does what Cloud Run's front end does for a function: it reads each request whole before the function's
+concurrency counts it, so that clients that send slowly, or never finish, delay no event.
+
 python -P trainmaster/local/functions/serve.py
 
 Run it in the staged source's directory, with the variables that functions-framework reads: FUNCTION_TARGET,
@@ -9,16 +12,30 @@ script, not a module of the package: the process sees the function's source and 
 """
 
 import atexit
+import errno
 import gc
+import io
 import os
 import sys
+import threading
+import time
+from collections.abc import Callable, Iterable
+from functools import partial
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
+from typing import Any
 
 import flask
 from functions_framework import create_app
 from functions_framework._http import create_server
+from gunicorn.workers.gthread import TConn, ThreadWorker  # type: ignore[import-untyped]
 
+READ_S = 10.0
+"""How long a client may take to send one request, and to take its response."""
+READERS = 64
+"""Requests that are being read at once, besides those that the function works on."""
+_MAX_BODY_BYTES = 32 << 20
+"""The largest request that Cloud Run accepts over HTTP/1: https://cloud.google.com/run/quotas"""
 _LOOPBACK = Path(__file__).resolve().parent.parent / "loopback.py"
 
 
@@ -40,10 +57,13 @@ def main() -> None:
             flask.abort(403, description=refusal)
 
     app.before_request(refuse_other_sites)
+    concurrency = int(os.environ["THREADS"])
+    app.wsgi_app = WholeRequests(app.wsgi_app, concurrency)
     # Otherwise a full garbage collection in the forked worker copies every page that it shares with this process.
     gc.freeze()
     try:
-        create_server(app, debug=False).run(os.environ["HOST"], int(os.environ["PORT"]))
+        server = create_server(app, debug=False, worker_class=PatientWorker, threads=concurrency + READERS)
+        server.run(os.environ["HOST"], int(os.environ["PORT"]))
     except SystemExit as ended:  # gunicorn and its forked workers end this way
         if not isinstance(ended.code, int):
             raise
@@ -52,6 +72,48 @@ def main() -> None:
         sys.stderr.flush()
         # Only the teardown of loaded libraries is left, which takes a stack's functions a second: skip it.
         os._exit(ended.code)
+
+
+# Any: WSGI's environment, and gunicorn's untyped connections and sockets.
+class WholeRequests:
+    """A WSGI application that reads each request's body, and then lets at most `concurrency` requests in."""
+
+    def __init__(self, app: Callable[..., Iterable[bytes]], concurrency: int) -> None:
+        self._app = app
+        self._slots = threading.BoundedSemaphore(concurrency)
+
+    def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+        body = environ["wsgi.input"].read(_MAX_BODY_BYTES)
+        environ["wsgi.input"] = io.BytesIO(body)
+        with self._slots:
+            return self._app(environ, start_response)
+
+
+class PatientWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn is untyped
+    """Closes a connection whose request is not complete in time."""
+
+    def handle(self, conn: Any) -> object:
+        conn.init = partial(_init, conn)
+        return super().handle(conn)
+
+
+def _init(conn: Any) -> None:
+    """What gunicorn does before each request of a connection; then the request has READ_S seconds."""
+    TConn.init(conn)
+    deadline = time.monotonic() + READ_S
+    read = type(conn.parser.unreader).chunk
+
+    def chunk(size_hint: int | None = None) -> bytes:
+        conn.sock.settimeout(max(deadline - time.monotonic(), 0.001))
+        try:
+            content: bytes = read(conn.parser.unreader, size_hint)
+        except TimeoutError:
+            # gunicorn takes this as a client that is gone, and logs nothing.
+            raise ConnectionResetError(errno.ECONNRESET, f"no whole request within {READ_S:g} s") from None
+        conn.sock.settimeout(READ_S)
+        return content
+
+    conn.parser.unreader.chunk = chunk
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from trainmaster.local.iam import Grant, Grants
 from trainmaster.local.iam.principals import Tokens
 from trainmaster.local.sandbox.probe import obstacle, repair
 
-from .conftest import WAYS, Stack, container
+from .conftest import WAYS, Stack, container, run_stack
 
 pytestmark = pytest.mark.skipif(len(WAYS) == 1, reason="this machine does not allow namespaces")
 
@@ -207,6 +207,21 @@ def test_a_job_sees_neither_the_state_folder_nor_the_users_files_nor_a_shared_tm
         assert all(path.exists() for path in files)
         program = f"print([path for path in {[str(path) for path in files]} if os.path.exists(path)])"
         assert said(stack, program) == ["[]"]
+
+
+@pytest.mark.parametrize("state", [".trainmaster", "runs/local/.trainmaster"])
+def test_an_image_that_copies_a_folder_with_the_state_in_it_does_not_show_the_state(
+    tmp_path: Path, state: str
+) -> None:
+    folder = tmp_path / "project"
+    (folder / "runs" / "local").mkdir(parents=True)
+    (folder / "Dockerfile").write_text("FROM python:3\nWORKDIR /app\nCOPY . .\n")
+    (folder / "runs" / "local" / "kept").touch()
+    program = "import os; print(sorted(each for at, _, files in os.walk('.') for each in files))"
+    with run_stack(folder / state, isolation="enforced", images={"example.com/p": folder}) as stack:
+        job = stack.submit(container("-c", program, command=["python"], image="example.com/p"))
+        assert stack.ended(job.name).state.name == "JOB_STATE_SUCCEEDED", stack.texts(job.name)
+        assert stack.texts(job.name, "workerpool0-0") == ["['Dockerfile', 'kept']"]
 
 
 def test_a_job_sees_no_process_but_its_own_and_cannot_change_the_machine(stack: Stack) -> None:

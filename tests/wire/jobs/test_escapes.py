@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from .conftest import WAYS, Stack, Way, container, processes_with, stand_alone, way_of
@@ -87,14 +88,26 @@ def test_what_double_forks_without_an_environment_ends_with_the_stack(
 
 
 @pytest.mark.parametrize("way", WAYS, ids=way_of)
-def test_what_double_forks_without_an_environment_ends_with_a_killed_stack(
-    tmp_path: Path, way: Way, seconds: str
+@pytest.mark.parametrize("is_watched", [True, False])
+def test_what_double_forks_without_an_environment_ends_with_a_killed_stack_and_without_its_watcher(
+    tmp_path: Path, way: Way, seconds: str, *, is_watched: bool
 ) -> None:
     with stand_alone(tmp_path, *(word for flag, value in way.items() for word in (f"--{flag}", value))) as (
         process,
         stack,
     ):
         escaped(stack, seconds)
+        if not is_watched:
+            _kill_watcher(process.pid)
         process.kill()
         process.wait(60)
     eventually(lambda: processes_with(seconds) == [], "the process has ended")
+
+
+def _kill_watcher(stack: int) -> None:
+    (watcher,) = [
+        each
+        for each in psutil.Process(stack).children()
+        if "trainmaster.local.process.guard" in each.cmdline()
+    ]
+    watcher.kill()

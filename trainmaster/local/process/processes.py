@@ -28,7 +28,7 @@ class ProcessGuard:
     """Child processes that end with this process, however it ends: return, Ctrl-C, SIGTERM, SIGKILL, a crash.
 
     Covers their descendants, even in another session. Not covered: a program that clears its environment
-    *and* whose parent is already gone. Linux only, because the processes are found through /proc.
+    *and* whose parent is already gone, unless `trainmaster.local.sandbox` runs it. Linux only, because the processes are found through /proc.
     """
 
     def __init__(self, *, grace_s: float = 2.0) -> None:

@@ -50,7 +50,7 @@ class View:
         read_only: files and directories, each at its path.
         writable: directories, each at its path.
         tmp: the directory that is its /tmp.
-        hidden: a directory that it does not see even within a system directory.
+        hidden: a directory that it does not see even within a system directory or the image's source folder.
     """
 
     buckets: Path
@@ -64,6 +64,7 @@ class View:
 def confined_steps(image: Image, view: View) -> list[Step]:
     """Steps that build the root of a confined replica."""
     root = {name: node for name, node in layout(image).items() if name not in _OWN}
+    inner = list(_remove(root, view.hidden, ""))
     for path in view.read_only:
         _place(root, path)
     return [
@@ -71,6 +72,7 @@ def confined_steps(image: Image, view: View) -> list[Step]:
         ("bind", str(view.tmp), "tmp"),
         *_system(root),
         *_hiding(view.hidden),
+        *(("tmpfs", path) for path in inner),
         ("proc", "proc"),
         ("bind-ro", "/sys", "sys"),
         *_devices(),
@@ -114,6 +116,20 @@ def _system(root: dict[str, Node]) -> Iterator[Step]:
             else:
                 yield "bind-ro", str(path), name
     yield from _mounted(root, None, "", "")
+
+
+def _remove(directory: dict[str, Node], hidden: Path, at: str) -> Iterator[str]:
+    """Take the hidden directory out of an image's files; where it lies deeper in a folder of them, return its path.
+
+    A `COPY . .` beside a stack's state folder would bring it into the image.
+    """
+    for name, node in list(directory.items()):
+        if isinstance(node, dict):
+            yield from _remove(node, hidden, f"{at}{name}/")
+        elif node == hidden:
+            del directory[name]
+        elif hidden.is_relative_to(node):
+            yield f"{at}{name}/{hidden.relative_to(node)}"
 
 
 def _place(root: dict[str, Node], path: Path) -> None:

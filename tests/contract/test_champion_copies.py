@@ -125,6 +125,26 @@ def test_a_model_that_is_rewritten_before_its_promotion_is_never_champion(world:
     assert told(world, "promoted") == ["champions/cassava-resnet50/1"]
 
 
+def test_a_manifest_that_is_replaced_while_it_is_read_does_not_count(world: World) -> None:
+    class Replaced(Boundary):
+        replaced = False
+
+        def cross(self, name: str, call: Any) -> Any:
+            if name == f"read {MODELS}" and not self.replaced:
+                self.replaced = True
+                place = split_object_uri(f"{world.record(incoming.run_id).output_uri}/model/export.json")
+                world.objects.write(*place, b'{"metrics": {"accuracy": 1.0}}', if_generation=None)
+            return super().cross(name, call)
+
+    incoming = trained(world, "a", 0.7)
+    complete(world, incoming, Replaced())
+    record = world.record(incoming.run_id)
+    assert "export.json was ignored: it was replaced while it was read" in record.problems
+    assert record.model is not None
+    assert (record.model.metrics, record.model.manifest_uri) == ({}, None)
+    assert verdict(world, incoming.run_id)["promoted"] is False
+
+
 def test_every_file_and_document_that_counted_is_on_record_by_generation_and_checksum(world: World) -> None:
     incoming = trained(world, "a", 0.7)
     job = world.record(incoming.run_id).job

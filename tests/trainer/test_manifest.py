@@ -25,6 +25,8 @@ def test_every_file_is_listed_with_its_size_and_hash_sorted_by_path(model: Path)
     assert [entry["sha256"] for entry in entries] == [
         hashlib.sha256(part).hexdigest() for part in (b"graph", b"")
     ]
+    # By md5sum(1), in base64, as Cloud Storage lists it.
+    assert [entry["md5"] for entry in entries] == ["+LC5JOvXBG2/qFqFbkaCyA==", "1B2M2Y8AsgTpgAmY7PhCfg=="]
 
 
 def test_the_manifest_does_not_list_itself_nor_leave_a_part_of_itself(model: Path) -> None:

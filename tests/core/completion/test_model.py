@@ -107,6 +107,27 @@ def test_metrics_that_cannot_be_read_are_told_and_lose_no_model(content: bytes, 
     assert it.problems[0].startswith(problem)
 
 
+@pytest.mark.parametrize(
+    ("claimed", "listed", "problems"),
+    [
+        ("1B2M2Y8AsgTpgAmY7PhCfg==", "1B2M2Y8AsgTpgAmY7PhCfg==", 0),
+        ("AAAAAAAAAAAAAAAAAAAAAA==", "1B2M2Y8AsgTpgAmY7PhCfg==", 1),
+        ("AAAAAAAAAAAAAAAAAAAAAA==", None, 0),  # a composed object has no MD5 hash to compare
+        (None, "1B2M2Y8AsgTpgAmY7PhCfg==", 0),
+    ],
+)
+def test_a_manifest_whose_hashes_the_bucket_contradicts_is_ignored(
+    claimed: str | None, listed: str | None, problems: int
+) -> None:
+    claim = {"path": "m.pt", "size_bytes": 3} | ({"md5": claimed} if claimed is not None else {})
+    manifest = json.dumps({"files": [claim], "metrics": {"accuracy": 1.0}}).encode()
+    files = (ModelFile(path="m.pt", size_bytes=3, generation=7, md5=listed),)
+    it = find_model(ModelDirectory(uri=URI, files=files, manifest=manifest), EXPORT_SCHEMA)
+    assert it.model is not None
+    assert len(it.problems) == problems
+    assert it.model.metrics == ({} if problems else {"accuracy": 1.0})
+
+
 def test_metrics_are_bounded_in_number_and_size() -> None:
     it = found("m.pt", metrics={f"m{number:04}": number for number in range(MAX_METRICS + 50)})
     assert it.model is not None

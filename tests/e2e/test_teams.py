@@ -114,7 +114,7 @@ def trained(project: Project, team: str, file: str, run: dict[str, str]) -> dict
     return project.finished_record(status["run_id"])
 
 
-def object_in(uri: str) -> str:
+def object_name(uri: str) -> str:
     return uri.removeprefix("gs://").partition("/")[2]
 
 
@@ -131,10 +131,10 @@ def test_no_teams_job_reads_or_changes_what_the_other_team_has(project: Project)
         champion = project.document(project.ledger, f"champions/{team}/rival.json")
         assert champion is not None
         assert champion["current"]["run_id"] == record["run_id"]
-        served[team] = object_in(champion["current"]["model_uri"]) + "weights.safetensors"
+        served[team] = object_name(champion["current"]["model_uri"]) + "weights.safetensors"
         assert served[team].startswith(f"{team}/rival/")
     for team, other in (TEAMS, TEAMS[::-1]):
-        place = object_in(first[other]["model"]["uri"])
+        place = object_name(first[other]["model"]["uri"])
         run = {
             "weights": f"{place}weights.safetensors",
             "metrics": f"{place}metrics.json",
@@ -142,7 +142,7 @@ def test_no_teams_job_reads_or_changes_what_the_other_team_has(project: Project)
             "own_champion": served[team],
         }
         record = trained(project, team, "rival", run)
-        found = project.document(project.models, f"{object_in(record['model']['uri'])}found.json")
+        found = project.document(project.models, f"{object_name(record['model']['uri'])}found.json")
         assert found is not None
         assert {found.pop(what) for what in ("read its own data", "read its own champion")} == {"done"}
         by_files = {found.pop(what) for what in list(found) if what.endswith("as a file")}
@@ -154,7 +154,7 @@ def test_no_teams_job_reads_or_changes_what_the_other_team_has(project: Project)
         assert champions.blob(served[team]).download_as_bytes() == team.encode()
         assert (
             project.storage.bucket(project.models)
-            .blob(f"{object_in(first[team]['model']['uri'])}weights.safetensors")
+            .blob(f"{object_name(first[team]['model']['uri'])}weights.safetensors")
             .download_as_bytes()
             == team.encode()
         )

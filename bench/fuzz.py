@@ -2,6 +2,7 @@
 
 python bench/fuzz.py [--inputs 100000] [--seed 1] [--parser NAME] [--processes 2]
 python bench/fuzz.py --surfaces [--inputs 10000] [--seed 1] [--surface NAME]
+python bench/fuzz.py --slow [--tries 300] [--seed 1] [--parser NAME] [--processes 2]
 
 The second sends requests of any form to the emulators and the functions, each started for it: none may bring
 a server down, lead out of its folder, be taken from another site, or be answered 5xx by accident.
@@ -10,8 +11,10 @@ Inputs are the examples with values replaced, removed, renamed and moved, bytes 
 drawn from the seed, the parser and its number alone: `--parser NAME --number N` runs one again and shows it, and
 `--surface NAME --number N` sends one again.
 100,000 of each take about a quarter of an hour of one processor's time.
+The third grows documents of up to 1 MiB towards the slowest of each parser, and prints it as a short recipe:
+tests/core/fuzz/test_slow.py keeps those that were too slow once.
 Exits with 1 when any input broke a promise: an unnamed exception, a refusal without a reason, a run outside its
-prefix, a text that would leave its line.
+prefix, a text that would leave its line, or more than 0.5 s of processor time.
 """
 
 import argparse
@@ -30,6 +33,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT)]  # run as a file, from anywhere
 
 from tests.core.fuzz.parsers import PARSERS, Finding, Verdict, fed, random_of  # noqa: E402  # needs the line above
+from tests.core.fuzz.slow import SLOW_PARSERS, SLOW_S, Slowest, search  # noqa: E402  # as above
 from tests.wire.fuzz.surfaces import SURFACES, Surface, fed_wire, guarded  # noqa: E402  # as above
 
 BLOCK = 500
@@ -103,11 +107,35 @@ def run(indexes: list[int], inputs: int, seed: int, processes: int) -> Iterator[
 
 def show(name: str, tally: Tally) -> None:
     verdicts = "  ".join(f"{tally.verdicts[verdict]:>9}" for verdict in Verdict)
-    slowest = f"{tally.slowest[0] * 1000:.0f} ms"
+    slowest = _milliseconds(tally.slowest[0])
     print(f"{name:<26}{verdicts}  {tally.broken:>9}  {slowest:>9}  {tally.seconds:>8.0f} s", flush=True)
     for count, finding in tally.findings.values():
         print(f"  {count} times, first at --number {finding.number}: {finding.error}")
         print(f"    {finding.given}")
+
+
+def _milliseconds(seconds: float) -> str:
+    return f"{seconds * 1000:.0f} ms"
+
+
+def climbed(index: int, tries: int, seed: int) -> Slowest:
+    return search(SLOW_PARSERS[index], tries, seed)
+
+
+def hunt(names: str | None, tries: int, seed: int, processes: int) -> int:
+    """Print the slowest input that the search finds for each parser; 1 if any takes more than SLOW_S."""
+    indexes = [index for index, parser in enumerate(SLOW_PARSERS) if names in (None, parser.name)]
+    print(f"{tries} tries each, seed {seed}\n{'parser':<28}{'slowest':>9}  {'bytes':>9}  recipe")
+    worst = 0.0
+    with ProcessPoolExecutor(processes) as pool:
+        asked = [pool.submit(climbed, index, tries, seed) for index in indexes]
+        for index, each in zip(indexes, asked, strict=True):
+            found = each.result()
+            worst = max(worst, found.seconds)
+            line = f"{SLOW_PARSERS[index].name:<28}{_milliseconds(found.seconds):>9}  {found.size_bytes:>9,}"
+            print(f"{line}  {found.recipe}", flush=True)
+    print(f"slowest: {_milliseconds(worst)}, limit {_milliseconds(SLOW_S)}")
+    return 1 if worst > SLOW_S else 0
 
 
 def main() -> int:
@@ -116,12 +144,19 @@ def main() -> int:
     )
     options.add_argument("--inputs", type=int, help="of each; default 100000 to parsers, 10000 to surfaces")
     options.add_argument("--seed", type=int, default=1)
-    options.add_argument("--parser", choices=[parser.name for parser in PARSERS], help="only this one")
+    parsers = dict.fromkeys(parser.name for parser in (*PARSERS, *SLOW_PARSERS))
+    options.add_argument("--parser", choices=list(parsers), help="only this one")
     options.add_argument("--number", type=int, help="only this input; of a parser, shown")
     options.add_argument("--surfaces", action="store_true", help="requests to servers instead")
     options.add_argument("--surface", choices=[surface.name for surface in SURFACES], help="only this one")
+    options.add_argument(
+        "--slow", action="store_true", help="search for the slowest inputs of parsers instead"
+    )
+    options.add_argument("--tries", type=int, default=300, help="of each parser, with --slow")
     options.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     asked = options.parse_args()
+    if asked.slow:
+        return hunt(asked.parser, asked.tries, asked.seed, asked.processes)
     indexes = [index for index, parser in enumerate(PARSERS) if asked.parser in (None, parser.name)]
     on_the_wire = asked.surfaces or asked.surface is not None
     if asked.number is not None and not on_the_wire:
@@ -149,7 +184,8 @@ def main() -> int:
     broken = 0
     for name, tally in tallies:
         show(name, tally)
-        broken += tally.broken
+        # A server also waits, and its time is not a processor's.
+        broken += tally.broken + (not on_the_wire and tally.slowest[0] > SLOW_S)
     print(f"inputs that broke a promise: {broken}")
     return 1 if broken else 0
 

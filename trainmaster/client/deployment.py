@@ -62,7 +62,7 @@ def read_deployment(clients: "Clients") -> Deployment:
         raise NotFound(
             f"{_uri(clients)} does not exist: an older version made this deployment, or none is there. Update it: {again}"
         )
-    return _deployment(document, _uri(clients), again)
+    return parse_deployment(document, _uri(clients), again)
 
 
 def rules_of(deployment: Deployment, context: Context) -> RequestRules:
@@ -94,7 +94,12 @@ def _refuse(faults: Iterable[Fault], what: str) -> None:
         raise Refused("\n".join([*lines, f"This is version {VERSION}; deploy it, or use the deployed one."]))
 
 
-def _deployment(document: object, uri: str, again: str) -> Deployment:
+def parse_deployment(document: object, uri: str, again: str) -> Deployment:
+    """The deployment in the object at `uri`; `again` is the command that writes it anew.
+
+    Raises:
+        Refused: another version wrote it, or it is damaged; the message has every fault.
+    """
     found = document if isinstance(document, dict) else {}
     if found.get("schema") != DEPLOYMENT_SCHEMA:
         raise Refused(

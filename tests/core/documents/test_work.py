@@ -62,6 +62,11 @@ def test_yaml_is_refused_where_its_values_become_too_many() -> None:
     assert fault.problem == f"broken YAML: more than {MAX_VALUES} values, line {MAX_VALUES}, column 3"
 
 
+def test_yaml_of_many_directives_is_refused_unparsed() -> None:
+    (fault,) = parse_document(b"".join(b"%%TAG !a%d! x\n" % n for n in range(20_000)), as_json=False).faults
+    assert str(fault) == "$: more than 100 lines that begin with %; remove the directives"
+
+
 @pytest.mark.parametrize("as_json", [True, False])
 def test_a_key_that_would_make_long_paths_is_refused(as_json: bool) -> None:
     key = "k." * MAX_KEY_CHARS

@@ -26,6 +26,11 @@ def _read(*patterns: str) -> list[Any]:
     return [yaml.safe_load(path.read_text()) for path in paths]
 
 
+def stored(kind: str) -> list[Any]:
+    """The examples of a document that the service or its operator keeps."""
+    return _read(f"schemas/examples/valid/{kind}.*")
+
+
 def vocabulary(documents: list[Any]) -> list[str]:
     """Every key and every text in the documents: words that a parser knows, to stand where they should not."""
     found = {str(place[-1]) for document in documents for place in places(document) if place}

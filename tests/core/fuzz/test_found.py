@@ -10,6 +10,7 @@ from tests.core.fuzz import seeds
 from tests.core.fuzz.parsers import BUCKETS, NOON, REQUEST_RULES, RuleFile, Verdict, feed_request, feed_rule
 from trainmaster.orchestrator.core.completion.model import ModelDirectory, ModelFile, find_model
 from trainmaster.orchestrator.core.documents.document import parse_document
+from trainmaster.orchestrator.core.documents.faults import MAX_COLLECTED
 from trainmaster.orchestrator.core.errors import EventMalformed
 from trainmaster.orchestrator.core.events.envelope import Envelope, PubsubMessage
 from trainmaster.orchestrator.core.events.self_test import parse_dry_run
@@ -175,4 +176,4 @@ def test_a_request_that_is_all_faults_has_a_report_that_can_be_read() -> None:
 @pytest.mark.timeout(30)
 def test_a_key_that_stands_often_is_found_in_one_look() -> None:
     content = ("{" + ",".join(f'"k{number // 2}":1' for number in range(9_000)) + "}").encode()
-    assert len(parse_document(content, as_json=True).faults) == 4_500
+    assert len(parse_document(content, as_json=True).faults) == MAX_COLLECTED

@@ -19,6 +19,7 @@ from trainmaster.orchestrator.core.documents.faults import listed
 from trainmaster.orchestrator.core.documents.json_text import TooDeep, parse_json
 from trainmaster.orchestrator.core.documents.quoting import plain
 from trainmaster.orchestrator.core.documents.validation import schema_faults
+from trainmaster.orchestrator.core.documents.work import has_too_many_values
 from trainmaster.orchestrator.core.runs.end import Model, ModelData, ModelFiles
 from trainmaster.orchestrator.core.sizes import MAX_METRICS_BYTES
 
@@ -26,6 +27,8 @@ MANIFEST_NAME, METRICS_NAME = "export.json", "metrics.json"
 MAX_METRICS = 200
 MAX_METRIC_CHARS = 256
 MAX_FILES = 20_000
+_VALUES_OF_FILE = 9
+"""A mapping of four keys and their values."""
 SHOWN_FILES = 8
 """How many files a problem names at most."""
 
@@ -223,13 +226,27 @@ def _parse_manifest(
     if directory.manifest is None:
         return {}, []
     manifest, problems = _parsed(directory.manifest)
+    if not problems and _has_too_many_values(manifest):
+        problems = [f"it has more than {MAX_FILES} files, or too many other values"]
     if not problems:
-        problems = [str(fault) for fault in schema_faults(export_schema, manifest)]
+        faults = schema_faults(export_schema, manifest)
+        more = len(faults) - SHOWN_FILES
+        problems = [*map(str, faults[:SHOWN_FILES]), *([f"{more} more faults"] if more > 0 else [])]
     if not problems and manifest.get("model_uri", directory.uri) != directory.uri:
         problems.append(f"it describes {manifest['model_uri']!r}, not {directory.uri}")
     if not problems:
         problems += _false_claims(manifest.get("files", []), {file.path: file for file in files})
     return ({} if problems else manifest), [f"{MANIFEST_NAME} was ignored: {problem}" for problem in problems]
+
+
+def _has_too_many_values(manifest: object) -> bool:
+    """Whether the manifest is more work than one that lists MAX_FILES files."""
+    if not isinstance(manifest, dict):
+        return False
+    files = manifest.get("files")
+    rest = {key: value for key, value in manifest.items() if key != "files"}
+    is_long = has_too_many_values(files, MAX_FILES * _VALUES_OF_FILE)
+    return is_long or has_too_many_values(rest)
 
 
 def _parsed(content: bytes) -> tuple[Any, list[str]]:

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 
-from trainmaster.orchestrator.core.documents.faults import Fault, PathPart
+from trainmaster.orchestrator.core.documents.faults import MAX_COLLECTED, Fault, PathPart
 from trainmaster.orchestrator.core.documents.places import Place
 from trainmaster.orchestrator.core.documents.values import (
     KEEP_ONE,
@@ -56,7 +56,7 @@ def parse_document(content: bytes, *, as_json: bool) -> Document:
     read = _json_document(text) if as_json else yaml_document(text)
     reported = {fault.path for fault in read.faults}
     strange = tuple(fault for fault in _no_text(read.value) if fault.path not in reported)
-    return replace(read, faults=(*read.faults, *strange), text=text, as_json=as_json)
+    return replace(read, faults=(*read.faults, *strange)[:MAX_COLLECTED], text=text, as_json=as_json)
 
 
 def is_json(content: bytes) -> bool:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
-from trainmaster.orchestrator.core.documents.faults import Fault, listed, nearest, unknown_key
+from trainmaster.orchestrator.core.documents.faults import MAX_COLLECTED, Fault, listed, nearest, unknown_key
 from trainmaster.orchestrator.core.documents.translation import OwnDocument, Path, Translation
 from trainmaster.orchestrator.core.documents.values import whole
 
@@ -145,7 +145,11 @@ class Fields:
     def _unread(self) -> list[Fault]:
         """A fault for every key that was never read, and for every key given in both spellings."""
         foreign = set(self._keys) - self._asked - self._passed
-        return [*map(self._twice, sorted(self._again)), *map(self._foreign, sorted(foreign))]
+        known, present = set(map(self._spelled, self._asked)), set(map(self._spelled, self._keys))
+        return [
+            *map(self._twice, sorted(self._again)),
+            *(self._foreign(name, known, present) for name in sorted(foreign)[:MAX_COLLECTED]),
+        ]
 
     def _twice(self, name: str) -> Fault:
         return Fault(
@@ -156,12 +160,12 @@ class Fields:
             is_key=True,
         )
 
-    def _foreign(self, name: str) -> Fault:
+    def _foreign(self, name: str, known: Collection[str], present: Collection[str]) -> Fault:
         return unknown_key(
             self._keys[name],
             parents=self.path,
-            known=map(self._spelled, self._asked),
-            present=set(map(self._spelled, self._keys)),
+            known=known,
+            present=present,
             problem="this key is not allowed in a request",
             suggestions=self.translation.suggestions,
         )

@@ -5,7 +5,13 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Self
 
-from trainmaster.orchestrator.core.documents.faults import Fault, PathPart, Suggestions, json_path
+from trainmaster.orchestrator.core.documents.faults import (
+    MAX_COLLECTED,
+    Fault,
+    PathPart,
+    Suggestions,
+    json_path,
+)
 
 Path = tuple[PathPart, ...]
 
@@ -79,7 +85,7 @@ class Translation:
         return Translated(
             document=document,
             places=self.places,
-            faults=tuple(sorted(self.faults)),
+            faults=tuple(sorted(self.faults)[:MAX_COLLECTED]),
             warnings=tuple(sorted(self.warnings)),
             region=region,
             yielding=yielding,

@@ -53,8 +53,8 @@ def units(value: object) -> int:
     return sum(map(_unit, _iter_values(value)))
 
 
-def has_too_many_values(value: object) -> bool:
-    return next(islice(_iter_values(value), MAX_VALUES, None), _END) is not _END
+def has_too_many_values(value: object, most: int = MAX_VALUES) -> bool:
+    return next(islice(_iter_values(value), most, None), _END) is not _END
 
 
 _END = object()

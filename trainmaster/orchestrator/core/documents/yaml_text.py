@@ -10,7 +10,13 @@ from yaml.composer import Composer
 from yaml.cyaml import CParser  # type: ignore[attr-defined]  # its stubs import it there as PyYAML does
 from yaml.resolver import Resolver
 
-from trainmaster.orchestrator.core.documents.faults import Fault, PathPart, json_path, json_step
+from trainmaster.orchestrator.core.documents.faults import (
+    MAX_COLLECTED,
+    Fault,
+    PathPart,
+    json_path,
+    json_step,
+)
 from trainmaster.orchestrator.core.documents.places import Found, Place, split_lines
 from trainmaster.orchestrator.core.documents.quoting import plain, shown
 from trainmaster.orchestrator.core.documents.values import (
@@ -29,10 +35,17 @@ _BOOLEANS = {"true": True, "yes": True, "on": True, "false": False, "no": False,
 _DECIMAL = re.compile(r"[-+]?(0|[1-9][0-9]*)")
 _TO_LINE_END = 10**6
 """The length of a value of several lines on its first one; `quoted` cuts it."""
+MAX_DIRECTIVES = 100
+"""Lines that may be directives, which requests do not need: libyaml compares each %TAG with all before it."""
+_DIRECTIVE = re.compile("^%", re.MULTILINE)
 _TABBED = re.compile(" *\t")
 
 
 def yaml_document(text: str) -> Document:
+    if len(_DIRECTIVE.findall(text)) > MAX_DIRECTIVES:
+        return unreadable(
+            f"more than {MAX_DIRECTIVES} lines that begin with %", repair="remove the directives"
+        )
     try:
         node = _Composer(text).get_single_node()
     except yaml.YAMLError as error:
@@ -255,7 +268,8 @@ class _NodeReader:
 
     # Any: the other arguments of `Fault`, of different types.
     def _fault(self, path: tuple[PathPart, ...], problem: str, **said: Any) -> None:
-        self.faults.append(Fault(at=path, problem=problem, **said))
+        if len(self.faults) < MAX_COLLECTED:
+            self.faults.append(Fault(at=path, problem=problem, **said))
 
 
 _KIND = {

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 
 import click
 import pytest
@@ -28,6 +29,14 @@ def test_the_screen_of_a_run(state: str, width: int) -> None:
     screen = text_of(run_facts(RUNS[state](), NOW, is_local=False), width)
     assert_screen(f"status.{state}.{width}", screen)
     assert len(screen.splitlines()) <= (24 if width == 80 else 40)
+
+
+def test_the_screen_of_a_teams_run_names_the_team() -> None:
+    found = RUNS["succeeded"]()
+    of_team = replace(found.record, source=replace(found.record.source, team="vision"))
+    facts = dict(run_facts(replace(found, record=of_team), NOW, is_local=False))
+    assert facts["team"] == ["vision"]
+    assert "team" not in dict(run_facts(found, NOW, is_local=False))
 
 
 @pytest.mark.parametrize("status", ["held_order", "ignored", "retrying"])

@@ -76,6 +76,8 @@ def run_facts(run: "Run", now: datetime, *, is_local: bool) -> Iterator[Fact]:
         yield "cancelling", [f"since {at(record.cancel_requested_at)}"]
     yield from _delivery_facts(run)
     yield from waiting_facts(record, now)
+    if record.source.team is not None:
+        yield "team", [record.source.team]
     yield "model name", [record.model_name or "-"]
     yield "source", [source_text(record.source)]
     yield from job_facts(record, is_local=is_local)

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import errno
 import json
 import re
 import socket
@@ -23,6 +24,8 @@ _SUSPECT = re.compile(rb"\\u[dD][89a-fA-F]|[eE][+-]?[0-9]{2}|[0-9]{300}")
 """Text that may be half a surrogate pair or a number too large for a double."""
 
 _IDENTITY = re.compile(rb"\r\ntransfer-encoding:[ \t]*identity[ \t]*(?=\r\n|\Z)", re.IGNORECASE)
+MAX_DEPTH = 100
+"""Levels of a JSON value, as in Google's services: https://protobuf.dev/programming-guides/json/"""
 _CONNECTION = "trainmaster.local.http.connection"
 _GRACE_S = 3
 _IDLE_S = 600
@@ -60,6 +63,25 @@ def google_error(
     return JSONResponse({"error": error}, status_code=code, headers=dict(headers or {}))
 
 
+def is_disk_full(fault: BaseException) -> bool:
+    return isinstance(fault, OSError) and fault.errno in (errno.ENOSPC, errno.EDQUOT)
+
+
+def insufficient_storage(fault: BaseException) -> JSONResponse:
+    """507, which Google's clients report at once; they would repeat a 5xx that they know for minutes."""
+    message = (
+        f"The local stack's disk is full: {fault}. Free space; the stack then continues without a restart."
+    )
+    return google_error(507, message, reason="insufficientStorage", status="RESOURCE_EXHAUSTED")
+
+
+async def refuse_disk_full(_request: object, fault: Exception) -> JSONResponse:
+    """Starlette's handler of `OSError`. Raises every other one again."""
+    if not is_disk_full(fault):
+        raise fault
+    return insufficient_storage(fault)
+
+
 def json_value(raw: bytes) -> object:
     """Parse JSON. Also refuses what no response could contain: NaN, and halves of surrogate pairs.
 
@@ -69,6 +91,8 @@ def json_value(raw: bytes) -> object:
     try:
         text = raw.decode()
         value: object = json.loads(text, parse_constant=_no_number)
+        if is_too_deep(value):
+            raise ValueError(f"it is nested more than {MAX_DEPTH} levels deep")
         if _SUSPECT.search(raw):
             json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
     except RecursionError:
@@ -76,6 +100,21 @@ def json_value(raw: bytes) -> object:
     except UnicodeEncodeError:
         raise ValueError("it holds half a surrogate pair") from None
     return value
+
+
+def is_too_deep(value: object) -> bool:
+    """Whether JSON is nested so deeply that writing it again would exceed Python's stack. Never recurses."""
+    level = [value]
+    for _ in range(MAX_DEPTH):
+        level = [
+            part
+            for each in level
+            if isinstance(each, dict | list)
+            for part in (each.values() if isinstance(each, dict) else each)
+        ]
+        if not level:
+            return False
+    return any(isinstance(each, dict | list) for each in level)
 
 
 def _no_number(name: str) -> object:

@@ -4,6 +4,7 @@ import asyncio
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from typing import Generic
 
 from trainmaster.local.iam.authorization import may_act_as
@@ -15,6 +16,7 @@ from trainmaster.local.jobs.resource.job import Job, new_job_id
 from trainmaster.local.jobs.runners.log import JobLog, WriteLog
 from trainmaster.local.jobs.runners.runner import JobRunner
 from trainmaster.local.jobs.store import Store
+from trainmaster.local.jobs.unsaved import Unsaved
 from trainmaster.local.project import project_number
 
 
@@ -44,6 +46,7 @@ class Collection(ABC, Generic[AnyJob]):
         self._shared = shared
         self._jobs = Catalogue(store.jobs())
         self._runners: dict[str, JobRunner[AnyJob]] = {}
+        self._unsaved = Unsaved()
 
     @abstractmethod
     def refuse_without_room(self, job: Job) -> None:
@@ -59,6 +62,7 @@ class Collection(ABC, Generic[AnyJob]):
     async def _forget(self, job: AnyJob) -> None:
         """Remove everything kept for an ended job."""
         self._jobs.pop(job.job_id)
+        self._unsaved.forget(job.job_id)
         self._store.delete(job)
 
     def resume(self) -> None:
@@ -74,6 +78,7 @@ class Collection(ABC, Generic[AnyJob]):
         for outcome in await asyncio.gather(*abandoned, return_exceptions=True):
             if isinstance(outcome, Exception):
                 raise outcome
+        await self._unsaved.stop()
         self._store.close()
 
     def create(self, project: str, location: str, body: object) -> AnyJob:
@@ -144,6 +149,11 @@ class Collection(ABC, Generic[AnyJob]):
 
     def _save(self, job: AnyJob) -> None:
         self._store.put(job)
+        self._jobs.put(job)
+
+    def _save_progress(self, job: AnyJob) -> None:
+        """The same for a job that runs, which a full disk does not stop."""
+        self._unsaved.write(job.job_id, "", partial(self._store.put, job))
         self._jobs.put(job)
 
     def _begin(self, job: AnyJob) -> None:

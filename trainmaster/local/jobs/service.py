@@ -26,7 +26,7 @@ class JobService(Collection[Job]):
             machine=self._machine,
             capacity=self._capacity,
             supply=self._shared.supply,
-            save=self._save,
+            save=self._save_progress,
             log=log,
         )
 

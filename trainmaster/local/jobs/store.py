@@ -7,7 +7,7 @@ from typing import Generic
 
 from trainmaster.local.jobs.listing.catalogue import AnyJob
 from trainmaster.local.jobs.resource.job import TrialAssignment
-from trainmaster.local.sqlite import opened
+from trainmaster.local.sqlite import named_faults, opened
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS jobs (
@@ -26,20 +26,30 @@ class Store(Generic[AnyJob]):
     """
 
     def __init__(self, path: Path, kind: type[AnyJob], *, schema: str = "") -> None:
-        """Open the file; `schema` creates other tables kept in it."""
+        """Open the file; `schema` creates other tables kept in it.
+
+        Raises:
+            StateDamagedError: the file is damaged.
+        """
         self._kind = kind
+        self._path = path
         self._database = opened(path, _SCHEMA + schema)
 
     def put(self, job: AnyJob) -> None:
-        """Save `job`; a new one becomes the latest."""
+        """Save `job`; a new one becomes the latest.
+
+        Raises:
+            DiskFullError: no room is left; nothing changed.
+        """
         trial = json.dumps(asdict(job.trial)) if job.trial else None
-        self._database.execute(
-            "INSERT INTO jobs (collection, job_id, project, location, message, attempts, announced, trial) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (job_id) DO UPDATE SET "
-            "message = excluded.message, attempts = excluded.attempts, announced = excluded.announced",
-            (job.collection, job.job_id, job.project, job.location, job.message.SerializeToString(),
-             job.attempts, job.announced, trial),
-        )  # fmt: skip
+        with named_faults(self._path):
+            self._database.execute(
+                "INSERT INTO jobs (collection, job_id, project, location, message, attempts, announced, trial) "
+                "VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (job_id) DO UPDATE SET "
+                "message = excluded.message, attempts = excluded.attempts, announced = excluded.announced",
+                (job.collection, job.job_id, job.project, job.location, job.message.SerializeToString(),
+                 job.attempts, job.announced, trial),
+            )  # fmt: skip
 
     def jobs(self) -> list[AnyJob]:
         """Every job, oldest first."""

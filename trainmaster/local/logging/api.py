@@ -16,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from trainmaster.local.http import google_error, json_value
+from trainmaster.local.http import google_error, json_value, refuse_disk_full
 from trainmaster.local.iam.authorization import DeniedError, authorize, permission_info, project_of
 from trainmaster.local.iam.service import Grants
 from trainmaster.local.logging.filters import FilterError
@@ -62,6 +62,7 @@ def application(service: Service, grants: Grants | None = None) -> Starlette:
         exception_handlers={
             **dict.fromkeys(_REFUSALS, _refused),
             DeniedError: _forbidden,
+            OSError: refuse_disk_full,
             HTTPException: _not_imitated,
         },
     )

@@ -7,6 +7,7 @@ import json
 from collections.abc import Mapping
 from typing import Literal, TypeAlias
 
+from trainmaster.local.http import is_too_deep
 from trainmaster.local.instants import format_instant, parse_instant
 from trainmaster.local.logging.filters.severity import severity_name
 
@@ -51,7 +52,7 @@ def _object(text: str) -> dict[str, object] | None:
         value = json.loads(text, parse_constant=_no_number)
     except (ValueError, RecursionError):
         return None
-    return value if isinstance(value, dict) else None
+    return value if isinstance(value, dict) and not is_too_deep(value) else None
 
 
 def _no_number(name: str) -> object:

@@ -27,9 +27,10 @@ from trainmaster.local.functions.function import Function, TopicTrigger
 from trainmaster.local.iam import Grants
 from trainmaster.local.injections import Injections
 from trainmaster.local.process import ProcessGuard, Stream
+from trainmaster.local.sqlite import DiskFullError, StateDamagedError, StateInUseError
 from trainmaster.local.stack.access import grants_of, markers_of, policy_path, read_teams
 from trainmaster.local.stack.clients import function_addresses, function_variables, user_variables
-from trainmaster.local.stack.errors import StackRefusedError
+from trainmaster.local.stack.errors import StackRefusedError, StateError
 from trainmaster.local.stack.images import ProvidedImages, provide, remembered
 from trainmaster.local.stack.news import News
 from trainmaster.local.stack.options import Options
@@ -302,6 +303,8 @@ def run_until_stopped(
     """
     try:
         asyncio.run(_until_stopped(options, topology, state, settings=settings, describe=describe))
+    except (StateDamagedError, StateInUseError, DiskFullError) as error:
+        raise StateError(str(error)) from error
     finally:
         state.close()
 

@@ -33,6 +33,8 @@ class StateFolder:
         self._lock_path = self.path / "lock"
         try:
             self.path.mkdir(parents=True, exist_ok=True)
+            # It holds models, logs, records and tokens: no other user of the machine may read them.
+            self.path.chmod(0o700)
             self._lock = os.open(self._lock_path, os.O_RDWR | os.O_CREAT, 0o600)
         except OSError as error:
             raise StateError(

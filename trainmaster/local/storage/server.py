@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import time
+from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from pathlib import Path
 
@@ -10,7 +11,14 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from trainmaster.local.http import LoopbackOnly, google_error, in_thread, serving
+from trainmaster.local.http import (
+    LoopbackOnly,
+    google_error,
+    in_thread,
+    insufficient_storage,
+    is_disk_full,
+    serving,
+)
 from trainmaster.local.iam.authentication import Authenticated
 from trainmaster.local.iam.principals import Tokens
 from trainmaster.local.iam.service import Grants
@@ -121,7 +129,7 @@ class Storage:
         while True:
             await asyncio.sleep(_LOOK_AGAIN_S)
             if self.scanner.is_waiting:
-                await asyncio.to_thread(self.scanner.look_again)
+                await self._scan(self.scanner.look_again)
 
     async def _refresh(self) -> None:
         """Rescan every folder now and then, to find what the watch missed."""
@@ -129,8 +137,15 @@ class Storage:
         while True:
             await asyncio.sleep(pause_s)
             began = time.monotonic()
-            await asyncio.to_thread(self.scanner.refresh_all)
+            await self._scan(self.scanner.refresh_all)
             pause_s = max(_REFRESH_S, _REFRESH_SHARE * (time.monotonic() - began))
+
+    async def _scan(self, look: Callable[[], None]) -> None:
+        """Look for drops. On a full disk they cannot be recorded: a later look finds them."""
+        try:
+            await asyncio.to_thread(look)
+        except OSError as fault:
+            _log.warning("dropped files cannot be recorded now: %s", fault)
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         response = await self._respond(Request({**scope, "app": self._answer}, receive))
@@ -149,7 +164,10 @@ class Storage:
             return _refusal(without_listing(self._service.grants, refused))
         except ClientDisconnect:
             raise
-        except Exception:  # the client gets a retryable error, the log gets the reason
+        except Exception as fault:  # the client gets a retryable error, the log gets the reason
+            if is_disk_full(fault):
+                await _drain(request)
+                return insufficient_storage(fault)
             _log.exception("%s %s failed", request.method, request.url.path)
             return google_error(
                 500, "Internal error of the emulator; its log has the reason.", reason="backendError"

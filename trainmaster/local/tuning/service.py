@@ -2,6 +2,7 @@
 
 import asyncio
 import shutil
+from functools import partial
 from pathlib import Path
 
 from trainmaster.local.jobs.collection import Collection, ServiceContext
@@ -33,7 +34,7 @@ class TuningService(Collection[TuningJob]):
         return TuningJobRunner(
             job,
             jobs=self._custom_jobs,
-            save=self._save,
+            save=self._save_progress,
             save_trial=self._save_trial,
             log=log,
             metrics=self._metrics,
@@ -46,5 +47,5 @@ class TuningService(Collection[TuningJob]):
         await asyncio.to_thread(shutil.rmtree, self._metrics / job.job_id, ignore_errors=True)
 
     def _save_trial(self, job: TuningJob, trial: Trial) -> None:
-        self._trials.put_trial(job, trial)
+        self._unsaved.write(job.job_id, trial.id, partial(self._trials.put_trial, job, trial))
         self._jobs.put(job)

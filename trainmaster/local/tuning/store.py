@@ -6,6 +6,7 @@ from pathlib import Path
 from google.cloud.aiplatform_v1.types.study import Trial as TrialMessage
 
 from trainmaster.local.jobs.store import Store
+from trainmaster.local.sqlite import named_faults
 from trainmaster.local.tuning.trial import Trial
 from trainmaster.local.tuning.tuning_job import TuningJob
 
@@ -24,10 +25,11 @@ class TuningStore(Store[TuningJob]):
 
     def put_trial(self, job: TuningJob, trial: Trial) -> None:
         """Save one trial of `job`."""
-        self._database.execute(
-            "INSERT OR REPLACE INTO trials VALUES (?, ?, ?)",
-            (job.job_id, int(trial.id), trial.message.SerializeToString()),
-        )
+        with named_faults(self._path):
+            self._database.execute(
+                "INSERT OR REPLACE INTO trials VALUES (?, ?, ?)",
+                (job.job_id, int(trial.id), trial.message.SerializeToString()),
+            )
 
     def jobs(self) -> list[TuningJob]:
         """Every tuning job with its trials, oldest first."""

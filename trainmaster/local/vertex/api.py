@@ -15,7 +15,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from trainmaster.local.http import google_error, json_value
+from trainmaster.local.http import google_error, json_value, refuse_disk_full
 from trainmaster.local.iam.authentication import guarded
 from trainmaster.local.iam.principals import Tokens
 from trainmaster.local.iam.service import Grants
@@ -131,7 +131,12 @@ def application(
     ]
     calls = Starlette(
         routes=[Route(path, handler, methods=[method]) for method, path, handler in table],
-        exception_handlers={ApiError: _refused, HTTPException: _not_routed, Exception: _broken},
+        exception_handlers={
+            ApiError: _refused,
+            HTTPException: _not_routed,
+            OSError: refuse_disk_full,
+            Exception: _broken,
+        },
     )
     return guarded(
         WithInjections(

@@ -267,7 +267,8 @@ def test_a_machine_that_cannot_confine_says_what_to_change(
     path = tmp_path / setting
     path.parent.mkdir()
     path.write_text(f"{value}\n")
-    assert words in repair(tmp_path)
+    assert words in repair(tmp_path, is_root=False)
+    assert "start it with --privileged" in repair(tmp_path, is_root=True)
 
 
 def test_this_machine_has_no_obstacle() -> None:

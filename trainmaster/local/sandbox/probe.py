@@ -1,5 +1,6 @@
 """Whether this machine allows confinements, and what to change where it does not."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -36,13 +37,15 @@ def obstacle(*, settings: Path = _SETTINGS) -> str:
         text=True,
         check=False,
     )
-    return "" if done.returncode == 0 else f"{done.stderr.strip()}; {repair(settings)}"
+    return (
+        "" if done.returncode == 0 else f"{done.stderr.strip()}; {repair(settings, is_root=os.getuid() == 0)}"
+    )
 
 
-def repair(settings: Path) -> str:
-    """What to change, by the kernel's settings below this directory."""
+def repair(settings: Path, *, is_root: bool) -> str:
+    """What to change, by the kernel's settings below this directory, which do not restrict root."""
     for name, preventing, text in _REPAIRS:
         path = settings / name
-        if path.is_file() and path.read_text(encoding="ascii").strip() == preventing:
+        if not is_root and path.is_file() and path.read_text(encoding="ascii").strip() == preventing:
             return text
     return _IN_A_CONTAINER

@@ -8,10 +8,19 @@ import pytest
 
 from tests.contract.rooms import Room, ends, launched, limited, slots, states
 from tests.contract.world import LEDGER, MODELS, World
+from trainmaster.orchestrator.core.completion.model import SHOWN_FILES
+from trainmaster.orchestrator.core.documents.codec import encoded
+from trainmaster.orchestrator.core.documents.json_text import json_bytes
 from trainmaster.orchestrator.core.policy.admission import Limit
 from trainmaster.orchestrator.core.runs.job import JobState
 from trainmaster.orchestrator.core.runs.states import RunState
-from trainmaster.orchestrator.core.sizes import MAX_RECORD_BYTES, MAX_STATUS_BYTES, MIB
+from trainmaster.orchestrator.core.sizes import (
+    KIB,
+    MAX_MANIFEST_BYTES,
+    MAX_RECORD_BYTES,
+    MAX_STATUS_BYTES,
+    MIB,
+)
 from trainmaster.orchestrator.flows.reconcile import ORPHAN_AGE
 
 DAMAGE = b"["
@@ -174,3 +183,19 @@ def test_a_manifest_with_a_lone_surrogate_ends_its_run_with_a_readable_record(te
     assert record.model.dataset.name == next(iter(record.model.metrics))
     str(record).encode()  # every command can print it
     assert [each.type for each in world.notices.published][-1] == "trainmaster.run.succeeded.v1"
+
+
+def test_a_manifest_with_200_000_unknown_keys_leaves_a_small_record() -> None:
+    world = World()
+    Room(world)
+    run_id = launched(world)
+    job = world.train(world.record(run_id))
+    (name,) = [each.name for each in world.objects.listing(MODELS, "") if each.name.endswith("export.json")]
+    manifest = json.dumps({f"key{number}": 1 for number in range(200_000)}).encode()
+    assert len(manifest) < MAX_MANIFEST_BYTES
+    world.objects.write(MODELS, name, manifest, if_generation=None)
+    world.complete(world.hint(job))
+    record = world.record(run_id)
+    assert (record.state, record.model is not None) == (RunState.SUCCEEDED, True)
+    assert len(record.problems) <= SHOWN_FILES + 1
+    assert len(json_bytes(encoded(record))) < 100 * KIB

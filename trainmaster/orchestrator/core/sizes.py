@@ -11,6 +11,8 @@ MAX_RULE_BYTES = 64 * KIB
 MAX_MANIFEST_BYTES = 4 * MIB
 MAX_METRICS_BYTES = 64 * KIB
 
+MAX_CANONICAL_BYTES = MIB
+"""What an accepted request takes in the form of its record: 256 KiB of text, and 10,000 values on a line each."""
 MAX_RECORD_BYTES = 2 * MIB
 MAX_STATUS_BYTES = MIB
 MAX_CHAMPION_BYTES = 4 * MIB

@@ -33,6 +33,7 @@ from trainmaster.orchestrator.core.names import (
     submitted_object,
 )
 from trainmaster.orchestrator.core.runs.end import ModelFiles
+from trainmaster.orchestrator.core.runs.fitting import stored_form
 from trainmaster.orchestrator.core.runs.record import RECORD_SCHEMA, RunRecord
 from trainmaster.orchestrator.core.sizes import MAX_MODEL_FILES_BYTES, MAX_RECORD_BYTES
 from trainmaster.orchestrator.ports.objects import Stored
@@ -129,7 +130,9 @@ class Ledger(Store):
         raise RecordMoved(held.record.run_id)
 
     def _put(self, record: RunRecord, document: object, version: int) -> Held:
-        name, content = record_object(record.run_id), json_bytes(document)
+        name = record_object(record.run_id)
+        whole = record
+        record, content = stored_form(whole, document)
         try:
             written = self.objects.write(self.bucket, name, content, if_generation=version)
         except GenerationMoved:
@@ -139,7 +142,7 @@ class Ledger(Store):
             if stored is None or stored.content != content:
                 raise
             written = stored.generation
-        return Held(record=record, version=written, raw=document)
+        return Held(record=record, version=written, raw=document if record is whole else None)
 
     def mark_active(self, run_id: str) -> None:
         """Add the run to those that the reconciler checks. Safe to repeat."""

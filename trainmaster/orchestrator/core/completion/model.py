@@ -130,9 +130,9 @@ def find_model(
     problems += [f"{name} was ignored: it was replaced while it was read" for name in directory.replaced]
     manifest, manifest_problems = _parse_manifest(directory, files, export_schema)
     metrics, metrics_problems = _parse_metrics(directory.metrics)
-    written = {**manifest.get("metrics", {}), **metrics}
-    finite, diverged = _finite(written)
-    problems += [*manifest_problems, *metrics_problems, *diverged]
+    claimed, claims_problems = _first_metrics(MANIFEST_NAME, manifest.get("metrics", {}))
+    finite, diverged = _finite({**claimed, **metrics})
+    problems += [*manifest_problems, *claims_problems, *metrics_problems, *diverged]
     if directory.older:
         problems.append(f"{directory.uri} also contains {_older(directory)}, which were not recorded")
     if directory.has_more:
@@ -293,11 +293,16 @@ def _parse_metrics(content: bytes | None) -> tuple[Mapping[str, Any], list[str]]
         problems = [f"expected an object of numbers by name, found {type(document).__name__}"]
     if problems:
         return {}, [f"{METRICS_NAME}: {problem}" for problem in problems]
-    odd = [name for name, value in document.items() if not _is_metric(name, value)]
-    kept = {name: value for name, value in document.items() if _is_metric(name, value)}
-    problems = [f"{METRICS_NAME}: expected a number for {listed(map(plain, odd))}"] if odd else []
+    return _first_metrics(METRICS_NAME, document)
+
+
+def _first_metrics(file: str, written: Mapping[str, Any]) -> tuple[Mapping[str, Any], list[str]]:
+    """At most MAX_METRICS numbers by name, and the problems with other values."""
+    odd = [name for name, value in written.items() if not _is_metric(name, value)]
+    kept = {name: value for name, value in written.items() if _is_metric(name, value)}
+    problems = [f"{file}: expected a number for {listed(map(plain, odd))}"] if odd else []
     if len(kept) > MAX_METRICS:
-        problems.append(f"{METRICS_NAME}: {len(kept)} metrics; the first {MAX_METRICS} by name are recorded")
+        problems.append(f"{file}: {len(kept)} metrics; the first {MAX_METRICS} by name are recorded")
         kept = {name: kept[name] for name in sorted(kept)[:MAX_METRICS]}
     return kept, problems
 

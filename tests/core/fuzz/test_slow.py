@@ -27,6 +27,7 @@ FOUND: tuple[tuple[str, Recipe], ...] = (
         Recipe(example=1, growths=(Growth(how="keys", fragment=10**30, count=4900, path=("trialJobSpec",)),)),
     ),
     ("request of ai-platform", Recipe(example=3, growths=(Growth(how="keys", fragment="a", count=4900),))),
+    ("request", Recipe(example=0, growths=(Growth(how="keys", fragment=1, count=4400, path=("cluster",)),))),
     ("rule", Recipe(example=0, growths=(Growth(how="items", fragment=1, count=4900, path=("when",)),))),
     ("template", Recipe(example=0, growths=(Growth(how="items", fragment="${rule.id}", count=4900, path=("args",)),))),
     ("model manifest", Recipe(example=0, growths=(Growth(how="keys", fragment=None, count=30_000),))),

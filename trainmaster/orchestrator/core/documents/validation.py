@@ -35,9 +35,14 @@ _KINDS = {
 
 
 def schema_faults(
-    schema: Mapping[str, Any], document: object, spelled: Mapping[str, str] | None = None
+    schema: Mapping[str, Any],
+    document: object,
+    spelled: Mapping[str, str] | None = None,
+    suggestions: Suggestions | None = None,
 ) -> list[Fault]:
     """All faults, sorted by path; `spelled` gives the source text of booleans by path.
+
+    Checks that repeat share their `suggestions`.
 
     A misspelt key is one fault: the correct key is not also reported as missing. Of a document with more than
     MAX_COLLECTED faults some are left out.
@@ -52,7 +57,7 @@ def schema_faults(
     errors = list(islice(validator.iter_errors(document), MAX_COLLECTED))
     while _made_whole(document, errors):
         errors = list(islice(validator.iter_errors(document), MAX_COLLECTED))
-    suggestions, spelled = Suggestions(), spelled or {}
+    suggestions, spelled = suggestions or Suggestions(), spelled or {}
     errors.sort(key=lambda error: json_path(error.absolute_path))  # as a report lists them
     faults = (fault for error in errors for fault in _faults(error, spelled, suggestions))
     return sorted(without_echoes(faults))

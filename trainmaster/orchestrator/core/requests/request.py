@@ -13,6 +13,7 @@ from trainmaster.orchestrator.core.documents.faults import (
     MAX_COLLECTED,
     MAX_FAULTS,
     Fault,
+    Suggestions,
     without_echoes,
 )
 from trainmaster.orchestrator.core.documents.unvalidated import text_at
@@ -242,13 +243,15 @@ def _of_fallbacks(
     document = draft.document
     yield fallback_faults(document, draft.region)
     own, schema = placeable(document), _schema_of_fallback(request_rules.schemas[REQUEST_SCHEMA])
-    told = {fault for group in known for fault in group}
+    told, suggestions = {fault for group in known for fault in group}, Suggestions()
     for index, patch in iter_fallbacks(document):
         whole = without_fallbacks(merged(own, patch))
         candidate = replace(draft, document=whole, region=text_at(whole, "region") or draft.region)
         for group in (
             cluster_faults(candidate),
-            schema_faults(schema, {key: whole[key] for key in FALLBACK_KEYS if key in whole}),
+            schema_faults(
+                schema, {key: whole[key] for key in FALLBACK_KEYS if key in whole}, None, suggestions
+            ),
             policy_faults(candidate),
             prebuilt_faults(candidate, request_rules.today),
         ):

@@ -2,6 +2,7 @@
 
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 import pytest
@@ -10,6 +11,7 @@ from tests.contract.world import INBOX, OBJECT, REQUEST, START, Boundary, World
 from trainmaster.orchestrator.core.errors import LeaseHeld, RecordMoved
 from trainmaster.orchestrator.core.requests.incoming import IncomingDocument
 from trainmaster.orchestrator.core.runs.states import RunState
+from trainmaster.orchestrator.flows.intake import take_upload
 
 FORGED = START - timedelta(days=400)
 
@@ -96,3 +98,29 @@ def test_a_forged_size_neither_refuses_a_request_nor_lets_a_huge_one_be_read() -
     world.launch(forged(world, huge, size_bytes=1), boundary)
     assert world.record(huge.run_id).state is RunState.REJECTED
     assert "read inbox" not in boundary.calls
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"metageneration": "7"},
+        {"metageneration": "-1"},
+        {"generation": "01"},
+        {"generation": 1},
+        {"timeCreated": "9999-12-31T23:59:59Z"},
+        {"id": "inbox/requests/other.yaml/2", "updated": "2020-01-01T00:00:00Z", "etag": "x"},
+        {
+            "name": None
+        },  # a background event or a replayed dead letter, which name the object in their subject
+    ],
+)
+def test_no_other_field_or_form_of_an_event_leads_to_a_second_run(change: dict[str, object]) -> None:
+    world = World()
+    incoming = world.drop()
+    world.launch(incoming)
+    generation = incoming.source.generation
+    data = {"bucket": INBOX, "name": OBJECT, "generation": str(generation), "size": "9", **change}
+    envelope = replace(world.envelope(data), id="other", subject=f"objects/{OBJECT}#{generation}")
+    list(take_upload(world.services(), envelope))
+    assert runs(world) == [incoming.run_id]
+    assert len(world.jobs.all()) == 1

@@ -19,7 +19,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import cached_property
 from typing import Generic, TypeVar
 
 from trainmaster.orchestrator.core.errors import TrainmasterError
@@ -66,23 +65,29 @@ class Turns:
     def __init__(self, services: Services) -> None:
         self._services = services
         self._opened = False
+        self._read: Traces | None = None
+        self._read_at = services.began_at
         self._places: dict[str, str] = {}
         self._failed_now: set[Item] = set()
         self._renewed_at = services.began_at
 
-    @cached_property
+    @property
     def _traces(self) -> Traces:
-        traces = self._services.attempts.read()
-        self._renew(self._services.clock.now())
-        self._opened = True
-        self._places = dict(traces.places)
-        return traces
+        """Read once. Not a `cached_property`: in Python 3.11 all instances share its lock, and this reads a bucket."""
+        if self._read is None:
+            traces = self._services.attempts.read()
+            self._read_at = self._services.clock.now()
+            self._renew(self._read_at)
+            self._opened = True
+            self._places = dict(traces.places)
+            self._read = traces
+        return self._read
 
-    @cached_property
+    @property
     def _dead(self) -> Sequence[str]:
         """The marks of ticks that died."""
-        now = self._services.clock.now()
-        return [name for name, at in self._traces.ticks.items() if now - at >= DEAD_AFTER]
+        ticks = self._traces.ticks
+        return [name for name, at in ticks.items() if self._read_at - at >= DEAD_AFTER]
 
     @property
     def careful(self) -> bool:

@@ -10,7 +10,6 @@ from trainmaster.client.machines import shipped_machines
 from trainmaster.inspect.finding import Unusable
 from trainmaster.orchestrator.core.documents.document import Document, parse_document
 from trainmaster.orchestrator.core.documents.faults import Fault, without_echoes
-from trainmaster.orchestrator.core.documents.translation import Translated
 from trainmaster.orchestrator.core.documents.validation import schema_faults
 from trainmaster.orchestrator.core.names import model_name_from
 from trainmaster.orchestrator.core.requests.checks.tuning import iter_parameters
@@ -29,6 +28,7 @@ from trainmaster.orchestrator.core.requests.spec import (
     WorkerPool,
     spec_from,
 )
+from trainmaster.orchestrator.core.requests.translation.own_document import Translated
 from trainmaster.resources import ROOT
 
 _SAMPLE_NAMES = {

@@ -181,7 +181,7 @@ def _warn(prepared: "Prepared") -> None:
         talk(line)
     if request is not None and request.has_default_timeout:
         hours = request.document["scheduling"]["timeout_s"] / 3600
-        talk(f"It may run for {hours:g} h, as the request sets no limit: --set scheduling.timeout_s=SECONDS")
+        talk(f"It may run for {hours:g} h. Set another limit with --set scheduling.timeout_s=SECONDS")
     if prepared.packed is not None and prepared.packed.left_out:
         talk(f"Not packed, because links to folders are not followed: {', '.join(prepared.packed.left_out)}")
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
 
-from trainmaster.orchestrator.core.documents.translation import Translated
+from trainmaster.orchestrator.core.requests.translation.own_document import Translated
 from trainmaster.orchestrator.core.requests.vertex.dialect import custom_job, tuning_job
 
 MARK_MAX_CHARS, KEYS_MAX = 40, 40

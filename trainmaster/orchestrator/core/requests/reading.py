@@ -7,7 +7,6 @@ from typing import Any
 from trainmaster.orchestrator.core.documents.document import Document, parse_document
 from trainmaster.orchestrator.core.documents.faults import Fault
 from trainmaster.orchestrator.core.documents.placing import placed
-from trainmaster.orchestrator.core.documents.translation import Translated
 from trainmaster.orchestrator.core.documents.unvalidated import text_at
 from trainmaster.orchestrator.core.documents.work import Work, units
 from trainmaster.orchestrator.core.policy.policy import Policy, among
@@ -25,6 +24,7 @@ from trainmaster.orchestrator.core.requests.request import (
     checked,
     too_large,
 )
+from trainmaster.orchestrator.core.requests.translation.own_document import Translated
 
 
 def parse_request(

@@ -12,8 +12,6 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from trainmaster.orchestrator.core.documents.fields import Fields, copy_keys, seconds
-from trainmaster.orchestrator.core.documents.translation import OwnDocument, Translated, Translation
 from trainmaster.orchestrator.core.names import model_name_from
 from trainmaster.orchestrator.core.requests.checks.scheduling import FLEX_START_ACCELERATORS
 from trainmaster.orchestrator.core.requests.legacy.machines import write_cluster
@@ -21,6 +19,12 @@ from trainmaster.orchestrator.core.requests.legacy.programs import write_program
 from trainmaster.orchestrator.core.requests.legacy.reading import ROLES, Job
 from trainmaster.orchestrator.core.requests.legacy.study import write_hyperparameters
 from trainmaster.orchestrator.core.requests.legacy.tables import OUTPUT_ONLY
+from trainmaster.orchestrator.core.requests.translation.fields import Fields, copy_keys, seconds
+from trainmaster.orchestrator.core.requests.translation.own_document import (
+    OwnDocument,
+    Translated,
+    Translation,
+)
 from trainmaster.orchestrator.core.requests.vertex.dialect import MODEL_NAME_LABEL, labels_of, write_labels
 
 _JOB_ID = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,127}")

@@ -3,9 +3,7 @@
 from typing import TypeGuard
 
 from trainmaster.orchestrator.core.documents.faults import listed, nearest
-from trainmaster.orchestrator.core.documents.fields import Fields, copy_keys
 from trainmaster.orchestrator.core.documents.quoting import plain
-from trainmaster.orchestrator.core.documents.translation import OwnDocument, Path
 from trainmaster.orchestrator.core.requests.legacy.reading import MASTER, OTHERS, ROLES, Job, Role
 from trainmaster.orchestrator.core.requests.legacy.tables import (
     ACCELERATORS,
@@ -17,6 +15,8 @@ from trainmaster.orchestrator.core.requests.legacy.tables import (
     Machine,
     Tier,
 )
+from trainmaster.orchestrator.core.requests.translation.fields import Fields, copy_keys
+from trainmaster.orchestrator.core.requests.translation.own_document import OwnDocument, Path
 
 _UNVERIFIED = "Google no longer documents this machine, so this mapping is unverified"
 _MACHINE_NAMES = "a Compute Engine machine type or a legacy machine name"

@@ -3,8 +3,6 @@
 from collections.abc import Collection
 
 from trainmaster.orchestrator.core.documents.faults import listed
-from trainmaster.orchestrator.core.documents.fields import copy_keys
-from trainmaster.orchestrator.core.documents.translation import OwnDocument
 from trainmaster.orchestrator.core.requests.legacy.reading import MASTER, OTHERS, ROLES, Job, Role
 from trainmaster.orchestrator.core.requests.legacy.tables import (
     EXECUTOR,
@@ -17,6 +15,8 @@ from trainmaster.orchestrator.core.requests.legacy.tables import (
     RUNTIMES,
 )
 from trainmaster.orchestrator.core.requests.placeholders import literal
+from trainmaster.orchestrator.core.requests.translation.fields import copy_keys
+from trainmaster.orchestrator.core.requests.translation.own_document import OwnDocument
 
 _PACKAGE_KEYS = ("packageUris", "pythonModule", "runtimeVersion", "pythonVersion")
 _OWN = ("containerCommand", "containerArgs")

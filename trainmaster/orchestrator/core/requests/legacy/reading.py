@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from trainmaster.orchestrator.core.documents.fields import Fields
-from trainmaster.orchestrator.core.documents.translation import OwnDocument
+from trainmaster.orchestrator.core.requests.translation.fields import Fields
+from trainmaster.orchestrator.core.requests.translation.own_document import OwnDocument
 
 
 @dataclass(frozen=True, kw_only=True)

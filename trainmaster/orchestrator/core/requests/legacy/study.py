@@ -1,10 +1,10 @@
 """The `hyperparameters` of a legacy job as our own tuning."""
 
-from trainmaster.orchestrator.core.documents.fields import Fields, copy_keys, inverse
-from trainmaster.orchestrator.core.documents.translation import OwnDocument
 from trainmaster.orchestrator.core.requests.legacy.reading import Job
 from trainmaster.orchestrator.core.requests.spec import ParameterType
 from trainmaster.orchestrator.core.requests.study import ALGORITHMS, SCALES
+from trainmaster.orchestrator.core.requests.translation.fields import Fields, copy_keys, inverse
+from trainmaster.orchestrator.core.requests.translation.own_document import OwnDocument
 from trainmaster.orchestrator.core.requests.vertex.study import GOALS
 
 DEFAULT_TAG = "training/hptuning/metric"

@@ -3,7 +3,10 @@
 from collections.abc import Mapping
 
 from trainmaster.orchestrator.core.documents.faults import listed
-from trainmaster.orchestrator.core.documents.fields import (
+from trainmaster.orchestrator.core.requests.draft import ROLES
+from trainmaster.orchestrator.core.requests.placeholders import literal
+from trainmaster.orchestrator.core.requests.submission import DISK, NFS_MOUNT, REPLICA_ENVIRONMENT
+from trainmaster.orchestrator.core.requests.translation.fields import (
     Fields,
     Numbers,
     by_number,
@@ -11,10 +14,7 @@ from trainmaster.orchestrator.core.documents.fields import (
     inverse,
     number,
 )
-from trainmaster.orchestrator.core.documents.translation import OwnDocument, Path
-from trainmaster.orchestrator.core.requests.draft import ROLES
-from trainmaster.orchestrator.core.requests.placeholders import literal
-from trainmaster.orchestrator.core.requests.submission import DISK, NFS_MOUNT, REPLICA_ENVIRONMENT
+from trainmaster.orchestrator.core.requests.translation.own_document import OwnDocument, Path
 
 ACCELERATOR_NUMBERS: Numbers = {
     0: "ACCELERATOR_TYPE_UNSPECIFIED",

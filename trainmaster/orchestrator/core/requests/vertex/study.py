@@ -3,8 +3,6 @@
 from typing import Any
 
 from trainmaster.orchestrator.core.documents.faults import listed
-from trainmaster.orchestrator.core.documents.fields import Fields, Numbers, copy_keys, inverse, number
-from trainmaster.orchestrator.core.documents.translation import OwnDocument
 from trainmaster.orchestrator.core.requests.spec import ParameterType
 from trainmaster.orchestrator.core.requests.study import (
     ALGORITHMS,
@@ -19,6 +17,14 @@ from trainmaster.orchestrator.core.requests.study import (
     STOPPING_SETTINGS,
     VALUES,
 )
+from trainmaster.orchestrator.core.requests.translation.fields import (
+    Fields,
+    Numbers,
+    copy_keys,
+    inverse,
+    number,
+)
+from trainmaster.orchestrator.core.requests.translation.own_document import OwnDocument
 
 _TYPES = {f"{kind}ValueSpec": str(kind) for kind in ParameterType}
 GOALS = {"MAXIMIZE": "maximize", "MINIMIZE": "minimize", "GOAL_TYPE_UNSPECIFIED": "maximize"}

@@ -36,11 +36,14 @@ class TinyProxy:
         except OSError:  # closed: nothing came
             return
         with connection, contextlib.suppress(OSError):  # the gateway leaves where the answer is too long
-            while b"\r\n\r\n" not in self.head:
-                self.head += connection.recv(1 << 16)
+            received = b""
+            while b"\r\n\r\n" not in received:
+                received += connection.recv(1 << 16)
+            head, end, more = received.partition(b"\r\n\r\n")
+            self.head = head + end
             connection.sendall(self._answer)
             if b" 200 " in self._answer:
-                connection.sendall(connection.recv(100))
+                connection.sendall(more or connection.recv(100))
 
     def close(self) -> None:
         self._listening.shutdown(socket.SHUT_RDWR)

@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, settings
 from tests.progress import Progress
 from tests.sockets import add_origins, record_origins
 from trainmaster.deploy.stage import stage
+from trainmaster.local.sandbox.probe import obstacle
 from trainmaster.partial_import import VERTEX_CLIENT, import_parts_of
 
 import_parts_of(
@@ -55,10 +56,12 @@ def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.Tes
 
 @pytest.fixture(scope="session", autouse=True)
 def _settings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Stacks of tests register in a separate folder, not in that of the user."""
+    """Stacks of tests register in a separate folder, not in that of the user, and are isolated where that is possible."""
     folder = tmp_path_factory.mktemp("settings")
     with pytest.MonkeyPatch.context() as patched:
         patched.setenv("TRAINMASTER_CONFIG", str(folder))
+        if obstacle():  # tests of isolation itself say that they are skipped
+            patched.setenv("TRAINMASTER_ISOLATION", "none")
         yield
 
 

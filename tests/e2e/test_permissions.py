@@ -8,11 +8,15 @@ from pathlib import Path
 import httpx
 import pytest
 
+from trainmaster.local.sandbox.probe import obstacle
 from trainmaster.local.stack.images import provide
 
 from .project import Project, request, running_project
 
-pytestmark = pytest.mark.slow
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(bool(obstacle()), reason="this machine does not allow namespaces"),
+]
 
 GREEDY = """
 import json, os

@@ -9,11 +9,15 @@ import pytest
 
 from tests.command import trainmaster
 from trainmaster.deploy.stage import stage
+from trainmaster.local.sandbox.probe import obstacle
 from trainmaster.local.stack.images import provide
 
 from .project import Project, request, running_project
 
-pytestmark = pytest.mark.slow
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(bool(obstacle()), reason="this machine does not allow namespaces"),
+]
 
 TEAMS = ("vision", "speech")
 TRAIN = """

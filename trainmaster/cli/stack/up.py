@@ -63,6 +63,8 @@ class _KeepsWords(click.Command):
     type=click.Choice(["enforced", "none"]),
     default="enforced",
     show_default=True,
+    envvar="TRAINMASTER_ISOLATION",
+    show_envvar=True,
     help="whether jobs and functions are refused what their accounts have no permission for, and jobs are kept from this machine",
 )
 @click.option(

@@ -213,5 +213,5 @@ def _has_private_mounts(choice: MountChoice) -> bool:
 def _refused(reason: str) -> RuntimeError:
     return RuntimeError(
         f"isolation=enforced, but replicas cannot be isolated from this machine: {reason}. "
-        "Or start the stack with --isolation none, if you trust every program that it runs."
+        "Or start the stack with --isolation none, or set TRAINMASTER_ISOLATION=none, if you trust every program that it runs."
     )

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from datetime import timedelta
+from typing import TypeVar
 
 import pytest
 
@@ -9,6 +10,7 @@ from tests.contract.boundaries import dies_before
 from tests.contract.index import index_violations
 from tests.contract.world import LEDGER, Boundary, Killed, World
 from trainmaster.orchestrator.adapters.memory import MemoryJobs
+from trainmaster.orchestrator.core.errors import ServiceFailed
 from trainmaster.orchestrator.core.names import JobKind
 from trainmaster.orchestrator.core.requests.submission import Submission
 from trainmaster.orchestrator.core.runs.index_row import INDEX_PREFIX, IndexRow
@@ -16,6 +18,7 @@ from trainmaster.orchestrator.core.runs.job import Job, JobState
 from trainmaster.orchestrator.core.runs.states import RunState
 from trainmaster.orchestrator.flows.completion.status import show
 
+T = TypeVar("T")
 LABELLED = b"""
 model_name: flowers
 labels: {team: agronomy}
@@ -186,3 +189,31 @@ def test_a_row_with_damaged_content_is_written_over() -> None:
     world.train(world.record(incoming.run_id))
     world.reconcile()
     assert mismatches(world, incoming.run_id) == []
+
+
+class RowFailsAndNothingFollowsTheStatus(Boundary):
+    """Nothing on record says that the row is missing."""
+
+    def cross(self, name: str, call: Callable[[], T]) -> T:
+        if name == "write index":
+            raise ServiceFailed("Cloud Storage", "write", "503")
+        if name == "publish":
+            raise Killed
+        return super().cross(name, call)
+
+
+def test_a_row_that_failed_is_written_later_although_the_status_shows_the_end() -> None:
+    world = World()
+    incoming = world.drop()
+    world.launch(incoming)
+    (job,) = world.jobs.all()
+    world.jobs.become(job.name, JobState.SUCCEEDED)
+    with pytest.raises(Killed):
+        world.complete(world.hint(job), RowFailsAndNothingFollowsTheStatus())
+    (status,) = [each.name for each in world.objects.listing(LEDGER, "status/")]
+    assert world.document(status)["state"] == "succeeded"
+    assert [row.state for row in rows(world)] == [RunState.SUBMITTED]
+    world.clock.advance(timedelta(hours=1))
+    world.reconcile()
+    assert mismatches(world, incoming.run_id) == []
+    assert [row.state for row in rows(world)] == [RunState.SUCCEEDED]

@@ -23,7 +23,6 @@ from trainmaster.orchestrator.flows.completion.champion import challenge
 from trainmaster.orchestrator.flows.completion.copying import StillCopying
 from trainmaster.orchestrator.flows.completion.explain import explain_failure
 from trainmaster.orchestrator.flows.completion.status import (
-    is_shown,
     publish_states,
     show,
     show_again,
@@ -69,8 +68,8 @@ def _explain_failure(end: End) -> str | None:
 
 
 def _update_index(end: End) -> None:
-    if not is_shown(end.services, end.held):
-        write_row(end.services, end.held)
+    # Even if the status shows this version: its step does not wait for this one.
+    write_row(end.services, end.held)
 
 
 def _update_status(end: End) -> None:

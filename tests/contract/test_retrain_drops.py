@@ -1,5 +1,6 @@
 """Rules are dropped, refused, changed and deleted."""
 
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -8,6 +9,9 @@ from jsonschema import Draft202012Validator
 
 from tests.contract.retraining import MANUAL, NEW_DATA, SMALL, RuleWorld, rule
 from tests.contract.world import INBOX, LEDGER, schema
+from trainmaster.orchestrator.adapters.memory import MemoryObjects
+from trainmaster.orchestrator.ports.objects import Listed
+from trainmaster.orchestrator.stores.inbox import LISTED_MAX, Inbox
 
 STATUS = Draft202012Validator(schema("rule_status.v1"))
 REPORT = Draft202012Validator(schema("rejection_report.v1"))
@@ -109,3 +113,25 @@ def test_data_of_a_disabled_rule_is_not_counted(world: RuleWorld) -> None:
     world.tick()
     assert world.records() == []
     assert world.batches() == []
+
+
+class CountedObjects(MemoryObjects):
+    """Counts the objects that listings gave."""
+
+    listed = 0
+
+    def listing(self, bucket: str, prefix: str) -> Iterator[Listed]:
+        for each in super().listing(bucket, prefix):
+            self.listed += 1
+            yield each
+
+
+def test_files_that_are_no_rules_neither_lengthen_the_listing_nor_retire_a_rule(world: RuleWorld) -> None:
+    world.objects = objects = CountedObjects(world.clock)
+    world.drop_rule(rule(MANUAL), "rules/zebra.json")
+    for number in range(LISTED_MAX + 1_000):
+        world.objects.write(INBOX, f"rules/{number}.txt", b"", if_generation=None)
+    found = Inbox(objects, INBOX).rules()
+    assert (objects.listed, found.files) == (LISTED_MAX, [])
+    world.tick()
+    assert world.rule_status("rules/zebra.json")["state"] == "accepted"

@@ -29,8 +29,8 @@ class Services:
     """The ports, the deployment, and the `attempt` of this delivery: random text from the entry point.
 
     `began_at`, `timeout`: when the function began, and how long it may take. `turns_at_once`: rules that get their turn
-    in parallel. `prepare_jobs` does what a region needs before a submission can be sent. `request_rules`, `prices` and `export_schema` are read when first needed:
-    a duplicate event needs none of them.
+    in parallel. `prepare_jobs` does what a region needs before a submission can be sent. `request_rules`, `prices` and
+    `export_schema` are read when first needed: a duplicate upload needs none of them.
     """
 
     ledger: Ledger

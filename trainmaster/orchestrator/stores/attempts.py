@@ -48,7 +48,7 @@ class Attempt:
 
     Attributes:
         number: attempts without success in a row, this one included; counts from 1.
-        failure: how it failed; empty while the work goes on, and for ever if the tick died.
+        failure: how it failed; empty during the work, and for ever if the tick died.
         at: when it began, or failed; the store's clock.
     """
 
@@ -67,7 +67,7 @@ class Traces:
     places: Mapping[str, str] = field(default_factory=dict)
 
     def of(self, item: Item) -> Attempt | None:
-        """The last attempt at this generation of the item; None if it succeeded, or there was none."""
+        """The last attempt at this generation of the item; None before the first, and after a success."""
         found = self.attempts.get(attempt_object(item.kind, item.name))
         return found if found is not None and found.generation == item.generation else None
 

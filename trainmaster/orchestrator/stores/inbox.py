@@ -27,8 +27,19 @@ from trainmaster.orchestrator.core.sizes import MAX_MANIFEST_BYTES, MAX_METRICS_
 from trainmaster.orchestrator.ports.objects import Listed, Objects
 from trainmaster.orchestrator.stores.store import Store
 
-RULE_FILES_MAX = 10_000
-"""Files of rules that a tick follows: ten times as many as there may be rules."""
+LISTED_MAX = 10_000
+"""Objects below rules/ that a tick lists: ten times as many as there may be rules."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RuleFiles:
+    """The rules among the first LISTED_MAX objects below rules/, by name.
+
+    `listed_to`: the name of the last of these objects, if there may be more; None: all were listed.
+    """
+
+    files: Sequence[Listed]
+    listed_to: str | None = None
 
 
 class Inbox(Store):
@@ -61,10 +72,13 @@ class Inbox(Store):
         stored = self.objects.read(bucket, name, max_bytes=max_bytes)
         return stored.content, stored.generation
 
-    def rules(self) -> Sequence[Listed]:
-        """The first RULE_FILES_MAX files in the inbox that are rules, by name."""
-        listed = self.objects.listing(self.bucket, RULES_PREFIX)
-        return list(itertools.islice((each for each in listed if is_rule_object(each.name)), RULE_FILES_MAX))
+    def rules(self) -> RuleFiles:
+        """The rules in the inbox, whatever else is beside them."""
+        listed = list(itertools.islice(self.objects.listing(self.bucket, RULES_PREFIX), LISTED_MAX))
+        return RuleFiles(
+            files=[each for each in listed if is_rule_object(each.name)],
+            listed_to=listed[-1].name if len(listed) == LISTED_MAX else None,
+        )
 
 
 @dataclass(frozen=True)

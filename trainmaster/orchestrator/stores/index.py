@@ -49,8 +49,9 @@ class Index(Store):
             GenerationMoved: the row kept changing.
         """
         name = index_object(row.created_at, row.run_id)
-        if self._last is not None and self._last[0] == name:
-            _, present, version = self._last
+        last = self._last  # read once: rules that have their turn in parallel share this
+        if last is not None and last[0] == name:
+            _, present, version = last
         else:
             present, version = (0, 0) if is_first else self._present(name)
         for _ in range(RACES_MAX):

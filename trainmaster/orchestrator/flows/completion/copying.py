@@ -33,7 +33,7 @@ def copy_model(
     """Copy the model that the run recorded. Safe to repeat, and at the same time.
 
     Raises:
-        DocumentDamaged: the ledger has no longer the list of the model's files.
+        DocumentDamaged: the ledger no longer has the list of the model's files.
     """
     files = record.model.files if record.model else None
     if files is None or files.listing_uri is None or files.has_more:

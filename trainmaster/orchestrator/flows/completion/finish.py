@@ -68,7 +68,7 @@ def _explain_failure(end: End) -> str | None:
 
 
 def _update_index(end: End) -> None:
-    # Even if the status shows this version: its step does not wait for this one.
+    # Even if the status shows this version: that step runs after this one has failed, too.
     write_row(end.services, end.held)
 
 

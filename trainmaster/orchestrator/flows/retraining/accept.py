@@ -121,24 +121,30 @@ def _begun(services: Services, rule: Rule) -> HeldState:
 
 def _refuse(services: Services, dropped: StoredObject, refused: Refused, report_uri: str) -> FlowResult:
     """Write the report, then the status. An older accepted generation stays in force."""
-    rule_id = rule_id_of(dropped.name)
-    present = services.rule_book.read().book.find(rule_id) if rule_id is not None else None
-    services.rule_statuses.write(
-        RuleStatus(
-            dropped_name=dropped.name,
-            generation=dropped.generation,
-            state=RuleStanding.REFUSED,
-            updated_at=services.clock.now(),
-            rule_id=rule_id,
-            report_uri=report_uri,
-            in_force=present.generation if present is not None and present.enabled else None,
-            reason=str(refused.faults[0]),
-            problems=first_problems([str(fault) for fault in refused.faults]),
-            faults=first_faults(refused.faults),
-        )
+    answer = replace(
+        answer_without_rule(services, dropped.name, dropped.generation, RuleStanding.REFUSED),
+        report_uri=report_uri,
+        reason=str(refused.faults[0]),
+        problems=first_problems([str(fault) for fault in refused.faults]),
+        faults=first_faults(refused.faults),
     )
+    services.rule_statuses.write(answer)
     message = f"{dropped.name} was refused; faults: {len(refused.faults)}; report: {report_uri}"
     return FlowResult(message=message, severity="WARNING")
+
+
+def answer_without_rule(services: Services, name: str, generation: int, state: RuleStanding) -> RuleStatus:
+    """The status of a drop that adds no rule to the book, with the generation that stays in force, if any."""
+    rule_id = rule_id_of(name)
+    present = services.rule_book.read().book.find(rule_id) if rule_id is not None else None
+    return RuleStatus(
+        dropped_name=name,
+        generation=generation,
+        state=state,
+        updated_at=services.clock.now(),
+        rule_id=rule_id,
+        in_force=present.generation if present is not None and present.enabled else None,
+    )
 
 
 @contextlib.contextmanager

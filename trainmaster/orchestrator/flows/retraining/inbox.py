@@ -2,6 +2,7 @@
 
 import contextlib
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import datetime
 
 from trainmaster.orchestrator.core.errors import GenerationMoved, TrainmasterError
@@ -10,7 +11,7 @@ from trainmaster.orchestrator.core.retraining.book import Book
 from trainmaster.orchestrator.core.retraining.reading import rule_id_of
 from trainmaster.orchestrator.core.retraining.rule import Rule
 from trainmaster.orchestrator.core.retraining.state import RuleStanding, RuleStatus
-from trainmaster.orchestrator.flows.retraining.accept import accept
+from trainmaster.orchestrator.flows.retraining.accept import accept, answer_without_rule
 from trainmaster.orchestrator.flows.retraining.quarantine import quarantined, rule_item
 from trainmaster.orchestrator.flows.retraining.turn import Turn, decide_nothing, take_turn
 from trainmaster.orchestrator.flows.services import FlowResult, Services
@@ -18,7 +19,7 @@ from trainmaster.orchestrator.flows.turns import ATTEMPTS_MAX, Done, Turns, desc
 from trainmaster.orchestrator.log_events import LogEvent
 from trainmaster.orchestrator.ports.objects import Listed
 from trainmaster.orchestrator.stores.attempts import Item, Kind
-from trainmaster.orchestrator.stores.inbox import RULE_FILES_MAX
+from trainmaster.orchestrator.stores.inbox import RuleFiles
 from trainmaster.orchestrator.stores.rules import HeldBook
 
 ANSWERS = (RuleStanding.REFUSED, RuleStanding.QUARANTINED)
@@ -79,20 +80,9 @@ def _reported(done: Done[FlowResult | None]) -> Iterator[FlowResult]:
 def _quarantine(services: Services, turns: Turns, item: Item, why: str) -> Iterator[FlowResult]:
     """Write the answer to a drop whose check keeps failing. An older accepted generation stays in force."""
     reason = f"its check failed {ATTEMPTS_MAX} times in a row: {why}; repair the file, and drop it again"
-    rule_id = rule_id_of(item.name)
     try:
-        present = services.rule_book.read().book.find(rule_id) if rule_id is not None else None
-        services.rule_statuses.write(
-            RuleStatus(
-                dropped_name=item.name,
-                generation=item.generation,
-                state=RuleStanding.QUARANTINED,
-                updated_at=services.clock.now(),
-                rule_id=rule_id,
-                in_force=present.generation if present is not None and present.enabled else None,
-                reason=reason,
-            )
-        )
+        answer = answer_without_rule(services, item.name, item.generation, RuleStanding.QUARANTINED)
+        services.rule_statuses.write(replace(answer, reason=reason))
         turns.release(item)
     except TrainmasterError as error:
         yield FlowResult(
@@ -103,13 +93,13 @@ def _quarantine(services: Services, turns: Turns, item: Item, why: str) -> Itera
 
 
 def retire_deleted(
-    services: Services, turns: Turns, held: HeldBook, files: Sequence[Listed], until: datetime
+    services: Services, turns: Turns, held: HeldBook, found: RuleFiles, until: datetime
 ) -> Iterator[FlowResult]:
     """Retire the rules whose file is gone: launch what they had decided, report them, then remove them from the book.
 
     Their states stay. If a drop was accepted meanwhile, the book has changed, and the next tick repeats this.
     """
-    gone = {rule_item(rule): rule for rule in _deleted(held.book, files)}
+    gone = {rule_item(rule): rule for rule in _deleted(held.book, found)}
     due = [item for item in gone if turns.may_take(item)]
     book = held.book
     for done in turns.each(due, lambda item: _retire(services, gone[item]), until=until):
@@ -128,10 +118,9 @@ def retire_deleted(
             services.rule_book.replace(held, book)
 
 
-def _deleted(book: Book, files: Sequence[Listed]) -> list[Rule]:
+def _deleted(book: Book, found: RuleFiles) -> list[Rule]:
     """The rules whose file was not listed. If the listing was cut short, nothing is known about later names."""
-    present = {file.name for file in files}
-    last = files[-1].name if len(files) >= RULE_FILES_MAX else None
+    present, last = {file.name for file in found.files}, found.listed_to
     return [
         rule
         for rule in book.rules

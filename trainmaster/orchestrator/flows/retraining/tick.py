@@ -37,9 +37,9 @@ def tick(services: Services, turns: Turns, *, reserved: float = 0.0) -> Iterator
     """
     # The book before the inbox: a rule that is in the book but not in the inbox was deleted, not just dropped.
     held = services.rule_book.read()
-    files = services.inbox.rules()
+    found = services.inbox.rules()
     until = turns.until(DROPS_SHARE, reserved)
-    yield from retire_deleted(services, turns, held, files, until)
+    yield from retire_deleted(services, turns, held, found, until)
     yield from quarantine_rules(services, turns, held)
     for _ in range(ROUNDS_MAX):
         more = yield from _round(services, turns, until)
@@ -48,7 +48,7 @@ def tick(services: Services, turns: Turns, *, reserved: float = 0.0) -> Iterator
     else:
         message = "the arrivals that this tick could not count are left for the next"
         yield FlowResult(message=message, severity="WARNING")
-    yield from check_drops(services, turns, held.book, files, turns.until(reserved))
+    yield from check_drops(services, turns, held.book, found.files, turns.until(reserved))
 
 
 def _round(services: Services, turns: Turns, until: datetime) -> Generator[FlowResult, None, bool]:

@@ -32,8 +32,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT)]  # run as a file, from anywhere
 
-from tests.core.fuzz.parsers import PARSERS, Finding, Verdict, fed, random_of  # noqa: E402  # needs the line above
+from tests.core.fuzz.parsers import PARSERS  # noqa: E402  # needs the line above
 from tests.core.fuzz.slow import SLOW_PARSERS, SLOW_S, Slowest, search  # noqa: E402  # as above
+from tests.core.fuzz.verdicts import Finding, Verdict, fed, random_of  # noqa: E402  # as above
 from tests.wire.fuzz.surfaces import SURFACES, Surface, fed_wire, guarded  # noqa: E402  # as above
 
 BLOCK = 500

@@ -11,7 +11,7 @@ import yaml
 
 from tests.client.runs.rows import row, write_row
 from tests.client.served import Served, served_context
-from tests.contract.test_main import until
+from tests.contract.functions import until
 from trainmaster.client.context import choose_context, context_in_cloud
 from trainmaster.client.errors import Refused, TimedOut
 from trainmaster.client.request_files import SHIPPED_POLICY, names_of, read_policy, rules_for, shipped_prices

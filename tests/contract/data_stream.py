@@ -7,10 +7,11 @@ import heapq
 import itertools
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
+from typing import Any
 
 from tests.contract.retraining import DATA, RuleWorld
 from tests.contract.world import LEDGER, PROJECT, START
@@ -71,21 +72,10 @@ class MeteredObjects(MemoryObjects):
             self.meter.count("read", name)
         return super().describe(bucket, name, generation)
 
-    def write(
-        self,
-        bucket: str,
-        name: str,
-        content: bytes,
-        *,
-        if_generation: int | None,
-        metadata: Mapping[str, str] | None = None,
-        content_type: str = "application/json",
-    ) -> int:
+    def write(self, bucket: str, name: str, content: bytes, **options: Any) -> int:  # Any: the port's
         self.meter.count("write", name)
         self.meter.writes[name, int((self._now() - START).total_seconds())] += 1
-        return super().write(
-            bucket, name, content, if_generation=if_generation, metadata=metadata, content_type=content_type
-        )
+        return super().write(bucket, name, content, **options)
 
     def copy(
         self, source: tuple[str, str, int], bucket: str, name: str, *, token: str | None = None

@@ -2,7 +2,7 @@
 
 import json
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from random import Random
@@ -63,20 +63,9 @@ class HostileObjects(MemoryObjects):
                     self._manual.compute(COMPUTING_S)
         return super().read(bucket, name, generation, max_bytes=max_bytes)
 
-    def write(
-        self,
-        bucket: str,
-        name: str,
-        content: bytes,
-        *,
-        if_generation: int | None,
-        metadata: Mapping[str, str] | None = None,
-        content_type: str = "application/json",
-    ) -> int:
+    def write(self, bucket: str, name: str, content: bytes, **options: Any) -> int:  # Any: the port's
         self._took(WRITE_S)
-        return super().write(
-            bucket, name, content, if_generation=if_generation, metadata=metadata, content_type=content_type
-        )
+        return super().write(bucket, name, content, **options)
 
     def delete(self, bucket: str, name: str, *, if_generation: int | None = None) -> None:
         self._took(WRITE_S)

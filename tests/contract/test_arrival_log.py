@@ -1,8 +1,9 @@
 """Arrivals are durable before they are acknowledged, in as few objects as the load allows."""
 
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 
@@ -23,28 +24,12 @@ class Gate:
         self.let = threading.Semaphore(0)
         self.failures: list[BaseException] = []
 
-    def write(
-        self,
-        bucket: str,
-        name: str,
-        content: bytes,
-        *,
-        if_generation: int | None,
-        metadata: Mapping[str, str] | None = None,
-        content_type: str = "application/json",
-    ) -> int:
+    def write(self, bucket: str, name: str, content: bytes, **options: Any) -> int:  # Any: the port's
         self.entered.release()
         assert self.let.acquire(timeout=60)
         if self.failures:
             raise self.failures.pop(0)
-        return self._inner.write(
-            bucket,
-            name,
-            content,
-            if_generation=if_generation,
-            metadata=metadata,
-            content_type=content_type,
-        )
+        return self._inner.write(bucket, name, content, **options)
 
     def read(self, bucket: str, name: str, generation: int | None = None, *, max_bytes: int) -> Stored:
         return self._inner.read(bucket, name, generation, max_bytes=max_bytes)

@@ -1,13 +1,7 @@
 """One suite for every JobService: in memory, and Vertex AI's client against the emulator."""
 
-import itertools
 import json
-import socket
-import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from datetime import timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -15,14 +9,12 @@ import httpx
 import pytest
 from google.cloud.aiplatform_v1.types import HyperparameterTuningJob
 
-from tests.contract.conftest import PROGRAM
 from tests.contract.proxy import Proxy, ProxyFault
-from tests.contract.world import MODELS, PROJECT, REGION, START
+from tests.contract.submissions import CREATE, TUNING, submission
+from tests.contract.world import PROJECT, REGION, START
 from trainmaster.local import vertex as emulated
-from trainmaster.orchestrator.adapters import vertex as vertex_adapter
-from trainmaster.orchestrator.adapters.job_messages import job_from, message_of
+from trainmaster.orchestrator.adapters.job_messages import job_from
 from trainmaster.orchestrator.adapters.memory import ManualClock, MemoryJobs
-from trainmaster.orchestrator.adapters.total_limit import Deadline, LimitPassed, within
 from trainmaster.orchestrator.adapters.vertex import VertexJobs
 from trainmaster.orchestrator.core.errors import (
     ActAsDenied,
@@ -33,54 +25,9 @@ from trainmaster.orchestrator.core.errors import (
     SubmissionUnknown,
 )
 from trainmaster.orchestrator.core.names import JobKind, job_kind, job_name, same_job
-from trainmaster.orchestrator.core.requests.spec import (
-    Cluster,
-    Container,
-    Goal,
-    JobSpec,
-    Metric,
-    Scheduling,
-    Tuning,
-    WorkerPool,
-)
-from trainmaster.orchestrator.core.requests.submission import Submission, Target, submission_of
 from trainmaster.orchestrator.core.runs.job import JobState, Measured, TrialState
 from trainmaster.orchestrator.core.runs.states import END_OF
-from trainmaster.orchestrator.flows.submission.submit import SUBMIT_NEEDS
 from trainmaster.orchestrator.ports.services import TrainingJobs
-
-_numbers = itertools.count(1)
-CREATE = "POST /v1/projects/my-project/locations/us-central1/customJobs"
-
-
-TUNING = Tuning(
-    metrics=(Metric(id="accuracy", goal=Goal.MAXIMIZE),),
-    max_trials=2,
-    document={
-        "metrics": [{"id": "accuracy", "goal": "maximize"}],
-        "parameters": {"x": {"type": "double", "min": 0.0, "max": 1.0}},
-    },
-)
-
-
-def submission(
-    run_id: str = "", tuning: Tuning | None = None, args: tuple[str, ...] = ("tell",)
-) -> Submission:
-    spec = JobSpec(
-        model_name="model",
-        cluster=Cluster(
-            chief=WorkerPool(
-                replicas=1,
-                machine="n1-standard-4",
-                program=Container(image=PROGRAM + ":latest", args=args, env={"A": "1"}),
-            )
-        ),
-        tuning=tuning,
-        scheduling=Scheduling(timeout_s=600, restart_on_worker_restart=True),
-        labels={"team": "vision"},
-    )
-    target = Target(project=PROJECT, region=REGION, models_bucket=MODELS)
-    return submission_of(run_id or f"run-{next(_numbers)}", spec, target)
 
 
 @pytest.fixture(params=["memory", "vertex"])
@@ -345,74 +292,3 @@ def test_a_failed_cancellation_is_a_failure_of_the_service(vertex: VertexJobs, j
     with pytest.raises(ServiceFailed, match="cancel"):
         vertex.cancel(job.name)
     assert len(jobs_proxy.injected) == 1
-
-
-@contextmanager
-def dripping(seconds: float) -> Iterator[tuple[str, list[bytes]]]:
-    """A server that sends its response byte by byte, each well within the timeout of a read."""
-    asked: list[bytes] = []
-    over = threading.Event()
-
-    def serve(listener: socket.socket) -> None:
-        try:
-            connection, _ = listener.accept()
-        except TimeoutError:  # no client connected
-            return
-        with connection, suppress(OSError):
-            asked.append(connection.recv(65536))
-            for byte in b"HTTP/1.1 200 OK\r\nContent-Length: 4000\r\n\r\n" + b" " * 4000:
-                connection.sendall(bytes([byte]))
-                if over.wait(seconds):
-                    return
-
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        listener.settimeout(30)
-        thread = threading.Thread(target=serve, args=(listener,))
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{listener.getsockname()[1]}", asked
-        finally:
-            over.set()
-            thread.join()
-
-
-def test_an_answer_that_drips_ends_within_the_submissions_whole_limit() -> None:
-    """The reads would take three minutes in all, and no single one would time out."""
-    with dripping(0.05) as (url, asked):
-        adapter = VertexJobs(project=PROJECT, region=REGION, endpoint=url, submit_within_s=3.0)
-        adapter.prepare(REGION)
-        with pytest.raises(SubmissionUnknown, match="within 3 s"):
-            adapter.submit(submission())
-        assert asked[0].startswith(CREATE.encode())
-    joined("within-limit")
-    adapter.close()
-
-
-def test_nothing_is_sent_once_the_limit_has_passed(vertex: VertexJobs, jobs_proxy: Proxy) -> None:
-    """A process that was paused while it connected wakes up after its limit."""
-    asked = submission()
-    message = message_of(asked)
-    client = vertex._client(REGION)
-
-    def create_late() -> object:
-        while time.monotonic() < deadline.at_s:
-            time.sleep(0.01)
-        return client.create_custom_job(parent=asked.parent, custom_job=message, timeout=5.0, retry=None)
-
-    deadline = Deadline.after(0.1)
-    with pytest.raises(LimitPassed):
-        within(deadline, create_late)
-    joined("within-limit")
-    assert jobs_proxy.passed == []
-
-
-def joined(name: str) -> None:
-    """Wait for every thread of this name."""
-    for thread in threading.enumerate():
-        if thread.name == name:
-            thread.join(30)
-            assert not thread.is_alive()
-
-
-def test_the_whole_limit_of_a_submission_fits_in_what_a_lease_must_have_left() -> None:
-    assert timedelta(seconds=vertex_adapter.TIMEOUT_S) < SUBMIT_NEEDS

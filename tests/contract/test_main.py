@@ -3,18 +3,14 @@
 import base64
 import json
 import os
-import signal
 import subprocess
 import sys
-import tempfile
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 import httpx
 import pytest
@@ -23,6 +19,7 @@ from google.cloud.pubsub_v1 import PublisherClient, SubscriberClient
 from google.cloud.storage import Client
 
 from tests.contract.conftest import PROGRAM
+from tests.contract.functions import running
 from tests.contract.proxy import Proxy
 from tests.contract.world import PROJECT, REGION
 from trainmaster.local.events.clients import clients_of
@@ -36,39 +33,6 @@ from trainmaster.orchestrator.stores.ledger import Ledger
 ROOT = Path(__file__).resolve().parents[2]
 NOTICES = "notices-of-main"
 REQUEST = f"model_name: m\nimage: {PROGRAM}\nargs: [tell]\ncluster:\n  chief: {{machine: n1-standard-4}}\n"
-
-
-@dataclass(kw_only=True)
-class Function:
-    """One running function, and how events reach it."""
-
-    url: str
-    process: subprocess.Popen[bytes]
-    log: TextIO
-
-    def kill(self) -> None:
-        if self.process.poll() is None:
-            os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.wait()
-
-    def output(self) -> str:
-        self.log.seek(0)
-        return self.log.read()
-
-    def deliver(
-        self, data: object, *, kind: str = "google.cloud.storage.object.v1.finalized"
-    ) -> httpx.Response:
-        headers = {
-            "ce-id": "1",
-            "ce-source": "//storage.googleapis.com/projects/_/buckets/b",
-            "ce-specversion": "1.0",
-            "ce-type": kind,
-            "ce-time": "2026-01-01T00:00:00Z",
-        }
-        return httpx.post(self.url, json=data, headers=headers, timeout=120)
-
-    def publish(self, message: Mapping[str, object]) -> httpx.Response:
-        return self.deliver({"message": message}, kind="google.cloud.pubsub.topic.v1.messagePublished")
 
 
 @pytest.fixture
@@ -97,39 +61,6 @@ def environment(
         "PUBSUB_EMULATOR_HOST": pubsub_host,
         "DISABLE_GCS_PYTHON_CLIENT_OTEL_BUCKET_METADATA": "true",
     }
-
-
-@contextmanager
-def running(entry_point: str, source: Path, environment: Mapping[str, str], port: int) -> Iterator[Function]:
-    command = [
-        *(sys.executable, "-m", "functions_framework", "--signature-type", "cloudevent"),
-        *("--target", entry_point, "--source", str(source / "main.py")),
-        *("--host", "127.0.0.1", "--port", str(port)),
-    ]
-    with tempfile.TemporaryFile("w+") as log:
-        process = subprocess.Popen(
-            command, env=dict(environment), stdout=log, stderr=subprocess.STDOUT, start_new_session=True
-        )
-        function = Function(url=f"http://127.0.0.1:{port}/", process=process, log=log)
-        try:
-            until(lambda: answers(function.url) or process.poll() is not None, "the function answers")
-            yield function
-        finally:
-            function.kill()
-
-
-def answers(url: str) -> bool:
-    try:
-        return httpx.get(url, timeout=60).status_code == 405  # the framework takes POST alone
-    except httpx.TransportError:
-        return False
-
-
-def until(holds: Callable[[], bool], what: str, timeout_s: float = 120.0) -> None:
-    deadline = time.monotonic() + timeout_s
-    while not holds():
-        assert time.monotonic() < deadline, f"not within {timeout_s} s: {what}"
-        time.sleep(0.02)
 
 
 @pytest.fixture

@@ -146,26 +146,10 @@ class BoundaryObjects:
             f"describe {bucket}", lambda: self.inner.describe(bucket, name, generation)
         )
 
-    def write(
-        self,
-        bucket: str,
-        name: str,
-        content: bytes,
-        *,
-        if_generation: int | None,
-        metadata: Mapping[str, str] | None = None,
-        content_type: str = "application/json",
-    ) -> int:
+    def write(self, bucket: str, name: str, content: bytes, **options: Any) -> int:  # Any: the port's
         return self.boundary.cross(
             f"write {name.partition('/')[0]}",
-            lambda: self.inner.write(
-                bucket,
-                name,
-                content,
-                if_generation=if_generation,
-                metadata=metadata,
-                content_type=content_type,
-            ),
+            lambda: self.inner.write(bucket, name, content, **options),
         )
 
     def copy(

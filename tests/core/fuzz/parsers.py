@@ -8,13 +8,12 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from enum import StrEnum
-from pathlib import Path
 from random import Random
 from typing import Any
 
 from tests.core.fuzz import seeds
 from tests.core.fuzz.mutation import changed, content_like, places, text
+from tests.core.fuzz.verdicts import LINE_BREAKERS, Broken, Parser, Verdict, promised, refused_well, said_well
 from tests.core.shipped import policy_document, schema
 from trainmaster.orchestrator.core.completion.entry import JobHint, parse_hint
 from trainmaster.orchestrator.core.completion.model import ModelDirectory, ModelFile, find_model
@@ -105,47 +104,6 @@ _LAST_PARTS = re.compile(r"""(?:\.\w+|\[[0-9]+\]|\['.*'\]|\[".*"\]){1,3}""", re.
 _THEIRS = seeds.vocabulary([*seeds.CUSTOM, *seeds.TUNING, *seeds.LEGACY])
 OURS = set(_property_names(REQUEST_RULES.schemas["training_request.v1"])) - set(_THEIRS)
 """Words that only our own dialect has: in a fault about another they would mislead."""
-_LINE_BREAKERS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
-"""Characters that begin a new line, move a terminal's cursor, or are not valid text."""
-
-
-class Verdict(StrEnum):
-    TAKEN = "taken"
-    PASSED_OVER = "passed over"
-    REFUSED = "refused"
-
-
-class Broken(AssertionError):
-    """A promise that does not hold for an input."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Parser:
-    """`draw` makes an input, `feed` parses it and holds the answer against its promises."""
-
-    name: str
-    draw: Callable[[Random], Any]
-    feed: Callable[[Any], Verdict]
-
-
-def promised(*, holds: bool, promise: str, found: object) -> None:
-    if not holds:
-        raise Broken(f"{promise}: {found!r}")
-
-
-def refused_well(faults: Iterable[Fault]) -> Verdict:
-    """Every fault says where and what, in text that stays on its line."""
-    listed = list(faults)
-    promised(holds=bool(listed), promise="a refusal has a reason", found=listed)
-    for fault in listed:
-        promised(holds=fault.path.startswith("$") and bool(fault.problem), promise="a place", found=fault)
-        promised(holds=not _LINE_BREAKERS.search(str(fault)), promise="one line of text", found=str(fault))
-    return Verdict.REFUSED
-
-
-def said_well(reason: str) -> None:
-    promised(holds=bool(reason.strip()), promise="a reason", found=reason)
-    promised(holds=not _LINE_BREAKERS.search(reason), promise="a reason in one line", found=reason)
 
 
 def _bytes_of(documents: list[Any], *, as_json: bool) -> Callable[[Random], bytes]:
@@ -338,7 +296,7 @@ def _kept_name(object_name: str | None) -> None:
 
 def _values_fit(signal: Signal) -> None:
     for name, found in signal.values.items():
-        promised(holds=not _LINE_BREAKERS.search(found), promise=f"{name} in one line", found=found)
+        promised(holds=not LINE_BREAKERS.search(found), promise=f"{name} in one line", found=found)
 
 
 # Files that trainers leave behind, written by untrusted containers.
@@ -381,42 +339,3 @@ PARSERS = (
     Parser(name="notice", draw=_bytes_of(seeds.NOTICES, as_json=True), feed=_message_fed(parse_notice)),
     Parser(name="model manifest", draw=_bytes_of(seeds.MANIFESTS, as_json=True), feed=feed_manifest),
 )
-
-
-@dataclass(frozen=True, kw_only=True)
-class Finding:
-    """An input that broke a promise; `number` draws it again from the same seed."""
-
-    parser: str
-    number: int
-    error: str
-    given: str
-
-
-def random_of(seed: int, parser: Parser, number: int) -> Random:
-    """Each input has its own, so that one is drawn again without those before it."""
-    return Random(f"{seed}/{parser.name}/{number}")
-
-
-def fed(parser: Parser, seed: int, number: int) -> Verdict | Finding:
-    """The result for one input. Only an exception that the parser does not declare is a finding."""
-    given = parser.draw(random_of(seed, parser, number))
-    try:
-        return parser.feed(given)
-    except Exception as error:
-        where = _innermost(error)
-        return Finding(
-            parser=parser.name,
-            number=number,
-            error=f"{type(error).__name__} at {where}: {str(error)[:300]}",
-            given=repr(given)[:600],
-        )
-
-
-def _innermost(error: BaseException) -> str:
-    frames, trace = [], error.__traceback__
-    while trace is not None:
-        frames.append(f"{Path(trace.tb_frame.f_code.co_filename).name}:{trace.tb_lineno}")
-        trace = trace.tb_next
-    ours = [frame for frame in frames if not frame.startswith("parsers.py")]
-    return (ours or frames)[-1]

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from tests.core.fuzz import seeds
-from tests.core.fuzz.parsers import BUCKETS, NOON, REQUEST_RULES, RuleFile, Verdict, feed_request, feed_rule
+from tests.core.fuzz.parsers import BUCKETS, NOON, REQUEST_RULES, RuleFile, feed_request, feed_rule
+from tests.core.fuzz.verdicts import Verdict
 from trainmaster.orchestrator.core.completion.model import ModelDirectory, ModelFile, find_model
 from trainmaster.orchestrator.core.documents.document import parse_document
 from trainmaster.orchestrator.core.documents.faults import MAX_COLLECTED

@@ -5,7 +5,8 @@ bench/fuzz.py feeds each parser 100,000 inputs; a number of each is enough here.
 
 import pytest
 
-from tests.core.fuzz.parsers import PARSERS, Finding, Parser, Verdict, fed, random_of
+from tests.core.fuzz.parsers import PARSERS
+from tests.core.fuzz.verdicts import Finding, Parser, Verdict, fed, random_of
 
 INPUTS = 250
 SEED = 6

@@ -2,9 +2,7 @@
 
 import itertools
 import math
-import re
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,16 +10,12 @@ from google.cloud.aiplatform_v1.types import AcceleratorType
 from jsonschema import Draft202012Validator
 
 from tests.core.admission_cases import document, faults, policy, sound
-from tests.core.roles import EXECUTOR, MACHINE, ONE, OTHER, PACKAGE, accepted, cluster, request, told
+from tests.core.roles import MACHINE, ONE, OTHER, PACKAGE, accepted, cluster, request, told
 from tests.core.shipped import NAMES, policy_document, schema
 from trainmaster.orchestrator.core.documents.validation import schema_faults
-from trainmaster.orchestrator.core.policy.image import repository
 from trainmaster.orchestrator.core.policy.policy import glob_matches, policy_from
-from trainmaster.orchestrator.core.requests.checks.policy import policy_faults
-from trainmaster.orchestrator.core.requests.draft import Draft
 
 POLICY = policy_from(policy_document(), NAMES)
-DIGEST = f"@sha256:{'0f' * 32}"
 
 
 def test_the_shipped_policy_is_as_its_schema_says() -> None:
@@ -58,31 +52,6 @@ def test_an_unknown_name_in_a_pattern_is_refused() -> None:
 )
 def test_patterns_match_whole_texts(pattern: str, text: str, meant: bool) -> None:
     assert glob_matches(pattern, text) is meant
-
-
-@pytest.mark.parametrize(
-    ("image", "name"),
-    [
-        ("h/p/i:tag", "h/p/i"),
-        (f"h/p/i{DIGEST}", "h/p/i"),
-        (f"h/p/i:tag{DIGEST}", "h/p/i"),
-        ("localhost:5000/i", "localhost:5000/i"),
-        ("i", "i"),
-        ("gcr.io/my-project/x@evil.example/y", ""),
-        ("evil.example:80-docker.pkg.dev/my-project/x", ""),
-        ("us-docker.pkg.dev/../my-project/x", ""),
-        ("a..-docker.pkg.dev/my-project/x", ""),
-        ("evil.example_-docker.pkg.dev/my-project/x", ""),
-        ("gcr.io/my-project/x@sha256:0", ""),
-        ("gcr.io/my-project/x\n", ""),
-        ("gcr.io//x", ""),
-        ("gcr.io/my-project/x:a:b", ""),
-        ("user:password@gcr.io/my-project/x", ""),
-        ("https://gcr.io/my-project/x", ""),
-    ],
-)
-def test_the_repository_of_an_image_has_neither_tag_nor_digest(image: str, name: str) -> None:
-    assert repository(image) == name
 
 
 KEYS = "projects/my-project/locations/us-central1/keyRings"
@@ -230,83 +199,6 @@ def test_what_the_policy_does_not_give_is_refused_in_every_role(
     assert words in str(faults[path])
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "https_proxy",
-        "HTTPS_PROXY",
-        "Https_Proxy",  # Python's urllib reads it
-        "no_proxy",
-        "ALL_PROXY",
-        "CURL_CA_BUNDLE",
-        "REQUESTS_CA_BUNDLE",
-        "SSL_CERT_FILE",
-        "SSL_CERT_DIR",
-        "GCE_METADATA_HOST",
-        "GCE_METADATA_IP",
-        "GOOGLE_APPLICATION_CREDENTIALS",
-        "CLOUDSDK_AUTH_ACCESS_TOKEN_FILE",
-        "STORAGE_EMULATOR_HOST",
-        "LD_AUDIT",
-        "LD_LIBRARY_PATH",
-        "LD_PRELOAD",
-        "PATH",
-        "PYTHONHOME",
-        "PYTHONSTARTUP",
-        "BASH_ENV",
-        "NODE_OPTIONS",
-        "PIP_INDEX_URL",
-        "PIP_EXTRA_INDEX_URL",
-        "UV_INDEX",
-        "UV_INDEX_URL",
-        "UV_DEFAULT_INDEX",
-        "TF_CONFIG",
-        "CLUSTER_SPEC",
-        "AIP_MODEL_DIR",
-    ],
-)
-def test_code_credentials_and_connections_of_a_program_are_not_for_requests_to_set(name: str) -> None:
-    env = {"env": {name: "x"}}
-    pool = {"machineSpec": {"machineType": "n1-standard-4"}, "replicaCount": 1}
-    container = {"imageUri": OTHER, "env": [{"name": name, "value": "x"}]}
-    vertex = {"displayName": "m", "jobSpec": {"workerPoolSpecs": [{**pool, "containerSpec": container}]}}
-    for written, path in (
-        (request(**env), f"$.env.{name}"),
-        (request(cluster=cluster(workers={**ONE, **env})), f"$.cluster.workers.env.{name}"),
-        (vertex, "$.jobSpec.workerPoolSpecs[0].containerSpec.env[0].name"),
-    ):
-        (fault,) = told(written).values()
-        assert fault.path == path
-        assert "the policy does not allow this name: " in fault.problem
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        "PYTHONPATH",
-        "PYTHONUNBUFFERED",
-        "PYTHONWARNINGS",
-        "OMP_NUM_THREADS",
-        "NCCL_DEBUG",
-        "XLA_FLAGS",
-        "HOME",
-    ],
-)
-def test_variables_with_honest_uses_are_accepted(name: str) -> None:
-    accepted(request(env={name: "x"}))
-
-
-def test_a_name_of_the_list_is_allowed_once_it_is_removed_and_a_plain_name_needs_no_reason() -> None:
-    document = {**policy_document(), "env": {"refused": ["MY_*", {"names": ["PATH"]}]}}
-    env = policy_from(document, NAMES).env
-    accepted(request(env={"LD_PRELOAD": "libtcmalloc.so"}), env=env)
-    (fault,) = told(request(env={"MY_KEY": "x"}), env=env).values()
-    assert str(fault) == (
-        "$.env.MY_KEY: the policy does not allow this name; found 'MY_KEY'; "
-        "allowed: any name but MY_*, and those of env.refused in the policy"
-    )
-
-
 FOREIGN: Mapping[str, Any] = {
     "network": "projects/666/global/networks/n",
     "tensorboard": "projects/evil/locations/us-central1/tensorboards/1",
@@ -336,50 +228,6 @@ def test_a_resource_that_names_the_own_project_by_its_number_gets_the_repair() -
     board = "projects/123456/locations/us-central1/tensorboards/1"
     fault = told(request(tensorboard=board, service_account=account))["$.tensorboard"]
     assert fault.repair == "name the project by its id, not by its number"
-
-
-IMAGES = ("gcr.io/my-project/x@evil.example/y", "evil.example:80-docker.pkg.dev/my-project/x", "a..b/x")
-
-
-@pytest.mark.parametrize("image", IMAGES)
-def test_a_malformed_image_is_refused_at_its_place_in_every_role_fallback_and_dialect(image: str) -> None:
-    pool = {"machineSpec": {"machineType": "n1-standard-4"}, "replicaCount": 1}
-    vertex = {"workerPoolSpecs": [{**pool, "containerSpec": {"imageUri": image}}]}
-    master = {"scaleTier": "CUSTOM", "masterType": "n1-standard-4", "masterConfig": {"imageUri": image}}
-    for written, path in (
-        (request(image=image), "$.image"),
-        (request(cluster=cluster(workers={**ONE, "image": image})), "$.cluster.workers.image"),
-        (
-            request(image=None, python_package={**PACKAGE, "executor_image": image}),
-            "$.python_package.executor_image",
-        ),
-        ({"displayName": "m", "jobSpec": vertex}, "$.jobSpec.workerPoolSpecs[0].containerSpec.imageUri"),
-        (
-            {"jobId": "m", "trainingInput": {**master, "region": "us-central1"}},
-            "$.trainingInput.masterConfig.imageUri",
-        ),
-    ):
-        assert "not in the expected format" in told(written)[path].problem
-    # Without the schema, the policy alone refuses it, whatever its patterns.
-    draft = Draft(document=request(image=image), policy=replace(POLICY, images=("**",)), region="us-central1")
-    assert [fault.path for fault in policy_faults(draft)] == ["$.image"]
-
-
-@pytest.mark.parametrize(
-    ("image", "name"),
-    [
-        ("ubuntu", "ubuntu"),
-        ("localhost:5000/a/b", "localhost:5000/a/b"),
-        ("gcr.io/my-project/a_b__c--d.e:Tag_1.2-3", "gcr.io/my-project/a_b__c--d.e"),
-        ("us-docker.pkg.dev/vertex-ai/training/tf-cpu.2-17.py310:latest", EXECUTOR.rpartition(":")[0]),
-        (f"{OTHER}{DIGEST}", OTHER.rpartition(":")[0]),
-    ],
-)
-def test_a_reference_that_registries_accept_passes_the_schema_and_has_its_repository(
-    image: str, name: str
-) -> None:
-    assert re.search(schema("training_request.v1")["$defs"]["image"]["pattern"], image)
-    assert repository(image) == name
 
 
 @pytest.mark.parametrize(
@@ -427,16 +275,6 @@ def test_the_shipped_policy_has_topologies_of_as_many_chips_as_whole_machines() 
         for machine, topology in itertools.product(row.types, row.tpu_topologies):
             chips = int(machine.removesuffix("t").rpartition("-")[2])
             assert math.prod(map(int, topology.split("x"))) % chips == 0, (machine, topology)
-
-
-@pytest.mark.parametrize(
-    ("written", "meant"),
-    [(True, ("**",)), (False, ()), (["a/${project}/**"], ("a/my-project/**",))],
-)
-def test_digests_are_required_of_all_images_of_none_or_of_some(written: object, meant: object) -> None:
-    document = {**policy_document(), "require_digest": written}
-    Draft202012Validator(schema("policy.v1")).validate(document)
-    assert policy_from(document, NAMES).require_digest == meant
 
 
 def test_the_policy_bounds_the_priority_that_requests_may_ask_for() -> None:

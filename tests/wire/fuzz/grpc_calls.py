@@ -10,7 +10,7 @@ from google.protobuf.descriptor import FieldDescriptor
 from google.pubsub_v1 import types
 
 from tests.core.fuzz.mutation import NUMBERS, spoiled, text
-from tests.core.fuzz.parsers import Verdict, promised
+from tests.core.fuzz.verdicts import Verdict, promised
 
 PROJECT = "projects/my-project"
 TOPIC, SUBSCRIPTION = f"{PROJECT}/topics/topic-1", f"{PROJECT}/subscriptions/subscription-1"

@@ -17,7 +17,7 @@ from google.auth.credentials import AnonymousCredentials
 from google.cloud.storage import Client
 
 from tests.core.fuzz import seeds
-from tests.core.fuzz.parsers import Finding, Verdict, promised
+from tests.core.fuzz.verdicts import Finding, Verdict, promised
 from tests.wire.fuzz import shapes
 from tests.wire.fuzz.functions import function
 from tests.wire.fuzz.http_requests import Drawing, HttpRequest, asked

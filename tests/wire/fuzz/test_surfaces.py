@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.core.fuzz.parsers import Finding, Verdict
+from tests.core.fuzz.verdicts import Finding, Verdict
 from tests.wire.fuzz.surfaces import SURFACES, Surface, fed_wire, guarded
 
 REQUESTS = 300

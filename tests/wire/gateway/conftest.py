@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.wire.services import jobs_service
 from trainmaster.local.gateway import Authority, Backend, Gateway
 from trainmaster.local.gateway.identity import WorkloadIdentities, WorkloadIdentity
 from trainmaster.local.http import in_thread, serving
@@ -21,7 +22,6 @@ from trainmaster.local.pubsub import PubSub
 from trainmaster.local.pubsub.rest_calls import services as pubsub_calls
 from trainmaster.local.storage.server import served
 from trainmaster.local.transcoding import LazyGrpcServer, RestApplication
-from trainmaster.local.vertex import Jobs
 from trainmaster.local.vertex.grpc_calls import services as vertex_calls
 
 PROJECT = "project-1"
@@ -91,15 +91,7 @@ async def _running(folder: Path) -> AsyncIterator[Replica]:
         pubsub = PubSub(dir=folder / "pubsub", tokens=tokens, grants=grants)
         stack.push_async_callback(pubsub.stop)
         logging = Logging(dir=folder / "logging", tokens=tokens, grants=grants)
-        jobs = Jobs(
-            dir=folder / "jobs",
-            buckets_dir=folder / "storage" / "buckets",
-            images={},
-            write_log=lambda entries: asyncio.to_thread(logging.write, entries),
-            project=PROJECT,
-            tokens=tokens,
-            grants=grants,
-        )
+        jobs = jobs_service(folder, PROJECT, logging, tokens, grants)
         urls = {
             "storage": storage,
             "logging": await stack.enter_async_context(serving(logging)),

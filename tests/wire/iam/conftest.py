@@ -1,6 +1,5 @@
 """Every service over the grants of one deployment, and calls of them with the token of any account."""
 
-import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ import pytest
 from google.pubsub_v1 import types
 from starlette.types import ASGIApp
 
+from tests.wire.services import jobs_service
 from trainmaster.local.http import in_thread, serving
 from trainmaster.local.iam import Grants, application
 from trainmaster.local.iam.principals import Principal, Tokens
@@ -21,7 +21,6 @@ from trainmaster.local.pubsub import PubSub
 from trainmaster.local.stack.access import grants_of
 from trainmaster.local.stack.topology import read_topology
 from trainmaster.local.storage.server import Storage
-from trainmaster.local.vertex import Jobs
 
 DEPLOY = Path(__file__).resolve().parents[3] / "trainmaster" / "deploy"
 PROJECT, REGION = "enforced-project", "us-central1"
@@ -91,15 +90,7 @@ async def running(folder: Path, grants: Grants) -> AsyncIterator[Served]:
     async with contextlib.AsyncExitStack() as stack:
         storage = Storage(dir=folder / "storage", grants=grants, tokens=tokens)
         logging = Logging(dir=folder / "logging", grants=grants, tokens=tokens)
-        jobs = Jobs(
-            dir=folder / "jobs",
-            buckets_dir=folder / "storage" / "buckets",
-            images={},
-            write_log=lambda entries: asyncio.to_thread(logging.write, entries),
-            project=PROJECT,
-            tokens=tokens,
-            grants=grants,
-        )
+        jobs = jobs_service(folder, PROJECT, logging, tokens, grants)
         pubsub = PubSub(dir=folder / "pubsub", tokens=tokens, grants=grants)
         stack.push_async_callback(pubsub.stop)
         port = await pubsub.start()

@@ -1,0 +1,172 @@
+"""The rules of two teams in one deployment: which runs, champions, data and templates each may use."""
+
+import json
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from tests.contract.retraining import MANUAL, SMALL
+from tests.contract.teams import (
+    DATA,
+    SOURCE,
+    SPEECH,
+    TEAMS,
+    VISION,
+    fired,
+    ordered,
+    policy_changes,
+    put,
+    trained,
+    world_of_teams,
+)
+from tests.contract.world import INBOX, LEDGER, MODELS, schema
+from trainmaster.orchestrator.adapters.pubsub import cloud_event
+from trainmaster.orchestrator.core.policy.team import Team
+from trainmaster.orchestrator.core.retraining.arrivals import parse_arrived_object
+from trainmaster.orchestrator.core.retraining.signals import ParsedNotice, parse_notice
+from trainmaster.orchestrator.core.runs.states import RunState
+from trainmaster.orchestrator.flows.retraining.turn import take_notice
+
+BOOK = Draft202012Validator(schema("rule_book.v1"))
+
+
+@pytest.mark.parametrize("folder", ["", "strangers/", "Vision/", "/"])
+def test_a_rule_in_no_teams_folder_is_refused(folder: str) -> None:
+    world = world_of_teams()
+    name = f"rules/{folder}again.json"
+    world.drop_rule({"when": [MANUAL], "request": SMALL}, name)
+    assert world.services().rule_book.read().book.rules == ()
+    (status,) = world.objects.listing(LEDGER, "status/")
+    assert "rules/speech/" in world.document(status.name)["reason"]
+
+
+def test_an_order_fires_only_the_own_teams_rules_and_names_no_others() -> None:
+    world = world_of_teams()
+    assert put(world, VISION, MANUAL)["state"] == "accepted"
+    refused = ordered(world, SPEECH, {"fire": {"rule": "vision.again"}})
+    assert refused["state"] == "rejected"
+    assert "none: no rule has been accepted" in str(refused)
+    assert fired(world, "vision.again") == []
+    assert ordered(world, VISION, {"fire": {"rule": "vision.again"}})["state"] == "succeeded"
+    (record,) = fired(world, "vision.again")
+    assert record.source.team == VISION
+    assert record.output_uri == f"gs://{MODELS}/vision/again/{record.run_id}"
+
+
+@pytest.mark.parametrize("event", ["succeeded", "promoted"])
+def test_a_rule_follows_the_runs_and_champions_of_its_own_team_alone(event: str) -> None:
+    world = world_of_teams()
+    for team in (VISION, SPEECH):
+        upstream = {"upstream": {"model_name": "cassava", "event": event}}
+        assert put(world, team, upstream)["state"] == "accepted"
+    trained(world, VISION, 0.9, "first")
+    for notice in [each for each in world.notices.published if ".promoted." in each.type]:
+        heard = parse_notice(world.message(cloud_event(notice, SOURCE)))
+        assert isinstance(heard, ParsedNotice)
+        list(take_notice(world.services(), heard))
+    assert [each.source.team for each in fired(world, "vision.again")] == [VISION]
+    assert fired(world, "speech.again") == []
+
+
+def test_a_rules_champion_is_its_own_teams() -> None:
+    world = world_of_teams()
+    own = trained(world, VISION, 0.5, "first").run_id
+    trained(world, SPEECH, 0.9, "first")
+    request = {**SMALL, "args": ["--from=${champion.run_id:-none}"]}
+    put(world, VISION, MANUAL, request=request)
+    ordered(world, VISION, {"fire": {"rule": "vision.again"}})
+    (record,) = fired(world, "vision.again")
+    assert record.request is not None
+    assert record.request.document["args"] == [f"--from={own}"]
+
+
+@pytest.mark.parametrize(
+    ("objects", "accepted"),
+    [
+        (f"gs://{DATA}/vision/**", True),
+        (f"gs://{DATA}/vision/day-*/x.csv", True),
+        (f"gs://{DATA}/shared/**", True),
+        (f"gs://{DATA}/speech/**", False),
+        (f"gs://{DATA}/**", False),
+        (f"gs://{DATA}/*/x.csv", False),
+        (f"gs://{DATA}/vision*/**", False),
+        (f"gs://{DATA}/vision", False),
+        (f"gs://{MODELS}/speech/**", False),
+    ],
+)
+def test_a_rule_watches_only_its_teams_data(objects: str, accepted: bool) -> None:
+    shared = Team(shared_prefixes=(f"gs://{DATA}/shared",))
+    world = world_of_teams(teams={**TEAMS, VISION: shared})
+    status = put(world, VISION, {"new_data": {"objects": objects}})
+    assert status["state"] == ("accepted" if accepted else "refused"), status
+
+
+def test_data_of_another_team_counts_for_no_rule() -> None:
+    world = world_of_teams()
+    put(world, VISION, {"new_data": {"objects": f"gs://{DATA}/vision/**", "quiet_s": 1}})
+    for number, team in enumerate((SPEECH, VISION, SPEECH)):
+        event = world.finalized(DATA, f"{team}/{number}.csv", 1000 + number, 10)
+        world.log.append(parse_arrived_object(event))
+    world.wait(60)
+    world.tick()
+    (record,) = fired(world, "vision.again")
+    assert record.source.firing_values is not None
+    assert record.source.firing_values["data.count"] == "1"
+    assert record.source.firing_values["data.newest_uri"] == f"gs://{DATA}/vision/1.csv"
+
+
+@pytest.mark.parametrize(
+    ("template", "accepted"),
+    [
+        ("templates/vision/again.json", True),
+        ("templates/speech/again.json", False),
+        ("templates/again.json", False),
+        ("vision/again.json", False),
+        ("requests/speech/again.json", False),
+    ],
+)
+def test_a_rules_template_is_in_its_teams_folder(template: str, accepted: bool) -> None:
+    world = world_of_teams()
+    content = json.dumps({**SMALL, "model_name": "again", "args": ["--secret"]}).encode()
+    world.objects.write(INBOX, template, content, if_generation=None)
+    name = "rules/vision/again.json"
+    world.drop_rule({"when": [MANUAL], "request_uri": f"gs://{INBOX}/{template}"}, name)
+    status = world.rule_status(name)
+    assert status["state"] == ("accepted" if accepted else "refused"), status
+    if not accepted:
+        assert f"gs://{INBOX}/templates/vision/" in status["reason"]
+
+
+def test_a_loop_through_another_teams_model_of_the_same_name_is_none() -> None:
+    world = world_of_teams()
+    for team, own, other in ((VISION, "a", "b"), (SPEECH, "b", "a")):
+        upstream = {"upstream": {"model_name": other, "event": "succeeded"}}
+        assert put(world, team, upstream, request={**SMALL, "model_name": own})["state"] == "accepted"
+    BOOK.validate(world.document("rules/book.json"))
+
+
+def test_one_teams_rules_leave_room_for_the_others() -> None:
+    world = world_of_teams(teams={f"team-{number}": Team() for number in range(500)})
+    assert [put(world, "team-1", MANUAL, str(number))["state"] for number in range(3)] == [
+        "accepted",
+        "accepted",
+        "refused",
+    ]
+    assert put(world, "team-2", MANUAL)["state"] == "accepted"
+
+
+def test_rules_from_before_the_policy_named_teams_start_nothing_any_more() -> None:
+    world = world_of_teams(teams={})
+    with policy_changes(world):
+        world.drop_rule({"when": [MANUAL], "request": SMALL}, "rules/vision/again.json")
+    assert ordered(world, VISION, {"fire": {"rule": "vision.again"}})["state"] == "rejected"
+    assert fired(world, "vision.again") == []
+
+
+def test_a_scheduled_rule_from_before_the_policy_named_teams_is_refused_at_its_launch() -> None:
+    world = world_of_teams(teams={})
+    with policy_changes(world):
+        world.drop_rule({"when": [{"schedule": {"cron": "* * * * *"}}], "request": SMALL}, "rules/again.json")
+    world.wait(120)
+    world.tick()
+    assert [each.state for each in fired(world, "again")] == [RunState.REJECTED]

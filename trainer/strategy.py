@@ -39,7 +39,7 @@ def strategy_for(cluster: Cluster, *, asked: Strategy = Strategy.AUTO, mirrored:
     With several replicas it returns when all of them have started.
 
     Raises:
-        Unusable: a TPU is requested and there is none.
+        Unusable: a TPU is requested, but this machine has none.
     """
     strategy = chosen(asked, cluster, machine(), mirrored=mirrored)
     match strategy:

@@ -1,4 +1,4 @@
-"""Ctrl-C: what goes on in the service is said once, and the exit status is that of an interrupted program."""
+"""Ctrl-C prints once what the service continues to do, and ends the command with the status of an interrupted program."""
 
 from contextlib import AbstractContextManager
 

@@ -70,7 +70,7 @@ def block(type_: str, name: str) -> Mapping[str, Any]:
     """The body of one resource.
 
     Raises:
-        LookupError: there is none.
+        LookupError: the configuration has no such resource.
     """
     for each in blocks():
         if (each.kind, each.type, each.name) == ("resource", type_, name):

@@ -220,7 +220,7 @@ class CapNotices:
     def ids(self) -> set[str]:
         try:
             pulled = self._subscriber.pull(subscription=self._subscription, max_messages=1000, timeout=2)
-        except DeadlineExceeded:  # there is none now
+        except DeadlineExceeded:  # no message at the moment
             return self._ids
         self._ids |= {json.loads(each.message.data)["id"] for each in pulled.received_messages}
         if acknowledged := [each.ack_id for each in pulled.received_messages]:

@@ -137,7 +137,7 @@ def read_run(clients: "Clients", run_id: str, *, retry_s: float | None = None) -
     """The run with this id; `retry_s` as in `read_document`.
 
     Raises:
-        NotFound: there is none.
+        NotFound: no run has this id, or its record cannot be read.
     """
     found = _run(clients, run_id, retry_s=retry_s)
     if found is None:
@@ -146,5 +146,5 @@ def read_run(clients: "Clients", run_id: str, *, retry_s: float | None = None) -
 
 
 def read_document(clients: "Clients", name: str, *, retry_s: float | None = None) -> dict[str, Any] | None:
-    """The JSON document of this name in the ledger; None if there is none. Raises and limits as `read_json`."""
+    """The ledger's JSON document with this name, or None. Limits and errors are those of `read_json`."""
     return read_json(clients.storage, clients.context.ledger_bucket, name, retry_s=retry_s)

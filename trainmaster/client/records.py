@@ -19,7 +19,7 @@ SILENCE_MAX_S, SHORT_SILENCE_MAX_S = 60.0, 10.0
 def read_json(
     storage: "StorageClient", bucket: str, name: str, *, retry_s: float | None = None
 ) -> dict[str, Any] | None:
-    """The JSON document under that name; None if there is none.
+    """The JSON document in this object, or None if the object does not exist.
 
     Args:
         storage: the client.

@@ -126,7 +126,7 @@ def as_text(findings: Sequence[Finding]) -> str:
 
 
 def as_json_lines(findings: Sequence[Finding]) -> str:
-    """One object a line, in the same order; `path` and `line` are null where there is none."""
+    """One object a line, in the same order; `path` and `line` are null for a finding without a place."""
     nowhere = {"path": None, "line": None}
     found = map(asdict, _sorted(findings))
     return "\n".join(json.dumps({**(each.pop("place") or nowhere), **each}) for each in found)

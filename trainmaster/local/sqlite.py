@@ -92,7 +92,7 @@ class Database:
             return self._connection.execute(sql, values).fetchall()
 
     def row(self, sql: str, values: Values = ()) -> Any:
-        """The first row of a query; None if there is none."""
+        """The first row of a query, or None."""
         with self.lock, named_faults(self._path):
             return self._connection.execute(sql, values).fetchone()
 

@@ -72,7 +72,7 @@ def dead_letters() -> None:
 def ls(clients: "Clients", ids: tuple[str, ...], subscription: str) -> int:
     """Show the dead letters and why each failed.
 
-    Exit status: 0 done, 3 an ID is none of them.
+    Exit status: 0 done, 3 no dead letter has one of the IDs.
     """
     from trainmaster.client.dead_letters.letter import event_key
 
@@ -96,7 +96,7 @@ def ls(clients: "Clients", ids: tuple[str, ...], subscription: str) -> int:
 def replay(clients: "Clients", ids: tuple[str, ...], subscription: str, wait_s: float) -> int:
     """Replay each event where it failed, and report the outcome.
 
-    Exit status: 0 if all were replayed and none failed again, else 1; 3 an ID is none of them.
+    Exit status: 0 if all were replayed and none failed again, else 1; 3 no dead letter has one of the IDs.
     """
     from trainmaster.cli.dead_letters.replay import Replay
 

@@ -50,11 +50,11 @@ def plan(
 ) -> int:
     """Show what would happen to the request in FILE, and why; - reads standard input. Submits nothing.
 
-    Shows the request as the service reads it, the job of each candidate, its cost, what was refused lately for the same
-    quota, and whether the run would start at once or wait, and behind which runs. With --policy, and where no context is
-    chosen and no local stack runs, it asks no service, and says what it could not look at.
+    Shows the request as the service reads it, the job and the cost of each candidate, recent refusals for the same quota,
+    and whether the run would start at once or wait, and behind which runs. With --policy, or without a context and a
+    running local stack, it contacts no service and lists what it could not check.
 
-    Exit status: 0 accepted, 2 refused, with every fault, or by a cap that is reached now.
+    Exit status: 0 the request would be accepted, 2 it would be refused, for its faults or because a cap is reached.
     """
     from trainmaster.client.clients import Clients
     from trainmaster.client.request_files import read_input

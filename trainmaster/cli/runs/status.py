@@ -50,7 +50,7 @@ def status(clients: "Clients", run: str, output: str) -> int:
     RUN is a run's id, the file that started it, or the id or key of a message. JSON is the run's record, or for a file
     or message without a run its status.
 
-    Exit status: 0 if there is such a run, however it ended (`trainmaster wait` reports the end), 3 if there is none.
+    Exit status: 0 if the run exists, however it ended (`trainmaster wait` reports the end), 3 if no run matches RUN.
     """
     from trainmaster.client.find import Drop, find_run_or_drop
 

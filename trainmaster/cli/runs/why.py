@@ -42,7 +42,7 @@ def why(clients: "Clients", subject: str, output: str) -> int:
 
     RUN is a run's id, the file that started it, or the id or key of a message. MODEL is the name of a champion.
 
-    Exit status: 0 if there is such a run or champion, 3 if there is none.
+    Exit status: 0 explained, 3 no run and no champion has this name.
     """
     from trainmaster.client.explaining.explanation import explain
 

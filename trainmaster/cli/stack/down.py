@@ -15,7 +15,7 @@ from trainmaster.client.stack import running_stacks
 def down(state: Path) -> int:
     """Stop the local stack that runs on a state folder. The folder stays, and the next start continues from it.
 
-    Exit status: 0 no stack runs there any more, 1 it does not stop.
+    Exit status: 0 stopped, or no stack was running; 1 the stack does not stop.
     """
     from trainmaster.local.stack.owner import stop_stack
 

@@ -50,7 +50,7 @@ def find_rule(clients: "Clients", text: str) -> FoundRule:
     """The rule with this id, or whose file has this name, with or without `rules/`; with its state.
 
     Raises:
-        NotFound: there is none; the message has the nearest ids.
+        NotFound: no rule matches; the message names the nearest ids.
     """
     rules = _without_statuses(clients)
     own = in_team(clients.context.team, PurePosixPath(text).name)
@@ -78,7 +78,7 @@ def read_book(clients: "Clients") -> Book:
 
 
 def read_status(clients: "Clients", dropped_name: str) -> RuleStatus | None:
-    """The status of the drop with this name; None if there is none that this version can read."""
+    """The status of the drop with this name, or None if it is missing or unreadable for this version."""
     document = read_document(clients, status_object(dropped_name))
     try:
         return None if document is None else decoded(RuleStatus, document)
@@ -87,7 +87,7 @@ def read_status(clients: "Clients", dropped_name: str) -> RuleStatus | None:
 
 
 def read_state(clients: "Clients", rule_id: str) -> RuleState | None:
-    """What the rule remembers; None if there is nothing that this version can read."""
+    """What the rule remembers, or None if its state is missing or unreadable for this version."""
     document = read_document(clients, state_object(rule_id))
     try:
         return None if document is None else decoded(RuleState, document)

@@ -84,7 +84,7 @@ def _chief_alone(examined: Examined, saves: list[Save]) -> Check:
 
 
 def _shared(examined: Examined, save: Save) -> Finding | None:
-    """The fault of a save that not only the chief reaches; None if there is none."""
+    """The fault of a save that other replicas than the chief reach, or None."""
     if knows_role(examined.program, save.module, save.call):
         return None
     place, path = save.module.place(save.call), save.path

@@ -166,7 +166,7 @@ def texts_of(
 
 
 def _joined(program: Program, module: Module, nodes: Sequence[ast.expr], depth: int) -> frozenset[str] | None:
-    """None where one of them is not fixed, or where there is none."""
+    """The texts of all nodes; None if one of them is not fixed, or without any node."""
     found = [texts_of(program, module, node, depth + 1) for node in nodes]
     fixed = [texts for texts in found if texts is not None]
     return frozenset[str]().union(*fixed) if len(fixed) == len(found) > 0 else None

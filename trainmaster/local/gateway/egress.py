@@ -19,7 +19,7 @@ Streams: TypeAlias = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 def proxy_for(host: str) -> str:
-    """This process's proxy for an https address; empty if there is none."""
+    """The proxy that this process's variables name for an https:// address, or an empty string."""
     if urllib.request.proxy_bypass_environment(host):  # type: ignore[attr-defined]  # not in typeshed
         return ""
     proxies = urllib.request.getproxies_environment()

@@ -64,7 +64,7 @@ def plain_request(line: str, fields: Sequence[str]) -> PlainRequest | None:
 
 
 def _proxy_for(host: str) -> str:
-    """This process's proxy for an http:// address; empty if there is none."""
+    """The proxy that this process's variables name for an http:// address, or an empty string."""
     if urllib.request.proxy_bypass_environment(host):  # type: ignore[attr-defined]  # not in typeshed
         return ""
     return urllib.request.getproxies_environment().get("http", "")

@@ -34,7 +34,7 @@ def authenticate(tokens: Tokens | None, *, authorization: str, peer: str) -> Pri
     """The principal of a request.
 
     Args: tokens: the valid ones; None for a service that runs alone, where every request is the local user's.
-    authorization: the header; empty if there is none. peer: the address of the client.
+    authorization: the header, or an empty string without one. peer: the address of the client.
 
     Raises:
         UnauthenticatedError: the header is not a valid bearer token, or a request through the gateway has none.

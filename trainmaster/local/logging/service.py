@@ -107,7 +107,7 @@ class Service:
         """The sink.
 
         Raises:
-            NotFoundError: there is none of that name.
+            NotFoundError: no sink has this name.
         """
         if (sink := self._sinks.get(full_name)) is None:
             raise NotFoundError(f"Sink {full_name.rpartition('/')[2]} does not exist")
@@ -137,7 +137,7 @@ class Service:
         """Update the masked fields of a sink; its pending messages go to its new destination.
 
         Raises:
-            NotFoundError: there is none of that name.
+            NotFoundError: no sink has this name.
             SinkError: every fault of the sink.
         """
         with self._lock:
@@ -154,7 +154,7 @@ class Service:
         """Delete the sink and its pending messages.
 
         Raises:
-            NotFoundError: there is none of that name.
+            NotFoundError: no sink has this name.
         """
         with self._lock, self._store.transaction():
             self.sink(full_name)

@@ -45,20 +45,20 @@ class Service:
         self.refresh_policies()
 
     def topic(self, name: str) -> wire.Message:
-        """The topic.
+        """The topic with this name.
 
         Raises:
-            NotFound: there is none of that name.
+            NotFound: no topic has it.
         """
         if (topic := self.topics.get(name)) is None:
             raise NotFound(names.id_of(name))
         return topic
 
     def subscription(self, name: str) -> Subscription:
-        """The subscription.
+        """The subscription with this name.
 
         Raises:
-            NotFound: there is none of that name.
+            NotFound: no subscription has it.
         """
         if (subscription := self.subscriptions.get(name)) is None:
             raise NotFound(names.id_of(name))

@@ -38,7 +38,7 @@ SERVICES = ("storage", "pubsub", "vertex", "logging")
 
 @dataclass(frozen=True, kw_only=True)
 class Services:
-    """The running services and their `injections`. `registry` is `host:port`, empty if there is none."""
+    """The running services and their `injections`. `registry` is `host:port`, or empty without a registry."""
 
     storage_url: str
     pubsub_host: str

@@ -126,7 +126,7 @@ class StateFolder:
 
 
 def owner_of(path: Path) -> int | None:
-    """The process id of the stack running on a state folder; None if there is none."""
+    """The process id of the stack that runs on a state folder, or None."""
     try:
         lock = os.open(path / "lock", os.O_RDONLY)
     except OSError:

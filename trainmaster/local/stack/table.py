@@ -61,7 +61,7 @@ def endpoints(
 def show(table: Table) -> None:
     """Print what to do next, and the table.
 
-    The table is unwrapped, even if the terminal is narrower or there is none: users copy addresses from it.
+    Lines are never wrapped, not even on a narrow terminal or in a pipe: users copy addresses from them.
     """
     sys.stdout.write(f"{WELCOME}\n")
     console = Console()

@@ -82,7 +82,7 @@ class Store:
         return found
 
     def find(self, bucket: str, name: str, *, strict: bool = True) -> StoredObject | None:
-        """The live object; None if there is none.
+        """The live object, or None.
 
         Raises `RefusedError` (404) for a missing bucket, `UnsettledError`.
         """

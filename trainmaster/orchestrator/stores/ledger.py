@@ -65,7 +65,7 @@ class Ledger(Store):
     """The run records and the documents kept with them. Safe to use from several threads and processes."""
 
     def find(self, run_id: str) -> Held | None:
-        """The record, or None when there is none.
+        """The record, or None if the run has none.
 
         Raises:
             RecordDamaged: the object holds something else.

@@ -132,7 +132,7 @@ def _names_at(path: Path, table: object, key: str) -> tuple[str, ...]:
 
 
 def _at(table: object, *keys: str) -> object:
-    """What is below these keys; None where there is none."""
+    """The value below these keys, or None."""
     for key in keys:
         table = table.get(key) if isinstance(table, dict) else None
     return table

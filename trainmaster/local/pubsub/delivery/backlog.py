@@ -178,11 +178,11 @@ class Backlog:
         return entry
 
     def wake_at(self) -> float:
-        """When the next deadline or back-off ends; infinity if there is none."""
+        """When the next deadline or back-off ends; infinity without any."""
         return min(self._next_deadline(), self._delayed[0][0] if self._delayed else math.inf)
 
     def _next_deadline(self) -> float:
-        """When the next lease ends; infinity if there is none. Drops deadlines that were moved or settled."""
+        """When the next lease ends; infinity without any. Drops deadlines that were moved or settled."""
         while self._deadlines:
             deadline, serial = self._deadlines[0]
             lease = self._leases.get(serial)

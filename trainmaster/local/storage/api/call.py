@@ -63,7 +63,7 @@ class Call:
         )
 
     async def stored(self, target: Target) -> StoredObject:
-        """The target's object, once its file has settled. Raises `RefusedError` (404) if there is none."""
+        """The target's object, once its file has settled. Raises `RefusedError` (404) if it does not exist."""
         return await self.service.settled(lambda *, strict: self.store.get(target, strict=strict))
 
     def flag(self, key: str) -> bool:

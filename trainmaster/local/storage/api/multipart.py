@@ -14,7 +14,7 @@ _BOUNDARY = re.compile(r"""boundary=(?:"([^"]+)"|'([^']+)'|([^;\s]+))""", re.IGN
 
 
 def boundary_of(content_type: str) -> bytes:
-    """The boundary named in a Content-Type. Raises `RefusedError` (400) if there is none."""
+    """The boundary named in a Content-Type. Raises `RefusedError` (400) if it names none."""
     found = _BOUNDARY.search(content_type)
     if not content_type.lower().startswith("multipart/") or not found:
         raise invalid(f"Invalid Content-Type: {content_type!r}; expected multipart/related with a boundary.")

@@ -79,7 +79,7 @@ class Folder:
             os.unlink(leaf, dir_fd=parent)
 
     def identity(self, folder: str) -> tuple[int, int]:
-        """The directory's modification time (ns) and inode; zeros if there is none. One system call."""
+        """The directory's modification time (ns) and inode; zeros if it does not exist. One system call."""
         try:
             found = os.lstat(self._prefix + folder.rstrip("/"))
         except (OSError, ValueError):

@@ -127,7 +127,7 @@ def _place(lines: Sequence[str], index: int) -> int:
 
 
 def _last_traceback(lines: Sequence[str]) -> int:
-    """The index at which the last traceback begins that Python did not ignore; -1 if there is none."""
+    """The index of the first line of the last traceback that Python did not ignore, or -1."""
     for number in range(len(lines) - 1, -1, -1):
         if TRACEBACK in lines[number] and not lines[max(number - 1, 0)].startswith(_IGNORED_BEGINS):
             return number

@@ -78,7 +78,7 @@ def shared_location(job: Job, request: AcceptedRequest) -> ModelLocation | None:
 
 
 def suggested_uri(spec: JobSpec) -> str | None:
-    """The `model_uri` that the chief's arguments suggest; None if it would be the request's own, or there is none."""
+    """The `model_uri` that the chief's arguments suggest; None if they suggest none, or the request's own."""
     named = (spec.model_uri or "").rstrip("/")
     for flag, value in parse_flags(spec.cluster.chief.program.args):
         uri = _URI.fullmatch(value)

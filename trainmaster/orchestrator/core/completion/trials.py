@@ -1,4 +1,4 @@
-"""The trials of a tuning job: the record of each, the best of them, or why there is none."""
+"""The trials of a tuning job: the record of each, and the best of them or why no trial is."""
 
 import math
 from collections.abc import Mapping, Sequence

@@ -73,7 +73,7 @@ def decoded_time(text: str) -> datetime:
 
 
 def time_or(text: object, otherwise: datetime) -> datetime:
-    """The RFC 3339 time in `text`, or `otherwise` when there is none."""
+    """The RFC 3339 time in `text`, or `otherwise` without one."""
     try:
         return decoded_time(text) if isinstance(text, str) else otherwise
     except ValueError:

@@ -11,7 +11,7 @@ Path = tuple[PathPart, ...]
 
 
 def at(document: object, *path: str) -> object:
-    """The value at the path; None if there is none."""
+    """The value at the path, or None."""
     for part in path:
         if not isinstance(document, Mapping):
             return None

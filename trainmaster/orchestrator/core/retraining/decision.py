@@ -77,7 +77,7 @@ class Facts:
 
     Attributes:
         champion: the champion of `rule.model_name`.
-        current_ended: whether the run `state.current_run` has ended; True if there is none.
+        current_ended: whether the run `state.current_run` has ended; True if the rule has no current run.
     """
 
     now: datetime

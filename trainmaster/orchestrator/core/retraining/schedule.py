@@ -108,7 +108,7 @@ def last_due(cron: str, time_zone: str, until: datetime) -> datetime | None:
 
 
 def next_due(cron: str, time_zone: str, after: datetime) -> datetime | None:
-    """The expression's first time after `after`, in UTC; None if there is none in 50 years."""
+    """The expression's first time after `after`, in UTC; None if it matches no time within 50 years."""
     times = CronSim(cron, _in_zone(after.astimezone(UTC), zoneinfo.ZoneInfo(time_zone)))
     return next((due for due in (each.astimezone(UTC) for each in times) if due > after), None)
 

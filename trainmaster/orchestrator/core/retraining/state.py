@@ -272,10 +272,10 @@ class RuleStatus:
 
     Attributes:
         report_uri: why it was refused.
-        in_force: the generation that stays active while a newer one is refused; None if there is none.
+        in_force: the generation that stays active while a newer one is refused, or None.
         firings: the number of firings so far.
         reason: why the rule is in this standing.
-        problems: the first faults of a refused rule, and how many more there are; None if there are none.
+        problems: the first faults of a refused rule, and how many more there are; None for a rule without faults.
         faults: the same faults as in the report, with their places in the text.
     """
 

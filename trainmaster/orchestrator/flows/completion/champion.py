@@ -111,7 +111,7 @@ def _if_served(
 
 
 def champion_facts(services: Services, model_name: str, team: str | None) -> ChampionFacts | None:
-    """What a team's rules may know about its champion; None if there is none."""
+    """What a team's rules may know about its champion, or None without a champion."""
     champion = services.champions.find(model_name, team)
     current = champion.current if champion else None
     if current is None:

@@ -48,7 +48,7 @@ def resume(services: Services, held: Held) -> FlowResult:
 def take_over(
     services: Services, held: Held, queue_pass: QueuePass | None, *, reclaim: bool = False
 ) -> FlowResult:
-    """Take over the run, look for a job that it may have, and submit it if there is none. See `submit`.
+    """Take over the run, look for a job that it may have, and submit it if it has none. See `submit`.
 
     Raises:
         RecordMoved: another attempt was faster.

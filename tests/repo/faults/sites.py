@@ -1,9 +1,10 @@
 """Every place of the product that makes a fault, found in the source: its line and the problems that it can state."""
 
 import ast
+import functools
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,8 @@ class Site:
     problems: tuple[str, ...]
 
 
-def sites() -> list[Site]:
+@functools.cache
+def sites() -> Sequence[Site]:
     """All of them, in the order of files and lines."""
     found: list[Site] = []
     for path in sorted(SOURCES.rglob("*.py")):

@@ -53,9 +53,14 @@ def function_replacement(name: str) -> str | None:
     return replacement(name) or verb
 
 
-def replaced_names(tree: ast.Module) -> Iterator[tuple[int, str, str]]:
+_MAY_BE_REPLACED = re.compile(rf"\b(?:{'|'.join(REPLACED)})\b|\bdef\s+\w+_in\b")
+
+
+def replaced_names(content: str) -> Iterator[tuple[int, str, str]]:
     """Each definition, parameter, variable or import with an old name: its line, from one, that name, the new one."""
-    for node in ast.walk(tree):
+    if not _MAY_BE_REPLACED.search(content):
+        return
+    for node in ast.walk(ast.parse(content)):
         is_function = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         for name in _defined(node):
             new = function_replacement(name) if is_function else replacement(name)

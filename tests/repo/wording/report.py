@@ -1,6 +1,5 @@
 """What the checker found in the repository or a part of it."""
 
-import ast
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -77,7 +76,7 @@ def report_on(files: Iterable[tuple[str, str]]) -> Report:
         if path.endswith(".py"):
             names += (
                 f"{path}:{line}: the name {name!r} was replaced: {new}"
-                for line, name, new in replaced_names(ast.parse(content))
+                for line, name, new in replaced_names(content)
             )
     return Report(phrases=tuple(phrases), names=tuple(names), words_in=words_in)
 

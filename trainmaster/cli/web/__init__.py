@@ -1,0 +1,1 @@
+"""`trainmaster web`."""

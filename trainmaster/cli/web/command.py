@@ -1,0 +1,79 @@
+"""`trainmaster web`: the console in the browser."""
+
+import contextlib
+import os
+import socket
+from typing import TYPE_CHECKING
+
+import click
+
+from trainmaster.cli.exits import Exit, Stop
+from trainmaster.cli.verb import context_of
+
+if TYPE_CHECKING:
+    from trainmaster.client.context import Context
+
+
+@click.command()
+@click.option(
+    "--context", metavar="NAME", help="local, local:DIR or PROJECT/REGION; default: the current one"
+)
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=0, metavar="PORT", help="default: any free port"
+)
+@click.option("--write", is_flag=True, help="also change things: submit, cancel, fire, replay, roll back")
+@click.option("--listener", type=int, hidden=True, help="a listening socket that `up` has opened")
+def web(context: str | None, port: int, write: bool, listener: int | None) -> int:
+    """Show runs, studies, rules and champions in the browser, live.
+
+    Listens on this machine alone, and uses your own credentials. Prints the address to open; for a deployed project it has
+    a secret that only your browser should see. Ctrl-C stops it.
+
+    Exit status: 0 stopped, 2 wrong usage or the port is in use, 4 no stack is running, or the credentials are missing.
+    """
+    from trainmaster.web.server import serve
+
+    os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
+    if listener is not None:  # `up` starts the console before the stack is ready
+        opened = socket.socket(fileno=listener)
+        is_secret = False
+    else:
+        is_secret = _is_deployed(context_of(context))
+        opened = _opened(port)
+    with contextlib.suppress(KeyboardInterrupt):
+        serve(
+            lambda: context_of(context),
+            listener=opened,
+            writable=write,
+            is_secret=is_secret,
+            ready=_say if listener is None else _keep_quiet,
+        )
+    return Exit.DONE
+
+
+def _is_deployed(context: "Context") -> bool:
+    """Whether it is in the cloud. Then this also loads the credentials, so that missing ones are an error at once."""
+    from trainmaster.client.clients import Clients
+
+    if context.state is not None:
+        return False
+    with Clients(context) as clients:
+        _ = clients.storage
+    return True
+
+
+def _opened(port: int) -> socket.socket:
+    from trainmaster.web.server import listening_socket
+
+    try:
+        return listening_socket(port)
+    except OSError as error:
+        raise Stop(Exit.USAGE, f"--port {port}: {error.strerror}. Choose another, or omit it.") from error
+
+
+def _say(address: str) -> None:
+    click.echo(f"The console: {address}")
+
+
+def _keep_quiet(_address: str) -> None:
+    """`up` has printed the address."""

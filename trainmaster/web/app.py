@@ -1,0 +1,298 @@
+"""The console's web application: every page, document and action of every subject, behind the checks of `security`."""
+
+import json
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl
+
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from trainmaster.client.errors import Refused
+from trainmaster.web.faults import Fault, fault_of
+from trainmaster.web.live import Streams, wants_stream
+from trainmaster.web.openapi import description
+from trainmaster.web.pages import SUBJECTS
+from trainmaster.web.rendering import Frame, main_part, whole_page
+from trainmaster.web.security import HEADERS, READING, cookie_name, has_token, may_read, refusal_of, same
+from trainmaster.web.source import Source
+from trainmaster.web.subject import Action, ApiRoute, Ask, Outcome, Page, PageRoute, Proposal
+
+API = "/api/v1"
+BODY_MAX = 2 * 1024 * 1024
+"""Bytes of a form or of a JSON body: a request may have 1 MiB, and a form's escapes lengthen it."""
+FIELDS_MAX = 200
+LOCAL_POLL_S, CLOUD_POLL_S = 0.7, 10.0
+_CACHED = "public, max-age=3600"
+
+
+class Console:
+    """One console: its source, and the token of its session."""
+
+    def __init__(self, source: Source, *, token: str, is_secret: bool) -> None:
+        """`is_secret`: also reading needs the token, because the data is not on this machine."""
+        self.source = source
+        self.token = token
+        self.is_secret = is_secret
+        self.streams = Streams(pause_s=LOCAL_POLL_S)
+
+    def frame(self, path: str) -> Frame:
+        """What surrounds a page. It never fails: without a stack it says so."""
+        where, is_local = "no stack", True
+        with suppress(Exception):
+            where, is_local = self.source.context.title, self.source.is_local
+        writable = self.source.writable
+        return Frame(
+            where=where,
+            writable=writable,
+            token=self.token if writable else "",
+            poll_s=0.0 if is_local else CLOUD_POLL_S,
+            path=path,
+        )
+
+
+def make_app(source: Source, *, token: str, is_secret: bool) -> ASGIApp:
+    """The application. `token` is the session's."""
+    console = Console(source, token=token, is_secret=is_secret)
+    routes: list[Route | Mount] = [
+        Mount("/static", StaticFiles(directory=Path(__file__).parent / "static")),
+        Route(f"{API}/openapi.json", _document(lambda: description(SUBJECTS)), methods=["GET"]),
+    ]
+    for subject in SUBJECTS:
+        routes += [Route(each.path, _page(console, each), methods=["GET"]) for each in subject.pages]
+        routes += [Route(f"{API}{each.path}", _api(console, each), methods=["GET"]) for each in subject.api]
+        for action in subject.actions:
+            routes.append(Route(action.path, _proposal(console, action), methods=["GET"]))
+            routes.append(Route(action.path, _deed(console, action, is_api=False), methods=["POST"]))
+            routes.append(Route(f"{API}{action.path}", _deed(console, action, is_api=True), methods=["POST"]))
+    starlette = Starlette(routes=routes, exception_handlers={404: _no_page(console)})
+    return _Guarded(starlette, console)
+
+
+class _Guarded:
+    """The checks that precede every route, and the headers that every response has."""
+
+    def __init__(self, app: ASGIApp, console: Console) -> None:
+        self._app, self._console = app, console
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+
+        async def with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                present = {name for name, _ in message["headers"]}
+                more = [(k.encode(), v.encode()) for k, v in HEADERS.items() if k.encode() not in present]
+                if b"cache-control" not in present:
+                    cached = _CACHED if scope["path"].startswith("/static/") else "no-store"
+                    more.append((b"cache-control", cached.encode()))
+                message = {**message, "headers": [*message["headers"], *more]}
+            await send(message)
+
+        answer = self._answer(Request(scope))
+        await (answer or self._app)(scope, receive, with_headers)
+
+    def _answer(self, request: Request) -> Response | None:
+        """A refusal, or the redirection that takes the token out of the address; None if the request may continue."""
+        console, headers = self._console, request.headers
+        if refusal := refusal_of(request.method, headers):
+            return JSONResponse({"error": {"status": 403, "message": refusal}}, status_code=403)
+        given = request.query_params.get("key")
+        if request.method in READING and same(console.token, given):
+            rest = [(k, v) for k, v in request.query_params.multi_items() if k != "key"]
+            answer = RedirectResponse(
+                str(request.url.replace_query_params(**dict(rest)).path), status_code=303
+            )
+            answer.set_cookie(cookie_name(headers), console.token, httponly=True, samesite="strict")
+            return answer
+        if (
+            console.is_secret
+            and not request.url.path.startswith("/static/")
+            and not may_read(console.token, headers)
+        ):
+            message = "This console shows a deployed project. Open the whole address that `trainmaster web` printed."
+            return JSONResponse({"error": {"status": 403, "message": message}}, status_code=403)
+        return None
+
+
+def _ask(console: Console, request: Request, form: Mapping[str, str] | None = None) -> Ask:
+    return Ask(
+        source=console.source,
+        now=datetime.now(UTC),
+        path=dict(request.path_params),
+        query=request.query_params,
+        form=form or {},
+    )
+
+
+def _page(console: Console, route: PageRoute) -> Callable[[Request], Any]:
+    async def answer(request: Request) -> Response:
+        def render() -> tuple[str, bool, int]:
+            page, status = _shown(console, lambda: route.show(_ask(console, request)))
+            frame = console.frame(request.url.path)
+            part = main_part if wants_stream(request) else whole_page
+            return part(page, frame), page.is_final, status
+
+        if wants_stream(request):
+            return console.streams.answer(request, render)
+        html, _, status = await run_in_threadpool(render)
+        return HTMLResponse(html, status)
+
+    return answer
+
+
+def _shown(console: Console, show: Callable[[], Page]) -> tuple[Page, int]:
+    """The page and its HTTP status; a fault has a page as well."""
+    try:
+        return show(), 200
+    except Exception as error:
+        fault = fault_of(error)
+        if fault is None:
+            raise
+        if fault.is_lost:
+            console.source.reconnect()
+        return fault_page(fault), fault.status
+
+
+def fault_page(fault: Fault) -> Page:
+    """The page that says what went wrong."""
+    return Page(title=fault.title, template="fault.html", values={"fault": fault}, command=fault.command)
+
+
+def _api(console: Console, route: ApiRoute) -> Callable[[Request], Any]:
+    async def answer(request: Request) -> Response:
+        try:
+            document = await run_in_threadpool(lambda: route.read(_ask(console, request)))
+        except Exception as error:
+            return _fault_document(console, error)
+        return JSONResponse(document)
+
+    return answer
+
+
+def _fault_document(console: Console, error: Exception) -> Response:
+    fault = fault_of(error)
+    if fault is None:
+        raise error
+    if fault.is_lost:
+        console.source.reconnect()
+    return JSONResponse(
+        {"error": {"status": fault.status, "message": fault.message}}, status_code=fault.status
+    )
+
+
+def _proposal(console: Console, action: Action) -> Callable[[Request], Any]:
+    async def answer(request: Request) -> Response:
+        def render() -> tuple[str, int]:
+            page, status = _shown(
+                console, lambda: _proposal_page(action.propose(_ask(console, request)), request)
+            )
+            return whole_page(page, console.frame(request.url.path)), status
+
+        return HTMLResponse(*await run_in_threadpool(render))
+
+    return answer
+
+
+def _proposal_page(proposal: Proposal, request: Request) -> Page:
+    values = {"proposal": proposal, "target": request.url.path}
+    return Page(
+        title=proposal.title, template="proposal.html", values=values, command=proposal.command, is_final=True
+    )
+
+
+def _deed(console: Console, action: Action, *, is_api: bool) -> Callable[[Request], Any]:
+    async def answer(request: Request) -> Response:
+        try:
+            form = await _form(request)
+            _refuse_strangers(console, request, form)
+            outcome = await run_in_threadpool(lambda: action.perform(_ask(console, request, form)))
+        except Exception as error:
+            if is_api:
+                return _fault_document(console, error)
+            fault = fault_of(error)
+            if fault is None:
+                raise
+            return HTMLResponse(whole_page(fault_page(fault), console.frame(request.url.path)), fault.status)
+        console.source.forget()
+        return _told(outcome, is_api=is_api)
+
+    return answer
+
+
+def _refuse_strangers(console: Console, request: Request, form: Mapping[str, str]) -> None:
+    """Raises: NotAllowed: the console only reads, or the request lacks the session's token."""
+    if not console.source.writable:
+        raise NotAllowed("This console only reads. To change things in it: trainmaster web --write")
+    if not has_token(console.token, request.headers, form):
+        raise NotAllowed("The request lacks the token of this session. Reload the page, and try again.")
+
+
+def _told(outcome: Outcome, *, is_api: bool) -> Response:
+    if is_api:
+        return JSONResponse({"message": outcome.message, "page": outcome.go_to, **outcome.document})
+    return RedirectResponse(outcome.go_to, status_code=303)
+
+
+class NotAllowed(Refused):
+    """A change that this console, or this request, may not make."""
+
+
+async def _form(request: Request) -> dict[str, str]:
+    """The fields of a form or of a flat JSON object.
+
+    Raises:
+        Refused: the body is too large, or neither.
+    """
+    body = bytearray()
+    async for part in request.stream():
+        body += part
+        if len(body) > BODY_MAX:
+            raise Refused(f"The body has more than {BODY_MAX} bytes.")
+    if request.headers.get("content-type", "").startswith("application/json"):
+        try:
+            found = json.loads(bytes(body) or b"{}")
+        except (ValueError, RecursionError) as error:
+            raise Refused(f"The body is not JSON: {error}") from error
+        if not isinstance(found, dict) or not all(
+            isinstance(each, str | bool | int) for each in found.values()
+        ):
+            raise Refused("Expected a JSON object of texts, whole numbers, true and false.")
+        return {
+            str(name): each if isinstance(each, str) else json.dumps(each) for name, each in found.items()
+        }
+    try:
+        return dict(parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=FIELDS_MAX))
+    except ValueError as error:
+        raise Refused(f"The body is not a form: {error}") from error
+
+
+def _document(make: Callable[[], Mapping[str, Any]]) -> Callable[[Request], Any]:
+    async def answer(_request: Request) -> Response:
+        return JSONResponse(make())
+
+    return answer
+
+
+def _no_page(console: Console) -> Callable[[Request, Exception], Any]:
+    async def answer(request: Request, _error: Exception) -> Response:
+        fault = Fault(
+            status=404,
+            title="No such page",
+            message=f"Nothing is at {request.url.path}.",
+            command="trainmaster --help",
+        )
+        if request.url.path.startswith(API):
+            return JSONResponse({"error": {"status": 404, "message": fault.message}}, status_code=404)
+        return HTMLResponse(whole_page(fault_page(fault), console.frame(request.url.path)), 404)
+
+    return answer

@@ -1,0 +1,11 @@
+"""The subjects of the console: a module each, with its pages, documents and actions."""
+
+from collections.abc import Sequence
+
+from trainmaster.web.pages import overview, runs
+from trainmaster.web.subject import Subject
+
+SUBJECTS: Sequence[Subject] = (
+    overview.SUBJECT,
+    runs.SUBJECT,
+)

@@ -1,0 +1,89 @@
+"""Turns a page into HTML. Every value is escaped, so no user's data becomes markup."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from trainmaster.client.study.study import number
+from trainmaster.client.times import span
+from trainmaster.orchestrator.core.documents.codec import encoded
+from trainmaster.orchestrator.core.policy.currency import shown_money
+from trainmaster.version import VERSION
+from trainmaster.web.subject import Page
+
+TEMPLATES = Path(__file__).parent / "templates"
+NAVIGATION = (
+    ("/", "Overview"),
+    ("/runs", "Runs"),
+    ("/models", "Models"),
+    ("/rules", "Rules"),
+    ("/queue", "Queue and limits"),
+    ("/dead-letters", "Dead letters"),
+    ("/try", "Try a request"),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Frame:
+    """What surrounds every page.
+
+    Attributes:
+        where: the context's title.
+        writable: whether buttons that change something are shown.
+        token: the session's, for forms; empty where nothing may be changed.
+        poll_s: seconds between two looks at the page; 0 where the server sends changes.
+        path: the page's address without the query.
+    """
+
+    where: str
+    writable: bool
+    token: str
+    poll_s: float
+    path: str
+
+
+def whole_page(page: Page, frame: Frame) -> str:
+    """The HTML document."""
+    return environment().get_template(page.template).render(_values(page, frame))
+
+
+def main_part(page: Page, frame: Frame) -> str:
+    """The `<main>` element alone, for a browser that has the rest."""
+    context = environment().get_template(page.template).new_context(_values(page, frame))
+    return "".join(environment().get_template("page.html").blocks["main"](context))
+
+
+def _values(page: Page, frame: Frame) -> dict[str, Any]:
+    return {"page": page, "frame": frame, "navigation": NAVIGATION, "version": VERSION, **page.values}
+
+
+@cache
+def environment() -> Environment:
+    """The templates, with the filters that pages use."""
+    found = Environment(
+        loader=FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        auto_reload=False,
+    )
+    found.filters |= {"when": when, "span": span, "money": shown_money, "number": number, "encoded": encoded}
+    # Not imported by the templates: `main_part` renders a block without the statements around it.
+    found.globals["parts"] = found.get_template("parts.html").module
+    return found
+
+
+def when(moment: datetime | None) -> Markup:
+    """A time that the browser shows as an age, such as `5m ago`, and without JavaScript as it is."""
+    if moment is None:
+        return Markup("")
+    utc = moment.astimezone(UTC)
+    return Markup('<time datetime="{}">{}</time>').format(
+        utc.isoformat(timespec="seconds"), f"{utc:%Y-%m-%d %H:%M:%S} UTC"
+    )

@@ -1,0 +1,75 @@
+"""Who may use the console: this machine's browser, from the console's own pages, and for changes with the session's token.
+
+Binding to loopback keeps out other machines, but not a web page in a browser on this one, nor other users of this
+machine. Source of the checks: https://www.w3.org/TR/fetch-metadata/, https://www.w3.org/TR/CSP3/
+"""
+
+import hmac
+from collections.abc import Mapping
+from http.cookies import CookieError, SimpleCookie
+from urllib.parse import urlsplit
+
+LOOPBACK = frozenset({"127.0.0.1", "localhost", "[::1]"})
+TOKEN_HEADER = "x-trainmaster-token"  # noqa: S105 - a name
+TOKEN_FIELD = "token"  # noqa: S105 - a name
+COOKIE = "trainmaster_console_"
+"""The cookie's name, before the port: browsers send cookies of one port to all others."""
+READING = frozenset({"GET", "HEAD"})
+HEADERS = {
+    "content-security-policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self'; "
+        "font-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    ),
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+}
+
+
+def refusal_of(method: str, headers: Mapping[str, str]) -> str:
+    """Why a page from elsewhere may have sent the request; empty if it did not. `headers` are by lower-case name.
+
+    A foreign `Host` is DNS rebinding. A change needs an `Origin`, or a `Sec-Fetch-Site`, of these pages or none at all,
+    as programs other than browsers send it.
+    """
+    host = headers.get("host", "")
+    if urlsplit(f"//{host}").hostname not in {name.strip("[]") for name in LOOPBACK}:
+        return f"The console answers only to {', '.join(sorted(LOOPBACK))}, found Host {host!r}."
+    site, origin = headers.get("sec-fetch-site"), headers.get("origin")
+    if method in READING:
+        return ""
+    if origin not in (None, f"http://{host}") or site not in (None, "same-origin", "none"):
+        return f"Only the console's own pages, http://{host}, may change anything; found Origin {origin!r}."
+    return ""
+
+
+def has_token(token: str, headers: Mapping[str, str], form: Mapping[str, str]) -> bool:
+    """Whether the header, the `Authorization: Bearer` header or the form has the session's token."""
+    given = headers.get(TOKEN_HEADER) or form.get(TOKEN_FIELD) or _bearer(headers)
+    return same(token, given)
+
+
+def may_read(token: str, headers: Mapping[str, str]) -> bool:
+    """Whether the cookie or the `Authorization` header has the session's token."""
+    try:
+        cookie = SimpleCookie(headers.get("cookie", "")).get(cookie_name(headers))
+    except CookieError:
+        cookie = None
+    return same(token, cookie.value if cookie else None) or same(token, _bearer(headers))
+
+
+def cookie_name(headers: Mapping[str, str]) -> str:
+    """The name of the cookie that holds the session's token."""
+    return f"{COOKIE}{headers.get('host', '').rpartition(':')[2]}"
+
+
+def same(token: str, given: str | None) -> bool:
+    """Whether `given` is the token, compared in constant time."""
+    return given is not None and hmac.compare_digest(token.encode(), given.encode())
+
+
+def _bearer(headers: Mapping[str, str]) -> str | None:
+    kind, _, value = headers.get("authorization", "").partition(" ")
+    return value.strip() if kind.lower() == "bearer" else None

@@ -1,0 +1,55 @@
+"""Runs the console on a loopback port."""
+
+import secrets
+import socket
+from collections.abc import Callable
+
+import uvicorn
+
+from trainmaster.client.context import Context
+from trainmaster.web.app import make_app
+from trainmaster.web.source import Source
+
+HOST = "127.0.0.1"
+_GRACE_S = 1
+
+
+def listening_socket(port: int) -> socket.socket:
+    """A socket that listens on the port; 0 for any free one.
+
+    Raises:
+        OSError: the port is in use.
+    """
+    listener = socket.socket()
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((HOST, port))
+    except OSError:
+        listener.close()
+        raise
+    listener.listen(128)
+    return listener
+
+
+def serve(
+    choose: Callable[[], Context],
+    *,
+    listener: socket.socket,
+    writable: bool,
+    is_secret: bool,
+    ready: Callable[[str], None],
+) -> None:
+    """Serve until SIGINT or SIGTERM. `ready` gets the address to open, with the token if reading needs it.
+
+    `choose` and `writable` are those of `Source`; `is_secret` that of `make_app`.
+    """
+    token = secrets.token_urlsafe(24)
+    source = Source(choose, writable=writable)
+    app = make_app(source, token=token, is_secret=is_secret)
+    address = f"http://{HOST}:{listener.getsockname()[1]}/"
+    config = uvicorn.Config(
+        app, log_level="warning", access_log=False, lifespan="off", timeout_graceful_shutdown=_GRACE_S, ws="none",
+        h11_max_incomplete_event_size=64 * 1024, limit_concurrency=200,
+    )  # fmt: skip
+    ready(f"{address}?key={token}" if is_secret else address)
+    uvicorn.Server(config).run(sockets=[listener])

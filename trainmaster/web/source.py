@@ -1,0 +1,116 @@
+"""What every page reads from: the clients of one context, and answers that are shared for a short time."""
+
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, TypeVar
+
+from trainmaster.client.clients import Clients
+from trainmaster.client.context import Context
+
+ANSWERS_KEPT = 500
+_Answer = TypeVar("_Answer")
+
+
+class Age(Enum):
+    """How old an answer may be before it is read again, in seconds: on a local stack, and in the cloud."""
+
+    LIVE = (0.3, 5.0)
+    """What changes while someone watches: the newest runs, one run, the queue."""
+    SLOW = (2.0, 60.0)
+    """What costs many operations, or changes rarely: rules, champions, dead letters."""
+    RARE = (30.0, 600.0)
+    """What only a new deployment or a new day changes: policy, prices, runs of earlier days."""
+
+
+@dataclass
+class _Kept:
+    """One answer. `lock` lets one thread read while others wait for its answer."""
+
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    read_at: float | None = None
+    answer: Any = None  # Any: of each reader's own type
+
+
+class Source:
+    """The context that the console shows. Safe for threads."""
+
+    def __init__(self, choose: Callable[[], Context], *, writable: bool) -> None:
+        """`choose` returns the context, each time that the services could not be reached; it may raise NoContext."""
+        self.writable = writable
+        self._choose = choose
+        self._clients: Clients | None = None
+        self._calls_of_earlier = 0
+        self._choosing = threading.Lock()
+        self._kept: OrderedDict[Hashable, _Kept] = OrderedDict()
+        self._keeping = threading.Lock()
+
+    @property
+    def clients(self) -> Clients:
+        """The clients of the context.
+
+        Raises:
+            NoContext: no stack runs.
+        """
+        with self._choosing:
+            if self._clients is None:
+                self._clients = Clients(self._choose())
+                self._clients.__enter__()
+            return self._clients
+
+    @property
+    def context(self) -> Context:
+        """Raises: NoContext: no stack runs."""
+        return self.clients.context
+
+    @property
+    def is_local(self) -> bool:
+        """Whether the console shows a local stack, whose reads cost nothing."""
+        return self.context.state is not None
+
+    @property
+    def storage_calls(self) -> int:
+        """Billed storage operations since the console started."""
+        return self._calls_of_earlier + (self._clients.storage_calls if self._clients else 0)
+
+    def read(self, key: Hashable, age: Age, call: Callable[[Clients], _Answer]) -> _Answer:
+        """What `call` returns, read now or, if that is younger than `age`, earlier. Errors are raised, and not kept.
+
+        Threads that ask for the same key at once share one call.
+        """
+        clients = self.clients
+        kept = self._place(key)
+        with kept.lock:
+            longest = age.value[0 if self.is_local else 1]
+            if kept.read_at is None or time.monotonic() - kept.read_at > longest:
+                kept.answer = call(clients)
+                kept.read_at = time.monotonic()
+            answer: _Answer = kept.answer
+            return answer
+
+    def forget(self) -> None:
+        """Read everything again: after a change."""
+        with self._keeping:
+            self._kept.clear()
+
+    def reconnect(self) -> None:
+        """Choose the context again: a stack that was started again may have other addresses."""
+        self.forget()
+        with self._choosing:
+            if self._clients is not None:
+                self._calls_of_earlier += self._clients.storage_calls
+                with suppress(Exception):  # a client whose service is gone
+                    self._clients.__exit__(None, None, None)
+                self._clients = None
+
+    def _place(self, key: Hashable) -> _Kept:
+        with self._keeping:
+            place = self._kept.setdefault(key, _Kept())
+            self._kept.move_to_end(key)
+            while len(self._kept) > ANSWERS_KEPT:
+                self._kept.popitem(last=False)
+            return place

@@ -1,0 +1,138 @@
+// Keeps the page current, shows times as ages, and copies commands. Reading works without it.
+"use strict";
+
+(() => {
+  const FIRST_RETRY_MS = 1000, LONGEST_RETRY_MS = 10000;
+
+  // ---------------------------------------------------------------- ages
+  const UNITS = [[86400, "d"], [3600, "h"], [60, "m"], [1, "s"]];
+  function age(seconds) {
+    const ahead = seconds < 0;
+    let rest = Math.floor(Math.abs(seconds));
+    const parts = [];
+    for (const [size, unit] of UNITS) {
+      if (rest >= size || parts.length) {
+        parts.push(`${Math.floor(rest / size)}${unit}`);
+        rest %= size;
+        if (parts.length === 2) break;
+      }
+    }
+    const text = (parts[1] || "").startsWith("0") ? parts[0] : parts.join(" ");
+    if (!text) return "now";
+    return ahead ? `in ${text}` : `${text} ago`;
+  }
+  function showAges() {
+    const now = Date.now();
+    for (const each of document.querySelectorAll("time[datetime]")) {
+      if (!each.title) each.title = each.textContent;
+      const text = age((now - Date.parse(each.dateTime)) / 1000);
+      if (each.textContent !== text) each.textContent = text;
+    }
+  }
+
+  // ---------------------------------------------------------------- live
+  const link = document.getElementById("link-state");
+  let stream = null, timer = null, retryMs = FIRST_RETRY_MS;
+
+  function said(text, isBad) {
+    if (!link) return;
+    link.textContent = text;
+    link.classList.toggle("bad", isBad);
+  }
+  function current() { return document.getElementById("main"); }
+  function show(html) {
+    const parsed = new DOMParser().parseFromString(html, "text/html");
+    const fresh = parsed.getElementById("main");
+    const main = current();
+    if (!fresh || !main) return;
+    showTimesOf(fresh);
+    Idiomorph.morph(main, fresh, {
+      ignoreActiveValue: true,
+      restoreFocus: true,
+      callbacks: { beforeNodeMorphed: (old) => !(old instanceof Element && old.hasAttribute("data-keep")) },
+    });
+    document.title = `${main.dataset.title} – Trainmaster`;
+    dress();
+    document.dispatchEvent(new CustomEvent("page-changed"));
+  }
+  function showTimesOf(fresh) {
+    const now = Date.now();
+    for (const each of fresh.querySelectorAll("time[datetime]")) {
+      each.title = each.textContent;
+      each.textContent = age((now - Date.parse(each.dateTime)) / 1000);
+    }
+  }
+  function stop() {
+    if (stream) stream.close();
+    stream = null;
+    clearTimeout(timer);
+  }
+  function watch() {
+    stop();
+    const main = current();
+    if (document.hidden || !main || !main.hasAttribute("data-live")) { said("", false); return; }
+    const pollS = Number(document.body.dataset.pollS);
+    if (pollS > 0) { timer = setTimeout(poll, pollS * 1000); return; }
+    stream = new EventSource(location.href);
+    stream.addEventListener("open", () => { retryMs = FIRST_RETRY_MS; said("live", false); });
+    stream.addEventListener("page", (event) => show(JSON.parse(event.data)));
+    stream.addEventListener("final", () => { stop(); said("", false); });
+    stream.addEventListener("error", () => {
+      stop();
+      said("connection lost, retrying", true);
+      timer = setTimeout(watch, retryMs);
+      retryMs = Math.min(2 * retryMs, LONGEST_RETRY_MS);
+    });
+  }
+  async function poll() {
+    try {
+      const answer = await fetch(location.href, { headers: { accept: "text/html" } });
+      show(await answer.text());
+      said("", false);
+    } catch {
+      said("connection lost, retrying", true);
+    }
+    watch();
+  }
+
+  // ---------------------------------------------------------------- copy, theme
+  function dress() {
+    for (const each of document.querySelectorAll("button.copy[hidden]")) each.hidden = false;
+    showAges();
+  }
+  document.addEventListener("click", async (event) => {
+    const button = event.target instanceof Element && event.target.closest("button.copy");
+    if (!button) return;
+    try {
+      await navigator.clipboard.writeText(button.dataset.copy);
+      button.textContent = "Copied";
+    } catch {
+      button.textContent = "Select and copy";
+    }
+    setTimeout(() => { button.textContent = "Copy"; }, 1500);
+  });
+  const theme = document.getElementById("theme");
+  function isDark() {
+    const chosen = document.documentElement.dataset.theme;
+    return chosen ? chosen === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+  }
+  if (theme) {
+    theme.hidden = false;
+    theme.textContent = isDark() ? "Light" : "Dark";
+    theme.addEventListener("click", () => {
+      const next = isDark() ? "light" : "dark";
+      document.documentElement.dataset.theme = next;
+      theme.textContent = next === "dark" ? "Light" : "Dark";
+      try { localStorage.setItem("theme", next); } catch { /* for this page only */ }
+      document.dispatchEvent(new CustomEvent("theme-changed"));
+    });
+  }
+
+  document.addEventListener("visibilitychange", watch);
+  document.addEventListener("htmx:afterSettle", () => { dress(); document.dispatchEvent(new CustomEvent("page-changed")); });
+  addEventListener("pagehide", stop);
+  addEventListener("pageshow", watch);
+  setInterval(showAges, 1000);
+  dress();
+  watch();
+})();

@@ -1,0 +1,174 @@
+"""What a page, a resource of the API and an action are. Each module of `pages` has one `SUBJECT`; `app` serves them all."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+from urllib.parse import urlencode
+
+from starlette.datastructures import QueryParams
+
+from trainmaster.client.errors import Refused
+from trainmaster.web.source import Source
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ask:
+    """A request for a page, a document or an action."""
+
+    source: Source
+    now: datetime
+    path: Mapping[str, str] = field(default_factory=dict)
+    """The variable parts of the path, decoded."""
+    query: QueryParams = field(default_factory=QueryParams)
+    form: Mapping[str, str] = field(default_factory=dict)
+    """The fields of a form, or of a JSON body, of an action; of repeated ones the last."""
+
+    def whole(self, name: str, default: int, most: int) -> int:
+        """A positive whole number in the query.
+
+        Raises:
+            Refused: it is another text, or out of range.
+        """
+        text = self.query.get(name) or str(default)
+        if (
+            not text.isascii()
+            or not text.isdigit()
+            or len(text) > len(str(most))
+            or not 0 < int(text) <= most
+        ):
+            raise Refused(f"{name}: expected a whole number from 1 to {most}, found {text[:40]!r}")
+        return int(text)
+
+    def address(self, path: str, **changes: str | None) -> str:
+        """`path` with this query, in which `changes` replace or, if None, remove values."""
+        kept = [(name, value) for name, value in self.query.multi_items() if name not in changes]
+        query = urlencode([*kept, *((name, value) for name, value in changes.items() if value is not None)])
+        return f"{path}?{query}" if query else path
+
+
+@dataclass(frozen=True, kw_only=True)
+class Page:
+    """One page as it is now.
+
+    Attributes:
+        title: of the window, and the page's heading.
+        template: below `templates/`; it extends `page.html` and fills its block `content`.
+        values: the template's. Only plain text, numbers, times and dataclasses of them: all of it is escaped.
+        command: what prints the same in a terminal, for example `trainmaster ls --state failed`.
+        is_final: nothing on it will change; the browser does not ask again.
+    """
+
+    title: str
+    template: str
+    values: Mapping[str, Any]
+    command: str
+    is_final: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class PageRoute:
+    """A page's address: Starlette's form, for example `/runs/{run_id}`."""
+
+    path: str
+    show: Callable[[Ask], Page]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parameter:
+    """A value in the query of an API's resource, for its description."""
+
+    name: str
+    description: str
+    is_number: bool = False
+    repeated: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class ApiRoute:
+    """A JSON document under /api/v1.
+
+    Attributes:
+        path: below /api/v1, for example `/runs/{run_id}`.
+        summary: what it returns, in one sentence.
+        read: the document, the same as the command prints with `-o json`.
+        schema: the name of its schema in schemas/, for example `run_list.v1`; None for an object without one.
+        parameters: of its query.
+    """
+
+    path: str
+    summary: str
+    read: Callable[[Ask], Mapping[str, Any] | Sequence[Any]]
+    schema: str | None = None
+    parameters: Sequence[Parameter] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Field:
+    """What a person fills in before an action; `choices` makes it a choice."""
+
+    name: str
+    label: str
+    value: str = ""
+    choices: Sequence[str] = ()
+    required: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Proposal:
+    """What an action will do, shown before it is done.
+
+    Attributes:
+        title: as a question, for example `Cancel the run cassava-…?`
+        effects: one sentence each.
+        command: what does the same in a terminal.
+        button: the verb on the button that does it, for example `Cancel the run`.
+        fields: what is asked before.
+        back: the page to return to.
+        refusal: why it cannot be done now; empty if it can.
+        is_destructive: it ends or removes something.
+    """
+
+    title: str
+    effects: Sequence[str]
+    command: str
+    button: str
+    back: str
+    fields: Sequence[Field] = ()
+    refusal: str = ""
+    is_destructive: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """What an action did. `go_to` is the page that shows it; `document` is the API's answer."""
+
+    message: str
+    go_to: str
+    document: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Action:
+    """Changes something. GET of `path` shows the proposal; POST does it, as does POST under /api/v1.
+
+    Attributes:
+        path: for example `/runs/{run_id}/cancel`.
+        summary: what it does, in one sentence.
+        propose: may raise what pages may.
+        perform: may raise what pages may; the form's fields are in `Ask.form`.
+    """
+
+    path: str
+    summary: str
+    propose: Callable[[Ask], Proposal]
+    perform: Callable[[Ask], Outcome]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Subject:
+    """The pages, documents and actions about one thing."""
+
+    pages: Sequence[PageRoute] = ()
+    api: Sequence[ApiRoute] = ()
+    actions: Sequence[Action] = ()

@@ -6,7 +6,9 @@ from typing import Any
 
 from tests.client.served import Served
 from tests.contract.retraining import SMALL
+from tests.contract.rooms import GPU, Room, limited
 from tests.contract.world import LEDGER, World
+from trainmaster.orchestrator.core.policy.admission import Limit
 from trainmaster.orchestrator.core.sizes import MAX_BOOK_BYTES
 
 
@@ -25,3 +27,17 @@ def launch(world: World, name: str, **changes: Any) -> str:
     incoming = world.drop(json.dumps({**SMALL, **changes}).encode(), f"requests/{name}.json")
     world.launch(incoming)
     return incoming.run_id
+
+
+def queueing_world() -> World:
+    """One run has a job; two wait for its limit, and two others for GPUs."""
+    world = limited(Limit(jobs=1, per_model=True))
+    room = Room(world)
+    launch(world, "flowers-a", model_name="flowers")
+    launch(world, "flowers-b", model_name="flowers")
+    launch(world, "flowers-c", model_name="flowers", priority=90)
+    room.places = 1
+    launch(world, "cassava-a", model_name="cassava", **GPU)
+    launch(world, "leaves-a", model_name="leaves", **GPU)
+    world.clock.advance(timedelta(seconds=10))
+    return world

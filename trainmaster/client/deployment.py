@@ -9,10 +9,12 @@ from trainmaster.client.errors import NotFound, Refused
 from trainmaster.client.find import read_document
 from trainmaster.client.request_files import names_of, rules_for, schema
 from trainmaster.orchestrator.core.admission.prices import Prices, prices_from
+from trainmaster.orchestrator.core.documents.codec import decoded
 from trainmaster.orchestrator.core.documents.document import parse_document
 from trainmaster.orchestrator.core.documents.faults import Fault
 from trainmaster.orchestrator.core.documents.validation import schema_faults
 from trainmaster.orchestrator.core.names import DEPLOYMENT_OBJECT, object_uri
+from trainmaster.orchestrator.core.policy.admission import Admission, normalize_admission
 from trainmaster.orchestrator.core.policy.policy import policy_from
 from trainmaster.orchestrator.core.requests.request import RequestRules
 from trainmaster.version import VERSION
@@ -86,6 +88,18 @@ def prices_of(deployment: Deployment) -> Prices:
     """
     _refuse(schema_faults(schema("prices.v1"), deployment.prices), "price table")
     return prices_from(deployment.prices)
+
+
+def admission_of(deployment: Deployment) -> Admission:
+    """The limits and caps of the deployment's policy.
+
+    Raises:
+        Refused: this version cannot read them.
+    """
+    try:
+        return decoded(Admission, normalize_admission(deployment.policy.get("admission", {})))
+    except (AttributeError, KeyError, TypeError, ValueError, ArithmeticError) as error:
+        raise Refused(f"The deployed policy has another version: {type(error).__name__}: {error}") from error
 
 
 def _refuse(faults: Iterable[Fault], what: str) -> None:

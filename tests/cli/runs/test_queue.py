@@ -2,38 +2,25 @@
 
 import json
 from collections.abc import Iterator
-from datetime import timedelta
 
 import click
 import pytest
 from jsonschema import Draft202012Validator
 
 from tests.cli.screens import assert_screen
-from tests.client.mirrored import launch, mirror
+from tests.client.mirrored import mirror, queueing_world
 from tests.client.served import ROOT, Served, served_context
-from tests.contract.rooms import GPU, Room, limited
 from tests.contract.world import World
 from trainmaster.cli.runs.queue import SPARE, queue_facts, queue_rows
 from trainmaster.cli.table import fact_lines, table_lines
 from trainmaster.client.runs.queue import Queue, read_queue
-from trainmaster.orchestrator.core.policy.admission import Limit
 
 SCHEMA = json.loads((ROOT / "schemas/queue.v1.schema.json").read_text())
 
 
 @pytest.fixture(scope="module")
 def world() -> World:
-    """One run has a job; two wait for its limit, and two others for GPUs."""
-    world = limited(Limit(jobs=1, per_model=True))
-    room = Room(world)
-    launch(world, "flowers-a", model_name="flowers")
-    launch(world, "flowers-b", model_name="flowers")
-    launch(world, "flowers-c", model_name="flowers", priority=90)
-    room.places = 1
-    launch(world, "cassava-a", model_name="cassava", **GPU)
-    launch(world, "leaves-a", model_name="leaves", **GPU)
-    world.clock.advance(timedelta(seconds=10))
-    return world
+    return queueing_world()
 
 
 @pytest.fixture(scope="module")

@@ -22,7 +22,7 @@ from trainmaster.client.times import span
 
 if TYPE_CHECKING:
     from trainmaster.client.clients import Clients
-    from trainmaster.client.runs.queue import Queue, Waits
+    from trainmaster.client.runs.queue import Queue
     from trainmaster.orchestrator.core.policy.admission import Admission
 
 SPARE = ("PRIORITY", "NEXT TRY", "WAITING")
@@ -56,21 +56,20 @@ def queue(clients: "Clients", output: str) -> int:
 
 def _admission(clients: "Clients") -> "Admission | None":
     """Limits and caps of the deployment's policy; None where it is not published."""
-    from trainmaster.client.deployment import read_deployment
+    from trainmaster.client.deployment import admission_of, read_deployment
     from trainmaster.client.errors import NotFound, Refused
-    from trainmaster.orchestrator.core.documents.codec import decoded
-    from trainmaster.orchestrator.core.policy.admission import Admission, normalize_admission
 
     try:
-        policy = read_deployment(clients).policy
-        return decoded(Admission, normalize_admission(policy.get("admission", {})))
-    except (NotFound, Refused, ValueError) as error:
+        return admission_of(read_deployment(clients))
+    except (NotFound, Refused) as error:
         talk(f"The limits and caps are unknown: {error}")
         return None
 
 
 def queue_rows(found: "Queue") -> list[dict[str, str]]:
     """A row for each run that waits."""
+    from trainmaster.client.runs.queue import waits_text
+
     positions = {each.run_id: each.position for each in found.waiting}
     return [
         {
@@ -83,17 +82,6 @@ def queue_rows(found: "Queue") -> list[dict[str, str]]:
         }
         for each in found.waiting
     ]
-
-
-def waits_text(each: "Waits", position: int | None) -> str:
-    """What a run waits for, and behind which place of the queue."""
-    if each.limit is not None:
-        what = f"a slot of {each.limit}"
-    elif each.rate_limited:
-        what = f"fewer requests to {each.region}"
-    else:
-        what = each.quota_class
-    return what if position is None else f"{what}, behind #{position}"
 
 
 def queue_facts(found: "Queue") -> Iterator[Fact]:

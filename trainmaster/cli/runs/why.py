@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from trainmaster.cli.runs.queue import waits_text
 from trainmaster.cli.runs.shown import (
     at,
     best_text,
@@ -93,6 +92,8 @@ def run_facts(run: "RunExplanation", record: "RunRecord", now: datetime, *, is_l
     yield from _tries(run)
     yield from waiting_facts(record, now)
     if run.place is not None:
+        from trainmaster.client.runs.queue import waits_text
+
         behind = f", behind {run.place.behind}" if run.place.behind else ""
         yield "in queue", [f"place {run.place.position}, for {waits_text(run.place, None)}{behind}"]
     yield from job_facts(record, is_local=is_local)

@@ -12,9 +12,7 @@ from trainmaster.orchestrator.core.admission.caps import CountedStart
 from trainmaster.orchestrator.core.admission.listed import Slot
 from trainmaster.orchestrator.core.admission.queue import Place, QueuePass, jobs_of_set
 from trainmaster.orchestrator.core.documents.codec import encoded
-from trainmaster.orchestrator.core.names import (
-    cap_object,
-)
+from trainmaster.orchestrator.core.names import cap_object
 from trainmaster.orchestrator.core.policy.admission import Admission, Caps
 
 if TYPE_CHECKING:
@@ -153,6 +151,17 @@ def _waits(queue: QueuePass, place: Place, position: int) -> Waits:
         limit=limit,
         behind=None if ahead is None else ahead.run_id,
     )
+
+
+def waits_text(each: Waits, position: int | None) -> str:
+    """What a run waits for, and behind which place of the queue."""
+    if each.limit is not None:
+        what = f"a slot of {each.limit}"
+    elif each.rate_limited:
+        what = f"fewer requests to {each.region}"
+    else:
+        what = each.quota_class
+    return what if position is None else f"{what}, behind #{position}"
 
 
 def _held(slot: Slot) -> HeldSlot:

@@ -2,10 +2,11 @@
 
 from collections.abc import Sequence
 
-from trainmaster.web.pages import overview, runs
+from trainmaster.web.pages import overview, queue, runs
 from trainmaster.web.subject import Subject
 
 SUBJECTS: Sequence[Subject] = (
     overview.SUBJECT,
     runs.SUBJECT,
+    queue.SUBJECT,
 )

@@ -1,0 +1,103 @@
+"""The page of the queue, with what the flows wrote: runs that wait for a limit and for room."""
+
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from httpx import Client as Browser
+from jsonschema import Draft202012Validator
+
+from tests.client.mirrored import mirror, queueing_world
+from tests.client.served import ROOT, Served, served_context
+from tests.web.consoles import console_of
+from trainmaster.orchestrator.core.names import WAITING_PREFIX
+
+SCHEMA = json.loads((ROOT / "schemas/queue.v1.schema.json").read_text())
+DEPLOYMENT: dict[str, Any] = json.loads(
+    (ROOT / "schemas/examples/valid/deployment.v1.us_central1.json").read_text()
+)
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with served_context(tmp_path_factory.mktemp("served")) as served:
+        mirror(queueing_world(), served)
+        served.write("ledger", "deployment.json", _capped(jobs=4, runs_per_hour=0))
+        yield served
+
+
+@pytest.fixture(scope="module")
+def browser(served: Served) -> Iterator[Browser]:
+    with console_of(served.clients) as browser:
+        yield browser
+
+
+def _capped(*, jobs: int, runs_per_hour: int) -> dict[str, Any]:  # Any: a JSON document
+    admission = {
+        "limits": [{"jobs": jobs, "per": "model"}, {"jobs": 1, "label": {"team": "<b>blue</b>"}}],
+        "caps": {"runs_per_hour": runs_per_hour, "cost_per_day": 12.5},
+    }
+    return DEPLOYMENT | {"policy": {**DEPLOYMENT["policy"], "admission": admission}}
+
+
+def test_the_page_says_in_each_row_what_a_run_waits_for_and_behind_which(browser: Browser) -> None:
+    page = browser.get("/queue").text
+    rows = [row.partition("</tr>")[0] for row in page.split('<tr id="waits-')[1:]]
+    assert [row.partition("-2026")[0] for row in rows] == ["flowers-c", "flowers-b", "cassava-a", "leaves-a"]
+    assert "a slot of model.flowers" in rows[0]
+    assert "no other run" in rows[0]
+    assert 'href="/runs/flowers-c-2026' in rows[1]
+    assert "us-central1_nvidia_tesla_t4" in rows[2]
+    assert 'href="/runs/cassava-a-2026' in rows[3]
+    assert "<code>trainmaster queue</code>" in page
+
+
+def test_a_limit_shows_its_slots_and_who_holds_them(browser: Browser) -> None:
+    row = browser.get("/queue").text.partition('<tr id="limit-model.flowers">')[2].partition("</tr>")[0]
+    assert "1 of 4" in row
+    assert '<progress max="4" value="1"' in row
+    assert 'href="/runs/flowers-a-2026' in row
+
+
+def test_limits_of_the_policy_are_text(browser: Browser) -> None:
+    page = browser.get("/queue").text
+    assert "4 jobs at once for each model" in page
+    assert "1 job at once, of runs with label team=&lt;b&gt;blue&lt;/b&gt;" in page
+    assert "the cap is 12.50 USD" in page
+
+
+def test_the_document_is_the_one_that_the_command_prints(browser: Browser, served: Served) -> None:
+    found = browser.get("/api/v1/queue").json()
+    Draft202012Validator(SCHEMA).validate(found)
+    printed = json.loads(served.trainmaster("queue", "-o", "json").out)
+    for at_that_time in (found, printed):
+        del at_that_time["at"]
+    assert found == printed
+
+
+def test_a_reached_cap_is_named(tmp_path_factory: pytest.TempPathFactory) -> None:
+    now = datetime.now(UTC)
+    with served_context(tmp_path_factory.mktemp("capped")) as served:
+        for day in (now, now + timedelta(days=1)):  # the day may end meanwhile
+            served.write("ledger", f"caps/cost_per_day/{day:%Y-%m-%d}.json", {})
+        with console_of(served.clients) as browser:
+            page = browser.get("/queue").text
+    assert f"The cap cost_per_day is reached for {now:%Y-%m-}" in page
+    assert "No run waits." in page
+    assert "The limits and caps are unknown: " in page
+
+
+def test_a_place_with_a_hostile_name_adds_no_markup(served: Served, browser: Browser) -> None:
+    """The name of an object in the ledger is a run's id; one that is none must still be harmless."""
+    listed = served.clients.storage.list_blobs(served.clients.context.ledger_bucket, prefix=WAITING_PREFIX)
+    blob = next(iter(listed))
+    hostile = served.clients.storage.bucket(blob.bucket.name).blob(f'{WAITING_PREFIX}"><script>x</script>')
+    hostile.metadata = blob.metadata
+    hostile.upload_from_string(b"")
+    with console_of(served.clients) as other:
+        page = other.get("/queue").text
+    hostile.delete()
+    assert "<script>x" not in page
+    assert browser.get("/queue").status_code == 200

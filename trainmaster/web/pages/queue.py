@@ -1,0 +1,143 @@
+"""The queue and the limits: who waits for what, and what counts towards the caps."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+from trainmaster.client.deployment import admission_of, read_deployment
+from trainmaster.client.errors import NotFound, Refused
+from trainmaster.client.runs.queue import HeldSlot, Queue, Waits, read_queue, waits_text
+from trainmaster.client.study.study import plural
+from trainmaster.orchestrator.core.policy.currency import shown_money
+from trainmaster.web.source import Age
+from trainmaster.web.subject import ApiRoute, Ask, Page, PageRoute, Subject
+
+if TYPE_CHECKING:
+    from trainmaster.client.clients import Clients
+    from trainmaster.orchestrator.core.policy.admission import Admission, Limit
+
+ROWS_MAX = 200
+"""Runs, limits, and slots of a limit on the page; the document has all."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LimitRow:
+    """A limit with the slots that are taken, at most ROWS_MAX of them."""
+
+    name: str
+    in_use: int
+    jobs: int | None
+    slots: tuple[HeldSlot, ...]
+    waiting: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class WaitRow:
+    """A run that waits; `next_try` is None if it is tried as soon as its turn comes."""
+
+    waits: Waits
+    text: str
+    next_try: datetime | None
+
+
+def queue_now(ask: Ask) -> Queue:
+    """The queue, with limits and caps where they are known."""
+    admission, _ = _policy(ask)
+    return ask.source.read("queue", Age.LIVE, lambda clients: read_queue(clients, ask.now, admission))
+
+
+def _policy(ask: Ask) -> "tuple[Admission | None, str]":
+    """The policy's admission rules, or why they are unknown."""
+    return ask.source.read("admission", Age.RARE, _admission)
+
+
+def _admission(clients: "Clients") -> "tuple[Admission | None, str]":
+    try:
+        return admission_of(read_deployment(clients)), ""
+    except (NotFound, Refused) as unknown:
+        return None, str(unknown)
+
+
+def queue(ask: Ask) -> Page:
+    """Who waits for what, and behind whom."""
+    found, (admission, problem) = queue_now(ask), _policy(ask)
+    waiting = list(_wait_rows(found))
+    limits = list(_limit_rows(found))
+    return Page(
+        title="Queue and limits",
+        template="queue.html",
+        values={
+            "found": found,
+            "problem": problem,
+            "waiting": waiting[:ROWS_MAX],
+            "limits": limits[:ROWS_MAX],
+            "left_out": max(len(waiting) - ROWS_MAX, 0),
+            "limits_left_out": max(len(limits) - ROWS_MAX, 0),
+            "may_cost": _may_cost(found),
+            "policy_limits": [
+                _limit_text(each) for each in (admission.limits if admission else ())[:ROWS_MAX]
+            ],
+            "caps": [each.partition("/")[::2] for each in found.caps_reached],
+        },
+        command="trainmaster queue",
+    )
+
+
+def _wait_rows(found: Queue) -> Iterator[WaitRow]:
+    for each in found.waiting:
+        next_try = each.not_before if each.not_before > found.at else None
+        yield WaitRow(waits=each, text=waits_text(each, None), next_try=next_try)
+
+
+def _limit_rows(found: Queue) -> Iterator[LimitRow]:
+    for limit in found.limits:
+        slots = [slot for slot in found.slots if slot.limit == limit.name]
+        yield LimitRow(
+            name=limit.name,
+            in_use=limit.in_use,
+            jobs=limit.jobs,
+            slots=tuple(slots[:ROWS_MAX]),
+            waiting=sum(each.limit == limit.name for each in found.waiting),
+        )
+
+
+def _may_cost(found: Queue) -> str:
+    cost = found.started.may_cost_today if found.started.today else Decimal(0)
+    if cost is None:
+        return "no price is known"
+    return shown_money(cost, found.caps.currency) if found.caps else f"{cost:.2f}"
+
+
+def _limit_text(limit: "Limit") -> str:
+    """`2 jobs for each model, of runs with label team=blue`."""
+    each = [
+        *(["model"] if limit.per_model else []),
+        *(["team"] if limit.per_team else []),
+        *([f"value of the label {limit.per_label}"] if limit.per_label else []),
+    ]
+    scope = [f"label {key}={value}" for key, value in limit.labels.items()]
+    scope += [f"model {limit.model}"] if limit.model else []
+    jobs = plural(limit.jobs, "job")
+    return f"{jobs} at once{''.join(f' for each {what}' for what in each)}" + (
+        f", of runs with {' and '.join(scope)}" if scope else ""
+    )
+
+
+def document(ask: Ask) -> dict[str, Any]:
+    """schemas/queue.v1.schema.json."""
+    return queue_now(ask).document
+
+
+SUBJECT = Subject(
+    pages=[PageRoute(path="/queue", show=queue)],
+    api=[
+        ApiRoute(
+            path="/queue",
+            summary="Which runs wait and for what, the slots in use, and the starts that count towards the caps.",
+            read=document,
+            schema="queue.v1",
+        )
+    ],
+)

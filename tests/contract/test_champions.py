@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
+from tests.contract.index import index_rows
 from tests.contract.world import CHAMPIONS, LEDGER, MODELS, Boundary, World, export_manifest, schema
 from trainmaster.orchestrator.adapters.memory import MemoryNotices
 from trainmaster.orchestrator.adapters.pubsub import cloud_event
@@ -229,7 +230,7 @@ def test_an_impossible_rollback_is_refused_with_a_report(
     assert champion(world) == before
     world.reconcile()
     take(world.services(), incoming)
-    assert incoming.run_id not in {row.run_id for row in world.services().index.rows()}
+    assert incoming.run_id not in {row.run_id for row in index_rows(world.objects)}
 
 
 def test_a_rollback_to_a_champion_whose_copy_was_deleted_is_refused() -> None:

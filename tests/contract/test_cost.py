@@ -5,6 +5,7 @@ from pathlib import Path
 
 from jsonschema import Draft202012Validator
 
+from tests.contract.index import index_rows
 from tests.contract.world import World, request_rules_with, schema
 from tests.core.admission_cases import PRICES
 from trainmaster.orchestrator.core.admission.prices import Prices
@@ -49,7 +50,7 @@ def test_the_cost_of_a_run_stands_beside_its_estimate() -> None:
     assert record.completion.cost is not None
     assert record.completion.cost.total == Decimal("1.0")
     assert record.completion.cost.roles == {"chief": Decimal("0.3"), "workers": Decimal("0.7")}
-    (row,) = world.services().index.rows()
+    (row,) = index_rows(world.objects)
     assert (row.per_hour, row.at_most, row.cost, row.currency) == (
         Decimal(6),
         Decimal(6),

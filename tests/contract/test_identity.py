@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
+from tests.contract.index import index_rows
 from tests.contract.world import INBOX, OBJECT, REQUEST, START, Boundary, World
 from trainmaster.orchestrator.core.errors import LeaseHeld, RecordMoved
 from trainmaster.orchestrator.core.requests.incoming import IncomingDocument
@@ -28,7 +29,7 @@ def forged(
 
 
 def runs(world: World) -> list[str]:
-    return [row.run_id for row in world.services().index.rows()]
+    return [row.run_id for row in index_rows(world.objects)]
 
 
 @pytest.mark.parametrize("forged_first", [True, False])

@@ -7,8 +7,8 @@ from typing import TypeVar
 import pytest
 
 from tests.contract.boundaries import dies_before
-from tests.contract.index import index_violations
-from tests.contract.world import LEDGER, Boundary, Killed, World
+from tests.contract.index import index_rows, index_violations
+from tests.contract.world import LEDGER, Boundary, BoundaryObjects, Killed, World
 from trainmaster.orchestrator.adapters.memory import MemoryJobs
 from trainmaster.orchestrator.core.errors import ServiceFailed
 from trainmaster.orchestrator.core.names import JobKind
@@ -29,7 +29,7 @@ cluster:
 
 
 def rows(world: World) -> list[IndexRow]:
-    return list(world.services().index.rows())
+    return index_rows(world.objects)
 
 
 def mismatches(world: World, *run_ids: str) -> list[str]:
@@ -43,7 +43,7 @@ def test_a_listing_shows_the_newest_run_first_and_reads_no_record() -> None:
         world.launch(world.drop(name=name))
         world.clock.advance(timedelta(milliseconds=1))
     boundary = Boundary()
-    found = [row.run_id[0] for row in world.services(boundary).index.rows()]
+    found = [row.run_id[0] for row in index_rows(BoundaryObjects(world.objects, boundary))]
     assert found == ["c", "a", "b"]
     assert boundary.calls == ["list ledger"]
 

@@ -211,7 +211,7 @@ class Deployment(RuleBasedStateMachine):
         assert self.world.active() == []
         assert set(self.seen) == set(self.valid)
         ids = {notice.id for notice in self.world.notices.published}
-        assert list(self.world.services().queue.places()) == []
+        assert list(self.world.services().queue.places().places) == []
         for run_id, (_, state) in self.seen.items():
             assert state in ENDS, f"{run_id} is {state}"
             assert {f"{run_id}/{each}" for each in notice_ids(self.world.record(run_id))} <= ids

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
+from tests.contract.index import index_rows
 from tests.contract.retraining import SMALL
 from tests.contract.teams import (
     DATA,
@@ -54,7 +55,7 @@ def test_a_teams_run_writes_into_its_folder_as_its_account_and_says_so_everywher
     status = world.document("status/requests/vision/cassava.json.json")
     STATUS.validate(status)
     assert status["team"] == VISION
-    (row,) = world.services().index.rows()
+    (row,) = index_rows(world.objects)
     assert row.team == VISION
 
 

@@ -296,7 +296,7 @@ class World:
         """A tick's pass over the active runs, without its rules."""
         services = self.services(boundary, jobs)
         turns = Turns(services)
-        done = list(reconcile(services, turns, services.ledger.active()))
+        done = list(reconcile(services, turns, services.ledger.active().markers))
         turns.end()
         return done
 
@@ -310,7 +310,7 @@ class World:
         return found
 
     def active(self) -> list[str]:
-        return [marker.run_id for marker in self.ledger.active()]
+        return [marker.run_id for marker in self.ledger.active().markers]
 
     def train(self, record: RunRecord, *, manifest: bool = True) -> Job:
         assert record.job is not None

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.core.admission_cases import answer, document, policy, shipped_prices
 from tests.core.shipped import REQUEST_RULES
 from trainmaster.orchestrator.adapters.memory import ManualClock, MemoryObjects
-from trainmaster.orchestrator.core.admission.caps import CountedStart, over_cap
+from trainmaster.orchestrator.core.admission.caps import COUNTED_MAX, CountedStart, over_cap
 from trainmaster.orchestrator.core.admission.cost import currency_problem
 from trainmaster.orchestrator.core.admission.prices import prices_from
 from trainmaster.orchestrator.core.policy.admission import Caps, UnknownPrices
@@ -56,6 +56,14 @@ def test_own_counts_once_whether_its_mark_is_listed_or_not() -> None:
     assert over_cap(TWO, [run("a"), run("b")], run("b")) is None
     assert over_cap(TWO, [run("a")], run("b")) is None
     assert over_cap(TWO, [run("a"), run("b")], run("c", 1)) is not None
+
+
+def test_with_more_marks_than_are_counted_no_run_starts() -> None:
+    marks = [run("a")] * COUNTED_MAX
+    assert over_cap(Caps(runs_per_hour=2), marks, run("b")) is None
+    reached = over_cap(Caps(runs_per_hour=2), [*marks, run("a")], run("b"))
+    assert reached is not None
+    assert (reached.window, reached.fault.found) == ("runs_counted/2026-11-21", "one more, after 50,000")
 
 
 def test_a_run_counts_in_the_hour_of_its_mark_whatever_the_store_says_when_it_came() -> None:

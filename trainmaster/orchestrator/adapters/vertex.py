@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from trainmaster.orchestrator.adapters.importing import IMPORTING
@@ -43,6 +44,8 @@ if TYPE_CHECKING:
 SERVICE = "Vertex AI"
 TIMEOUT_S = 30.0
 """The limit for one connection or read of any call; for a submission, from its start to its response."""
+JOBS_OF_RUN_MAX = 2000
+"""A run waits for capacity at most 1,000 times, and each of its jobs is replaced only after it was looked for."""
 NO_QUOTA = 429  # nothing was created
 UNAVAILABLE = 503
 _NO_CAPACITY = re.compile(r"insufficient|exhausted|capacity|quota", re.IGNORECASE)
@@ -152,16 +155,25 @@ class VertexJobs:
     def of_run(self, run_id: str, kind: JobKind, regions: Sequence[str]) -> Sequence[Job]:
         label = f"labels.{RUN_LABEL}={run_id}"
         try:
-            found = [
-                job_from(job)
+            labelled = (
+                job
                 for region in regions
                 for job in _methods(self._client(region), kind).list(
                     request={"parent": location_name(self._project, region), "filter": label},
                     timeout=TIMEOUT_S,
                 )
-            ]
+            )
+            found = [job_from(job) for job in islice(labelled, JOBS_OF_RUN_MAX + 1)]
         except Exception as error:  # translated or raised again, never swallowed
             _translate(error, f"list the jobs of {run_id}")
+        if len(found) > JOBS_OF_RUN_MAX:
+            # The run's own job may be one of the others: without it, a second one would be submitted.
+            raise ServiceFailed(
+                SERVICE,
+                f"list the jobs of {run_id}",
+                f"more than {JOBS_OF_RUN_MAX:,} jobs have the label {RUN_LABEL}={run_id}, more than a run can have; "
+                "delete the jobs of other programs with this label",
+            )
         return sorted(found, key=lambda job: (job.create_time is None, job.create_time, job.name))
 
     def read(self, name: str) -> Job:

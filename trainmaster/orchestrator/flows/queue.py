@@ -202,9 +202,9 @@ def place_of(services: Services, record: RunRecord) -> Place:
 
 
 def start_pass(services: Services, *, room_freed: bool = False) -> QueuePass:
-    """A pass along the current queue: one listing."""
-    now = services.clock.now()
-    return QueuePass(places=services.queue.places(), began_at=now, room_freed=room_freed)
+    """A pass along the head of the current queue: one listing."""
+    now, found = services.clock.now(), services.queue.places()
+    return QueuePass(places=found.places, began_at=now, room_freed=room_freed, has_more=found.has_more)
 
 
 def leave_queue(services: Services, record: RunRecord) -> None:

@@ -7,6 +7,8 @@ from trainmaster.orchestrator.flows.reconcile import reconcile
 from trainmaster.orchestrator.flows.retraining.tick import tick
 from trainmaster.orchestrator.flows.services import FlowResult, Services
 from trainmaster.orchestrator.flows.turns import QUEUE_SHARE, RUNS_SHARE, Turns
+from trainmaster.orchestrator.log_events import LogEvent
+from trainmaster.orchestrator.stores.ledger import ACTIVE_MAX
 
 
 def take_tick(services: Services) -> Iterator[FlowResult]:
@@ -18,7 +20,14 @@ def take_tick(services: Services) -> Iterator[FlowResult]:
         Exception: a part of the tick failed as a whole; the other part had its turn, and the next tick tries again.
     """
     turns = Turns(services)
-    markers = tuple(services.ledger.active())
+    active = services.ledger.active()
+    markers = active.markers
+    if active.has_more:
+        message = (
+            f"more than {ACTIVE_MAX:,} runs are active: this tick knows the first {ACTIVE_MAX:,} by id; "
+            "the others wait for their own events, or until runs before them have ended"
+        )
+        yield FlowResult(message=message, severity="WARNING", event=LogEvent.RECONCILE_BEHIND)
     rules_first = bool(markers) and turns.careful
     runs = partial(reconcile, services, turns, markers)
     rules = partial(tick, services, turns, reserved=RUNS_SHARE + QUEUE_SHARE if rules_first else 0.0)

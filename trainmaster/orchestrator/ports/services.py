@@ -41,7 +41,11 @@ class TrainingJobs(Protocol):
         ...
 
     def of_run(self, run_id: str, kind: JobKind, regions: Sequence[str]) -> Sequence[Job]:
-        """The jobs of one kind in these regions labelled with the run, oldest first. Their trials are not read."""
+        """The jobs of one kind in these regions labelled with the run, oldest first. Their trials are not read.
+
+        Raises:
+            ServiceFailed: there are more than a run can have. The list is never cut.
+        """
         ...
 
     def read(self, name: str) -> Job:

@@ -2,11 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
 from itertools import islice, takewhile
 
-from trainmaster.orchestrator.core.admission.caps import CountedStart
+from trainmaster.orchestrator.core.admission.caps import COUNTED_MAX, CountedStart
 from trainmaster.orchestrator.core.admission.listed import Slot, parse_slot, parse_start
 from trainmaster.orchestrator.core.admission.places import parse_place, place_metadata, place_object
 from trainmaster.orchestrator.core.admission.queue import Place
@@ -25,6 +26,17 @@ from trainmaster.orchestrator.core.sizes import MAX_MARK_BYTES
 from trainmaster.orchestrator.ports.objects import Listed
 from trainmaster.orchestrator.stores.store import TEXT, Store
 
+PLACES_MAX = 10_000
+"""Waiting runs that one pass looks at: ten storage operations."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Places:
+    """The first PLACES_MAX places in the order of the queue. `has_more`: further runs wait behind them."""
+
+    places: Sequence[Place]
+    has_more: bool
+
 
 class Queue(Store):
     """Which runs wait. Records say the same; where they differ, the record counts.
@@ -32,11 +44,11 @@ class Queue(Store):
     Objects are empty: their names and metadata hold everything.
     """
 
-    def places(self) -> Sequence[Place]:
-        """Every place, in all regions, in any order; objects that cannot be read as a place are left out."""
-        listed = self.objects.listing(self.bucket, WAITING_PREFIX)
+    def places(self) -> Places:
+        """The head of the queue, in all regions; objects that cannot be read as a place are left out."""
+        listed, has_more = self._first(WAITING_PREFIX, PLACES_MAX)
         places = (parse_place(each.name, each.metadata) for each in listed)
-        return [place for place in places if place is not None]
+        return Places(places=[place for place in places if place is not None], has_more=has_more)
 
     def put(self, place: Place) -> None:
         """Write the place, or write it over. Safe to repeat."""
@@ -61,7 +73,7 @@ class Slots(Store):
     """
 
     def taken(self, limit: str) -> Sequence[Slot]:
-        """Every taken slot of the limit, by number."""
+        """Every taken slot of the limit, by number: as many as the policy ever allowed at once, 10,000 at most."""
         listed = self.objects.listing(self.bucket, slot_object(f"{limit}/"))
         found = [slot for slot in map(_slot, listed) if slot is not None]
         return sorted(found, key=lambda slot: slot.number)
@@ -105,16 +117,17 @@ class Starts(Store):
     """Marks of started runs, for the caps, and which reached caps were reported."""
 
     def of_day(self, day: date) -> Sequence[CountedStart]:
-        """Every mark of the day (UTC)."""
+        """The marks of the day (UTC), at most COUNTED_MAX + 1."""
         return self._marks(started_prefix(day))
 
     def of_hour(self, moment: datetime) -> Sequence[CountedStart]:
-        """Every mark of the hour (UTC) that contains the moment."""
+        """The marks of the hour (UTC) that contains the moment, at most COUNTED_MAX + 1."""
         return self._marks(started_object(moment, ""))
 
     def _marks(self, prefix: str) -> Sequence[CountedStart]:
         listed = self.objects.listing(self.bucket, prefix)
-        return [mark for mark in map(_counted, listed) if mark is not None]
+        marks = (mark for mark in map(_counted, listed) if mark is not None)
+        return list(islice(marks, COUNTED_MAX + 1))
 
     def mark(self, run_id: str, at: datetime, cost: Decimal | None) -> None:
         """Mark the run as started. Safe to repeat: the first mark of an hour stays."""

@@ -1,14 +1,11 @@
 """The index of runs: one small object each, which a listing reads without its content."""
 
-from collections.abc import Iterator
 from contextlib import suppress
 
 from trainmaster.orchestrator.core.errors import GenerationMoved
 from trainmaster.orchestrator.core.runs.index_row import (
-    INDEX_PREFIX,
     IndexRow,
     index_object,
-    parse_row,
     row_metadata,
 )
 from trainmaster.orchestrator.core.sizes import MAX_MARK_BYTES
@@ -28,12 +25,6 @@ class Index(Store):
     def __init__(self, objects: Objects, bucket: str) -> None:
         super().__init__(objects, bucket)
         self._last: tuple[str, int, int] | None = None
-
-    def rows(self) -> Iterator[IndexRow]:
-        """Every row, the newest run first; objects that cannot be read as a row are left out."""
-        listed = self.objects.listing(self.bucket, INDEX_PREFIX)
-        rows = (parse_row(each.name, each.metadata) for each in listed)
-        return (row for row in rows if row is not None)
 
     def add(self, row: IndexRow) -> None:
         """Write the row, if the run has none."""

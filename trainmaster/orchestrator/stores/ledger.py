@@ -4,7 +4,7 @@ The record is the only object for which attempts compete; it changes by compare-
 """
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -41,6 +41,8 @@ from trainmaster.orchestrator.stores.store import TEXT, Store, damage
 
 RACES_MAX = 5
 """How often a record may change under us before the event is left for redelivery: each change is progress elsewhere."""
+ACTIVE_MAX = 50_000
+"""Marked runs that one tick knows: 50 storage operations. It looks at a few thousand of them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,6 +61,14 @@ class Marker:
 
     run_id: str
     created_at: datetime
+
+
+@dataclass(frozen=True, kw_only=True)
+class Markers:
+    """The first ACTIVE_MAX marked runs, by id. `has_more`: there are further ones."""
+
+    markers: Sequence[Marker]
+    has_more: bool
 
 
 class Ledger(Store):
@@ -152,10 +162,11 @@ class Ledger(Store):
         """Remove the run from those that the reconciler checks. Safe to repeat."""
         self.objects.delete(self.bucket, marker_object(run_id))
 
-    def active(self) -> Iterator[Marker]:
-        """Every marked run."""
-        for listed in self.objects.listing(self.bucket, ACTIVE_PREFIX):
-            yield Marker(run_id=run_id_of_marker(listed.name), created_at=listed.created_at)
+    def active(self) -> Markers:
+        """The marked runs."""
+        listed, has_more = self._first(ACTIVE_PREFIX, ACTIVE_MAX)
+        found = (Marker(run_id=run_id_of_marker(each.name), created_at=each.created_at) for each in listed)
+        return Markers(markers=tuple(found), has_more=has_more)
 
     def keep_submitted(self, run_id: str, document: Mapping[str, object]) -> tuple[str, str]:
         """Store the request as it was written, and return the object's URI and SHA-256.

@@ -9,6 +9,8 @@ from trainmaster.orchestrator.stores.store import Store
 
 KEPT_FOR = timedelta(days=1)
 FORGOTTEN_AT_ONCE = 50
+LISTED_MAX = 1000
+"""Answers that are looked at for old ones: one storage operation. Ids are random, so old ones are among the first."""
 
 
 class SelfTests(Store):
@@ -27,7 +29,7 @@ class SelfTests(Store):
 
     def _forget(self, answer: Answer) -> None:
         """Remove old answers here: self-tests are rare, so frequent ticks need not look for them."""
-        listed = self.objects.listing(self.bucket, SELF_TEST_PREFIX)
+        listed, _ = self._first(SELF_TEST_PREFIX, LISTED_MAX)
         before = answer.answered_at - KEPT_FOR
         for each in islice((each for each in listed if each.created_at < before), FORGOTTEN_AT_ONCE):
             self.objects.delete(self.bucket, each.name)

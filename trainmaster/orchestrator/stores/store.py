@@ -2,12 +2,13 @@
 
 from collections.abc import Callable
 from contextlib import suppress
+from itertools import islice
 from typing import Any, TypeVar
 
 from trainmaster.orchestrator.core.documents.json_text import json_bytes, parse_json
 from trainmaster.orchestrator.core.errors import DocumentDamaged, GenerationMoved, ObjectGone, ObjectTooLarge
 from trainmaster.orchestrator.core.names import object_uri
-from trainmaster.orchestrator.ports.objects import Objects, Stored
+from trainmaster.orchestrator.ports.objects import Listed, Objects, Stored
 
 TEXT = "text/plain"
 RACES_MAX = 10
@@ -45,6 +46,11 @@ class Store:
             return Stored(content=b"", generation=self.objects.describe(self.bucket, name).generation)
         except ObjectGone:
             return None
+
+    def _first(self, prefix: str, most: int) -> tuple[list[Listed], bool]:
+        """The first objects below the prefix, by name, at most `most`; and whether there are more."""
+        found = list(islice(self.objects.listing(self.bucket, prefix), most + 1))
+        return found[:most], len(found) > most
 
     # Any: JSON; the parser checks it.
     def _parsed(

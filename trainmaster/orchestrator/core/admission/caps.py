@@ -9,6 +9,9 @@ from trainmaster.orchestrator.core.documents.faults import Fault
 from trainmaster.orchestrator.core.policy.admission import Caps
 from trainmaster.orchestrator.core.policy.currency import money
 
+COUNTED_MAX = 50_000
+"""Marks that are counted for one decision: 50 storage operations. Vertex AI takes 86,400 submissions a day and region."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class CountedStart:
@@ -54,8 +57,10 @@ def over_cap(caps: Caps, counted: Sequence[CountedStart], own: CountedStart) -> 
     Hours and days are in UTC, and are those of `own`. `own` may be among `counted`, and counts once. Runs are admitted
     in the order in which their marks were created. A run without room is skipped and uses none, whether its mark still
     exists or not. So every reader of the same marks decides the same for each run, and if listings show all existing
-    marks, no more runs start than the caps allow.
+    marks, no more runs start than the caps allow. With more than COUNTED_MAX marks nothing is decided: no run starts.
     """
+    if len(counted) > COUNTED_MAX:
+        return _uncounted(own.counts_at)
     day = own.counts_at.date()
     runs = {each.run_id: each for each in counted} | {own.run_id: own}
     runs_by_hour: dict[int, int] = {}
@@ -81,6 +86,18 @@ def _reached(caps: Caps, run: CountedStart, moment: datetime, runs: int, cost: D
     if caps.cost_per_day is not None and run.cost is not None and cost + run.cost > caps.cost_per_day:
         return _of_cost(caps, caps.cost_per_day, run.cost, cost, moment)
     return None
+
+
+def _uncounted(moment: datetime) -> CapReached:
+    text = f"more runs were started on {moment:%Y-%m-%d} (UTC) than the {COUNTED_MAX:,} that the service counts for a cap"
+    fault = Fault(
+        path="$",
+        problem=text,
+        found=f"one more, after {COUNTED_MAX:,}",
+        allowed=f"{COUNTED_MAX:,} runs a day, where the policy has runs_per_hour or cost_per_day",
+        repair="submit it again tomorrow; for this many runs a day, ask for the caps to be removed from the policy",
+    )
+    return CapReached(text=text, window=f"runs_counted/{moment:%Y-%m-%d}", fault=fault)
 
 
 def _of_runs(cap: int, moment: datetime) -> CapReached:

@@ -56,12 +56,14 @@ class Place:
 class QueuePass:
     """What one pass along the queue knows: which runs wait, and where there was room.
 
-    `room_freed`: a run has ended, so the first run of each class is tried even before its pause is over.
+    `room_freed`: a run has ended, so the first run of each class is tried even before its pause is over. `has_more`:
+    further runs wait behind all of `places`.
     """
 
     places: Sequence[Place]
     began_at: datetime
     room_freed: bool = False
+    has_more: bool = False
     paused_until: dict[str, datetime] = field(default_factory=dict)
     """By region."""
     _blocked: Sequence[Place] = field(init=False)
@@ -76,6 +78,10 @@ class QueuePass:
         for place in self.places:
             if place.rate_limited and place.not_before > self.began_at:
                 self.pause(place.region, place.not_before)
+
+    def may_have(self, place: Place) -> bool:
+        """Whether the queue may hold the place behind those that were listed."""
+        return self.has_more and (not self.places or place.order > self.places[-1].order)
 
     def add(self, place: Place) -> None:
         """Add a place that the listing did not show. Only before the pass has reached its first run."""

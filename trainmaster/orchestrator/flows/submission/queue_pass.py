@@ -28,6 +28,7 @@ from trainmaster.orchestrator.flows.services import FlowResult, Services
 from trainmaster.orchestrator.flows.submission.resume import take_over
 from trainmaster.orchestrator.flows.submission.submit import SUBMIT_NEEDS
 from trainmaster.orchestrator.flows.turns import QUEUE_SHARE, Turns, run_item
+from trainmaster.orchestrator.stores.admission import PLACES_MAX
 from trainmaster.orchestrator.stores.ledger import Held
 
 BUSY = (LeaseTooShort, GenerationMoved)
@@ -155,7 +156,10 @@ def _leave_until_lease_ends(services: Services, queue_pass: QueuePass, place: Pl
 
 
 def _placed(services: Services, queue_pass: QueuePass, waiting: Sequence[Held]) -> Iterator[FlowResult]:
-    """Give a place to each run that waits by its record but has none."""
+    """Give a place to each run that waits by its record but has none; report a queue that is known only in part."""
+    if queue_pass.has_more:
+        message = f"more than {PLACES_MAX:,} runs wait: this pass knows only the first ones; the others move up behind them"
+        yield FlowResult(message=message, severity="WARNING")
     there = {place.run_id for place in queue_pass.places}
     for run_id in [held.record.run_id for held in waiting if held.record.run_id not in there]:
         with suppress(RecordDamaged):
@@ -164,6 +168,8 @@ def _placed(services: Services, queue_pass: QueuePass, waiting: Sequence[Held]) 
                 continue
             if live_lease(held.record, services.clock.now()) is None:
                 place = place_of(services, held.record)
+                if queue_pass.may_have(place):
+                    continue
                 services.queue.put(place)
                 queue_pass.add(place)
                 yield FlowResult(

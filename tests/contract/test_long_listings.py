@@ -1,0 +1,119 @@
+"""Listings of the ledger and of jobs end at a limit: what lies beyond it is continued, reported or refused, never lost."""
+
+from collections.abc import Iterator
+from datetime import timedelta
+
+import pytest
+
+from tests.contract.rooms import Room, ends, going, launched, places, states
+from tests.contract.submissions import submission
+from tests.contract.test_caps import capped
+from tests.contract.world import LEDGER, REGION, START, World
+from trainmaster.orchestrator.adapters import vertex as vertex_adapter
+from trainmaster.orchestrator.adapters.memory import ManualClock, MemoryObjects
+from trainmaster.orchestrator.adapters.vertex import VertexJobs
+from trainmaster.orchestrator.core.admission import caps
+from trainmaster.orchestrator.core.errors import ServiceFailed
+from trainmaster.orchestrator.core.events.self_test import Answer
+from trainmaster.orchestrator.core.names import JobKind, marker_object
+from trainmaster.orchestrator.flows.scheduled import take_tick
+from trainmaster.orchestrator.log_events import LogEvent
+from trainmaster.orchestrator.ports.objects import Listed
+from trainmaster.orchestrator.stores import admission, ledger, self_tests
+
+
+class CountedObjects(MemoryObjects):
+    """Counts the objects that listings gave."""
+
+    listed = 0
+
+    def listing(self, bucket: str, prefix: str) -> Iterator[Listed]:
+        for each in super().listing(bucket, prefix):
+            self.listed += 1
+            yield each
+
+
+def test_of_a_long_queue_a_pass_knows_the_head_and_the_others_move_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(admission, "PLACES_MAX", 2)
+    world = World()
+    room = Room(world, 0)
+    runs = [launched(world) for _ in range(5)]
+    waiting = list(world.objects.listing(LEDGER, "waiting/"))
+    assert (len(waiting), places(world)) == (5, runs[:2])
+    room.places = 1
+    world.clock.advance(timedelta(minutes=11))
+    results = world.reconcile()
+    assert [each.severity for each in results if "runs wait: this pass knows only" in each.message] == [
+        "WARNING"
+    ]
+    assert not any("added it again" in each.message for each in results)
+    assert [each for each in world.objects.listing(LEDGER, "waiting/") if each in waiting] == waiting[2:]
+    for run_id in runs[:4]:
+        assert going(world) == [run_id]
+        ends(world, run_id)
+    assert going(world) == runs[4:]
+
+
+def test_a_run_that_lost_its_place_among_the_head_of_a_long_queue_gets_it_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(admission, "PLACES_MAX", 2)
+    world = World()
+    Room(world, 0)
+    runs = [launched(world) for _ in range(4)]
+    lost = next(each.name for each in world.objects.listing(LEDGER, "waiting/") if runs[0] in each.name)
+    world.objects.delete(LEDGER, lost)
+    world.clock.advance(timedelta(minutes=3))
+    world.reconcile()
+    assert places(world) == runs[:2]
+
+
+def test_a_tick_knows_the_first_active_runs_and_reports_that_there_are_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(ledger, "ACTIVE_MAX", 3)
+    world = World()
+    world.objects = objects = CountedObjects(world.clock)
+    for number in range(9):
+        objects.write(LEDGER, marker_object(f"m-20260301t120000-{number:010}"), b"", if_generation=0)
+    services = world.services()
+    behind = [each for each in take_tick(services) if each.event is LogEvent.RECONCILE_BEHIND]
+    assert [each.severity for each in behind] == ["WARNING"]
+    assert "are active: this tick knows the first" in behind[0].message
+    found = services.ledger.active()
+    assert (len(found.markers), found.has_more) == (3, True)
+
+
+def test_no_run_starts_where_more_were_started_than_a_cap_can_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(caps, "COUNTED_MAX", 2)
+    monkeypatch.setattr(admission, "COUNTED_MAX", 2)
+    world = capped(runs_per_hour=100)
+    runs = [launched(world) for _ in range(4)]
+    assert states(world, *runs) == ["submitted", "submitted", "rejected", "rejected"]
+    assert "that the service counts for a cap" in world.record(runs[3]).problems[0]
+    assert len(list(world.objects.listing(LEDGER, "started/"))) == 2
+    world.clock.advance(timedelta(hours=1))
+    assert states(world, launched(world)) == ["submitted"]
+
+
+def test_an_answer_to_a_self_test_lists_a_bounded_number_of_older_ones() -> None:
+    objects = CountedObjects(ManualClock(START))
+    for number in range(self_tests.LISTED_MAX + 500):
+        objects.write(LEDGER, f"self-test/{number:032x}.json", b"{}", if_generation=0)
+    store = self_tests.SelfTests(objects, LEDGER)
+    store.answer(Answer(self_test_id="f" * 32, entry_point="on_tick", asked_at=START, answered_at=START))
+    assert objects.listed == self_tests.LISTED_MAX + 1
+
+
+def test_more_jobs_with_a_runs_label_than_a_run_can_have_are_an_error_and_never_cut(
+    vertex: VertexJobs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(vertex_adapter, "JOBS_OF_RUN_MAX", 2)
+    asked = submission()
+    names = [vertex.submit(asked).name for _ in range(2)]
+    assert [job.name for job in vertex.of_run(asked.run_id, JobKind.CUSTOM, [REGION])] == names
+    vertex.submit(asked)
+    with pytest.raises(ServiceFailed, match="delete the jobs of other programs with this label"):
+        vertex.of_run(asked.run_id, JobKind.CUSTOM, [REGION])

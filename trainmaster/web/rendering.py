@@ -9,6 +9,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from trainmaster.client.runs.listing import row_cost
 from trainmaster.client.study.study import number
 from trainmaster.client.times import span
 from trainmaster.orchestrator.core.documents.codec import encoded
@@ -73,7 +74,14 @@ def environment() -> Environment:
         lstrip_blocks=True,
         auto_reload=False,
     )
-    found.filters |= {"when": when, "span": span, "money": shown_money, "number": number, "encoded": encoded}
+    found.filters |= {
+        "when": when,
+        "span": span,
+        "money": shown_money,
+        "number": number,
+        "encoded": encoded,
+        "cost": row_cost,
+    }
     # Not imported by the templates: `main_part` renders a block without the statements around it.
     found.globals["parts"] = found.get_template("parts.html").module
     return found

@@ -78,6 +78,7 @@ def test_other_formats_are_for_programs(served: Served) -> None:
         (["--state", "rejected", "--state", "running"], ["run-3", "run-2"]),
         (["--model", "flow*"], ["run-1"]),
         (["--label", "team=vision"], ["run-1"]),
+        (["--text", "FLOW"], ["run-1"]),
         (["--since", "2026-03-01T12:02"], ["run-3", "run-2"]),
         (["--before", "2026-03-01T13:02+01:00"], ["run-1"]),
         (["--since", "1d"], []),

@@ -16,12 +16,13 @@ def row(
 ) -> IndexRow:
     """The run that was recorded that many minutes after START."""
     created_at = START + timedelta(minutes=number)
-    fields: dict[str, Any] = {"model_name": "cassava", "updated_at": created_at, "generation": 1, **more}
+    fields: dict[str, Any] = {
+        "source": "upload", "model_name": "cassava", "updated_at": created_at, "generation": 1, **more,
+    }  # fmt: skip
     return IndexRow(
         run_id=f"run-{number}",
         created_at=created_at,
         state=state,
-        source="upload",
         labels=labels or {},
         **fields,
     )

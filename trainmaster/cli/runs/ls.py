@@ -45,6 +45,9 @@ SPARE = ("SOURCE", "COST", "DURATION", "MODEL", "AGE")
     "--label", "labels", multiple=True, metavar="KEY=VALUE", help="only with this label; may be repeated"
 )
 @click.option(
+    "--text", metavar="TEXT", help="only with this text in the run's id, model, source or reason, in any case"
+)
+@click.option(
     "--since", metavar="TIME", help="recorded since then: 2h, 7d, 2026-11-01 or a time, UTC if it has no zone"
 )
 @click.option(
@@ -62,6 +65,7 @@ def ls(
     model: str | None,
     team: str | None,
     labels: tuple[str, ...],
+    text: str | None,
     since: str | None,
     before: str | None,
     limit: int,
@@ -80,6 +84,7 @@ def ls(
         model=model,
         team=team,
         labels=_labels(labels),
+        text=text,
         since=_time("--since", since, now),
         before=_time("--before", before, now),
     )
@@ -112,6 +117,7 @@ def _time(option: str, text: str | None, now: datetime) -> datetime | None:
 
 def columns(row: "IndexRow", now: datetime) -> dict[str, str]:
     """A run as a row of the table."""
+    from trainmaster.client.runs.listing import row_cost
     from trainmaster.client.terminal import one_line
     from trainmaster.client.times import span
 
@@ -121,19 +127,9 @@ def columns(row: "IndexRow", now: datetime) -> dict[str, str]:
         "MODEL": one_line(in_team(row.team, row.model_name or "-")),
         "AGE": span(now - row.created_at),
         "DURATION": span(row.ended_at - row.created_at) if row.ended_at else "-",
-        "COST": _cost(row),
+        "COST": row_cost(row) or "-",
         "SOURCE": one_line(row.source),
     }
-
-
-def _cost(row: "IndexRow") -> str:
-    from trainmaster.orchestrator.core.policy.currency import shown_bound, shown_money
-
-    if row.currency is None:
-        return "-"
-    if row.cost is not None:
-        return shown_money(row.cost, row.currency)
-    return "-" if row.at_most is None else f"≤ {shown_bound(row.at_most, row.currency)}"
 
 
 def _say_the_rest(found: "RunList", *, is_filtered: bool, is_table: bool) -> None:

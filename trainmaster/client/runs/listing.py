@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from trainmaster.orchestrator.core.documents.codec import encoded, encoded_time
+from trainmaster.orchestrator.core.policy.currency import shown_bound, shown_money
 from trainmaster.orchestrator.core.policy.policy import glob_matches
 from trainmaster.orchestrator.core.runs.index_row import INDEX_PREFIX, IndexRow, index_object, parse_row
 from trainmaster.orchestrator.core.runs.states import RunState
@@ -17,7 +18,8 @@ RUN_LIST_SCHEMA = "run_list.v1"
 PAGE_SIZE = 1000
 """The most objects in one response: https://cloud.google.com/storage/docs/json_api/v1/objects/list (read 2026-11-23)."""
 SCANNED_MAX = 20_000
-"""Objects of the index that one call reads: 20 storage operations."""
+"""Objects of the index that one call reads at most: 20 storage operations."""
+TEXT_MAX_CHARS = 200
 _FIELDS = "items(name,metadata),nextPageToken"
 _MICROSECOND = timedelta(microseconds=1)
 _FIRST_PRINTABLE = " "
@@ -35,6 +37,8 @@ class Filters:
     """The model's name; `*` stands for any characters."""
     team: str | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
+    text: str | None = None
+    """In the run's id, its model's name, its source or its reason, in any case; at most TEXT_MAX_CHARS of it are compared."""
     since: datetime | None = None
     """Runs that were recorded then or later."""
     before: datetime | None = None
@@ -43,7 +47,7 @@ class Filters:
     @property
     def by_content(self) -> bool:
         """Whether rows in the period may be left out."""
-        return bool(self.states or self.model or self.team or self.labels)
+        return bool(self.states or self.model or self.team or self.labels or self.text)
 
     def matches(self, row: IndexRow) -> bool:
         """Whether the run is listed, but for its time and labels."""
@@ -54,7 +58,13 @@ class Filters:
                 self.model is None
                 or (row.model_name is not None and glob_matches(self.model, row.model_name))
             )
+            and self._has_text(row)
         )
+
+    def _has_text(self, row: IndexRow) -> bool:
+        searched = (self.text or "")[:TEXT_MAX_CHARS].casefold()
+        texts = (row.run_id, row.model_name, row.source, row.reason)
+        return not searched or any(searched in each.casefold() for each in texts if each is not None)
 
     def labels_match(self, row: IndexRow) -> bool | None:
         """Whether the run has the labels; None if the row leaves out labels that may be among them."""
@@ -78,7 +88,7 @@ class RunList:
     next_before: datetime | None = None
     """The `before` that continues the list; None if it is complete."""
     bound_reached: bool = False
-    """The list ends because SCANNED_MAX objects were read; more runs may match."""
+    """The list ends because as many objects were read as one call may read; more runs may match."""
 
     @property
     def document(self) -> dict[str, Any]:
@@ -94,19 +104,22 @@ class RunList:
         }
 
 
-def list_runs(clients: "Clients", filters: Filters, *, limit: int) -> RunList:
-    """The newest `limit` runs that match. Reads no record.
+def list_runs(clients: "Clients", filters: Filters, *, limit: int, scanned_max: int | None = None) -> RunList:
+    """The newest `limit` runs that match, among `scanned_max` objects of the index, by default SCANNED_MAX.
+
+    Reads no record.
 
     Raises:
         google.api_core.exceptions.GoogleAPICallError: the index cannot be listed.
     """
+    most = SCANNED_MAX if scanned_max is None else min(scanned_max, SCANNED_MAX)
     kept: list[IndexRow] = []
     scanned = undecided = 0
     last: datetime | None = None
     for blob in _listed(clients, filters, first_page=PAGE_SIZE if filters.by_content else limit + 1):
         row = parse_row(blob.name, blob.metadata or {})
         is_full = len(kept) == limit and row is not None
-        if is_full or scanned == SCANNED_MAX:
+        if is_full or scanned == most:
             return RunList(
                 rows=tuple(kept),
                 scanned=scanned,
@@ -124,6 +137,15 @@ def list_runs(clients: "Clients", filters: Filters, *, limit: int) -> RunList:
             kept.append(row)
         undecided += labels_match is None
     return RunList(rows=tuple(kept), scanned=scanned, undecided=undecided)
+
+
+def row_cost(row: IndexRow) -> str:
+    """What the run cost, or before that the most that its job was estimated to cost: `≤ 6.73 USD`. Empty if unknown."""
+    if row.currency is None:
+        return ""
+    if row.cost is not None:
+        return shown_money(row.cost, row.currency)
+    return "" if row.at_most is None else f"≤ {shown_bound(row.at_most, row.currency)}"
 
 
 def _listed(clients: "Clients", filters: Filters, *, first_page: int) -> Iterator[Any]:  # Any: untyped blobs

@@ -1,41 +1,148 @@
-"""The list of runs."""
+"""The list of runs, with filters, and the comparison of several."""
 
+import shlex
+from collections.abc import Iterator
+from datetime import datetime
 from typing import Any
 
+from trainmaster.client.errors import Refused
 from trainmaster.client.runs.listing import Filters, RunList, list_runs
+from trainmaster.client.times import parse_since
+from trainmaster.orchestrator.core.runs.states import RunState
 from trainmaster.web.source import Age
 from trainmaster.web.subject import ApiRoute, Ask, Page, PageRoute, Parameter, Subject
 
 LIMIT, LIMIT_MAX = 50, 1000
-
-
-def _listed(ask: Ask) -> RunList:
-    limit = ask.whole("limit", LIMIT, LIMIT_MAX)
-    filters = Filters(model=ask.query.get("model"))
-    return ask.source.read(
-        ("runs", filters.model, limit), Age.LIVE, lambda clients: list_runs(clients, filters, limit=limit)
-    )
+SEARCHED_MAX = 4_000
+"""Runs that one view of the page searches with a filter: four storage operations, and a fraction of a second."""
+VALUES_MAX = 20
+"""Of `state` and of `label` in one query."""
+_FILTERS = ("state", "model", "label", "text", "since", "before", "team")
 
 
 def runs(ask: Ask) -> Page:
-    """The newest runs."""
-    return Page(title="Runs", template="runs.html", values={"found": _listed(ask)}, command="trainmaster ls")
+    """The runs that match the query, newest first."""
+    found = _listed(ask, scanned_max=SEARCHED_MAX)
+    has_filter = any(ask.query.get(name) for name in _FILTERS if name != "before")
+    values = {
+        "found": found,
+        "query": {name: ask.query.get(name, "") for name in ("model", "text", "since", "team", "limit")},
+        "labels": _given(ask, "label"),
+        "states": [(each.value, each.value in _given(ask, "state")) for each in RunState],
+        "has_filter": has_filter,
+        "newest": ask.address("/runs", before=None) if ask.query.get("before") else None,
+        "older": _older(ask, found),
+    }
+    return Page(title="Runs", template="runs.html", values=values, command=_command(ask))
 
 
 def document(ask: Ask) -> dict[str, Any]:
     """schemas/run_list.v1.schema.json."""
-    return _listed(ask).document
+    return _listed(ask, scanned_max=None).document
 
 
+def _listed(ask: Ask, *, scanned_max: int | None) -> RunList:
+    limit = ask.whole("limit", LIMIT, LIMIT_MAX)
+    filters = filters_of(ask)
+    key = ("runs", limit, scanned_max, *((name, *_given(ask, name)) for name in _FILTERS))
+    is_newest = not filters.by_content and filters.before is None
+    return ask.source.read(
+        key,
+        Age.LIVE if is_newest else Age.SLOW,
+        lambda clients: list_runs(clients, filters, limit=limit, scanned_max=scanned_max),
+    )
+
+
+def filters_of(ask: Ask) -> Filters:
+    """The filters in the query; empty values are none.
+
+    Raises:
+        Refused: some values are wrong; the message has each.
+    """
+    faults: list[str] = []
+    filters = Filters(
+        states=frozenset(_states(_given(ask, "state"), faults)),
+        model=ask.query.get("model") or None,
+        team=ask.query.get("team") or None,
+        labels=dict(_labels(_given(ask, "label"), faults)),
+        text=ask.query.get("text") or None,
+        since=_time(ask, "since", faults),
+        before=_time(ask, "before", faults),
+    )
+    if faults:
+        raise Refused("\n".join(faults))
+    return filters
+
+
+def _given(ask: Ask, name: str) -> list[str]:
+    """The values of the query that are not empty, stripped, at most VALUES_MAX."""
+    stripped = (each.strip() for each in ask.query.getlist(name))
+    return [each for each in stripped if each][:VALUES_MAX]
+
+
+def _states(texts: list[str], faults: list[str]) -> Iterator[RunState]:
+    for text in texts:
+        try:
+            yield RunState(text)
+        except ValueError:
+            faults.append(f"state: expected one of {', '.join(RunState)}, found {text[:40]!r}")
+
+
+def _labels(texts: list[str], faults: list[str]) -> Iterator[tuple[str, str]]:
+    for text in texts:
+        key, equals, value = text.partition("=")
+        if key and equals:
+            yield key, value
+        else:
+            faults.append(f"label: expected KEY=VALUE, found {text[:40]!r}")
+
+
+def _time(ask: Ask, name: str, faults: list[str]) -> datetime | None:
+    text = ask.query.get(name, "").strip()
+    try:
+        return parse_since(text[:100], ask.now) if text else None
+    except ValueError as error:
+        faults.append(f"{name}: {error}")
+        return None
+
+
+def _older(ask: Ask, found: RunList) -> str | None:
+    """The address of the page that continues the list."""
+    if found.next_before is None:
+        return None
+    return ask.address("/runs", before=found.next_before.isoformat())
+
+
+def _command(ask: Ask) -> str:
+    """`trainmaster ls` with the same filters."""
+    words = ["trainmaster", "ls"]
+    for name in _FILTERS:
+        for value in _given(ask, name):
+            words += [f"--{name}", value]
+    return shlex.join([*words, "--limit", ask.query.get("limit") or str(LIMIT)])
+
+
+PARAMETERS = (
+    Parameter(name="state", description="only in one of these states", repeated=True),
+    Parameter(name="model", description="only of this model; * stands for any characters"),
+    Parameter(name="team", description="only of this team"),
+    Parameter(name="label", description="only with this label: KEY=VALUE", repeated=True),
+    Parameter(
+        name="text", description="only with this text in the run's id, model, source or reason, in any case"
+    ),
+    Parameter(name="since", description="recorded since then: 2h, 7d, 2026-11-01 or a time"),
+    Parameter(name="before", description="recorded before that time; `next_before` continues a list"),
+    Parameter(name="limit", description=f"the most runs, {LIMIT} by default", is_number=True),
+)
 SUBJECT = Subject(
     pages=[PageRoute(path="/runs", show=runs)],
     api=[
         ApiRoute(
             path="/runs",
-            summary="The newest runs.",
+            summary="The newest runs that match every filter.",
             read=document,
             schema="run_list.v1",
-            parameters=[Parameter(name="limit", description="the most runs", is_number=True)],
+            parameters=PARAMETERS,
         )
     ],
 )

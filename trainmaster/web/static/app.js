@@ -130,6 +130,7 @@
 
   document.addEventListener("visibilitychange", watch);
   document.addEventListener("htmx:afterSettle", () => { dress(); document.dispatchEvent(new CustomEvent("page-changed")); });
+  document.addEventListener("htmx:pushedIntoHistory", watch);  // the stream is of the new address
   addEventListener("pagehide", stop);
   addEventListener("pageshow", watch);
   setInterval(showAges, 1000);

@@ -1,0 +1,157 @@
+"""The list of runs: what is shown of each, filters, pages, and the same list as JSON."""
+
+import json
+import re
+from collections.abc import Iterator
+from datetime import timedelta
+from decimal import Decimal
+
+import pytest
+from httpx import Client as Browser
+from jsonschema import Draft202012Validator
+from starlette.datastructures import QueryParams
+
+from tests.client.runs.rows import START, row, write_row
+from tests.client.served import ROOT, Served, served_context
+from tests.web.consoles import console_of
+from trainmaster.orchestrator.core.runs.states import RunState
+from trainmaster.web.pages import runs as page_of_runs
+from trainmaster.web.source import Source
+from trainmaster.web.subject import Ask
+
+SCHEMA = json.loads((ROOT / "schemas/run_list.v1.schema.json").read_text())
+HOSTILE = """</td><script>alert('x')</script>" onload="y" \u202ereversed"""
+ROWS = [
+    row(
+        5, state=RunState.WAITING, reason="the limit of 2 jobs for each model is reached", model_name="leaves"
+    ),
+    row(4, state=RunState.RUNNING, currency="USD", at_most=Decimal("6.7288")),
+    row(3, state=RunState.FAILED, reason=HOSTILE, labels={"team": "vision"}),
+    row(2, state=RunState.REJECTED, model_name=None, reason="$.priority: expected an integer"),
+    row(1, model_name=HOSTILE, ended_at=START + timedelta(minutes=77), currency="USD", cost=Decimal("0.21")),
+    row(0, labels={"team": "vision", "owner": "ann"}, source="rule"),
+]
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with served_context(tmp_path_factory.mktemp("served")) as served:
+        for each in ROWS:
+            write_row(served, each)
+        yield served
+
+
+@pytest.fixture(scope="module")
+def browser(served: Served) -> Iterator[Browser]:
+    with console_of(served.clients) as browser:
+        yield browser
+
+
+def rows_of(page: str) -> list[str]:
+    """The rows of the table, as HTML."""
+    return [each.partition("</tr>")[0] for each in page.split('<tr id="run-')[1:]]
+
+
+def numbers(page: str) -> list[int]:
+    return [int(each.partition('"')[0]) for each in page.split('<tr id="run-run-')[1:]]
+
+
+def test_each_row_says_why_its_run_waits_or_failed_and_what_it_costs(browser: Browser) -> None:
+    waiting, running, _, rejected, ended, _ = rows_of(browser.get("/runs").text)
+    assert "the limit of 2 jobs for each model is reached" in waiting
+    assert "≤ 6.73 USD" in running
+    assert "$.priority: expected an integer" in rejected
+    assert ("0.21 USD" in ended, "1h 16m" in ended) == (True, True)
+    assert 'href="/runs/run-1"' in ended
+
+
+def test_texts_of_users_are_text(browser: Browser) -> None:
+    for path in ("/runs", f"/runs?text={HOSTILE}&model={HOSTILE}&label=a={HOSTILE}"):
+        page = browser.get(path).text
+        assert "<script>alert" not in page
+        assert '" onload=' not in page
+    assert "&lt;script&gt;alert" in browser.get("/runs").text
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ("", [5, 4, 3, 2, 1, 0]),
+        ("state=failed&state=rejected", [3, 2]),
+        ("model=lea*", [5]),
+        ("label=team%3Dvision", [3, 0]),
+        ("label=team%3Dvision&label=owner%3Dann", [0]),
+        ("text=LIMIT+of", [5]),
+        ("text=rule", [0]),
+        ("text=run-4", [4]),
+        ("since=2026-03-01T12:04Z", [5, 4]),
+        ("before=2026-03-01T12:02Z", [1, 0]),
+        ("text=&model=&label=&since=&state=running", [4]),
+        ("text=nothing-like-that", []),
+    ],
+)
+def test_filters_choose_runs_on_the_page_and_in_the_document(
+    browser: Browser, query: str, found: list[int]
+) -> None:
+    assert numbers(browser.get(f"/runs?{query}").text) == found
+    document = browser.get(f"/api/v1/runs?{query}").json()
+    assert [each["run_id"] for each in document["runs"]] == [f"run-{number}" for number in found]
+
+
+def test_the_document_is_the_one_that_the_command_prints(browser: Browser, served: Served) -> None:
+    found = browser.get("/api/v1/runs?state=failed&text=script").json()
+    Draft202012Validator(SCHEMA).validate(found)
+    printed = served.trainmaster("ls", "--state", "failed", "--text", "script", "-o", "json").out
+    assert found == json.loads(printed)
+
+
+def test_every_wrong_filter_is_named(browser: Browser) -> None:
+    query = "/runs?state=lost&state=failed&label=team&since=soon&before=2026-13-01"
+    page, document = browser.get(query), browser.get(f"/api/v1{query}")
+    assert (page.status_code, document.status_code) == (422, 422)
+    for said in ("state: expected one of reserved, ", "label: expected KEY=VALUE", "since: Expected a dur", "before: Exp"):  # fmt: skip
+        assert said in page.text
+        assert said in document.json()["error"]["message"]
+    assert browser.get("/runs?limit=1001").status_code == 422
+
+
+def test_pages_continue_each_other_and_lead_back_to_the_newest(browser: Browser) -> None:
+    seen, address = [], "/runs?limit=2&text=run"
+    while address:
+        page = browser.get(address).text
+        seen.append(numbers(page))
+        if len(seen) > 1:
+            assert 'href="/runs?limit=2&amp;text=run">Newest runs' in page
+        older = re.search(r'rel="next" href="([^"]+)"', page)
+        address = older[1].replace("&amp;", "&") if older else ""
+    assert seen == [[5, 4], [3, 2], [1, 0]]
+
+
+def test_a_search_of_the_page_is_bounded_and_can_be_continued(
+    browser: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(page_of_runs, "SEARCHED_MAX", 3)
+    page = browser.get("/runs?text=rule").text
+    assert "No run matches yet" in page
+    assert "The newest 3 of this period were searched" in page
+    older = re.search(r'rel="next" href="([^"]+)"', page)
+    assert older
+    assert numbers(browser.get(older[1].replace("&amp;", "&")).text) == [0]
+
+
+def test_the_page_names_its_command_quoted_for_a_shell(browser: Browser) -> None:
+    page = browser.get("/runs?text=it's&state=failed&label=a%3Db").text
+    assert (
+        "trainmaster ls --state failed --label a=b --text &#39;it&#39;&#34;&#39;&#34;&#39;s&#39; --limit 50"
+        in page
+    )
+
+
+@pytest.mark.parametrize("query", ["", "text=run"])
+def test_a_view_of_up_to_a_thousand_runs_costs_one_storage_operation(served: Served, query: str) -> None:
+    source = Source(lambda: served.clients.context, writable=False)
+    try:
+        page_of_runs.runs(Ask(source=source, now=START, query=QueryParams(query)))
+        assert source.storage_calls == 1
+    finally:
+        source.reconnect()

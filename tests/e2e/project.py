@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
@@ -232,7 +232,7 @@ def running_project(
     )  # a killed stack leaves its own file, which does not describe this one
     image = f"{image_uri(project)}={TINY}"
     command = [sys.executable, "-m", "trainmaster", "up", "--state", str(state), "--project", project,
-               "--image", image, *arguments]  # fmt: skip
+               "--image", image, *_without_console(arguments), *arguments]  # fmt: skip
     with log.open("ab") as output:
         process = subprocess.Popen(
             command, cwd=ROOT, env={**os.environ, **(environment or {})}, stdout=output, stderr=output,
@@ -253,6 +253,11 @@ def running_project(
         if running is not None:
             running.close()
         stop(process)
+
+
+def _without_console(arguments: Sequence[str]) -> Sequence[str]:
+    """Few tests need the console, which takes a second to start."""
+    return () if "--console" in arguments else ("--console", "off")
 
 
 def stop(process: "subprocess.Popen[bytes]") -> int:

@@ -156,13 +156,13 @@ def test_a_function_that_cannot_start_fails_the_start_with_its_output(tmp_path: 
 
 
 def free_base() -> int:
-    """The first of four free ports, below those that the kernel gives to connections."""
-    for base in range(20_000, 32_000, 4):
+    """The first of five free ports, below those that the kernel gives to connections."""
+    for base in range(20_000, 32_000, 5):
         with contextlib.ExitStack() as held, contextlib.suppress(OSError):
-            for port in range(base, base + 4):
+            for port in range(base, base + 5):
                 held.enter_context(socket.create_server(("127.0.0.1", port)))
             return base
-    raise AssertionError("no four free ports")
+    raise AssertionError("no five free ports")
 
 
 def test_a_taken_port_is_named(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -165,7 +166,13 @@ def _shown(console: Console, show: Callable[[], Page]) -> tuple[Page, int]:
 
 def fault_page(fault: Fault) -> Page:
     """The page that says what went wrong."""
-    return Page(title=fault.title, template="fault.html", values={"fault": fault}, command=fault.command)
+    return Page(
+        title=fault.title,
+        template="fault.html",
+        values={"fault": fault},
+        command=fault.command,
+        is_fault=True,
+    )
 
 
 def _api(console: Console, route: ApiRoute) -> Callable[[Request], Any]:
@@ -196,7 +203,7 @@ def _proposal(console: Console, action: Action) -> Callable[[Request], Any]:
             page, status = _shown(
                 console, lambda: _proposal_page(action.propose(_ask(console, request)), request)
             )
-            return whole_page(page, console.frame(request.url.path)), status
+            return whole_page(replace(page, is_final=True), console.frame(request.url.path)), status
 
         return HTMLResponse(*await run_in_threadpool(render))
 
@@ -222,7 +229,8 @@ def _deed(console: Console, action: Action, *, is_api: bool) -> Callable[[Reques
             fault = fault_of(error)
             if fault is None:
                 raise
-            return HTMLResponse(whole_page(fault_page(fault), console.frame(request.url.path)), fault.status)
+            page = replace(fault_page(fault), is_final=True)
+            return HTMLResponse(whole_page(page, console.frame(request.url.path)), fault.status)
         console.source.forget()
         return _told(outcome, is_api=is_api)
 
@@ -293,6 +301,7 @@ def _no_page(console: Console) -> Callable[[Request, Exception], Any]:
         )
         if request.url.path.startswith(API):
             return JSONResponse({"error": {"status": 404, "message": fault.message}}, status_code=404)
-        return HTMLResponse(whole_page(fault_page(fault), console.frame(request.url.path)), 404)
+        page = replace(fault_page(fault), is_final=True)
+        return HTMLResponse(whole_page(page, console.frame(request.url.path)), 404)
 
     return answer

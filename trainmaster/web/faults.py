@@ -3,6 +3,12 @@
 from dataclasses import dataclass
 
 
+class StackStarting(Exception):
+    """The stack that this console runs beside is not ready yet, or is stopping."""
+
+    message = "The local stack is starting. This page shows it as soon as it is ready."
+
+
 @dataclass(frozen=True, kw_only=True)
 class Fault:
     """What went wrong. `is_lost`: the services could not be reached, so the context is chosen again."""
@@ -44,6 +50,7 @@ _FAULTS: tuple[tuple[int, str, set[str], bool], ...] = (
     ),
     (409, "Damaged", {"trainmaster.client.errors.Damaged"}, False),
     (504, "Not done yet", {"trainmaster.client.errors.TimedOut"}, False),
+    (503, "The stack is starting", {"trainmaster.web.faults.StackStarting"}, True),
     (
         503,
         "Nothing answers",

@@ -57,6 +57,7 @@ class Page:
         values: the template's. Only plain text, numbers, times and dataclasses of them: all of it is escaped.
         command: what prints the same in a terminal, for example `trainmaster ls --state failed`.
         is_final: nothing on it will change; the browser does not ask again.
+        is_fault: it stands for the page that could not be shown, and the browser loads that once it can be.
     """
 
     title: str
@@ -64,6 +65,7 @@ class Page:
     values: Mapping[str, Any]
     command: str
     is_final: bool = False
+    is_fault: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,14 +6,18 @@ import shutil
 import socket
 import subprocess
 import sys
+import urllib.error
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 import yaml
 
-from tests.e2e.project import ROOT, TINY, eventually, image_uri, request
+from tests.e2e.project import ROOT, TINY, eventually, image_uri, nothing_left, request
 from trainmaster.client.stack import environment_on
+from trainmaster.local.process.family import MARK
 from trainmaster.local.stack.state import owner_of
 from trainmaster.resources import DEPLOY
 
@@ -48,7 +52,16 @@ def test_a_detached_stack_is_used_from_any_folder_and_shows_runs_in_its_log(
     folder: Path, tmp_path: Path
 ) -> None:
     state, log = folder / ".trainmaster", folder / ".trainmaster" / "stack.log"
-    words = ("up", "--detach", "--project", PROJECT, "--image", f"{image_uri(PROJECT)}={TINY}")
+    words = (
+        "up",
+        "--detach",
+        "--console",
+        "read",
+        "--project",
+        PROJECT,
+        "--image",
+        f"{image_uri(PROJECT)}={TINY}",
+    )
     first = run(folder, *words)
     assert (first.returncode, first.stderr) == (0, "")
     owner = owner_of(state)
@@ -65,7 +78,10 @@ def test_a_detached_stack_is_used_from_any_folder_and_shows_runs_in_its_log(
     elsewhere.mkdir()
     assert run(elsewhere, "context").stdout == f"local:{state}\n"
 
-    assert log.read_text().startswith("The local stack is ready. In another shell: trainmaster init")
+    address = environment_on(state)["TRAINMASTER_CONSOLE"]
+    assert first.stdout.splitlines()[0] == f"Console  {address}"
+    began = f"Console  {address}\nThe local stack is ready. In another shell: trainmaster init"
+    assert log.read_text().startswith(began)
     inbox = Path(state, "storage", "buckets", f"{PROJECT}-inbox", "requests")
     (inbox / "line.yaml").write_text(request(PROJECT))
     eventually(lambda: "  succeeded  gs://" in log.read_text(), "a line of the run's end", hint=log.read_text)
@@ -91,6 +107,57 @@ def test_a_stack_that_cannot_start_is_reported_with_the_end_of_its_log(folder: P
     assert owner_of(folder / ".trainmaster") is None
 
 
+def opened(address: str) -> str:
+    """The page at the address."""
+    with urllib.request.urlopen(address, timeout=60) as answer:
+        return str(answer.read().decode())
+
+
+def consoles(state: Path) -> list[psutil.Process]:
+    """The processes of the console beside the stack."""
+    return [
+        each
+        for each in psutil.process_iter(["cmdline"])
+        if {"web", f"local:{state}"} <= set(each.info["cmdline"] or ())
+    ]
+
+
+def test_the_console_beside_a_stack_survives_its_own_end_but_not_the_end_of_the_stack(folder: Path) -> None:
+    state = folder / ".trainmaster"
+    assert run(folder, "up", "--detach").returncode == 0
+    address = environment_on(state)["TRAINMASTER_CONSOLE"]
+    assert f"the local stack on {state}" in opened(address)
+    (console,) = consoles(state)
+    token = console.environ()[MARK].partition(":")[0]
+    console.kill()
+    assert f"the local stack on {state}" in opened(address)  # waits for the next one
+    assert consoles(state) != [console]
+    assert run(folder, "down").returncode == 0
+    eventually(lambda: nothing_left(token), "no process of the stack is left")
+    with pytest.raises(urllib.error.URLError, match="refused"):
+        opened(address)
+    assert run(folder, "up", "--detach", "--console", "off").returncode == 0
+    assert "TRAINMASTER_CONSOLE" not in environment_on(state)
+
+
+def test_a_console_says_that_its_stack_is_starting(folder: Path) -> None:
+    (folder / "functions").mkdir()
+    (folder / "functions" / "main.py").write_text("import time; time.sleep(600)\n")  # never ready
+    command = [sys.executable, "-m", "trainmaster", "up", "--functions", "functions"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    with subprocess.Popen(command, cwd=folder, env=environment, stdout=subprocess.PIPE, text=True) as stack:
+        try:
+            assert stack.stdout is not None
+            address = stack.stdout.readline().removeprefix("Console  ").strip()
+            with pytest.raises(urllib.error.HTTPError, match="503") as answer:
+                opened(address)
+            with answer.value as page:
+                assert "The local stack is starting." in page.read().decode()
+        finally:
+            stack.terminate()
+            stack.communicate()
+
+
 def test_options_that_are_refused_start_nothing(folder: Path) -> None:
     refused = run(folder, "up", "--detach", "--project", "No_Project")
     assert (refused.returncode, refused.stdout) == (2, "")
@@ -100,13 +167,13 @@ def test_options_that_are_refused_start_nothing(folder: Path) -> None:
 
 def test_a_killed_stack_is_started_again_on_its_folder(folder: Path) -> None:
     state = folder / ".trainmaster"
-    assert run(folder, "up", "--detach").returncode == 0
+    assert run(folder, "up", "--detach", "--console", "off").returncode == 0
     killed = owner_of(state)
     assert killed is not None
     os.kill(killed, 9)
     eventually(lambda: owner_of(state) is None, "the end of the killed stack")
     assert (state / "stack.env").exists()
-    assert run(folder, "up", "--detach").returncode == 0
+    assert run(folder, "up", "--detach", "--console", "off").returncode == 0
     assert owner_of(state) not in {None, killed}
     assert environment_on(state)
 
@@ -116,7 +183,7 @@ def test_a_policy_that_cannot_be_read_is_refused_when_the_stack_starts(folder: P
     topology["environment"]["TRAINMASTER_POLICY"] = str(folder / "none.yaml")
     (folder / "topology.yaml").write_text(yaml.safe_dump(topology))
     shutil.copy(DEPLOY / "log_sink.filter", folder)
-    failed = run(folder, "up", "--detach", "--topology", "topology.yaml")
+    failed = run(folder, "up", "--detach", "--console", "off", "--topology", "topology.yaml")
     assert (failed.returncode, failed.stdout) == (1, "")
     assert "Cannot write deployment.json into the ledger" in failed.stderr
     assert str(folder / "none.yaml") in failed.stderr

@@ -32,7 +32,7 @@ def test_every_bad_argument_is_named_at_once(tmp_path: Path, capsys: pytest.Capt
         r"No such file or directory; write one, such as: FROM python:3.11-slim\nWORKDIR",
         "the directory has no main.py; `make stage`",
         "--project 'No_Project': a project id has 6 to 30",
-        "--port-base 70000: expected a port from 1 to 65532",
+        "--port-base 70000: expected a port from 1 to 65531",
         "--capacity 0: expected at least one replica",
         "--tick-s -1.0: expected a number of seconds above 0",
         "--retry-min-s 9.0, --retry-max-s 3.0: expected seconds from 0 to 600",

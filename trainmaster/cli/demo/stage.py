@@ -155,7 +155,7 @@ def on_fresh_stack(
         with ExitStack() as stack:
             with doing(console, "Starting the local stack"):
                 log = state.parent / f"{state.name}.log"
-                environment = stack.enter_context(local_stack(state, log, arguments))
+                environment = stack.enter_context(local_stack(state, log, ["--console", "off", *arguments]))
             status, document = play(console, environment, state)
             stopping = stack.pop_all()
         with doing(console, "Stopping the local stack"):

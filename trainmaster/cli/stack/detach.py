@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from trainmaster.cli.exits import Exit, Stop
+from trainmaster.cli.stack.console import VARIABLE, say_address
 from trainmaster.cli.stack.process import (
     POLL_S,
     START_DEADLINE_S,
@@ -39,6 +40,8 @@ def detach_stack(state: Path, arguments: Sequence[str]) -> int:
         environment = _started(state, arguments)
     else:
         talk(f"A stack is already running on {str(state)!r}; its options stay as they are.")
+    if address := environment.get(VARIABLE):
+        say_address(address)
     click.echo(f"The local stack is running on {str(state)!r}: process {owner_of(state)}, "
                f"project {environment['GOOGLE_CLOUD_PROJECT']}, region {environment['TRAINMASTER_REGION']}.")  # fmt: skip
     for title, command in _next(state):

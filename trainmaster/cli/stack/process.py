@@ -25,6 +25,11 @@ _RUN = (
 """The command, with this package first on the import path and without the current folder (-P)."""
 
 
+def command_line(*words: str) -> list[str]:
+    """What runs this `trainmaster` with these words, in any folder and environment."""
+    return [sys.executable, "-P", "-c", _RUN, str(IMPORTED_FROM), *words]
+
+
 class StackFailed(Exception):
     """The stack ended, or was not ready in time; the message holds the end of its output."""
 
@@ -35,7 +40,7 @@ def start_stack(state: Path, log: Path, arguments: Sequence[str] = ()) -> "subpr
     It has a separate session, so neither Ctrl-C nor the end of the terminal reaches it.
     """
     words = ["up", "--state", str(state.absolute()), *arguments]
-    command = [sys.executable, "-P", "-c", _RUN, str(IMPORTED_FROM), *words]
+    command = command_line(*words)
     log.unlink(missing_ok=True)
     with log.open("ab") as output:
         return subprocess.Popen(

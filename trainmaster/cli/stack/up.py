@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from trainmaster.cli.exits import stop_for
+from trainmaster.cli.stack.console import OFF, READ, WRITE, announced_console
 from trainmaster.cli.stack.options import images_by_uri, state_option
 from trainmaster.cli.verb import settings_folder
 from trainmaster.partial_import import VERTEX_CLIENT, import_parts_of
@@ -56,7 +57,7 @@ class _KeepsWords(click.Command):
     "--port-base",
     type=int,
     metavar="PORT",
-    help="the first of four ports; default: the last stack's if they are free",
+    help="the first of five ports; default: the last stack's if they are free",
 )
 @click.option(
     "--isolation",
@@ -120,15 +121,23 @@ class _KeepsWords(click.Command):
     metavar="FILE",
     help="each region's quotas and stockouts for jobs, JSON or YAML; default: no limits",
 )
+@click.option(
+    "--console",
+    type=click.Choice([WRITE, READ, OFF]),
+    default=WRITE,
+    show_default=True,
+    help="serve pages about the stack that can change it, that only show it, or none",
+)
 @click.option("--tick-s", type=float, metavar="S", help="tick every S seconds instead of by the schedules")
 @click.pass_context
 def up(
-    call: click.Context, /, *, detach: bool, **given: Any
+    call: click.Context, /, *, detach: bool, console: str, **given: Any
 ) -> int:  # Any: click's values, of the types above
     """Run the local stack: Google Cloud's services on this machine.
 
-    In the foreground it prints a line for each change of a run, and Ctrl-C stops it; a stack with --detach is stopped by
-    trainmaster down, and prints the lines into stack.log of its folder.
+    The first line is the address of the console, which shows the stack in a browser. In the foreground the stack prints a
+    line for each change of a run, and Ctrl-C stops it; a stack with --detach is stopped by trainmaster down, and prints
+    the lines into stack.log of its folder.
 
     Exit status: 0 stopped or detached, 1 it could not start, 2 wrong usage.
     """
@@ -148,19 +157,29 @@ def up(
 
         words = [word for word in call.meta[_WORDS] if word != "--detach"]
         return detach_stack(options.state, words)
-    return _run(options, topology, StateFolder(options.state))
+    return _run(options, topology, StateFolder(options.state), console)
 
 
-def _run(options: "Options", topology: "Topology", state: "StateFolder") -> NoReturn:
+def _run(options: "Options", topology: "Topology", state: "StateFolder", access: str) -> NoReturn:
     """Run the stack, and end this process: nothing is left to clean up, and Python takes a second to unload libraries."""
-    from trainmaster.cli.stack.describe import describe_stack
     from trainmaster.local.stack.errors import StackRefusedError
-    from trainmaster.local.stack.stack import run_until_stopped
 
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
     status = 0
     try:
-        run_until_stopped(options, topology, state, settings=settings_folder(), describe=describe_stack)
+        console = announced_console(access, options, state)
+        # The address is printed before these imports, which take a moment.
+        from trainmaster.cli.stack.describe import describe_stack
+        from trainmaster.local.stack.stack import run_until_stopped
+
+        run_until_stopped(
+            options,
+            topology,
+            state,
+            settings=settings_folder(),
+            describe=describe_stack,
+            console=console,
+        )
     except StackRefusedError as refusal:
         stop = stop_for(refusal)
         status = stop.status if stop else 1

@@ -9,6 +9,7 @@ import click
 
 from trainmaster.cli.exits import Exit, Stop
 from trainmaster.cli.verb import context_of
+from trainmaster.client.context import NoContext
 
 if TYPE_CHECKING:
     from trainmaster.client.context import Context
@@ -31,6 +32,7 @@ def web(context: str | None, port: int, write: bool, listener: int | None) -> in
 
     Exit status: 0 stopped, 2 wrong usage or the port is in use, 4 no stack is running, or the credentials are missing.
     """
+    from trainmaster.web.faults import StackStarting
     from trainmaster.web.server import serve
 
     os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
@@ -40,9 +42,18 @@ def web(context: str | None, port: int, write: bool, listener: int | None) -> in
     else:
         is_secret = _is_deployed(context_of(context))
         opened = _opened(port)
+
+    def choose() -> "Context":
+        try:
+            return context_of(context)
+        except NoContext as none:
+            if listener is None:
+                raise
+            raise StackStarting from none
+
     with contextlib.suppress(KeyboardInterrupt):
         serve(
-            lambda: context_of(context),
+            choose,
             listener=opened,
             writable=write,
             is_secret=is_secret,

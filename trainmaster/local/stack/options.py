@@ -22,7 +22,7 @@ DEFAULT_REGION = "us-central1"
 
 # https://cloud.google.com/resource-manager/docs/creating-managing-projects
 _PROJECT = re.compile(r"[a-z][a-z0-9-]{4,28}[a-z0-9]")
-_PORTS = range(1, 65533)
+_PORTS = range(1, 65532)
 _Parsed = TypeVar("_Parsed")
 
 
@@ -31,7 +31,7 @@ class Options:
     """The options of a stack.
 
     `functions` is the staged source directory; None stages the repository's own. `images` are the source
-    trees of images by URI, in addition to the repository's trainer. `port_base` is the first of four ports
+    trees of images by URI, in addition to the repository's trainer. `port_base` is the first of five ports
     that must be free; None keeps the last stack's ports if they are free. `isolation`: whether the services refuse
     accounts what they have no permission for, and replicas are confined. `registry`: whether to run an image
     registry too. `tick_s` replaces the schedules' cron by an interval in seconds. `injections` take effect
@@ -131,7 +131,7 @@ def _number_faults(options: Options) -> list[str]:
     faults: list[str] = []
     if options.port_base is not None and options.port_base not in _PORTS:
         faults.append(
-            f"--port-base {options.port_base}: expected a port from {_PORTS[0]} to {_PORTS[-1]}; the stack uses four ports from there on."
+            f"--port-base {options.port_base}: expected a port from {_PORTS[0]} to {_PORTS[-1]}; the stack uses five ports from there on."
         )
     if options.tick_s is not None and options.tick_s <= 0:
         faults.append(f"--tick-s {options.tick_s}: expected a number of seconds above 0.")

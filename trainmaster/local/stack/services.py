@@ -26,14 +26,12 @@ from trainmaster.local.pubsub.rest_calls import services as pubsub_calls
 from trainmaster.local.registry import Registry, RegistryFailedError
 from trainmaster.local.stack.errors import StackRefusedError
 from trainmaster.local.stack.options import Options
+from trainmaster.local.stack.ports import candidate_ports, port_taken
 from trainmaster.local.stack.state import StateFolder
 from trainmaster.local.storage import Storage
 from trainmaster.local.transcoding import LazyGrpcServer, RestApplication
 from trainmaster.local.transcoding.method import Services as Calls
 from trainmaster.local.vertex import Jobs
-
-SERVICES = ("storage", "pubsub", "vertex", "logging")
-"""In order of their ports, starting at --port-base."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -238,17 +236,10 @@ class _Starting:
         raise self._port_taken(service)
 
     def _candidates(self, service: str) -> Sequence[int]:
-        # Services that only a stack's own commands use have no port after --port-base.
-        if self.options.port_base is not None and service in SERVICES:
-            return [self.options.port_base + SERVICES.index(service)]
-        last = self.state.ports().get(service)
-        return [last, 0] if last else [0]
+        return candidate_ports(service, port_base=self.options.port_base, last_ports=self.state.ports())
 
     def _port_taken(self, service: str) -> StackRefusedError:
-        return StackRefusedError(
-            f"Port {self._candidates(service)[0]}, which --port-base assigns to {service}, is in use by another program. "
-            "Choose another base, or omit --port-base to pick free ports."
-        )
+        return port_taken(service, self._candidates(service)[0])
 
 
 def _vertex_calls() -> Calls:

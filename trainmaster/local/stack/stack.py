@@ -30,6 +30,8 @@ from trainmaster.local.process import ProcessGuard, Stream
 from trainmaster.local.sqlite import DiskFullError, StateDamagedError, StateInUseError
 from trainmaster.local.stack.access import grants_of, markers_of, policy_path, read_teams
 from trainmaster.local.stack.clients import function_addresses, function_variables, user_variables
+from trainmaster.local.stack.console import SERVICE as CONSOLE
+from trainmaster.local.stack.console import Console, keep_console
 from trainmaster.local.stack.errors import StackRefusedError, StateError
 from trainmaster.local.stack.images import ProvidedImages, provide, remembered
 from trainmaster.local.stack.news import News
@@ -60,13 +62,17 @@ DEPLOYMENT = "deployment.json"
 
 @dataclass(frozen=True, kw_only=True)
 class Stack:
-    """A running stack. `gcloud` and `clients` are variables for the local user's tools; see `user_variables`."""
+    """A running stack. `gcloud` and `clients` are variables for the local user's tools; see `user_variables`.
+
+    `console_url` is the address of the console, or empty without one.
+    """
 
     topology: Topology
     services: Services
     host: FunctionsHost
     gcloud: Mapping[str, str]
     clients: Mapping[str, str]
+    console_url: str = ""
 
     def variables(self) -> dict[str, str]:
         """The variables that `stack.env` exports: the services' addresses, and the functions' settings."""
@@ -80,6 +86,7 @@ class Stack:
             **addresses(self.services),
             **({"TRAINMASTER_REGISTRY": self.services.registry} if self.services.registry else {}),
             "IAM_EMULATOR_HOST": self.services.iam_url,
+            **({"TRAINMASTER_CONSOLE": self.console_url} if self.console_url else {}),
         }
 
 
@@ -95,11 +102,18 @@ def addresses(services: Services) -> dict[str, str]:
 
 @asynccontextmanager
 async def running_stack(
-    options: Options, topology: Topology, state: StateFolder, *, news: News, describe: Describe
+    options: Options,
+    topology: Topology,
+    state: StateFolder,
+    *,
+    news: News,
+    describe: Describe,
+    console: Console | None,
 ) -> AsyncIterator[Stack]:
     """Run a stack on a claimed state folder while the block runs; no process of it remains afterwards.
 
-    `news` sees every notice that is delivered; the result of `describe` is written into the ledger.
+    `news` sees every notice that is delivered; the result of `describe` is written into the ledger. `console` runs from
+    the beginning, so that it can say that the stack is starting.
 
     Raises:
         StackRefusedError: a service cannot run or refuses a resource; or the functions cannot be staged, or one does not start.
@@ -108,6 +122,8 @@ async def running_stack(
         guard = ProcessGuard(grace_s=_GUARD_GRACE_S)
         running.push_async_callback(guard.stop, grace_s=_GUARD_GRACE_S)
         state.own(watcher_pid=guard.watcher_pid)
+        if console is not None:
+            _start_console(console, guard, state, running)
         staging = asyncio.create_task(
             _source_directory(options.functions, destination=state.path / "functions", guard=guard)
         )
@@ -155,7 +171,25 @@ async def running_stack(
         gcloud, clients = await user_variables(
             services, topology, running, folder=state.private_folder(USER_FOLDER)
         )
-        yield Stack(topology=topology, services=services, host=host, gcloud=gcloud, clients=clients)
+        yield Stack(
+            topology=topology,
+            services=services,
+            host=host,
+            gcloud=gcloud,
+            clients=clients,
+            console_url=console.url if console is not None else "",
+        )
+
+
+def _start_console(
+    console: Console, guard: ProcessGuard, state: StateFolder, running: AsyncExitStack
+) -> None:
+    """Start it, until `running` ends."""
+    state.keep_ports({CONSOLE: console.port})
+    log = state.folder("logs") / "console.log"
+    log.unlink(missing_ok=True)
+    running.callback(console.listener.close)
+    running.callback(asyncio.create_task(keep_console(console, guard, log=log, say=_say)).cancel)
 
 
 def _publish(describe: Describe, topology: Topology, source: Path, *, storage_url: str) -> None:
@@ -289,12 +323,18 @@ async def _source_directory(given: Path | None, *, destination: Path, guard: Pro
 
 
 def run_until_stopped(
-    options: Options, topology: Topology, state: StateFolder, *, settings: Path, describe: Describe
+    options: Options,
+    topology: Topology,
+    state: StateFolder,
+    *,
+    settings: Path,
+    describe: Describe,
+    console: Console | None = None,
 ) -> None:
     """Run a stack on a claimed state folder until SIGINT, SIGTERM or SIGHUP, and release the folder.
 
     While it is ready, it is on the list of stacks in `settings`, and prints what happens to runs. The ledger has the result
-    of `describe` as `deployment.json`.
+    of `describe` as `deployment.json`. `console` runs beside the stack.
 
     A second signal, or a stop that takes longer than STOP_DEADLINE_S, ends this process at once, with status 1.
 
@@ -302,7 +342,9 @@ def run_until_stopped(
         StackRefusedError: the stack cannot start.
     """
     try:
-        asyncio.run(_until_stopped(options, topology, state, settings=settings, describe=describe))
+        asyncio.run(
+            _until_stopped(options, topology, state, settings=settings, describe=describe, console=console)
+        )
     except (StateDamagedError, StateInUseError, DiskFullError) as error:
         raise StateError(str(error)) from error
     finally:
@@ -321,7 +363,13 @@ def _say(line: str) -> None:
 
 
 async def _until_stopped(
-    options: Options, topology: Topology, state: StateFolder, *, settings: Path, describe: Describe
+    options: Options,
+    topology: Topology,
+    state: StateFolder,
+    *,
+    settings: Path,
+    describe: Describe,
+    console: Console | None,
 ) -> None:
     loop = asyncio.get_running_loop()
     running = asyncio.current_task()
@@ -345,7 +393,9 @@ async def _until_stopped(
         loop.add_signal_handler(number, stop)
     news = News(_print_line)
     with contextlib.suppress(asyncio.CancelledError):
-        async with running_stack(options, topology, state, news=news, describe=describe) as stack:
+        async with running_stack(
+            options, topology, state, news=news, describe=describe, console=console
+        ) as stack:
             # So that files can be copied there at once; the folders themselves are not objects.
             inbox = stack.services.buckets_dir / topology.buckets["inbox"]
             for folder in ("requests", "rules"):

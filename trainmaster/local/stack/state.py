@@ -79,8 +79,8 @@ class StateFolder:
         return {}
 
     def keep_ports(self, ports: Mapping[str, int]) -> None:
-        """Record the ports for the next stack."""
-        write_whole(self.path / "ports.json", json.dumps(dict(ports)))
+        """Record the ports for the next stack; those of other services stay."""
+        write_whole(self.path / "ports.json", json.dumps({**self.ports(), **ports}))
 
     def keep_project(self, project: str, region: str) -> None:
         """Record whose data the folder holds, for `refuse_other_project`."""

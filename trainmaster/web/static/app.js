@@ -31,7 +31,7 @@
   }
 
   // ---------------------------------------------------------------- live
-  const link = document.getElementById("link-state");
+  const link = document.getElementById("link-state"), where = document.getElementById("where");
   let stream = null, timer = null, retryMs = FIRST_RETRY_MS;
 
   function said(text, isBad) {
@@ -45,6 +45,10 @@
     const fresh = parsed.getElementById("main");
     const main = current();
     if (!fresh || !main) return;
+    if (main.hasAttribute("data-fault") && !fresh.hasAttribute("data-fault")) {
+      location.reload(); // for the page's own scripts, which a fault's page has not loaded
+      return;
+    }
     showTimesOf(fresh);
     Idiomorph.morph(main, fresh, {
       ignoreActiveValue: true,
@@ -52,6 +56,7 @@
       callbacks: { beforeNodeMorphed: (old) => !(old instanceof Element && old.hasAttribute("data-keep")) },
     });
     document.title = `${main.dataset.title} – Trainmaster`;
+    if (where) where.textContent = main.dataset.where;
     dress();
     document.dispatchEvent(new CustomEvent("page-changed"));
   }

@@ -1,0 +1,41 @@
+"""The console that `up` starts beside the stack."""
+
+import os
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from trainmaster.local.stack.console import Console
+    from trainmaster.local.stack.options import Options
+    from trainmaster.local.stack.state import StateFolder
+
+WRITE, READ, OFF = "write", "read", "off"
+VARIABLE = "TRAINMASTER_CONSOLE"
+"""The variable of `stack.env` with the address."""
+
+
+def announced_console(access: str, options: "Options", state: "StateFolder") -> "Console | None":
+    """The console of a stack on `state`, whose address this prints; None for `OFF`.
+
+    Raises:
+        StackRefusedError: its port is in use.
+    """
+    if access == OFF:
+        return None
+    from trainmaster.cli.stack.process import command_line
+    from trainmaster.local.stack.console import Console, open_listener
+
+    words = ["web", "--context", f"local:{state.path}", *(["--write"] if access == WRITE else [])]
+    console = Console(
+        listener=open_listener(port_base=options.port_base, last_ports=state.ports()),
+        command=lambda descriptor: command_line(*words, "--listener", str(descriptor)),
+        environment=os.environ,
+    )
+    say_address(console.url)
+    return console
+
+
+def say_address(address: str) -> None:
+    """Print where to open the console: the first line of `up`."""
+    click.echo(f"Console  {address}")

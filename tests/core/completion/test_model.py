@@ -128,6 +128,21 @@ def test_a_manifest_whose_hashes_the_bucket_contradicts_is_ignored(
     assert it.model.metrics == ({} if problems else {"accuracy": 1.0})
 
 
+@pytest.mark.parametrize("key", ["metrics", "frameworks"])
+def test_a_manifest_with_more_properties_than_its_schema_allows_is_ignored_and_the_model_stays(
+    key: str,
+) -> None:
+    value = 1.0 if key == "metrics" else "2.17"
+    sound = found("m.pt", manifest={key: {f"m{number:04}": value for number in range(1000)}})
+    assert not any("was ignored" in problem for problem in sound.problems)
+    it = found("m.pt", manifest={key: {f"m{number:04}": value for number in range(1001)}})
+    assert it.model is not None
+    (problem,) = it.problems
+    assert problem.startswith(f"export.json was ignored: $.{key}: too many entries; found 1001 entries")
+    assert "at most 1000 entries" in problem
+    assert it.model.metrics == {}
+
+
 def test_metrics_are_bounded_in_number_and_size() -> None:
     it = found("m.pt", metrics={f"m{number:04}": number for number in range(MAX_METRICS + 50)})
     assert it.model is not None

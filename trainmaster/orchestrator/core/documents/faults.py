@@ -13,6 +13,8 @@ MAX_FAULTS = 200
 """Of a report: it must stay readable, and a small file can hold a fault in every fourth byte."""
 MAX_COLLECTED = 2000
 """Of one check, which stops looking for more: far more than a report lists, so that their number tells the author enough."""
+TEXT_MAX_CHARS = 2000
+"""Of each text of a reported fault: a path has every key above its value, each of up to 1,000 characters."""
 KEYS_SHOWN = 10
 """Of the keys that a mapping may have, where one is unknown."""
 HINT = "did you mean"
@@ -64,8 +66,8 @@ class Fault:
 
     @property
     def document(self) -> dict[str, object]:
-        """The fault as an entry of a report, without empty fields."""
-        texts = {name: getattr(self, name) for name in _REPORTED}
+        """The fault as an entry of a report, without empty fields; long texts are cut."""
+        texts = {name: _cut(getattr(self, name), TEXT_MAX_CHARS) for name in _REPORTED}
         place = {} if self.place is None else self.place.document
         return {**{name: text for name, text in texts.items() if text}, **place}
 
@@ -175,5 +177,5 @@ def listed(values: Iterable[object], most: int = 24) -> str:
     return words if len(values) <= most else f"{words}, … ({len(values)} in all)"
 
 
-def _cut(text: str) -> str:
-    return text if len(text) <= FOUND_MAX_CHARS else f"{text[: FOUND_MAX_CHARS - 1]}…"
+def _cut(text: str, most: int = FOUND_MAX_CHARS) -> str:
+    return text if len(text) <= most else f"{text[: most - 1]}…"

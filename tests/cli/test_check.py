@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from jsonschema import Draft202012Validator
 
 from tests.command import Done, trainmaster
@@ -55,6 +56,29 @@ def test_a_sound_request_rule_and_order_are_accepted_by_what_they_contain(tmp_pa
             "order.json: order, no faults",
         ],
     )
+
+
+@pytest.mark.parametrize(
+    "where", [(), ("--project", "my-project"), ("--project", "my-project", "--region", "us-central1")]
+)
+def test_the_team_is_that_of_the_option_before_that_of_the_variable(
+    where: tuple[str, ...], tmp_path: Path
+) -> None:
+    document = yaml.safe_load((ROOT / "functions" / "policy.yaml").read_text())
+    policy = written(
+        tmp_path, "policy.yaml", yaml.safe_dump({**document, "teams": {"vision": {}, "speech": {}}})
+    )
+    text = REQUEST + "output: {prefix_uri: gs://my-project-models/vision}\n"
+    words = (written(tmp_path, "request.yaml", text), "--policy", policy, *where)
+    assert check(*words, "--team", "vision", cwd=tmp_path, TRAINMASTER_TEAM="speech").status == 0
+    assert check(*words, cwd=tmp_path, TRAINMASTER_TEAM="vision").status == 0
+    assert check(*words, cwd=tmp_path, TRAINMASTER_TEAM="speech").status == 1
+    unknown = check(*words, "--team", "x", cwd=tmp_path)
+    assert (
+        unknown.status,
+        "no team is called 'x'; this deployment's teams: speech, vision" in unknown.err,
+    ) == (2, True)
+    assert "Choose yours: --team speech, or export TRAINMASTER_TEAM=speech" in check(*words, cwd=tmp_path).err
 
 
 def test_every_fault_of_every_file_is_shown_in_the_order_of_the_text_with_its_line(tmp_path: Path) -> None:

@@ -54,13 +54,15 @@ def test_the_team_is_that_of_the_variable_or_else_the_only_one(tmp_path: Path) -
 
 
 @pytest.mark.parametrize(
-    ("team", "found"), [(None, "TRAINMASTER_TEAM is not set"), ("x", "TRAINMASTER_TEAM is 'x'")]
+    ("team", "found"),
+    [(None, "neither --team nor TRAINMASTER_TEAM names your team"), ("x", "no team is called 'x'")],
 )
 def test_with_several_teams_one_must_be_chosen(team: str | None, found: str) -> None:
     with pytest.raises(Refused) as refused:
         rules_for(replace(ALONE, team=team), policy("vision", "speech"))
     assert str(refused.value) == (
-        f"{found}; this deployment's teams: vision, speech. Choose yours: export TRAINMASTER_TEAM=vision"
+        f"{found}; this deployment's teams: vision, speech. "
+        "Choose yours: --team vision, or export TRAINMASTER_TEAM=vision"
     )
 
 

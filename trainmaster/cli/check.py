@@ -9,7 +9,17 @@ import click
 
 from trainmaster.cli.exits import Exit
 from trainmaster.cli.faults import WARNING, fault_lines
-from trainmaster.cli.verb import JSON, TABLE, YAML, context_or_examples, output_option, print_data, talk
+from trainmaster.cli.verb import (
+    JSON,
+    TABLE,
+    YAML,
+    chosen_team,
+    context_or_examples,
+    output_option,
+    print_data,
+    takes_team,
+    talk,
+)
 from trainmaster.client.checking import Checked, check
 from trainmaster.client.context import Context, context_in_cloud
 from trainmaster.client.request_files import (
@@ -34,6 +44,7 @@ OFFLINE = "the examples' names, because no context is chosen and no local stack 
 @click.option(
     "--context", metavar="NAME", help="local, local:DIR or PROJECT/REGION; default: the current one"
 )
+@takes_team
 @output_option(TABLE, JSON, YAML)
 def check_files(
     *,
@@ -78,13 +89,16 @@ def check_files(
 def _where(context: str | None, project: str | None, region: str | None) -> Context:
     """The context, or outside one that of the examples, with the project and region that are given."""
     if project is not None and region is not None and context is None:
-        return replace(context_in_cloud(project, region), chosen_by="chosen by --project and --region")
+        by = "chosen by --project and --region"
+        return replace(context_in_cloud(project, region), team=chosen_team(), chosen_by=by)
     chosen = context_or_examples(context)
     if not chosen.chosen_by:
         chosen = replace(chosen, chosen_by=OFFLINE)
     if project is None:
         return replace(chosen, region=region or chosen.region)
-    return replace(context_in_cloud(project, region or chosen.region), chosen_by="chosen by --project")
+    return replace(
+        context_in_cloud(project, region or chosen.region), team=chosen.team, chosen_by="chosen by --project"
+    )
 
 
 def _print(checked: Sequence[Checked]) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from trainmaster.cli.exits import Exit
-from trainmaster.cli.verb import talk
+from trainmaster.cli.verb import chosen_team, takes_team, talk
 from trainmaster.cli.yaml_text import yaml_text
 from trainmaster.client.context import context_in_cloud
 from trainmaster.client.request_files import (
@@ -69,6 +69,7 @@ def _model_name(_context: click.Context, _parameter: click.Parameter, text: str 
 @click.option("--project", default=PROJECT, show_default=True)
 @click.option("--region", help=f"instead of the request's own; default: that, or {REGION}")
 @click.option("--models-bucket", default=MODELS_BUCKET, show_default=True)
+@takes_team
 def convert(
     *,
     file: str,
@@ -123,7 +124,11 @@ def _checked(
     read = parse_document(content, as_json=is_json_file(file, content))
     moved = _moved(read, asked.region) if asked.region else read
     target = replace(asked, region=asked.region or _find_region(moved) or REGION)
-    where = replace(context_in_cloud(target.project, target.region), models_bucket=target.models_bucket)
+    where = replace(
+        context_in_cloud(target.project, target.region),
+        models_bucket=target.models_bucket,
+        team=chosen_team(),
+    )
     rules = rules_for(where, read_policy(policy, where) if policy else None)
     name = name or (None if file == STDIN else model_name_from(Path(file).stem))
     request = too_large(len(content)) or checked_request(moved, rules, name=name)

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 EXAMPLES_PROJECT, EXAMPLES_REGION = "my-project", "us-central1"
 """The names in the examples, for verbs that work without a context."""
+Verb = TypeVar("Verb", bound=Callable[..., Any])  # Any: a verb, or click's command of one
 TABLE, JSON, YAML, NAME = "table", "json", "yaml", "name"
 
 
@@ -41,9 +42,10 @@ def context_of(name: str | None, *, named_by: str = "--context") -> Context:
     Raises:
         NoContext, UnknownContext: as `choose_context`.
     """
-    return choose_context(
+    chosen = choose_context(
         name, os.environ, directory=Path.cwd(), settings=settings_folder(), named_by=named_by
     )
+    return replace(chosen, team=chosen_team())
 
 
 def context_or_examples(name: str | None) -> Context:
@@ -55,8 +57,29 @@ def context_or_examples(name: str | None) -> Context:
     try:
         return context_of(name)
     except NothingChosen:
-        team = os.environ.get(TEAM_VARIABLE) or None
-        return replace(context_in_cloud(EXAMPLES_PROJECT, EXAMPLES_REGION), team=team)
+        return replace(context_in_cloud(EXAMPLES_PROJECT, EXAMPLES_REGION), team=chosen_team())
+
+
+def chosen_team() -> str | None:
+    """The team of `--team`, or else of the variable TRAINMASTER_TEAM; None without either."""
+    call = click.get_current_context(silent=True)
+    named: str | None = call.meta.get(TEAM_VARIABLE) if call is not None else None
+    return named or os.environ.get(TEAM_VARIABLE) or None
+
+
+def takes_team(verb: Verb) -> Verb:
+    """Give the verb `--team`, which `chosen_team` returns."""
+
+    def keep(call: click.Context, _: click.Parameter, team: str | None) -> None:
+        call.meta[TEAM_VARIABLE] = team
+
+    return click.option(
+        "--team",
+        metavar="NAME",
+        expose_value=False,
+        callback=keep,
+        help=f"your team, in a deployment with several; default: {TEAM_VARIABLE}",
+    )(verb)
 
 
 def takes_context(verb: Callable[..., int]) -> Callable[..., int]:

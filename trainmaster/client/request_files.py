@@ -126,9 +126,12 @@ def rules_for(context: Context, policy: Policy | None) -> RequestRules:
     team = context.team if len(teams) != 1 else context.team or teams[0]
     of_team = rules.of_team(team if teams else None)
     if isinstance(of_team, RefusedRequest):
-        found = f"{TEAM_VARIABLE} is {team!r}" if team else f"{TEAM_VARIABLE} is not set"
+        found = (
+            f"no team is called {team!r}" if team else f"neither --team nor {TEAM_VARIABLE} names your team"
+        )
         raise Refused(
-            f"{found}; this deployment's teams: {listed(teams)}. Choose yours: export {TEAM_VARIABLE}={teams[0]}"
+            f"{found}; this deployment's teams: {listed(teams)}. "
+            f"Choose yours: --team {teams[0]}, or export {TEAM_VARIABLE}={teams[0]}"
         )
     return of_team
 

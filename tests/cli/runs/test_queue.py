@@ -10,10 +10,12 @@ from jsonschema import Draft202012Validator
 from tests.cli.screens import assert_screen
 from tests.client.mirrored import mirror, queueing_world
 from tests.client.served import ROOT, Served, served_context
+from tests.contract.teams import SPEECH, VISION, drop, world_of_teams
 from tests.contract.world import World
 from trainmaster.cli.runs.queue import SPARE, queue_facts, queue_rows
 from trainmaster.cli.table import fact_lines, table_lines
 from trainmaster.client.runs.queue import Queue, read_queue
+from trainmaster.orchestrator.core.policy.admission import Admission, Limit
 
 SCHEMA = json.loads((ROOT / "schemas/queue.v1.schema.json").read_text())
 
@@ -84,6 +86,19 @@ def test_the_command_prints_the_same_for_people_and_programs(served: Served, fou
     assert [line.split()[1] for line in done.out.splitlines()[1:5]] == names
     assert "Storage operations: 5." in done.err
     assert "The limits and caps are unknown: " in done.err  # this ledger has no deployment.json
+
+
+def test_a_teams_queue_has_its_runs_with_their_positions_among_all(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    world = world_of_teams(admission=Admission(limits=(Limit(jobs=1),)))
+    runs = [drop(world, team, stem=f"r{n}").run_id for n, team in enumerate((VISION, VISION, SPEECH, VISION))]
+    with served_context(tmp_path_factory.mktemp("teams")) as served:
+        mirror(world, served)
+        for team, expected in ((SPEECH, [(2, runs[2])]), (VISION, [(1, runs[1]), (3, runs[3])])):
+            document = json.loads(served.trainmaster("queue", "--team", team, "-o", "json").out)
+            assert [(each["position"], each["run_id"]) for each in document["waiting"]] == expected
+            assert document["complete"]
 
 
 def test_an_empty_queue_says_so(tmp_path_factory: pytest.TempPathFactory) -> None:

@@ -11,7 +11,16 @@ import click
 
 from trainmaster.cli.exits import Exit, Stop
 from trainmaster.cli.plan.screen import print_plan
-from trainmaster.cli.verb import JSON, TABLE, YAML, context_or_examples, output_option, print_data, talk
+from trainmaster.cli.verb import (
+    JSON,
+    TABLE,
+    YAML,
+    context_or_examples,
+    output_option,
+    print_data,
+    takes_team,
+    talk,
+)
 
 if TYPE_CHECKING:
     from trainmaster.client.clients import Clients
@@ -38,6 +47,7 @@ SHIPPED = "the policy and prices that this version ships"
 @click.option(
     "--context", metavar="NAME", help="local, local:DIR or PROJECT/REGION; default: the current one"
 )
+@takes_team
 @output_option(TABLE, JSON, YAML)
 def plan(
     *,

@@ -20,6 +20,7 @@ from trainmaster.cli.verb import (
     print_names,
     says_where,
     takes_context,
+    takes_team,
     talk,
 )
 from trainmaster.client.terminal import one_line
@@ -75,6 +76,7 @@ def _row(champion: "Champion") -> dict[str, str]:
 @champions.command()
 @click.argument("model")
 @output_option(TABLE, JSON, YAML, NAME)
+@takes_team
 @takes_context
 def show(clients: "Clients", model: str, output: str) -> int:
     """Show the champion of MODEL, where it comes from, its predecessors, and the latest challengers."""
@@ -101,6 +103,7 @@ def show(clients: "Clients", model: str, output: str) -> int:
     metavar="S",
     help="how long to wait for the service's answer",
 )
+@takes_team
 @takes_context
 def rollback(clients: "Clients", model: str, to_run: str | None, wait_s: float) -> int:
     """Restore an earlier champion of MODEL, and print its run's id.

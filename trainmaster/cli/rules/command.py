@@ -19,6 +19,7 @@ from trainmaster.cli.verb import (
     print_names,
     says_where,
     takes_context,
+    takes_team,
     talk,
 )
 
@@ -63,6 +64,7 @@ def ls(clients: "Clients", output: str) -> int:
 @rules.command()
 @click.argument("rule")
 @output_option(TABLE, JSON, YAML, NAME)
+@takes_team
 @takes_context
 def show(clients: "Clients", rule: str, output: str) -> int:
     """Show RULE: its document, its status, and what it has counted so far."""
@@ -88,6 +90,7 @@ def show(clients: "Clients", rule: str, output: str) -> int:
     help="check with this policy, not the deployed one",
 )
 @_WAIT
+@takes_team
 @takes_context
 def apply(clients: "Clients", files: tuple[Path, ...], policy: Path | None, wait_s: float) -> int:
     """Check the rules in each FILE, put them in force, and print the state of each.
@@ -129,6 +132,7 @@ def apply(clients: "Clients", files: tuple[Path, ...], policy: Path | None, wait
 @rules.command()
 @click.argument("rule")
 @_WAIT
+@takes_team
 @takes_context
 def fire(clients: "Clients", rule: str, wait_s: float) -> int:
     """Fire RULE now, and print the id of the run that it starts.
@@ -156,6 +160,7 @@ def fire(clients: "Clients", rule: str, wait_s: float) -> int:
 @rules.command()
 @click.argument("rule")
 @click.option("--yes", is_flag=True, help="do not ask")
+@takes_team
 @takes_context
 def rm(clients: "Clients", rule: str, yes: bool) -> int:
     """Delete the file of RULE. The rule is retired within a minute; the runs that it has started continue."""

@@ -31,6 +31,7 @@ from trainmaster.cli.verb import (
     print_names,
     says_where,
     takes_context,
+    takes_team,
     talk,
 )
 
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
 @click.argument("files", metavar="[FILE]...", nargs=-1)
 @submit_options
 @timeout_option
+@takes_team
 @output_option(NAME, JSON, YAML)
 @takes_context
 def submit(

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from trainmaster.cli.demo.model import ExportDamaged, verified_export
+from trainmaster.orchestrator.core.sizes import MAX_MANIFEST_BYTES
 
 
 @pytest.fixture
@@ -35,6 +36,12 @@ def test_every_difference_is_named_at_once(export: Path) -> None:
         verified_export(export)
     assert "saved_model.pb: sha256" in str(refusal.value)
     assert "variables/variables.index: missing" in str(refusal.value)
+
+
+def test_a_manifest_is_read_up_to_its_limit(export: Path) -> None:
+    (export / "export.json").write_bytes(b" " * MAX_MANIFEST_BYTES + b"{}")
+    with pytest.raises(ExportDamaged, match=f"it has more than {MAX_MANIFEST_BYTES} bytes"):
+        verified_export(export)
 
 
 def test_a_file_of_another_size_is_named_with_both_sizes(export: Path) -> None:

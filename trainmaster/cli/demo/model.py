@@ -16,6 +16,7 @@ from rich.console import Console
 
 from trainmaster.cli.demo.stage import Scene
 from trainmaster.cli.watch.live import doing
+from trainmaster.orchestrator.core.sizes import MAX_MANIFEST_BYTES
 
 MANIFEST_NAME = "export.json"
 
@@ -43,13 +44,26 @@ def verified_export(directory: Path) -> Export:
         ExportDamaged: the manifest is missing or is not JSON, or a file is missing, or differs in size or sha256.
     """
     try:
-        manifest = json.loads((directory / MANIFEST_NAME).read_text())
+        manifest = json.loads(_bounded(directory / MANIFEST_NAME))
     except (OSError, ValueError) as error:
         raise ExportDamaged(f"No readable {MANIFEST_NAME} in {directory}: {error}") from error
     differences = [problem for file in manifest["files"] if (problem := _difference(directory, file))]
     if differences:
         raise ExportDamaged(f"{directory} does not match its manifest:\n" + "\n".join(differences))
     return Export(directory=directory, manifest=manifest)
+
+
+def _bounded(manifest: Path) -> bytes:
+    """The file's content.
+
+    Raises:
+        ValueError: it has more than MAX_MANIFEST_BYTES.
+    """
+    with manifest.open("rb") as file:
+        content = file.read(MAX_MANIFEST_BYTES + 1)
+    if len(content) > MAX_MANIFEST_BYTES:
+        raise ValueError(f"it has more than {MAX_MANIFEST_BYTES} bytes")
+    return content
 
 
 def _difference(directory: Path, file: dict[str, Any]) -> str | None:

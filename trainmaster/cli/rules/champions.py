@@ -44,13 +44,15 @@ def champions() -> None:
 def ls(clients: "Clients", output: str) -> int:
     """List the champion of each model.
 
-    Exit status: 0 done, 1 a champion cannot be read; the others are listed.
+    Exit status: 0 done, 1 a champion cannot be read, or there are more than 1,000; the others are listed.
     """
     from trainmaster.client.rules.champions import champion_names, list_champions
 
     if output == NAME:
-        print_names(champion_names(clients))
-        return Exit.DONE
+        names, problems = champion_names(clients)
+        print_names(names)
+        talk("\n".join(problems))
+        return Exit.FINDING if problems else Exit.DONE
     found, problems = list_champions(clients)
     if output != TABLE:
         print_data([each.document for each in found], output)

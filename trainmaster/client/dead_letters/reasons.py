@@ -14,6 +14,8 @@ SHOWN_CHARS = 400
 PER_QUERY = 200
 """A filter has 20,000 characters at most, and Cloud Logging allows 60 queries per minute and project:
 https://cloud.google.com/logging/quotas"""
+LINES_MAX = 20_000
+"""Of one query, 20 pages: an event leaves a line for each of its at most 50 deliveries, so that 200 have 10,000."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,7 +71,7 @@ class Reasons:
         return found
 
     def _lines(self, field: str, values: Sequence[str], since: datetime) -> Iterator[FunctionLine]:
-        """The lines, latest first; pages are read as they are needed."""
+        """The latest lines, at most LINES_MAX, latest first; pages are read as they are needed."""
         from google.cloud.logging import DESCENDING
 
         wanted = " OR ".join(f'"{value}"' for value in values)
@@ -77,8 +79,10 @@ class Reasons:
             f'logName="{self._log_name}" AND timestamp>="{since.isoformat()}" '
             f"AND jsonPayload.{field}=({wanted})"
         )
-        for entry in self._client.list_entries(filter_=query, order_by=DESCENDING, page_size=1000):
-            yield _function_line(entry)
+        listed = self._client.list_entries(
+            filter_=query, order_by=DESCENDING, page_size=1000, max_results=LINES_MAX
+        )
+        yield from map(_function_line, listed)
 
 
 def _parts(values: Sequence[str]) -> Iterator[Sequence[str]]:

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from trainmaster.client.errors import NotFound, Refused
@@ -29,21 +28,26 @@ class FoundChampion:
     champion: Champion
 
 
-def champion_names(clients: "Clients") -> list[str]:
-    """The names of all models that have a champion, sorted; at most CHAMPIONS_MAX. Costs a listing."""
+def champion_names(clients: "Clients") -> tuple[list[str], list[str]]:
+    """The names of the models that have a champion, sorted, and a problem if there are more than CHAMPIONS_MAX.
+
+    Costs a listing.
+    """
     bucket = clients.storage.bucket(clients.context.ledger_bucket)
     found = clients.storage.list_blobs(
-        bucket, prefix=_PREFIX, max_results=CHAMPIONS_MAX, fields="items(name),nextPageToken"
+        bucket, prefix=_PREFIX, max_results=CHAMPIONS_MAX + 1, fields="items(name),nextPageToken"
     )
-    names = (blob.name.removeprefix(_PREFIX) for blob in islice(found, CHAMPIONS_MAX))
-    return [name.removesuffix(".json") for name in names if name.endswith(".json")]
+    names = [blob.name.removeprefix(_PREFIX) for blob in found]
+    more = [f"There are more than {CHAMPIONS_MAX:,} champions: only the first by name are listed."]
+    known = [name.removesuffix(".json") for name in names[:CHAMPIONS_MAX] if name.endswith(".json")]
+    return known, more if len(names) > CHAMPIONS_MAX else []
 
 
 def list_champions(clients: "Clients") -> tuple[list[FoundChampion], list[str]]:
     """Every champion, by model name, and a problem for each that cannot be read; costs one read each."""
     found: list[FoundChampion] = []
-    problems: list[str] = []
-    for name in champion_names(clients):
+    names, problems = champion_names(clients)
+    for name in names:
         try:
             each = _find(clients, name)
         except NotFound as damaged:
@@ -61,7 +65,7 @@ def find_champion(clients: "Clients", model_name: str) -> FoundChampion:
     """
     found = _find(clients, model_name if "/" in model_name else in_team(clients.context.team, model_name))
     if found is None:
-        near = nearest_names(model_name, champion_names(clients))
+        near = nearest_names(model_name, champion_names(clients)[0])
         raise NotFound(
             f"{model_name!r} has no champion in {clients.context.title}. "
             f"{near or 'List those that there are: trainmaster champions ls'}"

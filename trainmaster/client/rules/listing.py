@@ -1,6 +1,5 @@
 """Reads rules: the files in the inbox, the rule book, and each rule's status and state."""
 
-from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
@@ -28,13 +27,15 @@ from trainmaster.orchestrator.core.retraining.state import RuleState, RuleStatus
 if TYPE_CHECKING:
     from trainmaster.client.clients import Clients
 
-FILES_MAX = 2000
-"""Files under rules/ that are listed: twice as many as there may be rules."""
+FILES_MAX = 10_000
+"""Objects below rules/ that are listed: those that a tick follows."""
 READS_AT_ONCE = 8
 
 
 def list_rules(clients: "Clients") -> list[FoundRule]:
-    """Every rule, by file name; at most FILES_MAX. Those whose file is gone are listed until they are retired.
+    """Every accepted rule, and the files among the first FILES_MAX objects below rules/, by file name.
+
+    Rules whose file is gone are listed until they are retired.
 
     Costs a listing, a read of the book, a read of each status, and a read of the state of each rule that counts objects.
 
@@ -98,18 +99,26 @@ def read_state(clients: "Clients", rule_id: str) -> RuleState | None:
 def _without_statuses(clients: "Clients") -> list[FoundRule]:
     book = read_book(clients)
     by_file = {rule.dropped_name: rule for rule in book.rules}
-    files = set(_files(clients))
+    files, listed_to = _files(clients)
     return [
-        FoundRule(dropped_name=name, rule_id=rule_id_of(name), rule=by_file.get(name), has_file=name in files)
+        FoundRule(
+            dropped_name=name,
+            rule_id=rule_id_of(name),
+            rule=by_file.get(name),
+            # As for a tick: nothing is known about names behind those that were listed.
+            has_file=name in files or (listed_to is not None and name > listed_to),
+        )
         for name in sorted({*files, *by_file})
     ]
 
 
-def _files(clients: "Clients") -> Iterable[str]:
+def _files(clients: "Clients") -> tuple[set[str], str | None]:
+    """The rules among the first objects, and the name of the last of these if there may be more."""
     bucket = clients.storage.bucket(clients.context.inbox_bucket)
     listed = clients.storage.list_blobs(bucket, prefix=RULES_PREFIX, fields="items(name),nextPageToken")
-    names = (blob.name for blob in islice(listed, FILES_MAX))
-    return (name for name in names if is_rule_object(name) and not is_temporary(name))
+    names = [blob.name for blob in islice(listed, FILES_MAX)]
+    rules = {name for name in names if is_rule_object(name) and not is_temporary(name)}
+    return rules, names[-1] if len(names) == FILES_MAX else None
 
 
 def _completed(clients: "Clients", rule: FoundRule, *, is_whole: bool) -> FoundRule:

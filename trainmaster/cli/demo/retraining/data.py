@@ -16,6 +16,7 @@ from trainmaster.client.context import Context
 
 DATASET = "horses_or_humans"
 BURST_FILES = 200
+LISTED_MAX = 1000
 DONE = "_SUCCESS"  # ends a delivery, as Hadoop's and Spark's writers end theirs
 
 
@@ -54,7 +55,8 @@ def read_delivery(target: Context, bucket: str, number: int) -> Delivery:
     """What has arrived of a burst."""
     prefix = burst_prefix(number)
     created = {
-        blob.name: blob.time_created for blob in storage_client(target).list_blobs(bucket, prefix=prefix)
+        blob.name: blob.time_created
+        for blob in storage_client(target).list_blobs(bucket, prefix=prefix, max_results=LISTED_MAX)
     }
     return Delivery(
         prefix=f"gs://{bucket}/{prefix}",

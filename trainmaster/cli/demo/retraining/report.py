@@ -19,6 +19,7 @@ from trainmaster.client.context import Context
 from trainmaster.client.times import moment
 from trainmaster.orchestrator.core.notices.notice import CHAMPION_PROMOTED, RUN_PREFIX, RUN_TYPES
 from trainmaster.orchestrator.core.runs.states import RunState
+from trainmaster.orchestrator.core.sizes import MAX_MANIFEST_BYTES
 
 BURSTS = 2
 SHOWN = ("event", "rule", "job", "image", "export")
@@ -131,7 +132,10 @@ def _from_the_services(lineage: Document, target: Context, state: Path) -> Itera
     yield _station("image", image, lineage["image"], image)
     uri = lineage["manifest_uri"]
     bucket, _, name = uri.removeprefix("gs://").partition("/")
-    content = storage_client(target).bucket(bucket).blob(name).download_as_bytes()
+    content = storage_client(target).bucket(bucket).blob(name).download_as_bytes(end=MAX_MANIFEST_BYTES)
+    if len(content) > MAX_MANIFEST_BYTES:
+        yield "export", uri, f"{uri} has more than {MAX_MANIFEST_BYTES} bytes"
+        return
     sha256 = hashlib.sha256(content).hexdigest()
     try:
         export = verified_export(local_path(uri, state).parent)

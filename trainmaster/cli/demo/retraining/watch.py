@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 RULE_ID = "horses"
 RULE_OBJECT = f"rules/{RULE_ID}.yaml"
 MODEL_NAME = "horses-retrain"  # of examples/demo_retrain.yaml and examples/demo_rule.yaml
+RUNS_MAX = 100
+"""Of the ledger: the demo's deployment has three."""
 TOPIC, SUBSCRIPTION = "trainmaster-notices", "demo-retrain"
 
 Document = Mapping[str, Any]
@@ -90,7 +92,8 @@ class RetrainWatch:
 
     def look(self) -> RetrainSighting:
         self._take_notices()
-        names = [blob.name for blob in self._storage.list_blobs(self._target.ledger_bucket, prefix="runs/")]
+        listed = self._storage.list_blobs(self._target.ledger_bucket, prefix="runs/", max_results=RUNS_MAX)
+        names = [blob.name for blob in listed]
         runs = sorted((self._document(name) for name in names), key=lambda run: str(run["history"][0]["at"]))
         for run in runs:
             self._follow_training(run)

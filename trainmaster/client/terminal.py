@@ -1,12 +1,34 @@
 """Text for a terminal: untrusted text without control characters, which it would execute, and sizes."""
 
+import re
+
 _KIBI = 1024
+_STYLING = re.compile(r"\x1b(?:\[[0-9;:?<=>]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\^_])")
+"""Escape sequences of ECMA-48: colours, cursor movements, titles and links."""
 
 
 def one_line(text: str, most_chars: int | None = None) -> str:
     """`text` on one line: control and formatting characters become spaces, and an ellipsis marks a cut at the limit."""
     line = "".join(char if char.isprintable() else " " for char in text)
     return line if most_chars is None or len(line) <= most_chars else f"{line[: most_chars - 1]}…"
+
+
+def visible(text: str) -> str:
+    r"""`text` without colours and cursor movements, and with every other character that cannot be seen as an escape.
+
+    Line breaks and tabs stay, and of a line that is written again, as progress bars are, the last version. Characters
+    that change the direction of writing become escapes too, such as \u202e.
+    """
+    plain = _STYLING.sub("", text) if "\x1b" in text else text
+    if "\r" in plain:
+        plain = "\n".join(line.rstrip("\r").rpartition("\r")[2] for line in plain.split("\n"))
+    if plain.isprintable():
+        return plain
+    return "".join(char if char.isprintable() or char in "\n\t" else _escape(char) for char in plain)
+
+
+def _escape(char: str) -> str:
+    return char.encode("unicode_escape").decode("ascii")
 
 
 def size_text(size_bytes: int) -> str:

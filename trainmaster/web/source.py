@@ -11,9 +11,13 @@ from typing import Any, TypeVar
 
 from trainmaster.client.clients import Clients
 from trainmaster.client.context import Context
+from trainmaster.web.shared import Shared
 
 ANSWERS_KEPT = 500
+SHARED_MAX, SHARED_IDLE_S = 16, 60.0
+"""Runs and selections of logs that pages follow at once, and how long one is kept after it was last shown."""
 _Answer = TypeVar("_Answer")
+_Followed = TypeVar("_Followed")
 
 
 class Age(Enum):
@@ -48,6 +52,7 @@ class Source:
         self._choosing = threading.Lock()
         self._kept: OrderedDict[Hashable, _Kept] = OrderedDict()
         self._keeping = threading.Lock()
+        self._shared = Shared(most=SHARED_MAX, idle_s=SHARED_IDLE_S)
 
     @property
     def clients(self) -> Clients:
@@ -85,21 +90,37 @@ class Source:
         clients = self.clients
         kept = self._place(key)
         with kept.lock:
-            longest = age.value[0 if self.is_local else 1]
-            if kept.read_at is None or time.monotonic() - kept.read_at > longest:
+            if kept.read_at is None or time.monotonic() - kept.read_at > self._seconds(age):
                 kept.answer = call(clients)
                 kept.read_at = time.monotonic()
             answer: _Answer = kept.answer
             return answer
 
+    def follow(
+        self,
+        key: Hashable,
+        age: Age,
+        make: Callable[[Clients], _Followed],
+        look: Callable[[_Followed], _Answer],
+    ) -> _Answer:
+        """As `read`, of an object that pages share: `make` makes it, and each `look` reads what is new."""
+        clients = self.clients
+        return self._shared.ask(key, make=lambda: make(clients), look=look, age_s=self._seconds(age))
+
+    def _seconds(self, age: Age) -> float:
+        local_s, cloud_s = age.value
+        return local_s if self.is_local else cloud_s
+
     def forget(self) -> None:
         """Read everything again: after a change."""
+        self._shared.expire()
         with self._keeping:
             self._kept.clear()
 
     def reconnect(self) -> None:
         """Choose the context again: a stack that was started again may have other addresses."""
         self.forget()
+        self._shared.forget()
         with self._choosing:
             if self._clients is not None:
                 self._calls_of_earlier += self._clients.storage_calls

@@ -10,9 +10,9 @@ import click
 import pytest
 from jsonschema import Draft202012Validator
 
-from tests.cli.logs.test_logs import Logged, point_to
 from tests.cli.runs.records import NOW, RUNS
 from tests.cli.screens import assert_screen
+from tests.client.logged import Logged, point_to
 from tests.client.served import ROOT, Served, run_record, served_context
 from trainmaster.cli.runs.status import run_facts
 from trainmaster.cli.runs.why import why_facts

@@ -6,17 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from trainmaster.cli.runs.shown import (
-    at,
-    cost_facts,
-    failure_facts,
-    fault_facts,
-    fault_lines,
-    job_facts,
-    result_facts,
-    source_text,
-    waiting_facts,
-)
 from trainmaster.cli.table import STATE, Fact, print_facts
 from trainmaster.cli.verb import (
     JSON,
@@ -29,6 +18,17 @@ from trainmaster.cli.verb import (
     takes_context,
 )
 from trainmaster.client.runs.facts import in_state_since
+from trainmaster.client.runs.shown import (
+    at,
+    cost_facts,
+    failure_facts,
+    fault_facts,
+    fault_lines,
+    job_facts,
+    result_facts,
+    source_text,
+    waiting_facts,
+)
 from trainmaster.client.times import span
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.core.runs.states import RunState

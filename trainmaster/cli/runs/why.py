@@ -6,7 +6,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from trainmaster.cli.runs.shown import (
+from trainmaster.cli.runs.status import state_text
+from trainmaster.cli.table import STATE, Fact, print_facts
+from trainmaster.cli.verb import JSON, TABLE, YAML, output_option, print_data, takes_context
+from trainmaster.client.runs.shown import (
     at,
     best_text,
     cost_facts,
@@ -18,9 +21,6 @@ from trainmaster.cli.runs.shown import (
     verdict_facts,
     waiting_facts,
 )
-from trainmaster.cli.runs.status import state_text
-from trainmaster.cli.table import STATE, Fact, print_facts
-from trainmaster.cli.verb import JSON, TABLE, YAML, output_option, print_data, takes_context
 from trainmaster.client.times import span
 
 if TYPE_CHECKING:

@@ -121,10 +121,10 @@ def explain(clients: "Clients", text: str, now: datetime) -> Explanation:
             return _of_model(clients, text, now)
         except NotFound as no_champion:
             try:
-                return _of_run(clients, find_run(clients, text), now)
+                return explain_run(clients, find_run(clients, text), now)
             except NotFound as no_run:
                 raise NotFound(f"{no_run} {no_champion}") from no_run
-    return _of_run(clients, find_run(clients, text), now)
+    return explain_run(clients, find_run(clients, text), now)
 
 
 def _of_model(clients: "Clients", model_name: str, now: datetime) -> Explanation:
@@ -134,13 +134,14 @@ def _of_model(clients: "Clients", model_name: str, now: datetime) -> Explanation
             f"{model_name!r} has no champion at present. Its past: trainmaster champions show {model_name}"
         )
     try:
-        found = _of_run(clients, find_run(clients, reign.run_id), now)
+        found = explain_run(clients, find_run(clients, reign.run_id), now)
     except NotFound:
         return Explanation(model_name=model_name, champion=reign)
     return Explanation(model_name=model_name, champion=reign, run=found.run, record=found.record)
 
 
-def _of_run(clients: "Clients", run: Run, now: datetime) -> Explanation:
+def explain_run(clients: "Clients", run: Run, now: datetime) -> Explanation:
+    """The explanation of a run that was read already; a waiting or failed one costs as much as with `explain`."""
     record = run.record
     place = waiting_place(clients, record.run_id, now) if record.state is RunState.WAITING else None
     failure, problems = _failure(clients, record)

@@ -11,7 +11,7 @@ from trainmaster.client.find import Run
 from trainmaster.orchestrator.core.champions.champion import Reign
 from trainmaster.orchestrator.core.documents.json_text import parse_json
 from trainmaster.orchestrator.core.names import split_object_uri
-from trainmaster.orchestrator.core.runs.end import Model
+from trainmaster.orchestrator.core.runs.end import Model, ModelFiles
 
 if TYPE_CHECKING:
     from trainmaster.client.clients import Clients
@@ -42,20 +42,42 @@ def model_files(clients: "Clients", run: Run) -> list[RemoteFile]:
         Damaged: the list is not the one that the run recorded.
         Refused: the run recorded only the first files of its model.
     """
+    model, listed = _listed_model(run)
+    document = model_listing(clients, run)
+    if len(document["files"]) < listed.count:
+        run_id = run.record.run_id
+        raise Refused(
+            f"The record of {run_id} lists {len(document['files'])} of the model's {listed.count} files. "
+            f"Download everything: trainmaster download --all {run_id}"
+        )
+    files = _listed_files(document, model.uri)
+    return files if "documents" in document else [*files, *_manifest(clients, model)]
+
+
+def model_listing(clients: "Clients", run: Run) -> dict[str, Any]:
+    """The list of the model's files that the run recorded: schemas/model_files.v1.schema.json.
+
+    Raises:
+        NotFound: the run has no model, or the ledger no longer has the list.
+        Damaged: the list is not the one that the run recorded.
+    """
+    _, listed = _listed_model(run)
+    return _listing(clients, str(listed.listing_uri), listed.listing_sha256)
+
+
+def _listed_model(run: Run) -> tuple[Model, ModelFiles]:
+    """The run's model and its files.
+
+    Raises:
+        NotFound: it has none, or no list of them.
+    """
     model, run_id = run.record.model, run.record.run_id
     if model is None or model.files is None or model.files.listing_uri is None:
         why = "; ".join(run.record.problems) or f"it is {run.record.state}"
         raise NotFound(
             f"{run_id} has no model ({why}). For what it wrote: trainmaster download --all {run_id}"
         )
-    document = _listing(clients, model.files.listing_uri, model.files.listing_sha256)
-    if len(document["files"]) < model.files.count:
-        raise Refused(
-            f"The record of {run_id} lists {len(document['files'])} of the model's {model.files.count} files. "
-            f"Download everything: trainmaster download --all {run_id}"
-        )
-    files = _listed_files(document, model.uri)
-    return files if "documents" in document else [*files, *_manifest(clients, model)]
+    return model, model.files
 
 
 def champion_files(clients: "Clients", reign: Reign) -> list[RemoteFile]:

@@ -31,6 +31,10 @@ class Selection:
     """For example `workerpool1-0`; `chief` is the first replica of the first pool."""
     trial_id: str | None = None
     since: datetime | None = None
+    text: str | None = None
+    """Regardless of case, in the text of a line or anywhere in its payload."""
+    before: datetime | None = None
+    """Only lines of this time and earlier ones."""
 
     def filter_of(self, job_ids: Iterable[str], since: datetime) -> str:
         """The selected lines of these jobs, at or after `since`, in the language of Cloud Logging.
@@ -46,6 +50,10 @@ class Selection:
             terms.append(f"resource.labels.task_name={_quoted(replica)}")
         if self.trial_id is not None:
             terms.append(f'labels."{TRIAL_LABEL}"={_quoted(self.trial_id)}')
+        if self.text is not None:
+            terms.append(f"(textPayload:{_quoted(self.text)} OR jsonPayload:{_quoted(self.text)})")
+        if self.before is not None:
+            terms.append(f"timestamp<={_quoted(self.before.isoformat())}")
         return " AND ".join(terms)
 
 
@@ -70,7 +78,8 @@ class JobLogs:
             google.api_core.exceptions.GoogleAPICallError, requests.exceptions.RequestException: the log cannot be read.
         """
         newest = self._list(job_ids, self._from, "timestamp desc", limit + 1)
-        lines, left_out = sorted(newest[:limit], key=_order), len(newest) > limit
+        in_order = list(reversed(newest[:limit]))  # so that lines of one time keep theirs
+        lines, left_out = sorted(in_order, key=_order), len(newest) > limit
         self._note(lines)
         if lines:
             earliest = lines[0].at if left_out else self._from

@@ -1,7 +1,7 @@
 """What is known of a run at one moment, read from the services."""
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -75,8 +75,15 @@ class Sighting:
 class RunWatch:
     """Every call of `look` reads what has changed."""
 
-    def __init__(self, clients: "Clients", run: Run) -> None:
+    def __init__(
+        self,
+        clients: "Clients",
+        run: Run,
+        on_lines: Callable[[Sequence[LogLine], bool], object] = lambda _lines, _left_out: None,
+    ) -> None:
+        """`on_lines` gets the lines of each look, and whether earlier ones exist that no look reads."""
         self._clients = clients
+        self._on_lines = on_lines
         self._log = RunLog(clients, run)
         self._jobs: dict[str, JobServiceClient] = {}
         self._seen = Sighting(run=run, at=datetime.now(UTC))
@@ -94,8 +101,9 @@ class RunWatch:
             NotFound: its record no longer exists.
             google.api_core.exceptions.GoogleAPICallError, requests.exceptions.RequestException: a service does not answer.
         """
-        lines = self._log.look() if self._has_begun else self._log.last(FIRST_LINES)[0]
+        lines, left_out = (self._log.look(), False) if self._has_begun else self._log.last(FIRST_LINES)
         self._has_begun = True
+        self._on_lines(lines, left_out)
         self._seen = replace(self._seen, run=self._log.run, at=datetime.now(UTC))
         for line in lines:
             self._seen = _after(self._seen, line)

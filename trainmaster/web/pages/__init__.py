@@ -3,10 +3,12 @@
 from collections.abc import Sequence
 
 from trainmaster.web.pages import overview, queue, runs
+from trainmaster.web.pages.run import page as run
 from trainmaster.web.subject import Subject
 
 SUBJECTS: Sequence[Subject] = (
     overview.SUBJECT,
     runs.SUBJECT,
+    run.SUBJECT,
     queue.SUBJECT,
 )

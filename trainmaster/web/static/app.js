@@ -53,7 +53,11 @@
     Idiomorph.morph(main, fresh, {
       ignoreActiveValue: true,
       restoreFocus: true,
-      callbacks: { beforeNodeMorphed: (old) => !(old instanceof Element && old.hasAttribute("data-keep")) },
+      callbacks: {
+        beforeNodeMorphed: (old) => !(old instanceof Element && old.hasAttribute("data-keep")),
+        // What a reader has opened stays open.
+        beforeAttributeUpdated: (name, node) => !(name === "open" && node instanceof HTMLDetailsElement),
+      },
     });
     document.title = `${main.dataset.title} – Trainmaster`;
     if (where) where.textContent = main.dataset.where;

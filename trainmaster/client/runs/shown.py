@@ -1,11 +1,10 @@
-"""Lines about a run that several screens have."""
+"""Lines about a run that several screens and pages have."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
-from trainmaster.cli.table import Fact
 from trainmaster.client.runs.facts import candidate_of, console_uri, cost_so_far
 from trainmaster.client.runs.reports import reported_fault
 from trainmaster.client.times import span
@@ -15,6 +14,9 @@ from trainmaster.orchestrator.core.runs.end import ChampionVerdict, Cost, Model
 from trainmaster.orchestrator.core.runs.job import BestTrial, trials_by_state
 from trainmaster.orchestrator.core.runs.record import Estimate, RunRecord, Source
 from trainmaster.orchestrator.core.runs.states import RunState
+
+Fact = tuple[str, Sequence[str]]
+"""A label, and the lines beside it."""
 
 
 def at(moment: datetime) -> str:

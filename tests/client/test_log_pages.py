@@ -1,0 +1,119 @@
+"""Parts of a long log: a tail in bounded memory, pages before it, and a selection."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from tests.client.logged import Logged
+from tests.client.served import served_context
+from tests.client.test_lanes import line
+from trainmaster.client.clients import Clients
+from trainmaster.client.errors import Refused
+from trainmaster.client.find import Run, read_run
+from trainmaster.client.logs.pages import SelectedTail, parse_cursor, read_page
+from trainmaster.client.logs.read import Selection
+from trainmaster.client.logs.tail import LINE_MAX_CHARS, Tail
+from trainmaster.client.terminal import visible
+from trainmaster.local import logging
+
+LINES = 25
+
+
+def test_a_tail_keeps_the_last_lines_and_says_that_it_forgot_others() -> None:
+    tail = Tail(lines=3)
+    tail.add(line(number, f"line {number}") for number in range(5))
+    assert [each.text for each in tail.last(2)] == ["line 3", "line 4"]
+    assert len(tail.last(10)) == 3
+    assert tail.left_out
+
+
+def test_a_tail_of_long_lines_is_bounded_by_characters() -> None:
+    tail = Tail(lines=1000, chars=10 * LINE_MAX_CHARS)
+    tail.add(line(number, "x" * 10 * LINE_MAX_CHARS) for number in range(50))
+    assert len(tail.last(1000)) == 10
+    assert {len(each.text) for each in tail.last(1000)} == {LINE_MAX_CHARS}
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("\x1b[1;31mred\x1b[0m and \x1b]8;;http://x\x1b\\link\x1b]8;;\x07", "red and link"),
+        (" 10%|#   |\r 50%|##  |\r100%|####|", "100%|####|"),
+        ("one\r\ntwo", "one\ntwo"),
+        ("\u202egnp.exe \u2066x \x00 \x07 \ud800", "\\u202egnp.exe \\u2066x \\x00 \\x07 \\ud800"),
+        ("tab\tand\nline", "tab\tand\nline"),
+        ("\x1b[31", "\\x1b[31"),
+    ],
+)
+def test_what_cannot_be_seen_is_shown_as_an_escape(text: str, shown: str) -> None:
+    assert visible(text) == shown
+
+
+@pytest.fixture(scope="module")
+def logged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Logged]:
+    folder = tmp_path_factory.mktemp("paged")
+    with served_context(folder) as served, logging.serve(folder / "logging") as url:
+        log = Logged(served, url)
+        log.record("paged", job_id="1")
+        for number in range(LINES):
+            # five lines a second, so that pages end among lines of one time
+            replica = f"workerpool{number % 2}-0"
+            log.write("1", number // 5, replica, textPayload=f"line {number}", insertId=f"id-{number:03}")
+        log.write("1", 9, "workerpool0-0", jsonPayload={"message": 'Lost the PEER "x"', "peer": "10.0.0.1"})
+        yield log
+
+
+@pytest.fixture
+def clients(logged: Logged) -> Iterator[Clients]:
+    with Clients(replace(logged.served.clients.context, logging_host=logged.url)) as clients:
+        yield clients
+
+
+@pytest.fixture
+def run(clients: Clients) -> Run:
+    return read_run(clients, "paged")
+
+
+def test_pages_give_every_line_once_from_the_last_to_the_first(clients: Clients, run: Run) -> None:
+    texts: list[str] = []
+    before: str | None = None
+    for _ in range(LINES):
+        page = read_page(clients, run, Selection(), limit=4, before=before)
+        texts = [*(each.text for each in page.lines), *texts]
+        before = page.earlier
+        if before is None:
+            break
+    assert texts == [*(f"line {number}" for number in range(LINES)), 'Lost the PEER "x"']
+
+
+@pytest.mark.parametrize(
+    ("selection", "found"),
+    [
+        (Selection(text="LINE 24"), ["line 24"]),
+        (Selection(text='peer "X"'), ['Lost the PEER "x"']),
+        (Selection(text="10.0.0.1"), ['Lost the PEER "x"']),
+        (Selection(text='" OR textPayload:"line'), []),
+        (Selection(text="line 2", replica="workerpool1-0"), ["line 21", "line 23"]),
+    ],
+)
+def test_a_search_finds_text_and_payloads_of_a_replica(
+    clients: Clients, run: Run, selection: Selection, found: list[str]
+) -> None:
+    assert [each.text for each in read_page(clients, run, selection).lines] == found
+
+
+def test_a_selected_tail_gets_new_lines(clients: Clients, run: Run, logged: Logged) -> None:
+    tail = SelectedTail(clients, run, Selection(text="news"))
+    assert tail.look().lines == []
+    logged.write("1", 60, textPayload="news of the day")
+    logged.write("1", 61, textPayload="other")
+    assert [each.text for each in tail.look().lines] == ["news of the day"]
+
+
+@pytest.mark.parametrize(
+    "text", ["", "x", "2026-11-23T00:00:00Z", "2026-11-23T00:00:00~x", "~x", "2026-13-01T00:00:00Z~x"]
+)
+def test_another_text_is_no_cursor(text: str) -> None:
+    with pytest.raises(Refused, match="expected the time and id of a line"):
+        parse_cursor(text)

@@ -1,0 +1,188 @@
+"""The page of a run, and its documents, over runs on real storage and logging servers."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import httpx
+import pytest
+from jsonschema import Draft202012Validator
+
+from tests.cli.runs.records import rejected, run_of, waiting
+from tests.client.logged import Logged, progress
+from tests.client.served import ROOT, run_record, served_context
+from tests.web.consoles import console_of
+from trainmaster.client.clients import Clients
+from trainmaster.client.find import Run
+from trainmaster.local import logging
+
+Browser = httpx.Client
+LINES = 450
+HOSTILE = '<script>alert("x")</script>\u202e\x1b[31m\x00'
+ESCAPED = "&lt;script&gt;alert(&#34;x&#34;)&lt;/script&gt;\\u202e"
+
+
+def called(run_id: str, run: Run) -> Run:
+    return run_of(run.document | {"run_id": run_id})
+
+
+FAILED, REJECTED, WAITING = (
+    called("fails", run_of(run_record("failed"))),
+    called("is-rejected", rejected()),
+    called("waits", waiting()),
+)
+
+
+@cache
+def schema(name: str) -> Draft202012Validator:
+    return Draft202012Validator(json.loads((ROOT / f"schemas/{name}.schema.json").read_text()))
+
+
+@pytest.fixture(scope="module")
+def logged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Logged]:
+    folder = tmp_path_factory.mktemp("pages")
+    with served_context(folder) as served, logging.serve(folder / "logging") as url:
+        log = Logged(served, url)
+        write_runs(log)
+        yield log
+
+
+@pytest.fixture(scope="module")
+def browser(logged: Logged) -> Iterator[Browser]:
+    context = logged.served.clients.context
+    # No job exists there: the record's own times are shown.
+    local = replace(context, logging_host=logged.url, vertex_host=context.storage_host)
+    with Clients(local) as clients, console_of(clients) as browser:
+        yield browser
+
+
+def write_runs(log: Logged) -> None:
+    log.record("trains", job_id="1")
+    for number in range(LINES):
+        log.write("1", number / 10, "workerpool0-0", textPayload=f"line {number}")
+    for step in range(1, 6):
+        log.write("1", 50 + step, "workerpool1-0", **progress(step))
+    log.write("1", 57, "workerpool0-0", textPayload=HOSTILE)
+    for run in (FAILED, REJECTED, WAITING):
+        log.served.write("ledger", f"runs/{run.record.run_id}.json", run.document)
+
+
+def test_a_running_run_shows_its_state_replicas_curves_and_the_end_of_its_log(browser: Browser) -> None:
+    page = browser.get("/runs/trains").text
+    assert '<span class="state state-running">running</span>' in page
+    assert 'id="lane-workerpool1-0"' in page
+    assert "epoch 1/2, step 5/40" in page
+    data = page.partition('id="curve-0-data">')[2].partition("</script>")[0]
+    assert json.loads(data) == {
+        "x": "step",
+        "y": "loss",
+        "series": [{"name": "workerpool1-0", "points": [[step, 1.5] for step in range(1, 6)]}],
+    }
+    assert page.count('<li id="line-') == 200
+    assert f"line {LINES - 1}" in page
+    assert "$ " not in page.partition("<code>trainmaster watch trains</code>")[0]
+
+
+def test_earlier_lines_are_a_link_away_without_javascript(browser: Browser) -> None:
+    page = browser.get("/runs/trains").text
+    shown = set()
+    for _ in range(10):
+        shown |= {number for number in range(LINES) if f">line {number}<" in page}
+        address = page.partition('<p class="pages">')[2].partition("</p>")[0].partition('href="')[2]
+        if "Earlier lines" not in address:
+            break
+        page = browser.get(address.partition('"')[0].replace("&amp;", "&")).text
+    assert shown == set(range(LINES))
+
+
+def test_the_log_is_searched_for_a_text_in_the_lines_of_a_replica(browser: Browser) -> None:
+    page = browser.get("/runs/trains", params={"q": "STEP 3", "replica": "workerpool1-0"}).text
+    assert page.count('<li id="line-') == 1
+    assert "epoch 1/2 step 3/20" in page
+    assert 'value="STEP 3"' in page
+    assert "trainmaster logs trains --replica workerpool1-0" in page
+    assert "No line of the log is selected." in browser.get("/runs/trains", params={"q": "nowhere"}).text
+
+
+def test_hostile_lines_and_queries_are_text(browser: Browser) -> None:
+    page = browser.get("/runs/trains").text
+    assert ESCAPED + "\\x00" in page
+    assert "<script>alert" not in page
+    for name in ("q", "replica", "before"):
+        page = browser.get("/runs/trains", params={name: HOSTILE}).text
+        assert "<script>alert" not in page
+
+
+def test_a_failed_run_says_why_on_top(browser: Browser) -> None:
+    record = FAILED.record
+    page = browser.get(f"/runs/{record.run_id}").text
+    top = page.partition('id="failure"')[2].partition("</div>")[0]
+    assert record.failure is not None
+    assert record.failure.message[:40] in top
+
+
+def test_a_waiting_run_says_for_what_and_when_it_is_tried_again(browser: Browser) -> None:
+    record = WAITING.record
+    page = browser.get(f"/runs/{record.run_id}").text
+    top = page.partition('id="waiting"')[2].partition("</div>")[0]
+    assert record.admission.waiting is not None
+    assert record.admission.waiting.reason in top
+    assert 'datetime="2026-03-01T12:32:05+00:00"' in top
+
+
+def test_a_rejected_run_lists_its_faults_with_their_places(browser: Browser) -> None:
+    record = REJECTED.record
+    assert record.rejection is not None
+    page = browser.get(f"/runs/{record.run_id}").text
+    top = page.partition('id="faults"')[2].partition("</section>")[0]
+    for fault in record.rejection.faults or ():
+        assert f"<code>{fault['path']}</code>" in top
+        assert f"line {fault['line']}, column {fault['column']}" in top
+    assert 'id="log"' not in page
+
+
+def test_an_unknown_run_is_not_found_with_the_names_that_are_like_it(browser: Browser) -> None:
+    answer = browser.get("/runs/flowers-20260101t000000-0000000000")
+    assert answer.status_code == 404
+    assert "No run, file or message" in answer.text
+
+
+def test_documents_are_those_of_their_schemas_and_of_the_command(browser: Browser, logged: Logged) -> None:
+    record = browser.get("/api/v1/runs/trains").json()
+    schema("run_record.v2").validate(record)
+    assert record == json.loads(logged.served.trainmaster("status", "trains", "-o", "json").out)
+    explanation = browser.get("/api/v1/runs/trains/explanation").json()
+    schema("explanation.v1").validate(explanation)
+    assert explanation["run"]["run_id"] == "trains"
+
+
+def test_the_log_document_continues_from_page_to_page(browser: Browser) -> None:
+    lines: list[dict[str, Any]] = []
+    query: dict[str, str] = {"limit": "150"}
+    for _ in range(10):
+        page = browser.get("/api/v1/runs/trains/log", params=query).json()
+        lines = [*page["lines"], *lines]
+        if page["earlier"] is None:
+            break
+        query["before"] = page["earlier"]
+    for each in lines:
+        schema("log_line.v1").validate(each)
+    assert [each["text"] for each in lines][:LINES] == [f"line {number}" for number in range(LINES)]
+    assert len(lines) == LINES + 6
+
+
+@pytest.mark.parametrize(
+    ("query", "status"),
+    [
+        ({"limit": "1001"}, 422),
+        ({"before": "x"}, 422),
+        ({"replica": "workerpool9-0"}, 404),
+        ({"limit": "0"}, 422),
+    ],
+)
+def test_a_wrong_query_of_the_log_is_refused(browser: Browser, query: dict[str, str], status: int) -> None:
+    answer = browser.get("/api/v1/runs/trains/log", params=query)
+    assert answer.status_code == status
+    assert answer.json()["error"]["message"]

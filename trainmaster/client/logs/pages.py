@@ -1,0 +1,130 @@
+"""Parts of a long log: its selected end, followed, and any page before it."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from trainmaster.client.errors import Refused
+from trainmaster.client.find import Run
+from trainmaster.client.logs.follow import RunLog
+from trainmaster.client.logs.line import LogLine
+from trainmaster.client.logs.read import Selection
+from trainmaster.client.logs.tail import Tail
+
+if TYPE_CHECKING:
+    from trainmaster.client.clients import Clients
+
+PAGE_LINES, PAGE_CHARS = 200, 4 * 1024 * 1024
+SAME_TIME_MAX = 200
+"""Lines of one microsecond, among which a page may end. Further ones are left out of the next page."""
+CURSOR_MAX_CHARS = 300
+_SEPARATOR = "~"
+
+
+@dataclass(frozen=True, kw_only=True)
+class LogPage:
+    """Lines of a log, oldest first. `earlier` is the cursor of the page before; None if these are the first."""
+
+    lines: Sequence[LogLine]
+    earlier: str | None
+
+
+def cursor_of(line: LogLine) -> str:
+    """Names the lines before this one."""
+    return f"{line.at.astimezone(UTC).isoformat()}{_SEPARATOR}{line.insert_id}"
+
+
+def read_page(
+    clients: "Clients", run: Run, selection: Selection, *, limit: int = PAGE_LINES, before: str | None = None
+) -> LogPage:
+    """The last `limit` selected lines, or those before a cursor; fewer if they have more than PAGE_CHARS characters.
+
+    Raises:
+        Refused: `before` is not a cursor.
+        google.api_core.exceptions.GoogleAPICallError, requests.exceptions.RequestException: the log cannot be read.
+    """
+    if before is None:
+        lines, has_earlier = RunLog(clients, run, selection).last(limit)
+        return _page(lines, limit, has_earlier=has_earlier)
+    at, insert_id = parse_cursor(before)
+    # The client cuts nanoseconds, which the service compares.
+    until = replace(selection, before=at + timedelta(microseconds=1))
+    lines, has_earlier = RunLog(clients, run, until).last(limit + SAME_TIME_MAX)
+    return _page(_before(lines, at, insert_id), limit, has_earlier=has_earlier)
+
+
+def _before(lines: Sequence[LogLine], at: datetime, insert_id: str) -> list[LogLine]:
+    same = next((n for n, line in enumerate(lines) if line.at == at and line.insert_id == insert_id), None)
+    return list(lines[:same]) if same is not None else [line for line in lines if line.at < at]
+
+
+def _page(lines: Sequence[LogLine], limit: int, *, has_earlier: bool) -> LogPage:
+    kept: list[LogLine] = []
+    chars = 0
+    for line in reversed(lines[-limit:]):
+        chars += len(line.text)
+        if kept and chars > PAGE_CHARS:
+            break
+        kept.append(line)
+    kept.reverse()
+    is_cut = has_earlier or len(kept) < len(lines)
+    return LogPage(lines=kept, earlier=cursor_of(kept[0]) if kept and is_cut else None)
+
+
+def parse_cursor(text: str) -> tuple[datetime, str]:
+    """The time and id of a line.
+
+    Raises:
+        Refused: it is another text.
+    """
+    moment, _, insert_id = text.partition(_SEPARATOR)
+    try:
+        at = datetime.fromisoformat(moment)
+    except ValueError:
+        at = None
+    if at is None or at.tzinfo is None or not insert_id or len(text) > CURSOR_MAX_CHARS:
+        raise Refused(
+            f"before: expected the time and id of a line, as `earlier` of another page has it, found {text[:60]!r}"
+        )
+    return at.astimezone(UTC), insert_id
+
+
+class SelectedTail:
+    """The selected end of a run's log. Every call of `look` reads what is new; not for two threads at once."""
+
+    def __init__(self, clients: "Clients", run: Run, selection: Selection) -> None:
+        self._log = RunLog(clients, run, selection)
+        self._tail = Tail()
+        self._has_begun = self._has_earlier = False
+
+    def look(self) -> LogPage:
+        """The last PAGE_LINES of them, as they are now.
+
+        Raises:
+            google.api_core.exceptions.GoogleAPICallError, requests.exceptions.RequestException: a service does not answer.
+        """
+        if not self._has_begun:
+            lines, self._has_earlier = self._log.last(PAGE_LINES)
+            self._has_begun = True
+            self._tail.add(lines)
+        elif not self._log.is_over:
+            self._tail.add(self._log.look())
+        return tail_page(self._tail, has_earlier=self._has_earlier)
+
+
+def tail_page(tail: Tail, *, has_earlier: bool) -> LogPage:
+    """The end of a tail as a page. `has_earlier`: lines exist that were never added to it."""
+    lines = tail.last(PAGE_LINES + 1)
+    is_cut = has_earlier or tail.left_out or len(lines) > PAGE_LINES
+    shown = lines[-PAGE_LINES:]
+    return LogPage(lines=shown, earlier=cursor_of(shown[0]) if shown and is_cut else None)
+
+
+def document_of(page: LogPage, run_id: str) -> dict[str, object]:
+    """The page as the console's API returns it: documents of schemas/log_line.v1.schema.json, and the cursor."""
+    return {"run_id": run_id, "lines": _documents(page.lines), "earlier": page.earlier}
+
+
+def _documents(lines: Iterable[LogLine]) -> list[dict[str, object]]:
+    return [line.document for line in lines]

@@ -1,0 +1,104 @@
+"""The text of a run's request as its user wrote it, with its faults."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from trainmaster.client.find import Run
+from trainmaster.client.records import read_json
+from trainmaster.client.runs.reports import reported_fault
+from trainmaster.client.submission.rules import deployed_rules
+from trainmaster.orchestrator.core.documents.document import parse_document
+from trainmaster.orchestrator.core.documents.faults import Fault
+from trainmaster.orchestrator.core.documents.places import split_lines
+from trainmaster.orchestrator.core.names import split_object_uri
+from trainmaster.orchestrator.core.requests.checks.secrets import secret_lines
+from trainmaster.orchestrator.core.runs.record import Source
+from trainmaster.orchestrator.core.sizes import MAX_REQUEST_BYTES
+
+if TYPE_CHECKING:
+    from trainmaster.client.clients import Clients
+
+HIDDEN = "(this line is not shown: it may hold a secret)"
+
+
+@dataclass(frozen=True, kw_only=True)
+class RequestText:
+    """The request's lines, None where the text is not kept any more, and every fault that was reported."""
+
+    lines: tuple[str, ...] | None
+    faults: tuple[Fault, ...] = ()
+    uri: str = ""
+    """Where the text is; empty where it is not kept."""
+
+
+def read_request_text(clients: "Clients", run: Run) -> RequestText:
+    """The text of an accepted request as the ledger keeps it; of a rejected upload as long as the inbox has that object.
+
+    Lines of a rejected request that may hold a secret are replaced by HIDDEN.
+
+    Raises:
+        NotFound: the ledger's document is damaged.
+        google.api_core.exceptions.GoogleAPICallError: a bucket cannot be read.
+    """
+    record = run.record
+    if record.request is not None:
+        uri = record.request.original.uri
+        text = (read_json(clients.storage, *split_object_uri(uri)) or {}).get("text")
+        return RequestText(lines=_lines(text, uri) if isinstance(text, str) else None, uri=uri)
+    faults = _faults(clients, run)
+    text = _uploaded(clients, record.source)
+    if text is None:
+        return RequestText(lines=None, faults=faults)
+    uri = record.source.uri or ""
+    policy = deployed_rules(clients)[0].policy
+    hidden = secret_lines(
+        parse_document(text.encode(), as_json=_is_json(uri)), policy.env.secrets if policy else ()
+    )
+    hidden |= {fault.place.line for fault in faults if fault.place and fault.place.text is None}
+    lines = tuple(HIDDEN if n in hidden else line for n, line in enumerate(_lines(text, uri), 1))
+    return RequestText(lines=lines, faults=faults, uri=uri)
+
+
+def _lines(text: str, uri: str) -> tuple[str, ...]:
+    lines = split_lines(text, as_json=_is_json(uri))
+    return tuple(lines[:-1] if lines and not lines[-1] else lines)
+
+
+def _is_json(uri: str) -> bool:
+    return uri.lower().endswith(".json") and "/submitted/" not in uri
+
+
+def _faults(clients: "Clients", run: Run) -> tuple[Fault, ...]:
+    """Those of the report; if that is gone, the first ones, which the record has."""
+    rejection = run.record.rejection
+    if rejection is None:
+        return ()
+    report = read_json(clients.storage, *split_object_uri(rejection.report_uri)) or {}
+    listed = report.get("faults") or rejection.faults or ()
+    return tuple(_readable(listed))
+
+
+def _readable(documents: Sequence[object]) -> list[Fault]:
+    found = []
+    for each in documents:
+        try:
+            found.append(reported_fault(each if isinstance(each, dict) else {"problem": str(each)}))
+        except (TypeError, ValueError):
+            continue
+    return found
+
+
+def _uploaded(clients: "Clients", source: Source) -> str | None:
+    """The text of the uploaded object, if that generation still exists and is a text."""
+    from google.api_core.exceptions import NotFound as ObjectNotFound
+
+    if source.uri is None or source.generation is None or source.rule_id is not None:
+        return None
+    bucket, name = split_object_uri(source.uri)
+    blob = clients.storage.bucket(bucket).blob(name, generation=source.generation)
+    try:
+        content: bytes = blob.download_as_bytes(end=MAX_REQUEST_BYTES, raw_download=True)
+        return content.decode()
+    except (ObjectNotFound, UnicodeDecodeError):
+        return None

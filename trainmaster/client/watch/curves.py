@@ -1,0 +1,135 @@
+"""Loss and metrics by step or epoch, from the lines of a run's log, thinned to what a chart can show."""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from trainmaster.client.logs.line import LogLine
+from trainmaster.client.logs.progress import is_progress
+
+POINTS_MAX = 2000
+"""Of a series."""
+SERIES_MAX = 12
+"""Of a chart: more are not told apart."""
+CHARTS_MAX = 8
+NAME_MAX_CHARS = 60
+X_MAX, Y_MAX = 2**53, 1e300
+
+Point = tuple[float, float]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Series:
+    """The values of one replica; `points` are in the order of x, at most POINTS_MAX."""
+
+    name: str
+    points: tuple[Point, ...]
+
+    @property
+    def last(self) -> Point:
+        return self.points[-1]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Chart:
+    """One quantity, for example `loss`, by `step` or by `epoch`."""
+
+    name: str
+    x: str
+    series: tuple[Series, ...]
+
+
+class Thinned:
+    """Points by x, at most POINTS_MAX of them, whatever their number and order.
+
+    The axis is divided into equal steps, and the first point of each is kept, and the last of all. If there are too many,
+    the steps become twice as long. So the same points give the same curve in any order, except that of two points
+    with one x the later is kept.
+    """
+
+    def __init__(self, most: int = POINTS_MAX) -> None:
+        self._most = most
+        self._step = 1.0
+        self._kept: dict[int, Point] = {}
+        self._last: Point | None = None
+
+    def add(self, x: float, y: float) -> None:
+        if self._last is None or x >= self._last[0]:
+            self._last = (x, y)
+        self._keep((x, y))
+        while len(self._kept) >= self._most:
+            self._step *= 2
+            before, self._kept = self._kept.values(), {}
+            for point in before:
+                self._keep(point)
+
+    def _keep(self, point: Point) -> None:
+        place = math.floor(point[0] / self._step)
+        if place not in self._kept or point[0] <= self._kept[place][0]:
+            self._kept[place] = point
+
+    @property
+    def points(self) -> tuple[Point, ...]:
+        kept = sorted(self._kept.values())
+        if self._last is not None and (not kept or kept[-1][0] != self._last[0]):
+            kept.append(self._last)
+        return tuple(kept)
+
+
+class Curves:
+    """Collects the curves of a run from its log, in bounded memory."""
+
+    def __init__(self) -> None:
+        self._charts: dict[tuple[str, str], dict[str, Thinned]] = {}
+
+    def add(self, lines: Iterable[LogLine]) -> None:
+        """Continue with these lines of the log."""
+        for line in lines:
+            if not isinstance(line.payload, Mapping):
+                continue
+            if is_progress(line.payload):
+                self._add_step(line.lane, line.payload)
+            elif line.payload.get("event") in ("epoch_finished", "evaluated"):
+                self._add_epoch(line.lane, line.payload)
+
+    @property
+    def charts(self) -> Sequence[Chart]:
+        """The loss first; each chart with its first SERIES_MAX series by name."""
+        return [
+            Chart(
+                name=name,
+                x=x,
+                series=tuple(
+                    Series(name=lane, points=series.points) for lane, series in sorted(found.items())
+                ),
+            )
+            for (name, x), found in self._charts.items()
+        ]
+
+    def _add_step(self, lane: str, payload: Mapping[str, Any]) -> None:  # Any: checked by is_progress
+        step = (payload["epoch"] - 1) * payload["steps_per_epoch"] + payload["step"]
+        for name in ("loss", "accuracy"):
+            self._add(name, "step", lane, step, payload.get(name))
+
+    def _add_epoch(self, lane: str, payload: Mapping[str, Any]) -> None:  # Any: as a program wrote it
+        metrics = payload.get("metrics")
+        if isinstance(metrics, Mapping):
+            for name, value in metrics.items():
+                self._add(str(name)[:NAME_MAX_CHARS], "epoch", lane, payload.get("epoch"), value)
+
+    def _add(self, name: str, x: str, lane: str, at: object, value: object) -> None:
+        place, number = _number(at), _number(value)
+        if place is None or number is None or not 0 <= place < X_MAX:
+            return
+        if (name, x) not in self._charts and len(self._charts) >= CHARTS_MAX:
+            return
+        chart = self._charts.setdefault((name, x), {})
+        if lane in chart or len(chart) < SERIES_MAX:
+            chart.setdefault(lane, Thinned()).add(place, number)
+
+
+def _number(value: object) -> float | None:
+    if not isinstance(value, int | float) or isinstance(value, bool) or not abs(value) < Y_MAX:
+        return None
+    return float(value)

@@ -1,0 +1,123 @@
+"""All that a page shows of one run, kept current by reading only what is new."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from trainmaster.client.find import Run, read_run
+from trainmaster.client.logs.line import LogLine
+from trainmaster.client.logs.pages import LogPage, tail_page
+from trainmaster.client.logs.tail import Tail
+from trainmaster.client.runs.facts import candidate_of
+from trainmaster.client.watch.curves import Chart, Curves
+from trainmaster.client.watch.lanes import Lane, Lanes, LaneState
+from trainmaster.client.watch.sighting import RunWatch, Sighting
+from trainmaster.orchestrator.core.completion.steps import is_over
+from trainmaster.orchestrator.core.runs.job import TrialState
+from trainmaster.orchestrator.core.runs.record import RunRecord
+from trainmaster.orchestrator.core.runs.states import RunState
+
+if TYPE_CHECKING:
+    from trainmaster.client.clients import Clients
+
+LAST_STEP = "slots"
+"""The last of the steps that follow a run's end, as `completion.steps_done` names them."""
+_ENDS = {"JOB_STATE_SUCCEEDED": LaneState.DONE, "JOB_STATE_CANCELLED": LaneState.CANCELLED}
+STEPS_WITHIN = timedelta(minutes=2)
+"""After a run's end; a step that takes longer is not waited for."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Monitored:
+    """A run as it is now. Everything in it is bounded."""
+
+    seen: Sighting
+    lanes: Sequence[Lane]
+    charts: Sequence[Chart]
+    log: LogPage
+    """The end of the log."""
+    is_partial: bool
+    """Whether the lanes and curves lack the beginning of a long log."""
+    is_over: bool
+    """Nothing of it will change."""
+
+    @property
+    def run(self) -> Run:
+        return self.seen.run
+
+
+class RunMonitor:
+    """Every call of `look` reads what has changed. Not for two threads at once."""
+
+    def __init__(self, clients: "Clients", run: Run) -> None:
+        self._clients = clients
+        self._watch = RunWatch(clients, run, self._take)
+        self._lanes, self._curves, self._tail = Lanes(), Curves(), Tail()
+        self._is_partial = False
+        self._last: Monitored | None = None
+
+    def look(self) -> Monitored:
+        """The run as it is now; once it is over, nothing is read.
+
+        Raises:
+            NotFound: its record no longer exists.
+            google.api_core.exceptions.GoogleAPICallError, requests.exceptions.RequestException: a service does not answer.
+        """
+        if self._last is None or not self._last.is_over:
+            self._last = self._look()
+        return self._last
+
+    def _look(self) -> Monitored:
+        log_is_over = self._watch.is_over
+        seen = self._last.seen if log_is_over and self._last else self._watch.look()
+        if seen.run.record.ended and not _is_settled(seen.run.record):
+            seen = replace(seen, run=read_run(self._clients, seen.run.record.run_id))
+        if seen.job_started_at is not None and seen.study is None:
+            self._lanes.expect(_replicas(seen.run.record), seen.job_started_at)
+        self._end_lanes(seen)
+        return Monitored(
+            seen=seen,
+            lanes=self._lanes.lanes,
+            charts=self._curves.charts,
+            log=tail_page(self._tail, has_earlier=self._is_partial),
+            is_partial=self._is_partial,
+            is_over=self._watch.is_over and _is_settled(seen.run.record),
+        )
+
+    def _end_lanes(self, seen: Sighting) -> None:
+        if seen.study is not None:
+            ended = [each for each in seen.study.trials if each.end_time is not None]
+            self._lanes.end_trials(
+                {each.id: (_end_of(each.state), each.end_time) for each in ended if each.end_time}
+            )
+        if seen.job_ended_at is not None:
+            self._lanes.end(_ENDS.get(seen.job_state or "", LaneState.FAILED), seen.job_ended_at)
+
+    def _take(self, lines: Sequence[LogLine], left_out: bool) -> None:
+        self._is_partial = self._is_partial or left_out
+        self._lanes.add(lines)
+        self._curves.add(lines)
+        self._tail.add(lines)
+
+
+def _end_of(state: TrialState) -> LaneState:
+    return LaneState.DONE if state is TrialState.SUCCEEDED else LaneState.FAILED
+
+
+def _is_settled(record: RunRecord) -> bool:
+    """Whether the steps after the end are done, for example the comparison with the champion, or take too long."""
+    if not record.ended:
+        return False
+    late = datetime.now(UTC) - record.history[-1].at > STEPS_WITHIN
+    return late or record.state is RunState.REJECTED or is_over(record, LAST_STEP)
+
+
+def _replicas(record: RunRecord) -> Iterator[str]:
+    """The names of the job's replicas, by Vertex AI's pools."""
+    candidate = candidate_of(record)
+    if candidate is None:
+        return
+    for place, pool in enumerate(candidate.spec.cluster.pools):
+        for number in range(pool.replicas if pool is not None else 0):
+            yield f"workerpool{place}-{number}"

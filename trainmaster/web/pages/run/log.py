@@ -1,0 +1,139 @@
+"""The log on a run's page, and as documents."""
+
+import hashlib
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from trainmaster.client.logs.line import SERVICE, LogLine
+from trainmaster.client.logs.pages import PAGE_LINES, LogPage, SelectedTail, document_of, read_page
+from trainmaster.client.logs.read import Selection
+from trainmaster.client.logs.replicas import check_selection
+from trainmaster.client.terminal import one_line, visible
+from trainmaster.client.watch.monitor import Monitored
+from trainmaster.web.pages.run.found import run_of
+from trainmaster.web.source import Age
+from trainmaster.web.subject import Ask
+
+LIMIT_MAX = 1000
+TEXT_MAX_CHARS = 200
+LANES_OFFERED = 200
+SHOWN_MAX_CHARS = 2000
+"""Of a line on the page."""
+_LOUD = {"WARNING": "warn", **dict.fromkeys(("ERROR", "CRITICAL", "ALERT", "EMERGENCY"), "bad")}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Line:
+    """A line as the page shows it. `tone` is `warn` or `bad` for a severity that matters, else empty."""
+
+    id: str
+    time: str
+    lane: str
+    tone: str
+    severity: str
+    text: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class LogView:
+    """A part of the log, and how to reach the others.
+
+    Attributes:
+        lines: oldest first.
+        earlier: the address of the part before; empty if there is none.
+        newest: the address of the end; empty if this is it.
+        lanes: replicas to choose from.
+        lane: the chosen one, empty for all.
+        text: what is searched for.
+        command: prints this part, or the whole log, in a terminal.
+    """
+
+    lines: Sequence[Line]
+    earlier: str
+    newest: str
+    lanes: Sequence[str]
+    lane: str
+    text: str
+    command: str
+
+
+def log_view(ask: Ask, found: Monitored, path: str) -> LogView:
+    """The part of the log that the query asks for: `replica`, `q` and `before`.
+
+    Raises:
+        Refused, NotFound: the query is wrong.
+    """
+    lane, text = _asked(ask, "replica"), _asked(ask, "q")
+    page = _page(ask, found, selection_of(lane, text))
+    earlier = ask.address(path, before=page.earlier) + "#log" if page.earlier else ""
+    names = [each.name for each in found.lanes][:LANES_OFFERED]
+    return LogView(
+        lines=[_shown(line) for line in page.lines],
+        earlier=earlier,
+        newest=ask.address(path, before=None) + "#log" if ask.query.get("before") else "",
+        lanes=list(dict.fromkeys([*names, SERVICE, *([lane] if lane else [])])),
+        lane=lane,
+        text=text,
+        command=_command(found.run.record.run_id, lane),
+    )
+
+
+def _page(ask: Ask, found: Monitored, selection: Selection) -> LogPage:
+    run, before = found.run, ask.query.get("before")
+    if before:
+        key = ("log", run.record.run_id, selection, before)
+        return ask.source.read(
+            key, Age.RARE, lambda clients: read_page(clients, run, selection, before=before)
+        )
+    if selection == Selection():
+        return found.log
+    return ask.source.follow(
+        ("log", run.record.run_id, selection),
+        Age.LIVE,
+        lambda clients: SelectedTail(clients, run, selection),
+        SelectedTail.look,
+    )
+
+
+def selection_of(lane: str, text: str) -> Selection:
+    """The lines of a replica, `3/workerpool0-0` being one of the trial 3, that contain a text; empty values select all."""
+    trial_id, _, replica = lane.rpartition("/")
+    return Selection(replica=replica or None, trial_id=trial_id or None, text=text or None)
+
+
+def _asked(ask: Ask, name: str) -> str:
+    return one_line(ask.query.get(name) or "", TEXT_MAX_CHARS).strip()
+
+
+def _command(run_id: str, lane: str) -> str:
+    trial_id, _, replica = lane.rpartition("/")
+    words = ["trainmaster", "logs", run_id]
+    words += ["--replica", replica] if replica else []
+    words += ["--trial", trial_id] if trial_id else []
+    return shlex.join(words)
+
+
+def _shown(line: LogLine) -> Line:
+    text = line.text if len(line.text) <= SHOWN_MAX_CHARS else f"{line.text[:SHOWN_MAX_CHARS]}…"
+    tone = "" if line.is_plain_error else _LOUD.get(line.severity, "")
+    name = f"{line.insert_id} {line.at.isoformat()}".encode("utf-8", "surrogatepass")
+    return Line(
+        id=f"line-{hashlib.blake2b(name, digest_size=8).hexdigest()}",
+        time=f"{line.at:%H:%M:%S}.{line.at.microsecond // 1000:03}",
+        lane=visible(one_line(line.lane, 80)),
+        tone=tone,
+        severity=line.severity if tone else "",
+        text=visible(text).rstrip("\n"),
+    )
+
+
+def log_document(ask: Ask) -> dict[str, Any]:
+    """A part of the log: `{"run_id", "lines", "earlier"}`."""
+    run = run_of(ask)
+    selection = selection_of(_asked(ask, "replica"), _asked(ask, "q"))
+    check_selection(selection, run.record)
+    limit = ask.whole("limit", PAGE_LINES, LIMIT_MAX)
+    page = read_page(ask.source.clients, run, selection, limit=limit, before=ask.query.get("before") or None)
+    return document_of(page, run.record.run_id)

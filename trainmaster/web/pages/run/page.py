@@ -1,0 +1,216 @@
+"""The page of a run, or of a file or message without one, and the same as documents."""
+
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from trainmaster.client.errors import Damaged, NotFound, Refused
+from trainmaster.client.explaining.explanation import RunExplanation
+from trainmaster.client.files.listing import RemoteFile, model_files, model_listing
+from trainmaster.client.find import Drop, Run
+from trainmaster.client.runs.shown import cost_facts, job_facts, result_facts, source_text
+from trainmaster.client.terminal import size_text
+from trainmaster.client.watch.monitor import Monitored
+from trainmaster.orchestrator.core.names import JobKind, job_kind
+from trainmaster.orchestrator.core.runs.record import RunRecord
+from trainmaster.web.pages.run.charts import chart_views
+from trainmaster.web.pages.run.found import explanation_of, found_of, run_of, seen_of
+from trainmaster.web.pages.run.log import LIMIT_MAX, log_document, log_view
+from trainmaster.web.pages.run.request import request_view
+from trainmaster.web.pages.run.times import lane_table, stage_rows
+from trainmaster.web.source import Age
+from trainmaster.web.subject import ApiRoute, Ask, Page, PageRoute, Parameter, Subject
+
+if TYPE_CHECKING:
+    from trainmaster.client.clients import Clients
+
+FILES_SHOWN, TRIES_SHOWN, PROBLEMS_SHOWN = 200, 20, 50
+
+
+def run(ask: Ask) -> Page:
+    """The page of what the path names."""
+    found = seen_of(ask)
+    return _drop_page(ask, found) if isinstance(found, Drop) else _run_page(ask, found)
+
+
+def _run_page(ask: Ask, found: Monitored) -> Page:
+    record = found.run.record
+    why = explanation_of(ask, found.run).run
+    path = f"/runs/{record.run_id}"
+    values = {
+        "record": record,
+        "path": path,
+        "why": why,
+        "place": _place(why),
+        "facts": _facts(ask, record),
+        "labels": _labels(record),
+        "stages": stage_rows(found),
+        "lanes": lane_table(found),
+        "charts": chart_views(found.charts),
+        "is_partial": found.is_partial,
+        "service_line": found.seen.service_line,
+        "log": log_view(ask, found, path),
+        "request": request_view(ask, found.run),
+        "tries": record.submission.tries[-TRIES_SHOWN:][::-1],
+        "tries_left_out": max(0, len(record.submission.tries) - TRIES_SHOWN),
+        "abandoned": record.submission.abandoned_jobs[-TRIES_SHOWN:][::-1],
+        "files": _files(ask, found.run),
+        "problems": _problems(record),
+        "commands": _commands(record),
+        "is_tuning": found.seen.study is not None or _is_tuning(record),
+    }
+    return Page(
+        title=record.run_id,
+        template="run/run.html",
+        values=values,
+        command=shlex.join(["trainmaster", "watch", record.run_id]),
+        is_final=found.is_over,
+    )
+
+
+def _drop_page(ask: Ask, drop: Drop) -> Page:
+    name = str(drop.status.get("dropped_name") or ask.path["run_id"])
+    return Page(
+        title=name,
+        template="run/drop.html",
+        values={"status": drop.status, "faults": drop.status.get("faults") or ()},
+        command=shlex.join(["trainmaster", "status", name]),
+    )
+
+
+def _place(why: RunExplanation | None) -> str:
+    if why is None or why.place is None:
+        return ""
+    behind = f", behind {why.place.behind}" if why.place.behind else ""
+    return f"place {why.place.position} in the queue{behind}"
+
+
+def _facts(ask: Ask, record: RunRecord) -> Sequence[tuple[str, Sequence[str]]]:
+    """The labelled lines, as `trainmaster status` prints them."""
+    team = [("team", [record.source.team])] if record.source.team is not None else []
+    name = [("model name", [record.model_name])] if record.model_name else []
+    return [
+        *name,
+        *team,
+        ("source", [source_text(record.source)]),
+        *job_facts(record, is_local=ask.source.is_local),
+        *result_facts(record),
+        *cost_facts(record, ask.now),
+    ]
+
+
+def _labels(record: RunRecord) -> Mapping[str, str]:
+    labels = record.request.document.get("labels") if record.request else None
+    return {str(key): str(value) for key, value in labels.items()} if isinstance(labels, Mapping) else {}
+
+
+def _problems(record: RunRecord) -> Sequence[str]:
+    """Those that are not the faults of a rejected request."""
+    faults = record.rejection.faults if record.rejection and record.rejection.faults else ()
+    return record.problems[len(faults) :][:PROBLEMS_SHOWN]
+
+
+def _is_tuning(record: RunRecord) -> bool:
+    return record.tuning is not None or (
+        record.job is not None and job_kind(record.job.name) is JobKind.TUNING
+    )
+
+
+def _commands(record: RunRecord) -> list[tuple[str, str]]:
+    """What is done in a terminal, and how."""
+    return list(_command_lines(record))
+
+
+def _command_lines(record: RunRecord) -> Iterator[tuple[str, str]]:
+    run_id = shlex.quote(record.run_id)
+    yield "Every step that led here", f"trainmaster why {run_id}"
+    if record.job is not None:
+        yield "Its log as it grows", f"trainmaster logs {run_id} -f"
+        yield "Its curves in TensorBoard", f"trainmaster tensorboard {run_id}"
+    if _is_tuning(record):
+        yield "Its trials", f"trainmaster study {run_id}"
+    if record.model is not None:
+        yield "Its model, verified", f"trainmaster download {run_id}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileTable:
+    """The files of a model, or why they are unknown."""
+
+    files: Sequence[RemoteFile] = ()
+    left_out: int = 0
+    size: str = ""
+    problem: str = ""
+
+
+def _files(ask: Ask, found: Run) -> FileTable | None:
+    """The files of the run's model; None while it has none."""
+    if found.record.model is None:
+        return None
+    key = ("files", found.record.run_id, found.record.model.uri)
+    return ask.source.read(key, Age.RARE, lambda clients: _file_table(clients, found))
+
+
+def _file_table(clients: "Clients", found: Run) -> FileTable:
+    try:
+        files = model_files(clients, found)
+    except (Damaged, NotFound, Refused) as unknown:
+        return FileTable(problem=str(unknown))
+    return FileTable(
+        files=files[:FILES_SHOWN],
+        left_out=max(0, len(files) - FILES_SHOWN),
+        size=size_text(sum(each.size_bytes for each in files)),
+    )
+
+
+def document(ask: Ask) -> dict[str, Any]:
+    """schemas/run_record.v2.schema.json; of a file or message without a run its status."""
+    found = found_of(ask)
+    return found.status if isinstance(found, Drop) else found.document
+
+
+def explanation_document(ask: Ask) -> dict[str, Any]:
+    """schemas/explanation.v1.schema.json."""
+    return explanation_of(ask, run_of(ask)).document
+
+
+def files_document(ask: Ask) -> dict[str, Any]:
+    """schemas/model_files.v1.schema.json."""
+    return model_listing(ask.source.clients, run_of(ask))
+
+
+SUBJECT = Subject(
+    pages=[PageRoute(path="/runs/{run_id}", show=run), PageRoute(path="/drops/{run_id:path}", show=run)],
+    api=[
+        ApiRoute(
+            path="/runs/{run_id}",
+            summary="The record of a run, by its id, file or message.",
+            read=document,
+            schema="run_record.v2",
+        ),
+        ApiRoute(
+            path="/runs/{run_id}/explanation",
+            summary="Every step that led to a run, as `trainmaster why` prints it.",
+            read=explanation_document,
+            schema="explanation.v1",
+        ),
+        ApiRoute(
+            path="/runs/{run_id}/log",
+            summary="The end of a run's log, or a page before it, as documents of log_line.v1; `earlier` continues it.",
+            read=log_document,
+            parameters=[
+                Parameter(name="limit", description=f"the most lines, up to {LIMIT_MAX}", is_number=True),
+                Parameter(name="before", description="`earlier` of a page: the lines before it"),
+                Parameter(name="replica", description="workerpool0-0, or 3/workerpool0-0 of the trial 3"),
+                Parameter(name="q", description="only lines with this text, regardless of case"),
+            ],
+        ),
+        ApiRoute(
+            path="/runs/{run_id}/files",
+            summary="The files of a run's model, with sizes, generations and checksums.",
+            read=files_document,
+            schema="model_files.v1",
+        ),
+    ],
+)

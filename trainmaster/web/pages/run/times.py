@@ -1,0 +1,143 @@
+"""The stages of a run and the states of its replicas, as positions on one line of time."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from trainmaster.client.logs.progress import ReplicaProgress
+from trainmaster.client.times import span
+from trainmaster.client.watch.lanes import ENDED, Lane, LaneState, LaneStep
+from trainmaster.client.watch.monitor import Monitored
+from trainmaster.client.watch.timeline import Stage, timeline
+
+WIDTH = 1000
+"""Of a drawing, in its own units."""
+LANES_SHOWN = 40
+PERIOD_MIN = 3
+"""Units that a short state is drawn wide, so that it can be seen."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class StageRow:
+    """A stage: when it was passed, how long after the stage before, and that time on the line."""
+
+    title: str
+    at: datetime | None
+    detail: str
+    took: str
+    x: int
+    width: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Period:
+    """A state of a replica, from `x` on."""
+
+    state: LaneState
+    at: datetime
+    detail: str
+    x: int
+    width: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class LaneRow:
+    """A replica with the periods of its states."""
+
+    name: str
+    state: LaneState
+    since: datetime
+    progress: ReplicaProgress
+    periods: tuple[Period, ...]
+    events: tuple[LaneStep, ...]
+    """The last changes of its state."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LaneTable:
+    """The replicas that are shown, those that still run first chosen, and how many are not."""
+
+    rows: tuple[LaneRow, ...]
+    left_out: int
+    start: datetime | None
+    end: datetime | None
+
+
+def stage_rows(found: Monitored) -> list[StageRow]:
+    """The stages in order, with their durations."""
+    stages = list(timeline(found.seen))
+    passed = [stage.at for stage in stages if stage.at is not None]
+    line = _Line(min(passed, default=None), max(passed, default=None))
+    return list(_stage_rows(stages, line))
+
+
+def _stage_rows(stages: Sequence[Stage], line: "_Line") -> Iterator[StageRow]:
+    before: datetime | None = None
+    for stage in stages:
+        start = before or stage.at
+        x, width = line.part(start, stage.at) if start and stage.at else (0, 0)
+        took = _took(max(stage.at - before, timedelta())) if before and stage.at else ""
+        yield StageRow(title=stage.title, at=stage.at, detail=stage.detail, took=took, x=x, width=width)
+        before = stage.at or before
+
+
+def _took(length: timedelta) -> str:
+    """A short time in tenths of a second: much of the way takes less than one."""
+    return f"{length.total_seconds():.1f}s" if length < timedelta(seconds=10) else span(length)
+
+
+def lane_table(found: Monitored) -> LaneTable:
+    """The replicas; the line of time ends with the last that is known, so that it only moves when something happens."""
+    chosen = _chosen(found.lanes)
+    times = [step.at for lane in chosen for step in lane.steps]
+    times += [line.at for line in found.log.lines]
+    start, end = min((s.at for lane in chosen for s in lane.steps), default=None), max(times, default=None)
+    line = _Line(start, end)
+    return LaneTable(
+        rows=tuple(_lane_row(lane, line) for lane in chosen),
+        left_out=len(found.lanes) - len(chosen),
+        start=start,
+        end=end,
+    )
+
+
+def _chosen(lanes: Sequence[Lane]) -> Sequence[Lane]:
+    if len(lanes) <= LANES_SHOWN:
+        return lanes
+    active = [lane.name for lane in lanes if lane.state not in ENDED]
+    ended = [lane.name for lane in lanes if lane.state in ENDED]
+    names = {*[*active, *reversed(ended)][:LANES_SHOWN]}
+    return [lane for lane in lanes if lane.name in names]
+
+
+def _lane_row(lane: Lane, line: "_Line") -> LaneRow:
+    ends = [*(step.at for step in lane.steps[1:]), line.end or lane.steps[-1].at]
+    periods = []
+    for step, end in zip(lane.steps, ends, strict=True):
+        x, width = line.part(step.at, end)
+        periods.append(Period(state=step.state, at=step.at, detail=step.detail, x=x, width=width))
+    return LaneRow(
+        name=lane.name,
+        state=lane.state,
+        since=lane.steps[-1].at,
+        progress=lane.progress,
+        periods=tuple(periods),
+        events=tuple(step for step in lane.steps if step.detail)[-3:],
+    )
+
+
+class _Line:
+    """The time from `start` to `end` on WIDTH units."""
+
+    def __init__(self, start: datetime | None, end: datetime | None) -> None:
+        self.start, self.end = start, end
+
+    def part(self, since: datetime, until: datetime) -> tuple[int, int]:
+        """Where the part begins, and how wide it is, at least PERIOD_MIN."""
+        x = min(self._at(since), WIDTH - PERIOD_MIN)
+        return x, max(self._at(until) - x, PERIOD_MIN)
+
+    def _at(self, moment: datetime) -> int:
+        if self.start is None or self.end is None or self.end <= self.start:
+            return 0
+        return round(WIDTH * min(max((moment - self.start) / (self.end - self.start), 0.0), 1.0))

@@ -1,7 +1,10 @@
 """The world of a scenario, which remembers drops and waits for the jobs that steps refer to."""
 
 import copy
+import hashlib
 import json
+from collections.abc import Sequence
+from typing import Any
 
 from tests.contract.retraining import RuleWorld
 from tests.contract.rooms import Room
@@ -27,15 +30,18 @@ class ScenarioWorld(RuleWorld):
         other.clock.advance(self.clock.now() - START)
         other._attempts = copy.copy(self._attempts)
         other._dropped = self._dropped
-        for mine, theirs in (
-            (self, other),
-            (self.objects, other.objects),
-            (self.jobs, other.jobs),
-            (self.notices, other.notices),
-            (self.room, other.room),
-        ):
+        for mine, theirs in zip(self._parts(), other._parts(), strict=True):
             _copy_state(mine, theirs)
         return other
+
+    def fingerprint(self) -> bytes:
+        """A digest of the whole state: what follows from it is the same for all worlds with the same digest."""
+        reads = self.hint_reads
+        state = [self.clock.now(), self._attempts, self._dropped, reads._jobs, reads._strangers]
+        return hashlib.sha256(repr([state, *map(_state_of, self._parts())]).encode()).digest()
+
+    def _parts(self) -> Sequence[object]:
+        return self, self.objects, self.jobs, self.notices, self.room
 
     def dropped(self, name: str, document: object) -> IncomingDocument:
         if name not in self.arrivals:
@@ -62,13 +68,20 @@ class ScenarioWorld(RuleWorld):
 
 
 def _copy_state(mine: object, theirs: object) -> None:
-    """Copy numbers and collections. Locks, clocks and references between parts stay the copy's."""
-    for name, value in vars(mine).items():
-        if value is None or isinstance(value, int):
-            setattr(theirs, name, value)
-        elif isinstance(value, dict):
+    for name, value in _state_of(mine).items():
+        if isinstance(value, dict):
             kept = copy.copy(value)  # its values are frozen, or lists
             kept.update({key: list(each) for key, each in value.items() if isinstance(each, list)})
             setattr(theirs, name, kept)
-        elif isinstance(value, list | set):
+        else:
             setattr(theirs, name, copy.copy(value))
+
+
+# Any: numbers and collections of anything.
+def _state_of(part: object) -> dict[str, Any]:
+    """Numbers and collections. Locks, clocks and references between parts are not state."""
+    return {
+        name: value
+        for name, value in vars(part).items()
+        if value is None or isinstance(value, int | dict | list | set)
+    }

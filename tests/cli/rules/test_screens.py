@@ -3,14 +3,14 @@
 import json
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from typing import Any
 
 import click
 import pytest
 from jsonschema import Draft202012Validator
 
 from tests.cli.screens import assert_screen
-from tests.client.served import ROOT, Served, served_context
+from tests.client.rule_documents import example, write_rules
+from tests.client.served import Served, served_context
 from trainmaster.cli.rules.screens import SPARE, rule_facts, rule_rows
 from trainmaster.cli.table import fact_lines, table_lines
 from trainmaster.client.request_files import schema
@@ -20,49 +20,12 @@ from trainmaster.orchestrator.core.documents.codec import decoded
 from trainmaster.orchestrator.core.retraining.state import RuleStatus
 
 NOW = datetime(2026, 3, 4, 12, 30, tzinfo=UTC)
-VALID = ROOT / "schemas/examples/valid"
-
-
-def example(name: str) -> Any:  # Any: a JSON document
-    return json.loads((VALID / f"{name}.json").read_text())
-
-
-def scheduled(book: Any) -> dict[str, Any]:
-    """The example's rule under another id, with a schedule."""
-    document = {**book["rules"][0]["document"], "when": [{"schedule": {"cron": "0 3 * * 1"}}, {"manual": {}}]}
-    return {
-        **book["rules"][0],
-        "rule_id": "weekly",
-        "dropped_name": "rules/weekly.yaml",
-        "document": document,
-    }
 
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """Four rules: one counts objects, one is held back, one is refused, and one is not answered yet."""
     with served_context(tmp_path_factory.mktemp("served")) as served:
-        book = example("rule_book.v1.one_rule")
-        book["rules"].append(scheduled(book))
-        served.write("ledger", "rules/book.json", book)
-        status = example("rule_status.v1.accepted")
-        served.write("ledger", f"status/{status['dropped_name']}.json", status)
-        counted = {"objects": "gs://my-project-data/cassava/**", "count": 12, "size_bytes": 3}
-        state = {**example("rule_state.v1.firing"), "data": [counted]}
-        served.write("ledger", "rule-state/cassava.new-data.json", state)
-        held = {
-            "condition": "manual",
-            "reason": "its cooldown lasts until 13:00",
-            "at": "2026-03-04T12:20:00.000000Z",
-        }
-        weekly = {**status, "dropped_name": "rules/weekly.yaml", "rule_id": "weekly", "held": held}
-        del weekly["last_firing"]
-        served.write("ledger", "status/rules/weekly.yaml.json", weekly)
-        refused = example("rule_status.v1.refused") | {"dropped_name": "rules/bad.yaml", "rule_id": "bad"}
-        served.write("ledger", "status/rules/bad.yaml.json", refused)
-        for name in ("cassava/new-data", "weekly", "bad", "new"):
-            served.write("inbox", f"rules/{name}.yaml", {})
-        served.write("ledger", "champions/cassava-resnet50.json", example("champion.v1.promoted"))
+        write_rules(served)
         yield served
 
 

@@ -1,69 +1,24 @@
 """An order is published once under its own key, and followed to its outcome, on real Pub/Sub and storage servers."""
 
-import json
-import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
 
-from tests.client.served import PROJECT, Served, served_context
-from trainmaster.client.clients import Clients
+from tests.client.answering import Functions, answering, served_functions
 from trainmaster.client.errors import Refused, TimedOut
 from trainmaster.client.rules.orders import REQUESTS_TOPIC, give_order
-from trainmaster.local import pubsub
-from trainmaster.local.events.clients import clients_of
 from trainmaster.orchestrator.core.names import run_id_of_key
 from trainmaster.resources import DEPLOY
 
-TOPIC = f"projects/{PROJECT}/topics/{REQUESTS_TOPIC}"
-SUBSCRIPTION = f"projects/{PROJECT}/subscriptions/functions"
 ORDER = {"fire": {"rule": "nightly"}}
-
-
-class Functions:
-    """Answers each order with the next of `states`, as the functions would, and keeps what it was sent."""
-
-    def __init__(self, served: Served, host: str) -> None:
-        self.served, self.host = served, host
-        self.orders: list[Any] = []
-        self.keys: list[str] = []
-
-    def take(self, *statuses: dict[str, Any]) -> None:
-        with clients_of(self.host) as clients:
-            pulled = clients.subscriber.pull(subscription=SUBSCRIPTION, max_messages=1, timeout=60)
-            (message,) = [each.message for each in pulled.received_messages]
-        self.orders.append(json.loads(message.data))
-        self.keys.append(message.attributes["idempotency_key"])
-        for status in statuses:
-            self.served.write(
-                "ledger", f"status/keys/{self.keys[-1]}.json", {"schema": "drop_status.v1", **status}
-            )
 
 
 @pytest.fixture
 def functions(tmp_path: Path) -> Iterator[Functions]:
-    with served_context(tmp_path) as served, pubsub.serve(tmp_path / "pubsub") as host:
-        with clients_of(host) as clients:
-            clients.publisher.create_topic(name=TOPIC)
-            clients.subscriber.create_subscription(name=SUBSCRIPTION, topic=TOPIC)
-        with Clients(replace(served.clients.context, pubsub_host=host)) as clients:
-            yield Functions(replace(served, clients=clients), host)
-
-
-@contextmanager
-def answering(functions: Functions, *statuses: dict[str, Any]) -> Iterator[None]:
-    thread = threading.Thread(target=functions.take, args=statuses)
-    thread.start()
-    try:
-        yield
-    finally:
-        thread.join(60)
-        assert not thread.is_alive()
+    with served_functions(tmp_path) as functions:
+        yield functions
 
 
 def test_a_carried_out_order_returns_its_id_and_status(functions: Functions) -> None:

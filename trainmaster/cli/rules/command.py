@@ -1,4 +1,4 @@
-"""`trainmaster rules`: list, show, apply, fire and remove retraining rules."""
+"""`trainmaster rules`: list, show, apply, fire, pause, resume and remove retraining rules."""
 
 import sys
 from datetime import UTC, datetime
@@ -154,6 +154,46 @@ def fire(clients: "Clients", rule: str, wait_s: float) -> int:
         raise Stop(
             Exit.FINDING, f"{found.name} is held back: {held}. See: trainmaster rules show {found.name}"
         ) from held
+    return Exit.DONE
+
+
+@rules.command()
+@click.argument("rule")
+@_WAIT
+@takes_context
+def pause(clients: "Clients", rule: str, wait_s: float) -> int:
+    """Stop RULE from firing, and print its state: sets `enabled: false` in its file, and drops the file again.
+
+    Its schedule, signals and orders are ignored until it is resumed, and objects that arrive are not counted. A run that
+    it has started continues.
+
+    Exit status: 0 paused, 2 refused, 3 there is no such rule, 5 the service has not answered in time.
+    """
+    return _set_enabled(clients, rule, wait_s, enabled=False)
+
+
+@rules.command()
+@click.argument("rule")
+@_WAIT
+@takes_context
+def resume(clients: "Clients", rule: str, wait_s: float) -> int:
+    """Let RULE fire again, after `pause`, a tripped breaker or quarantine, and print its state.
+
+    Sets `enabled: true` in its file, and drops the file again. What was due meanwhile is not made up for.
+
+    Exit status: 0 resumed, 2 refused, 3 there is no such rule, 5 the service has not answered in time.
+    """
+    return _set_enabled(clients, rule, wait_s, enabled=True)
+
+
+def _set_enabled(clients: "Clients", rule: str, wait_s: float, *, enabled: bool) -> int:
+    from trainmaster.client.rules.listing import find_rule
+    from trainmaster.client.rules.pausing import set_enabled
+
+    found = find_rule(clients, rule)
+    says_where(clients, f"{'Resuming' if enabled else 'Pausing'} {found.name}")
+    status = set_enabled(clients, found, enabled=enabled, timeout_s=wait_s)
+    print_names([f"{found.name} {status.state}"])
     return Exit.DONE
 
 

@@ -111,9 +111,32 @@ def apply_rule(
     Raises:
         TimedOut: the service has not answered in time; the rule stays in the inbox, and will be.
     """
-    name = dropped_name(file, team)
+    return drop_rule(clients, dropped_name(file, team), content, timeout_s=timeout_s)
+
+
+def drop_rule(
+    clients: "Clients",
+    name: str,
+    content: bytes,
+    *,
+    if_generation: int | None = None,
+    timeout_s: float = WAIT_S,
+) -> RuleStatus:
+    """Write the rule's file to the inbox under this name, and return its status as `apply_rule` does.
+
+    `if_generation`: only in place of this version.
+
+    Raises:
+        Refused: another version took the place of that one meanwhile.
+        TimedOut: as `apply_rule`.
+    """
+    from google.api_core.exceptions import PreconditionFailed
+
     blob = clients.storage.bucket(clients.context.inbox_bucket).blob(name)
-    blob.upload_from_string(content)
+    try:
+        blob.upload_from_string(content, if_generation_match=if_generation)
+    except PreconditionFailed as error:
+        raise Refused(changed_meanwhile(name)) from error
     status: RuleStatus | None = None
 
     def answered() -> RuleStatus | None:
@@ -128,6 +151,11 @@ def apply_rule(
         return f"{name} is uploaded, but after {timeout_s:g} s: {why}. See: trainmaster rules ls"
 
     return poll(answered, is_local=clients.context.state is not None, timeout_s=timeout_s, late=late)
+
+
+def changed_meanwhile(name: str) -> str:
+    """The refusal to replace a version of the file that was not read."""
+    return f"{name} changed at the same time, so it was left as it is. Try again."
 
 
 def fire_rule(clients: "Clients", rule: FoundRule, *, timeout_s: float = WAIT_S) -> str:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from trainmaster.orchestrator.core.documents.codec import encoded, encoded_time
@@ -16,7 +16,12 @@ from trainmaster.orchestrator.core.retraining.condition import (
     Upstream,
 )
 from trainmaster.orchestrator.core.retraining.rule import Rule
-from trainmaster.orchestrator.core.retraining.state import RuleStanding, RuleState, RuleStatus
+from trainmaster.orchestrator.core.retraining.state import (
+    MatchCount,
+    RuleStanding,
+    RuleState,
+    RuleStatus,
+)
 
 NO_STATUS = "unanswered"
 """The state of a file that the service has not answered yet."""
@@ -80,6 +85,16 @@ class FoundRule:
         schedules = (each for each in self.rule.conditions if isinstance(each, Schedule))
         return min((due for each in schedules if (due := each.next_due(now))), default=None)
 
+    def awaited(self, now: datetime) -> Iterator["Awaited"]:
+        """Each condition in force, with how far it is met."""
+        found = {each.objects: each for each in self.state.data} if self.state else {}
+        for condition in self.rule.conditions if self.rule else ():
+            if isinstance(condition, NewData):
+                yield _awaited_data(condition, found.get(condition.pattern, MatchCount()))
+                continue
+            due_at = condition.next_due(now) if isinstance(condition, Schedule) and self.decides else None
+            yield Awaited(text=condition_text(condition), due_at=due_at)
+
     def counts(self) -> Iterator[str]:
         """How much of each data condition is met: `12 of 100 objects`."""
         found = {each.objects: each for each in self.state.data} if self.state else {}
@@ -90,6 +105,44 @@ class FoundRule:
     def held_reason(self) -> str | None:
         """Why the last firing that was due has not happened."""
         return self.status.held.reason if self.status and self.status.held else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Awaited:
+    """A condition, and how far it is met.
+
+    Attributes:
+        text: the condition in a few words.
+        count, min_objects: of a condition on data: the objects so far, and how many it needs.
+        size_bytes, min_bytes: the same of their sizes.
+        quiet_s: how long no object may arrive before the rule fires.
+        due_at: when it is met if nothing more happens; None if that depends on an event.
+    """
+
+    text: str
+    count: int | None = None
+    min_objects: int = 0
+    size_bytes: int = 0
+    min_bytes: int = 0
+    quiet_s: int = 0
+    due_at: datetime | None = None
+
+
+def _awaited_data(condition: NewData, counted: MatchCount) -> Awaited:
+    due_at = None
+    enough = counted.count >= condition.min_objects and counted.size_bytes >= condition.min_bytes
+    if enough and counted.newest_at is not None and counted.first_at is not None:
+        quiet, max_wait = (timedelta(seconds=each) for each in (condition.quiet_s, condition.max_wait_s))
+        due_at = min(counted.newest_at + quiet, counted.first_at + max_wait)
+    return Awaited(
+        text=condition_text(condition),
+        count=counted.count,
+        min_objects=condition.min_objects,
+        size_bytes=counted.size_bytes,
+        min_bytes=condition.min_bytes,
+        quiet_s=condition.quiet_s,
+        due_at=due_at,
+    )
 
 
 def condition_text(condition: Condition) -> str:

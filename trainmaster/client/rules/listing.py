@@ -1,7 +1,8 @@
 """Reads rules: the files in the inbox, the rule book, and each rule's status and state."""
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from pathlib import PurePosixPath
@@ -23,6 +24,7 @@ from trainmaster.orchestrator.core.retraining.book import BOOK_OBJECT, Book, par
 from trainmaster.orchestrator.core.retraining.reading import rule_id_of
 from trainmaster.orchestrator.core.retraining.rule import state_object
 from trainmaster.orchestrator.core.retraining.state import RuleState, RuleStatus
+from trainmaster.orchestrator.core.sizes import MAX_RULE_BYTES
 
 if TYPE_CHECKING:
     from trainmaster.client.clients import Clients
@@ -94,6 +96,31 @@ def read_state(clients: "Clients", rule_id: str) -> RuleState | None:
         return None if document is None else decoded(RuleState, document)
     except (KeyError, TypeError, ValueError):
         return None
+
+
+@dataclass(frozen=True, kw_only=True)
+class RuleFile:
+    """The text of a rule's file. `is_judged`: it is the version that the rule's status is about."""
+
+    text: str
+    is_judged: bool
+
+
+def read_rule_file(clients: "Clients", rule: FoundRule) -> RuleFile | None:
+    """The file in the inbox, the version that the status is about if it is still there; None if there is none.
+
+    Costs at most two reads. Of a file that is too large for a rule, the beginning.
+    """
+    from google.api_core.exceptions import NotFound as ObjectNotFound
+
+    bucket = clients.storage.bucket(clients.context.inbox_bucket)
+    judged = [rule.status.generation] if rule.status is not None else []
+    for generation in (*judged, None):
+        blob = bucket.blob(rule.dropped_name, generation=generation)
+        with suppress(ObjectNotFound):
+            content = blob.download_as_bytes(end=MAX_RULE_BYTES - 1, raw_download=True)
+            return RuleFile(text=content.decode(errors="replace"), is_judged=generation is not None)
+    return None
 
 
 def _without_statuses(clients: "Clients") -> list[FoundRule]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from trainmaster.web.pages import overview, queue, runs
+from trainmaster.web.pages import overview, queue, rules, runs
 from trainmaster.web.pages.run import page as run
 from trainmaster.web.subject import Subject
 
@@ -10,5 +10,6 @@ SUBJECTS: Sequence[Subject] = (
     overview.SUBJECT,
     runs.SUBJECT,
     run.SUBJECT,
+    rules.SUBJECT,
     queue.SUBJECT,
 )

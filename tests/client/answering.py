@@ -1,0 +1,67 @@
+"""Functions that answer orders as a test says, behind a real Pub/Sub and a real storage server."""
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from tests.client.served import PROJECT, Served, served_context
+from trainmaster.client.clients import Clients
+from trainmaster.client.rules.orders import REQUESTS_TOPIC
+from trainmaster.local import pubsub
+from trainmaster.local.events.clients import clients_of
+from trainmaster.orchestrator.core.names import run_id_of_key
+
+TOPIC = f"projects/{PROJECT}/topics/{REQUESTS_TOPIC}"
+SUBSCRIPTION = f"projects/{PROJECT}/subscriptions/functions"
+
+
+class Functions:
+    """Answers each order with the next of `states`, as the functions would, and keeps what it was sent."""
+
+    def __init__(self, served: Served, host: str) -> None:
+        self.served, self.host = served, host
+        self.orders: list[Any] = []
+        self.keys: list[str] = []
+
+    def take(self, *statuses: dict[str, Any], before: Callable[[str], None] | None = None) -> None:
+        """Carry out one order. `before` is called with the order's id before its status is written."""
+        with clients_of(self.host) as clients:
+            pulled = clients.subscriber.pull(subscription=SUBSCRIPTION, max_messages=1, timeout=60)
+            (message,) = [each.message for each in pulled.received_messages]
+        self.orders.append(json.loads(message.data))
+        self.keys.append(message.attributes["idempotency_key"])
+        if before is not None:
+            before(run_id_of_key("message", f"idempotency_key:{self.keys[-1]}"))
+        for status in statuses:
+            self.served.write(
+                "ledger", f"status/keys/{self.keys[-1]}.json", {"schema": "drop_status.v1", **status}
+            )
+
+
+@contextmanager
+def served_functions(folder: Path) -> Iterator[Functions]:
+    """A context with storage and Pub/Sub."""
+    with served_context(folder) as served, pubsub.serve(folder / "pubsub") as host:
+        with clients_of(host) as clients:
+            clients.publisher.create_topic(name=TOPIC)
+            clients.subscriber.create_subscription(name=SUBSCRIPTION, topic=TOPIC)
+        with Clients(replace(served.clients.context, pubsub_host=host)) as clients:
+            yield Functions(replace(served, clients=clients), host)
+
+
+@contextmanager
+def answering(
+    functions: Functions, *statuses: dict[str, Any], before: Callable[[str], None] | None = None
+) -> Iterator[None]:
+    """Answer one order that is given within the block."""
+    thread = threading.Thread(target=functions.take, args=statuses, kwargs={"before": before})
+    thread.start()
+    try:
+        yield
+    finally:
+        thread.join(60)
+        assert not thread.is_alive()

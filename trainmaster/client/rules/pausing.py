@@ -1,0 +1,96 @@
+"""Pauses and resumes rules: sets `enabled` in a rule's file, and drops the file again."""
+
+import json
+import re
+from typing import TYPE_CHECKING
+
+from trainmaster.client.errors import NotFound, Refused
+from trainmaster.client.rules.changing import changed_meanwhile, drop_rule
+from trainmaster.client.rules.found import FoundRule
+from trainmaster.client.rules.orders import WAIT_S
+from trainmaster.orchestrator.core.documents.document import parse_document
+from trainmaster.orchestrator.core.retraining.state import RuleStanding, RuleStatus
+from trainmaster.orchestrator.core.sizes import MAX_RULE_BYTES
+
+if TYPE_CHECKING:
+    from trainmaster.client.clients import Clients
+
+_ENABLED = re.compile(r"^(enabled[ \t]*:[ \t]+)[^\s#]+", re.MULTILINE)
+
+
+def pause_refusal(rule: FoundRule, *, enabled: bool) -> str:
+    """Why the rule cannot be paused, or with `enabled` resumed, now; empty if it can."""
+    if not rule.has_file:
+        return f"The file of {rule.name} is deleted; the rule retires within a minute."
+    if rule.rule is None or rule.status is None or rule.status.state is RuleStanding.REFUSED:
+        return (
+            f"The file of {rule.name} is not accepted, so it is not changed. "
+            "Correct it, and drop it again: trainmaster rules apply FILE"
+        )
+    if enabled and rule.decides:
+        return f"{rule.name} is not paused."
+    if not enabled and not rule.rule.document.get("enabled", True):
+        return f"{rule.name} is paused already."
+    return ""
+
+
+def with_enabled(content: bytes, *, enabled: bool, as_json: bool) -> bytes:
+    """The rule's file with `enabled` set, and everything else, comments included, as it was.
+
+    Raises:
+        Refused: the file is not a mapping, or not written so that one line can be changed safely.
+    """
+    before = parse_document(content, as_json=as_json).value
+    changed = b""
+    if isinstance(before, dict):
+        wanted = {**before, "enabled": enabled}
+        changed = _as_json(wanted) if as_json else _as_yaml(content.decode("utf-8-sig"), enabled=enabled)
+        if parse_document(changed, as_json=as_json).value == wanted:
+            return changed
+    value = json.dumps(enabled)
+    raise Refused(
+        f"`enabled` cannot be changed safely in this file. Write `enabled: {value}` into it, "
+        "and drop it again: trainmaster rules apply FILE"
+    )
+
+
+def _as_json(document: object) -> bytes:
+    return f"{json.dumps(document, indent=2, ensure_ascii=False)}\n".encode()
+
+
+def _as_yaml(text: str, *, enabled: bool) -> bytes:
+    value = json.dumps(enabled)
+    changed, count = _ENABLED.subn(lambda found: f"{found[1]}{value}", text, count=1)
+    if not count:
+        changed = f"{text.rstrip()}\nenabled: {value}\n"
+    return changed.encode()
+
+
+def set_enabled(
+    clients: "Clients", rule: FoundRule, *, enabled: bool, timeout_s: float = WAIT_S
+) -> RuleStatus:
+    """Pause the rule or, with `enabled`, resume it, and return its status once the service has accepted the file.
+
+    Raises:
+        Refused: `pause_refusal` or `with_enabled` refuses it, the service does, or the file changes at the same time.
+        NotFound: the file is gone.
+        TimedOut: the service has not answered in time; the file stays in the inbox.
+    """
+    from google.api_core.exceptions import NotFound as ObjectNotFound
+
+    if refusal := pause_refusal(rule, enabled=enabled):
+        raise Refused(refusal)
+    blob = clients.storage.bucket(clients.context.inbox_bucket).get_blob(rule.dropped_name)
+    if blob is None:
+        raise NotFound(f"{rule.dropped_name} does not exist any more.")
+    try:
+        content = blob.download_as_bytes(end=MAX_RULE_BYTES, raw_download=True)
+    except ObjectNotFound as error:  # of this generation
+        raise Refused(changed_meanwhile(rule.dropped_name)) from error
+    changed = with_enabled(content, enabled=enabled, as_json=rule.dropped_name.lower().endswith(".json"))
+    status = drop_rule(
+        clients, rule.dropped_name, changed, if_generation=int(blob.generation), timeout_s=timeout_s
+    )
+    if status.state is RuleStanding.REFUSED:
+        raise Refused("\n".join(status.problems or (status.reason or "the service refuses the file",)))
+    return status

@@ -1,0 +1,332 @@
+"""Rules: what each waits for and how much of it there is, why it is held back, and what it has fired."""
+
+import shlex
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
+
+from trainmaster.client.rules.changing import fire_rule
+from trainmaster.client.rules.found import Awaited, FoundRule
+from trainmaster.client.rules.listing import RuleFile, find_rule, list_rules, read_rule_file
+from trainmaster.client.rules.pausing import pause_refusal, set_enabled
+from trainmaster.client.runs.listing import Filters, list_runs
+from trainmaster.client.runs.reports import reported_fault
+from trainmaster.client.terminal import one_line
+from trainmaster.orchestrator.core.documents.faults import Fault
+from trainmaster.orchestrator.core.documents.places import split_lines
+from trainmaster.orchestrator.core.names import run_id_at
+from trainmaster.orchestrator.core.retraining.condition import ConditionKind
+from trainmaster.orchestrator.core.retraining.rule import Rule, WhileRunning
+from trainmaster.orchestrator.core.runs.index_row import IndexRow
+from trainmaster.web.source import Age
+from trainmaster.web.subject import Action, ApiRoute, Ask, Outcome, Page, PageRoute, Proposal, Subject
+
+ROWS_MAX = 500
+"""Rules on the page; the document has all."""
+NAME_MAX_CHARS = 200
+LINES_MAX, LINE_MAX_CHARS = 1500, 400
+"""Of a rule's file: its size bounds it to far fewer, unless most lines are empty."""
+RUNS_SCANNED, RUNS_SHOWN = 200, 10
+"""The newest runs of the model, among which a rule's firings are looked for, and how many of these are shown."""
+ANSWER_WITHIN_S = 60.0
+NO_ID = "-"
+"""In place of an id, for a file whose name gives none; the query then names the file."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RuleRow:
+    """One rule as a row."""
+
+    rule: FoundRule
+    name: str
+    address: str
+    awaited: tuple[Awaited, ...]
+    reasons: tuple[str, ...]
+    changes: tuple[tuple[str, str], ...]
+    """What may be done with it now: the last part of the action's address, and the button's text."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Line:
+    """A line of a rule's file, cut to LINE_MAX_CHARS, with the faults that are on it."""
+
+    number: int
+    text: str
+    faults: tuple[str, ...]
+
+
+def rules(ask: Ask) -> Page:
+    """Every rule, with its conditions and why it is held back."""
+    found = ask.source.read("rules", Age.SLOW, list_rules)
+    rows = [_row(each, ask) for each in found[:ROWS_MAX]]
+    return Page(
+        title="Rules",
+        template="rules.html",
+        values={"rows": rows, "left_out": max(len(found) - ROWS_MAX, 0)},
+        command="trainmaster rules ls",
+    )
+
+
+def _row(rule: FoundRule, ask: Ask) -> RuleRow:
+    return RuleRow(
+        rule=rule,
+        name=one_line(rule.name, NAME_MAX_CHARS),
+        address=_address(rule),
+        awaited=tuple(rule.awaited(ask.now)),
+        reasons=tuple(_reasons(rule)),
+        changes=tuple(_changes(rule)),
+    )
+
+
+def _changes(rule: FoundRule) -> Iterator[tuple[str, str]]:
+    if rule.rule_id is None:
+        return
+    if not _firing_refusal(rule):
+        yield "fire", "Fire"
+    if not pause_refusal(rule, enabled=False):
+        yield "pause", "Pause"
+    if not pause_refusal(rule, enabled=True):
+        yield "resume", "Resume"
+
+
+def _address(rule: FoundRule) -> str:
+    if rule.rule_id is not None:
+        return f"/rules/{quote(rule.rule_id)}"
+    return f"/rules/{NO_ID}?file={quote(rule.dropped_name, safe='')}"
+
+
+def _reasons(rule: FoundRule) -> Iterator[str]:
+    """Why the rule does not fire: it is refused, in quarantine, tripped, paused, or held back."""
+    status = rule.status
+    if status is None:
+        yield "the service has not answered the file yet"
+    if not rule.has_file:
+        yield "its file is deleted; it retires within a minute"
+    if status is not None:
+        yield from status.problems or filter(None, [status.reason])
+        if status.in_force is not None and rule.rule is not None and status.generation != status.in_force:
+            yield "the previous version is in force"
+    if status is not None and status.state == "tripped":
+        yield "it fired too often within an hour; resume it to reset the breaker"
+    if rule.rule is not None and not rule.rule.document.get("enabled", True):
+        yield "it is paused"
+    if held := rule.held_reason():
+        yield f"held back: {held}"
+
+
+def rule(ask: Ask) -> Page:
+    """One rule, with its file and the places of its faults."""
+    found = _find(ask)
+    file = ask.source.read(
+        ("rule-file", found.dropped_name, found.status and found.status.generation),
+        Age.SLOW,
+        lambda clients: read_rule_file(clients, found),
+    )
+    faults = list(_faults(found))
+    lines = list(_lines(file, faults, as_json=found.dropped_name.lower().endswith(".json")))
+    problems = (found.status.problems if found.status else None) or ()
+    marked = {text for line in lines for text in line.faults}
+    return Page(
+        title=one_line(found.name, NAME_MAX_CHARS),
+        template="rule.html",
+        values={
+            "row": _row(found, ask),
+            "reasons": [each for each in _reasons(found) if not faults or each not in problems],
+            "file_name": one_line(found.dropped_name, NAME_MAX_CHARS),
+            "file": file,
+            "lines": lines,
+            "faults": [str(fault) for fault in faults if str(fault) not in marked],
+            "firings": _firings(found, ask),
+            "while_running": _WHILE_RUNNING[found.rule.while_running] if found.rule else "",
+        },
+        command=f"trainmaster rules show {shlex.quote(found.name)}",
+    )
+
+
+def _find(ask: Ask) -> FoundRule:
+    rule_id = ask.path["rule_id"]
+    text = ask.query.get("file", rule_id) if rule_id == NO_ID else rule_id
+    return ask.source.read(("rule", text), Age.SLOW, lambda clients: find_rule(clients, text))
+
+
+def _faults(rule: FoundRule) -> Iterator[Fault]:
+    for document in rule.status.faults or () if rule.status else ():
+        try:
+            yield reported_fault(document)
+        except (TypeError, ValueError):
+            yield Fault(path="$", problem=str(document.get("problem")))
+
+
+def _lines(file: RuleFile | None, faults: list[Fault], *, as_json: bool) -> Iterator[Line]:
+    if file is None:
+        return
+    by_line: dict[int, list[str]] = {}
+    for fault in faults:
+        if fault.place is not None and file.is_judged:
+            by_line.setdefault(fault.place.line, []).append(str(fault))
+    texts = split_lines(file.text.rstrip(), as_json=as_json)
+    for number, text in enumerate(texts[:LINES_MAX], 1):
+        shown = one_line(text.expandtabs(), LINE_MAX_CHARS)
+        yield Line(number=number, text=shown, faults=tuple(by_line.get(number, ())))
+
+
+def _firings(rule: FoundRule, ask: Ask) -> list[IndexRow]:
+    """Runs that the rule started, newest first, among the newest of its model."""
+    if rule.rule is None or rule.rule_id is None:
+        return []
+    filters = Filters(model=rule.rule.model_name, team=rule.rule.team)
+    found = ask.source.read(
+        ("firings", filters.model, filters.team),
+        Age.SLOW,
+        lambda clients: list_runs(clients, filters, limit=RUNS_SCANNED),
+    )
+    # A run's id begins with what started it and the time.
+    prefix = run_id_at(rule.rule_id, ask.now, "").rpartition("-")[0].rpartition("-")[0] + "-"
+    return [row for row in found.rows if row.source == "rule" and row.run_id.startswith(prefix)][:RUNS_SHOWN]
+
+
+_WHILE_RUNNING: Mapping[WhileRunning, str] = {
+    WhileRunning.SKIP: "While its last run is active, nothing starts.",
+    WhileRunning.QUEUE_ONE: "While its last run is active, one firing waits for its end.",
+    WhileRunning.REPLACE: "If its last run is active, that is ended first.",
+}
+
+
+def propose_firing(ask: Ask) -> Proposal:
+    """What firing the rule would start."""
+    found = _find(ask)
+    version = found.rule
+    return Proposal(
+        title=f"Fire the rule {found.name}?",
+        effects=list(_effects_of_firing(version)) if version else [],
+        command=f"trainmaster rules fire {shlex.quote(found.name)}",
+        button="Fire the rule",
+        back=_address(found),
+        refusal=_firing_refusal(found),
+    )
+
+
+def _effects_of_firing(version: Rule) -> Iterator[str]:
+    yield f"It starts a run of the model {version.model_name}, with the rule's request."
+    yield _WHILE_RUNNING[version.while_running]
+    limits = [f"at most {version.max_per_day} firings in 24 hours"]
+    limits += [f"{version.cooldown.total_seconds():g} s between two"] if version.cooldown else []
+    yield f"The rule's limits apply: {', '.join(limits)}."
+
+
+def _firing_refusal(rule: FoundRule) -> str:
+    if rule.rule is None or not rule.decides:
+        return f"{rule.name} may not fire: it is {rule.standing}."
+    if not any(each.kind is ConditionKind.MANUAL for each in rule.rule.conditions):
+        return f"{rule.name} accepts no orders to fire: add `manual: {{}}` to its `when`."
+    return ""
+
+
+def fire(ask: Ask) -> Outcome:
+    """Gives the order, and waits until the run has started."""
+    found = _find(ask)
+    run_id = fire_rule(ask.source.clients, found, timeout_s=ANSWER_WITHIN_S)
+    return Outcome(
+        message=f"{found.name} has started {run_id}.",
+        go_to=f"/runs/{quote(run_id)}",
+        document={"run_id": run_id},
+    )
+
+
+def propose_pause(ask: Ask) -> Proposal:
+    """What pausing the rule would do."""
+    found = _find(ask)
+    return Proposal(
+        title=f"Pause the rule {found.name}?",
+        effects=[
+            f"`enabled: false` is written into {found.dropped_name}.",
+            "Scheduled times, signals and orders are ignored until it is resumed, and objects that arrive are not counted.",
+            "A run that it has started continues.",
+        ],
+        command=f"trainmaster rules pause {shlex.quote(found.name)}",
+        button="Pause the rule",
+        back=_address(found),
+        refusal=pause_refusal(found, enabled=False),
+    )
+
+
+def propose_resuming(ask: Ask) -> Proposal:
+    """What resuming the rule would do."""
+    found = _find(ask)
+    return Proposal(
+        title=f"Resume the rule {found.name}?",
+        effects=[
+            f"`enabled: true` is written into {found.dropped_name}, and the file is checked again.",
+            "Its schedule starts now: what was due meanwhile is not made up for. Counts so far are kept.",
+            "A tripped breaker is reset, and a quarantine ends.",
+        ],
+        command=f"trainmaster rules resume {shlex.quote(found.name)}",
+        button="Resume the rule",
+        back=_address(found),
+        refusal=pause_refusal(found, enabled=True),
+    )
+
+
+def pause(ask: Ask) -> Outcome:
+    """Writes the file, and waits for the service's answer."""
+    return _set_enabled(ask, enabled=False)
+
+
+def resume(ask: Ask) -> Outcome:
+    """Writes the file, and waits for the service's answer."""
+    return _set_enabled(ask, enabled=True)
+
+
+def _set_enabled(ask: Ask, *, enabled: bool) -> Outcome:
+    found = _find(ask)
+    status = set_enabled(ask.source.clients, found, enabled=enabled, timeout_s=ANSWER_WITHIN_S)
+    return Outcome(
+        message=f"{found.name} is {status.state}.",
+        go_to=_address(found),
+        document={"rule_id": found.rule_id, "state": str(status.state)},
+    )
+
+
+def documents(ask: Ask) -> list[dict[str, Any]]:
+    """Of each rule, schemas/rule_view.v1.schema.json."""
+    return [each.document(ask.now) for each in ask.source.read("rules", Age.SLOW, list_rules)]
+
+
+def document(ask: Ask) -> dict[str, Any]:
+    """schemas/rule_view.v1.schema.json."""
+    return _find(ask).document(ask.now)
+
+
+SUBJECT = Subject(
+    pages=[PageRoute(path="/rules", show=rules), PageRoute(path="/rules/{rule_id}", show=rule)],
+    api=[
+        ApiRoute(path="/rules", summary="Every rule, as an array of rule_view.v1.", read=documents),
+        ApiRoute(
+            path="/rules/{rule_id}",
+            summary="One rule: its file's status, the version in force, and what it remembers.",
+            read=document,
+            schema="rule_view.v1",
+        ),
+    ],
+    actions=[
+        Action(
+            path="/rules/{rule_id}/fire",
+            summary="Fires a rule now.",
+            propose=propose_firing,
+            perform=fire,
+        ),
+        Action(
+            path="/rules/{rule_id}/pause",
+            summary="Stops a rule from firing.",
+            propose=propose_pause,
+            perform=pause,
+        ),
+        Action(
+            path="/rules/{rule_id}/resume",
+            summary="Lets a paused rule fire again.",
+            propose=propose_resuming,
+            perform=resume,
+        ),
+    ],
+)

@@ -64,6 +64,23 @@ def test_the_examples_are_sound_and_open_with_the_command_that_converts_them(
     assert job.display_name in (example.stem, "census")
 
 
+@pytest.mark.parametrize("with_policy", [False, True])
+def test_the_untouched_starter_of_init_is_referred_to_plan(with_policy: bool, tmp_path: Path) -> None:
+    """Its script is uploaded by `submit`: before that, there is no job."""
+    assert trainmaster("init", cwd=tmp_path, environment={"HOME": str(tmp_path)}).status == 0
+    request = str(tmp_path / "request.yaml")
+    done = convert(request, *(lenient_policy(tmp_path) if with_policy else ()))
+    assert done.status == 1
+    (first, *rest) = done.err.splitlines()
+    assert first.endswith(
+        "$.script.archive: the script is only on this machine, so there is no job of it to print yet"
+    )
+    assert (
+        rest[-1].strip() == f"see the job that `trainmaster submit` would start: trainmaster plan {request}"
+    )
+    assert len(rest) == 3
+
+
 def test_the_job_is_the_users_own_with_no_mark_of_a_run(tmp_path: Path) -> None:
     done = convert(_file(tmp_path, custom(jobDir="gs://elsewhere/jobs") | {"labels": {"team": "a"}}))
     assert done.status == 0, done.err

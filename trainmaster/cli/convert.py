@@ -3,7 +3,7 @@
 import json
 import shlex
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
@@ -24,6 +24,7 @@ from trainmaster.client.request_files import (
     rules_for,
 )
 from trainmaster.orchestrator.core.documents.document import Document, parse_document
+from trainmaster.orchestrator.core.documents.faults import Fault
 from trainmaster.orchestrator.core.documents.placing import rendered
 from trainmaster.orchestrator.core.names import MODEL_LABEL, RUN_LABEL, JobKind, model_name_from
 from trainmaster.orchestrator.core.requests.dialects import dialect_of
@@ -97,7 +98,8 @@ def convert(
         return Exit.USAGE
     shown_as = "standard input" if file == STDIN else file
     if isinstance(request, Refused):
-        _print(*(line for fault in request.faults for line in rendered(fault, shown_as)))
+        faults = _of_local_script(request.faults, file)
+        _print(*(line for fault in faults for line in rendered(fault, shown_as)))
         return Exit.FINDING
     submission = converted(request.spec, target)
     _print(*_summary(submission, target, Form(form)))
@@ -110,6 +112,20 @@ def convert(
         json.dumps(document, indent=2, ensure_ascii=False) + "\n" if as_json else yaml_text(document)
     )
     return 0
+
+
+def _of_local_script(faults: Sequence[Fault], file: str) -> Iterator[Fault]:
+    """The faults; of a script that was not uploaded, one that says how to see its job. Its image is not known before."""
+    script = next((fault for fault in faults if fault.path == "$.script.archive" and not fault.found), None)
+    for fault in faults:
+        if fault is script:
+            plan = f"trainmaster plan {shlex.quote(file)}"
+            problem = "the script is only on this machine, so there is no job of it to print yet"
+            yield replace(
+                fault, problem=problem, repair=f"see the job that `trainmaster submit` would start: {plan}"
+            )
+        elif script is None or fault.path != "$.image" or fault.found:
+            yield fault
 
 
 def _checked(

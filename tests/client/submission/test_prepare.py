@@ -110,6 +110,24 @@ def test_faults_of_an_edited_request_are_at_their_places_unless_an_option_set_th
     assert places == {"$.args": 6, "$.cluster.chief.machine": None, "$.priority": None}
 
 
+@pytest.mark.parametrize("file", [NO_FILE, "request.yaml"])
+def test_a_fault_of_an_options_value_names_the_option_once(file: str, script: Path) -> None:
+    text = "" if file == NO_FILE else REQUEST
+    edits: dict[str, Any] = {"gpu": "L4:3", "workers": 2, "settings": ["priority=101"]}
+    found = prepared(text, file, **edits, **({"script": script} if file == NO_FILE else {}))
+    assert [(fault.path, fault.problem, fault.found) for fault in found.faults] == [
+        ("$.cluster.chief.gpu", "--gpu: no machine type has 3 NVIDIA_L4", "'L4:3'"),
+        ("$.priority", "too large", "101"),
+    ]
+    assert found.faulty == (file or "command line")
+
+
+def test_a_fault_of_the_file_names_no_option() -> None:
+    text = REQUEST.replace("chief: {machine: n1-standard-4}", "chief: {gpu: L4:3}")
+    (fault,) = prepared(text, name="n").faults
+    assert (fault.problem, fault.place and fault.place.line) == ("no machine type has 3 NVIDIA_L4", 5)
+
+
 def test_a_file_that_cannot_be_read_is_not_edited() -> None:
     (fault,) = prepared("a: [", name="n").faults
     assert fault.place is not None

@@ -133,7 +133,7 @@ def _request(
         given.file, given.content, edits, context=where, rules=rules, prices=prices, is_message=is_message
     )
     if prepared.request is None:
-        raise _refusal(prepared.file, prepared.faults)
+        raise _refusal(prepared.faulty, prepared.faults)
     return prepared.request, prepared.object_name
 
 

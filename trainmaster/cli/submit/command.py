@@ -135,7 +135,7 @@ def _prepared(
                 is_message=is_message,
             )
             prepared.append(each)
-            problems += fault_lines(each.faults, each.file)
+            problems += fault_lines(each.faults, each.faulty)
         except (Refused, UnusableFile) as refused:
             problems.append(str(refused))
     if problems:
@@ -148,7 +148,7 @@ def _prepared(
 def _sent(clients: "Clients", prepared: "Sequence[Prepared]", key: str | None, output: str) -> "list[Sent]":
     from trainmaster.client.submission.send import publish, send_script, upload
 
-    says_where(clients, f"Submitting {', '.join(each.file for each in prepared)}")
+    says_where(clients, f"Submitting {', '.join(each.title for each in prepared)}")
     sent: list[Sent] = []
     for each in prepared:
         _warn(each)
@@ -179,7 +179,7 @@ def _warn(prepared: "Prepared") -> None:
     from trainmaster.cli.faults import WARNING, fault_lines
 
     request = prepared.request
-    for line in fault_lines(request.warnings if request else (), prepared.file, WARNING):
+    for line in fault_lines(request.warnings if request else (), prepared.faulty, WARNING):
         talk(line)
     if request is not None and request.has_default_timeout:
         hours = request.document["scheduling"]["timeout_s"] / 3600

@@ -1,5 +1,6 @@
 """What the options of `submit` change in a request, before it is checked."""
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -89,6 +90,24 @@ def changed_paths(before: object, after: object, path: tuple[str | int, ...] = (
             yield from changed_paths(old, new, (*path, index))
     elif before != after:
         yield json_path(path)
+
+
+def option_of(path: str, edits: Edits) -> str:
+    """The option that set the value at this JSONPath of the edited request; empty for `--set`, whose paths users wrote."""
+    options = {
+        r"\$\.cluster\.\w+\.gpu": ("--gpu", edits.gpu),
+        r"\$\.cluster\.\w+\.machine": ("--machine", edits.machine),
+        r"\$\.cluster\.workers\.count": ("--workers", edits.workers),
+        r"\$\.image": ("--image", edits.image),
+        r"\$\.model_name": ("--name", edits.name),
+        r"\$\.args(\[[0-9]+\])?": ("the arguments behind --", edits.args or None),
+    }
+    found = (
+        option
+        for pattern, (option, value) in options.items()
+        if value is not None and re.fullmatch(pattern, path)
+    )
+    return next(found, "")
 
 
 def _without_machine(pool: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """A request file made ready: read, edited, its script packed, and checked as the service will check it."""
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +16,7 @@ from trainmaster.client.checking import (
 )
 from trainmaster.client.errors import Refused
 from trainmaster.client.request_files import STDIN, is_json_file
-from trainmaster.client.submission.edits import Edits, changed_paths, edited, new_request
+from trainmaster.client.submission.edits import Edits, changed_paths, edited, new_request, option_of
 from trainmaster.client.submission.pack import Packed, pack_script
 from trainmaster.orchestrator.core.admission.prices import Prices
 from trainmaster.orchestrator.core.documents.document import parse_document
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 
 NO_FILE = ""
 """The name of a request that has no file: only a script."""
+COMMAND_LINE = "command line"
 _ELSEWHERE = {
     Kind.RULE: "a retraining rule. Apply it: trainmaster rules apply {file}",
     Kind.ORDER: "an order. Give it: trainmaster rules fire, champions rollback or cancel",
@@ -56,7 +57,7 @@ class Prepared:
     """One request, ready to be sent if it has no faults.
 
     Attributes:
-        file: what faults call it.
+        file: its path, `-`, or NO_FILE.
         object_name: what it is called in the inbox.
         content: the text to send: the file's own, unless it was edited.
         team: whose request it is; None in a deployment without teams.
@@ -71,6 +72,16 @@ class Prepared:
     packed: Packed | None = None
     request: Request | None = None
     faults: tuple[Fault, ...] = ()
+
+    @property
+    def title(self) -> str:
+        """What it is called when it is sent."""
+        return self.file or self.object_name
+
+    @property
+    def faulty(self) -> str:
+        """What has its faults: the file, or the options where there is none."""
+        return self.file or COMMAND_LINE
 
 
 def prepare(
@@ -126,9 +137,9 @@ def prepare(
     # A script that was not packed must not hide the other faults.
     request = check_request(named, with_archive_to_come(read, rules)[0], rules, prices=lambda: prices)
     found = request.faults if isinstance(request, RefusedRequest) else ()
-    faults = (*unpacked, *_of_options(found, own, read.value))
+    faults = (*unpacked, *_of_options(found, own, read.value, edits))
     return Prepared(
-        file=file or object_name,
+        file=file,
         object_name=object_name,
         content=content,
         team=team,
@@ -138,10 +149,24 @@ def prepare(
     )
 
 
-def _of_options(faults: Sequence[Fault], own: object, edited: object) -> tuple[Fault, ...]:
-    """The faults; those of a value that an option set lose their place, for the file has another value there."""
+def _of_options(faults: Sequence[Fault], own: object, edited: object, edits: Edits) -> Iterator[Fault]:
+    """The faults; one of a value that an option set has no place, for the file has another value there.
+
+    It names the option, and stands once, even if the option set the same value for several roles.
+    """
     paths = tuple(changed_paths(own, edited))
-    return tuple(replace(each, place=None) if each.path.startswith(paths) else each for each in faults)
+    seen = set[tuple[str, str, str]]()
+    for fault in faults:
+        if not fault.path.startswith(paths):
+            yield fault
+            continue
+        option = option_of(fault.path, edits)
+        key = (option, fault.problem, fault.found)
+        if not option or key not in seen:
+            seen.add(key)
+            yield replace(
+                fault, problem=f"{option}: {fault.problem}" if option else fault.problem, place=None
+            )
 
 
 def _read(file: str, content: bytes, edits: Edits) -> Document:
@@ -203,6 +228,6 @@ def check_names(prepared: Sequence[Prepared]) -> None:
         Refused: two files have one name.
     """
     names = [each.object_name for each in prepared]
-    twice = [each.file for each in prepared if names.count(each.object_name) > 1]
+    twice = [each.title for each in prepared if names.count(each.object_name) > 1]
     if twice:
         raise Refused(f"{', '.join(twice)} have the same name in the inbox. Submit them one after the other.")

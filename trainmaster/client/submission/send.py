@@ -107,7 +107,7 @@ def upload(clients: "Clients", prepared: Prepared, *, timeout_s: float = RECORDE
             continue
         return _sent(blob)
     raise TimedOut(
-        f"{prepared.file} was not sent: the service has not read the previous {prepared.object_name} yet, and would "
+        f"{prepared.title} was not sent: the service has not read the previous {prepared.object_name} yet, and would "
         f"never read it after another upload of that name. See: trainmaster status {shlex.quote(prepared.object_name)}\n"
         "Submit it again later, or rename the file."
     )
@@ -153,7 +153,7 @@ def publish(clients: "Clients", prepared: Prepared, key: str) -> Sent:
 
     if prepared.team is not None:
         raise Refused(
-            f"{prepared.file}: in a deployment with teams, this command sends files only. Submit it without --key."
+            f"{prepared.title}: in a deployment with teams, this command sends files only. Submit it without --key."
         )
     topic = f"projects/{clients.context.project}/topics/{REQUESTS_TOPIC}"
     status_name = message_status_object(message_id="", idempotency_key=key)
@@ -183,7 +183,7 @@ def check_same_request(clients: "Clients", sent: Sent, prepared: Prepared) -> No
         is_same = False
     if not is_same:
         raise Refused(
-            f"The key of {prepared.file} has already started {sent.run_id}, and the request differs. See that run: "
+            f"The key of {prepared.title} has already started {sent.run_id}, and the request differs. See that run: "
             f"trainmaster status {sent.run_id}\nTo start a run of this request, choose another --key."
         )
 

@@ -1,5 +1,6 @@
 """Reads the champions, and restores earlier ones."""
 
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -41,6 +42,27 @@ def champion_names(clients: "Clients") -> tuple[list[str], list[str]]:
     more = [f"There are more than {CHAMPIONS_MAX:,} champions: only the first by name are listed."]
     known = [name.removesuffix(".json") for name in names[:CHAMPIONS_MAX] if name.endswith(".json")]
     return known, more if len(names) > CHAMPIONS_MAX else []
+
+
+def changed_champions(clients: "Clients", most: int) -> list[FoundChampion]:
+    """The champions whose reign began last, the newest first; costs a listing, and `most` reads at most.
+
+    Looked for among the `most` documents that were written last. A verdict against a challenger is written as well, so a
+    reign may be missing here although it is recent. Documents that cannot be read are left out.
+    """
+    bucket = clients.storage.bucket(clients.context.ledger_bucket)
+    listed = clients.storage.list_blobs(
+        bucket, prefix=_PREFIX, max_results=CHAMPIONS_MAX, fields="items(name,updated),nextPageToken"
+    )
+    written = sorted(listed, key=lambda blob: blob.updated, reverse=True)
+    names = [blob.name.removeprefix(_PREFIX).removesuffix(".json") for blob in written[:most]]
+    found: list[tuple[datetime, FoundChampion]] = []
+    for name in names:
+        with suppress(NotFound):
+            each = _find(clients, name)
+            if each is not None and each.champion.current is not None:
+                found.append((each.champion.current.since, each))
+    return [each for _, each in sorted(found, key=lambda pair: pair[0], reverse=True)]
 
 
 def list_champions(clients: "Clients") -> tuple[list[FoundChampion], list[str]]:

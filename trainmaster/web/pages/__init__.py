@@ -2,12 +2,13 @@
 
 from collections.abc import Sequence
 
-from trainmaster.web.pages import overview, queue, rules, runs
+from trainmaster.web.pages import lately, overview, queue, rules, runs
 from trainmaster.web.pages.run import page as run
 from trainmaster.web.subject import Subject
 
 SUBJECTS: Sequence[Subject] = (
     overview.SUBJECT,
+    lately.SUBJECT,
     runs.SUBJECT,
     run.SUBJECT,
     rules.SUBJECT,

@@ -1,15 +1,185 @@
-"""The first page."""
+"""The first page: what runs, what waits and why, and what failed today."""
 
-from trainmaster.client.runs.listing import Filters, list_runs
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+from trainmaster.client.errors import NotFound
+from trainmaster.client.find import read_run
+from trainmaster.client.runs.active import active_runs
+from trainmaster.client.runs.listing import Filters, RunList, list_runs
+from trainmaster.client.runs.queue import Queue, Waits, waits_text
+from trainmaster.client.study.study import number
+from trainmaster.orchestrator.core.policy.currency import shown_bound, shown_money
+from trainmaster.orchestrator.core.requests.indexing import index_row_of
+from trainmaster.orchestrator.core.runs.index_row import IndexRow
+from trainmaster.orchestrator.core.runs.record import RunRecord
+from trainmaster.orchestrator.core.runs.states import ENDS, RunState
+from trainmaster.web.pages.queue import queue_now
 from trainmaster.web.source import Age
 from trainmaster.web.subject import Ask, Page, PageRoute, Subject
 
+if TYPE_CHECKING:
+    from trainmaster.client.clients import Clients
+
+NEWEST_READ, NEWEST_SHOWN = 100, 8
+TODAY_MAX = 500
+"""Runs of today that are looked through, where the newest NEWEST_READ do not reach back to midnight."""
+ROWS_MAX = 10
+"""Of each section; its heading links to all."""
+FAILED_SHOWN = 5
+METRICS_SHOWN = 3
+_LONG_AGO = datetime.min.replace(tzinfo=UTC)
+FAILED = frozenset({RunState.FAILED, RunState.REJECTED, RunState.EXPIRED, RunState.PARTIALLY_SUCCEEDED})
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunningRow:
+    """A run that has not ended and does not wait, and how far it is in a few words."""
+
+    row: IndexRow
+    progress: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class WaitingRow:
+    """A run in the queue, and why it waits."""
+
+    waits: Waits
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Today:
+    """The runs of today (UTC), newest first; `complete` False: there are more than are looked through."""
+
+    rows: Sequence[IndexRow]
+    complete: bool
+
+    @property
+    def cost(self) -> str:
+        """What they cost; of those that have not ended, the most that they may cost. Empty without a known price."""
+        priced = [
+            row for row in self.rows if row.currency and (row.cost is not None or row.at_most is not None)
+        ]
+        if not priced or priced[0].currency is None:
+            return ""
+        currency = priced[0].currency
+        same = [row for row in priced if row.currency == currency]
+        total = sum((row.at_most or Decimal(0) if row.cost is None else row.cost for row in same), Decimal(0))
+        if all(row.cost is not None for row in same) and self.complete:
+            return shown_money(total, currency)
+        return f"{'≤' if self.complete else 'over'} {shown_bound(total, currency)}"
+
 
 def overview(ask: Ask) -> Page:
-    """What runs, what waits, what failed."""
-    found = ask.source.read(("newest", 20), Age.LIVE, lambda clients: list_runs(clients, Filters(), limit=20))
+    """What runs, what waits, what failed today, and the newest runs."""
+    newest = ask.source.read(
+        ("runs-newest", NEWEST_READ),
+        Age.LIVE,
+        lambda clients: list_runs(clients, Filters(), limit=NEWEST_READ),
+    )
+    queue, midnight = (
+        queue_now(ask),
+        ask.now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0),
+    )
+    today = _today(ask, newest, midnight)
+    running, active = _running(ask, newest.rows, queue)
+    failed = list(_failed([*today.rows, *newest.rows], midnight))
     return Page(
-        title="Overview", template="overview.html", values={"runs": found.rows}, command="trainmaster ls"
+        title="Overview",
+        template="overview.html",
+        values={
+            "newest": newest.rows[:NEWEST_SHOWN],
+            "running": running,
+            "active": active,
+            "waiting": list(_waiting(newest.rows, queue))[:ROWS_MAX],
+            "queued": len(queue.waiting),
+            "failed": failed[:FAILED_SHOWN],
+            "failures": len(failed),
+            "today": today,
+            "midnight": midnight.date().isoformat(),
+            "caps_now": queue.caps,
+            "may_cost": queue.started.may_cost_today or Decimal(0),
+            "caps": [each.partition("/")[::2] for each in queue.caps_reached],
+        },
+        command="trainmaster ls",
+    )
+
+
+def _today(ask: Ask, newest: RunList, midnight: datetime) -> Today:
+    rows = [row for row in newest.rows if row.created_at >= midnight]
+    if len(rows) < len(newest.rows) or newest.next_before is None:
+        return Today(rows=rows, complete=True)
+    found = ask.source.read(
+        ("runs-since", midnight),
+        Age.SLOW,
+        lambda clients: list_runs(clients, Filters(since=midnight), limit=TODAY_MAX),
+    )
+    return Today(rows=found.rows, complete=found.next_before is None)
+
+
+def _failed(rows: Sequence[IndexRow], midnight: datetime) -> Iterator[IndexRow]:
+    """The runs that failed since midnight, each once, those that ended last first."""
+    by_id = {
+        row.run_id: row
+        for row in rows
+        if row.state in FAILED and (row.ended_at or row.updated_at) >= midnight
+    }
+    yield from sorted(by_id.values(), key=lambda row: row.ended_at or row.updated_at, reverse=True)
+
+
+def _waiting(rows: Sequence[IndexRow], queue: Queue) -> Iterator[WaitingRow]:
+    reasons = {row.run_id: row.reason for row in rows if row.state is RunState.WAITING}
+    for each in queue.waiting[:ROWS_MAX]:
+        yield WaitingRow(waits=each, reason=reasons.get(each.run_id) or f"waits for {waits_text(each, None)}")
+
+
+def _running(ask: Ask, rows: Sequence[IndexRow], queue: Queue) -> tuple[list[RunningRow], int]:
+    """The newest runs that have not ended and do not wait, and how many there are."""
+    known = {row.run_id: row for row in rows}
+    waiting = {each.run_id for each in queue.waiting}
+    marked = [each for each in ask.source.read("active", Age.LIVE, active_runs) if each not in waiting]
+    ids = [each for each in marked if each not in known or known[each].state not in ENDS]
+    ids.sort(key=lambda each: known[each].created_at if each in known else _LONG_AGO, reverse=True)
+    return [found for each in ids[:ROWS_MAX] if (found := _running_row(ask, each, known.get(each)))], len(ids)
+
+
+def _running_row(ask: Ask, run_id: str, row: IndexRow | None) -> RunningRow | None:
+    record = ask.source.read(("record-of", run_id), Age.SLOW, lambda clients: _record(clients, run_id))
+    if row is None:  # older than the newest runs
+        row = index_row_of(record, 0) if record is not None else None
+    if row is None or row.state in ENDS:
+        return None
+    return RunningRow(row=row, progress=_progress(record) if record is not None else "")
+
+
+def _record(clients: "Clients", run_id: str) -> RunRecord | None:
+    try:
+        return read_run(clients, run_id).record
+    except NotFound:
+        return None
+
+
+def _progress(record: RunRecord) -> str:
+    """`3 trials succeeded, 2 active; best accuracy 0.81`, or the latest metrics."""
+    progress = record.progress
+    if progress is None:
+        return ""
+    trials = [f"{count} {state.lower()}" for state, count in (progress.trials or {}).items()]
+    best = progress.best_trial
+    metrics = [f"{name} {number(value)}" for name, value in sorted((progress.metrics or {}).items())]
+    return "; ".join(
+        filter(
+            None,
+            (
+                f"trials: {', '.join(trials)}" if trials else "",
+                f"best {best.metric} {number(best.value)}" if best else "",
+                ", ".join(metrics[:METRICS_SHOWN]),
+            ),
+        )
     )
 
 

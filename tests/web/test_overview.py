@@ -1,0 +1,156 @@
+"""The Overview and what it loads after its first paint, with what the flows wrote."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from tests.client.mirrored import mirror, queueing_world
+from tests.client.runs.rows import row, write_row
+from tests.client.served import ROOT, Served, run_record, served_context
+from tests.contract.retraining import RuleWorld, rule
+from tests.contract.world import World
+from tests.web.consoles import console_of
+from trainmaster.orchestrator.core.names import marker_object
+from trainmaster.orchestrator.core.runs.states import RunState
+from trainmaster.web.pages.lately import lately
+from trainmaster.web.pages.overview import overview
+from trainmaster.web.rendering import Frame, whole_page
+from trainmaster.web.source import Source
+from trainmaster.web.subject import Ask, Page
+
+CHAMPION = json.loads((ROOT / "schemas/examples/valid/champion.v1.promoted.json").read_text())
+HOSTILE = "</td><script>alert('x')</script>"
+FRAME = Frame(where="here", writable=False, token="", poll_s=0.0, path="/")
+
+
+@pytest.fixture(scope="module")
+def world() -> World:
+    """One run has a job; two wait for its limit, and two others for GPUs."""
+    return queueing_world()
+
+
+@pytest.fixture(scope="module")
+def now(world: World) -> datetime:
+    return world.clock.now()
+
+
+@pytest.fixture(scope="module")
+def served(world: World, now: datetime, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """Beside these runs, one failed today, one yesterday, and an old one still runs."""
+    with served_context(tmp_path_factory.mktemp("served")) as served:
+        mirror(world, served)
+        for name, at in (("today", now - timedelta(minutes=5)), ("yesterday", now - timedelta(days=1))):
+            text = f"{name}: {HOSTILE}"
+            failed = row(0, state=RunState.FAILED, reason=text, currency="USD", cost=Decimal("1.50"))
+            write_row(served, replace(failed, run_id=f"failed-{name}", created_at=at, ended_at=at))
+        running = run_record("succeeded", run_id="cassava-20260101t000000-0123456789", state="running")
+        del running["model"], running["completion"]
+        running["progress"] = {"metrics": {"loss": 1.25, "accuracy": 0.61}}
+        served.write("ledger", f"runs/{running['run_id']}.json", running)
+        served.write("ledger", marker_object(running["run_id"]), {})
+        yield served
+
+
+@pytest.fixture(scope="module")
+def source(served: Served) -> Iterator[Source]:
+    source = Source(lambda: served.clients.context, writable=False)
+    yield source
+    source.reconnect()
+
+
+@pytest.fixture(scope="module")
+def html(source: Source, now: datetime) -> str:
+    return rendered(overview(Ask(source=source, now=now)))
+
+
+def rendered(page: Page) -> str:
+    return whole_page(page, FRAME)
+
+
+def row_of(html: str, prefix: str) -> str:
+    """The row whose id begins so."""
+    assert f'<tr id="{prefix}' in html
+    return html.partition(f'<tr id="{prefix}')[2].partition("</tr>")[0]
+
+
+def test_a_waiting_run_says_why_and_behind_which_run(html: str) -> None:
+    assert "the limit of the model flowers is reached" in row_of(html, "waiting-flowers-c-2026")
+    assert "no other run" in row_of(html, "waiting-flowers-c-2026")
+    assert 'href="/runs/flowers-c-2026' in row_of(html, "waiting-flowers-b-2026")
+    assert 'href="/runs/cassava-a-2026' in row_of(html, "waiting-leaves-a-2026")
+
+
+def test_active_runs_are_shown_with_their_progress_however_old_they_are(html: str) -> None:
+    assert 'class="state state-submitted"' in row_of(html, "active-flowers-a-2026")
+    old = row_of(html, "active-cassava-20260101t000000-0123456789")
+    assert "accuracy 0.61, loss 1.25" in old
+    assert 'id="active-flowers-b' not in html
+
+
+def test_what_failed_today_says_why_and_what_failed_earlier_is_left_out(html: str) -> None:
+    assert "today: &lt;/td&gt;&lt;script&gt;" in row_of(html, "failed-failed-today")
+    assert 'id="failed-failed-yesterday"' not in html
+    assert "<script>alert" not in html
+
+
+def test_tiles_count(html: str) -> None:
+    tiles = [each.partition("<b>")[2].partition("</b>")[0] for each in html.split('class="tile"')[1:]]
+    assert tiles == ["2", "4", "1", "6", "1.50 USD"]
+
+
+def test_an_empty_project_says_how_to_start(tmp_path: Path) -> None:
+    with served_context(tmp_path) as served, console_of(served.clients) as browser:
+        page, later = browser.get("/").text, browser.get("/overview/lately").text
+    assert "No runs yet. Start one" in page
+    assert "No run is active." in page
+    assert ("No rules." in later, "No model has a champion." in later) == (True, True)
+
+
+def test_the_same_page_is_rendered_the_same_while_nothing_changes(
+    source: Source, now: datetime, html: str
+) -> None:
+    """Otherwise each look of the live stream would send it again."""
+    later = overview(Ask(source=source, now=now + timedelta(seconds=1)))
+    assert rendered(later) == html
+
+
+def test_the_page_costs_a_bounded_number_of_storage_operations(served: Served, now: datetime) -> None:
+    """One for the newest runs, one for the active, four for the queue, one for the policy, one a record that is shown."""
+    source = Source(lambda: served.clients.context, writable=False)
+    try:
+        overview(Ask(source=source, now=now))
+        assert source.storage_calls <= 1 + 1 + 4 + 1 + 2
+    finally:
+        source.reconnect()
+
+
+def test_rules_that_fire_next_champions_and_runs_a_day_come_later(tmp_path: Path) -> None:
+    world = RuleWorld()
+    world.drop_rule(rule())
+    world.drop_rule(rule({"schedule": {"cron": "0 3 * * *"}}), "rules/nightly.json")
+    world.drop_rule({**rule({"manual": {}}), "enabled": False}, "rules/paused.json")
+    world.arrive(2)
+    world.tick()
+    now = world.clock.now()
+    with served_context(tmp_path) as served:
+        mirror(world, served)
+        for name in ("leaves", "flowers"):
+            served.write("ledger", f"champions/{name}.json", {**CHAMPION, "model_name": name})
+        for number in range(3):
+            write_row(served, replace(row(number), created_at=now - timedelta(days=number // 2)))
+        source = Source(lambda: served.clients.context, writable=False)
+        try:
+            html = rendered(lately(Ask(source=source, now=now)))
+        finally:
+            source.reconnect()
+    assert html.index('href="/rules/nightly"') < html.index('href="/rules/cassava"')
+    assert "2 of 3 objects" in html
+    assert "/rules/paused" not in html
+    assert 'href="/models/leaves"' in html
+    assert f"{now:%a %d %b}: 2" in html
+    assert f"{now - timedelta(days=1):%a %d %b}: 1" in html

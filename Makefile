@@ -69,6 +69,7 @@ image: $(STAMP) ## build the trainer's image on this machine, without a daemon: 
 bench: $(STAMP) ## every benchmark, one after the other; bench/README.md has their numbers
 	$(PY) bench/cold_start.py
 	$(PY) bench/stack_start.py
+	$(PY) bench/console.py
 	$(PY) bench/trainer_throughput.py
 	$(PY) bench/tuning_search.py
 	$(PY) bench/tuning_cost.py

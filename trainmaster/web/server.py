@@ -2,12 +2,15 @@
 
 import secrets
 import socket
+import threading
 from collections.abc import Callable
+from contextlib import suppress
 
 import uvicorn
 
 from trainmaster.client.context import Context
 from trainmaster.web.app import make_app
+from trainmaster.web.rendering import environment
 from trainmaster.web.source import Source
 
 HOST = "127.0.0.1"
@@ -52,4 +55,12 @@ def serve(
         h11_max_incomplete_event_size=64 * 1024, limit_concurrency=200,
     )  # fmt: skip
     ready(f"{address}?key={token}" if is_secret else address)
+    threading.Thread(target=_warm_up, args=[source], name="warm up", daemon=True).start()
     uvicorn.Server(config).run(sockets=[listener])
+
+
+def _warm_up(source: Source) -> None:
+    """Import and compile what the first page needs. Reads nothing."""
+    environment()
+    with suppress(Exception):  # the first page says why
+        _ = source.clients.storage

@@ -25,9 +25,10 @@ class _Place(Generic[_Kept]):
 class Shared:
     """Safe for threads."""
 
-    def __init__(self, *, most: int, idle_s: float) -> None:
-        """`most` objects are kept, and each until it was not used for `idle_s` seconds."""
+    def __init__(self, *, most: int, idle_s: float, clock: Callable[[], float] = time.monotonic) -> None:
+        """`most` objects are kept, and each until it was not used for `idle_s` seconds of `clock`."""
         self._most, self._idle_s = most, idle_s
+        self._clock = clock
         self._places: OrderedDict[Hashable, _Place[Any]] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -45,11 +46,11 @@ class Shared:
         """
         place = self._place(key)
         with place.lock:
-            if place.read_at is None or time.monotonic() - place.read_at > age_s:
+            if place.read_at is None or self._clock() - place.read_at > age_s:
                 if place.made is None:
                     place.made = make()
                 place.answer = look(cast(_Kept, place.made))
-                place.read_at = time.monotonic()
+                place.read_at = self._clock()
             return cast(_Answer, place.answer)
 
     def expire(self) -> None:
@@ -67,7 +68,7 @@ class Shared:
         return len(self._places)
 
     def _place(self, key: Hashable) -> _Place[Any]:
-        now = time.monotonic()
+        now = self._clock()
         with self._lock:
             place = self._places.setdefault(key, _Place(used_at=now))
             place.used_at = now

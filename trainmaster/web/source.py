@@ -13,9 +13,10 @@ from trainmaster.client.clients import Clients
 from trainmaster.client.context import Context
 from trainmaster.web.shared import Shared
 
-ANSWERS_KEPT = 500
 SHARED_MAX, SHARED_IDLE_S = 16, 60.0
 """Runs and selections of logs that pages follow at once, and how long one is kept after it was last shown."""
+ANSWERS_KEPT = 100
+"""Each page needs a few; a list of 1,000 runs takes about 2 MiB."""
 _Answer = TypeVar("_Answer")
 _Followed = TypeVar("_Followed")
 
@@ -33,26 +34,39 @@ class Age(Enum):
 
 @dataclass
 class _Kept:
-    """One answer. `lock` lets one thread read while others wait for its answer."""
+    """One answer, for use until `fresh_until`. `lock` lets one thread read while others wait for its answer."""
 
     lock: threading.Lock = field(default_factory=threading.Lock)
-    read_at: float | None = None
+    fresh_until: float | None = None
     answer: Any = None  # Any: of each reader's own type
 
 
 class Source:
     """The context that the console shows. Safe for threads."""
 
-    def __init__(self, choose: Callable[[], Context], *, writable: bool) -> None:
-        """`choose` returns the context, each time that the services could not be reached; it may raise NoContext."""
+    def __init__(
+        self,
+        choose: Callable[[], Context],
+        *,
+        writable: bool,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """The context, chosen when it is first needed.
+
+        Args:
+            choose: returns the context, each time that the services could not be reached; it may raise NoContext.
+            writable: whether pages may change something.
+            clock: seconds, by which answers age.
+        """
         self.writable = writable
         self._choose = choose
+        self._clock = clock
         self._clients: Clients | None = None
         self._calls_of_earlier = 0
         self._choosing = threading.Lock()
         self._kept: OrderedDict[Hashable, _Kept] = OrderedDict()
         self._keeping = threading.Lock()
-        self._shared = Shared(most=SHARED_MAX, idle_s=SHARED_IDLE_S)
+        self._shared = Shared(most=SHARED_MAX, idle_s=SHARED_IDLE_S, clock=clock)
 
     @property
     def clients(self) -> Clients:
@@ -90,9 +104,9 @@ class Source:
         clients = self.clients
         kept = self._place(key)
         with kept.lock:
-            if kept.read_at is None or time.monotonic() - kept.read_at > self._seconds(age):
+            if kept.fresh_until is None or self._clock() > kept.fresh_until:
                 kept.answer = call(clients)
-                kept.read_at = time.monotonic()
+                kept.fresh_until = self._clock() + self._seconds(age)
             answer: _Answer = kept.answer
             return answer
 
@@ -130,8 +144,20 @@ class Source:
 
     def _place(self, key: Hashable) -> _Kept:
         with self._keeping:
+            self._drop_stale()
             place = self._kept.setdefault(key, _Kept())
             self._kept.move_to_end(key)
             while len(self._kept) > ANSWERS_KEPT:
                 self._kept.popitem(last=False)
             return place
+
+    def _drop_stale(self) -> None:
+        """An answer may be large, and a stale one is never used again."""
+        now = self._clock()
+        stale = [
+            key
+            for key, kept in self._kept.items()
+            if kept.fresh_until is not None and kept.fresh_until < now and not kept.lock.locked()
+        ]
+        for key in stale:
+            del self._kept[key]

@@ -27,7 +27,7 @@ DEADLINE_S = 60
 def kept(
     program: str, log: Path, *, pauses_s: Sequence[float], connections: int
 ) -> tuple[list[str], list[str], socket.socket]:
-    """The answers of the program, what the stack said, and the listener."""
+    """The answers of the program, what the stack said, and the listener. Without connections the stack is ready."""
     listener = open_listener(port_base=None, last_ports={})
     console = Console(
         listener=listener,
@@ -41,7 +41,13 @@ def kept(
         address = listener.getsockname()
         try:
             async with asyncio.timeout(DEADLINE_S), asyncio.TaskGroup() as running:
-                running.create_task(keep_console(console, guard, log=log, say=said.append, pauses_s=pauses_s))
+                ready = asyncio.Event()
+                if not connections:
+                    ready.set()
+                keeping = keep_console(
+                    console, guard, ready=ready, log=log, say=said.append, pauses_s=pauses_s
+                )
+                running.create_task(keeping)
                 answers = [
                     running.create_task(asyncio.to_thread(_answer, address)) for _ in range(connections)
                 ]

@@ -2,11 +2,13 @@
 
 import asyncio
 import socket
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from trainmaster.local.process import ProcessGuard, Stream
+from trainmaster.local.process.output import readable
 from trainmaster.local.stack.ports import candidate_ports, port_taken
 
 SERVICE = "console"
@@ -65,15 +67,19 @@ async def keep_console(
     console: Console,
     guard: ProcessGuard,
     *,
+    ready: asyncio.Event,
     log: Path,
     say: Callable[[str], None],
     pauses_s: Sequence[float] = PAUSES_S,
 ) -> None:
     """Run the program until this is cancelled, or until it has ended once more than there are pauses.
 
+    It starts when the stack is `ready`, or earlier for a browser that connects, so that it does not delay the stack.
+
     `log` gets its output, at most LOG_MAX_BYTES. `say` gets one line when it is not started again; then its
     address refuses connections.
     """
+    await _first_of(ready.wait(), readable(console.listener.fileno()))
     status: object = None
     for pause_s in (0.0, *pauses_s):
         await asyncio.sleep(pause_s)
@@ -93,6 +99,17 @@ async def keep_console(
         f"The console ended {1 + len(pauses_s)} times, the last time with {status}, and is not started again. Its output "
         f"is in {log}. The stack keeps running; to start another console: trainmaster web --write"
     )
+
+
+async def _first_of(*waits: Coroutine[Any, Any, object]) -> None:
+    """Return when one of them does, and cancel the others."""
+    tasks = [asyncio.create_task(wait) for wait in waits]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def _written_to(log: Path) -> Callable[[Stream, list[bytes]], None]:

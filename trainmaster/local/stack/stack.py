@@ -112,8 +112,8 @@ async def running_stack(
 ) -> AsyncIterator[Stack]:
     """Run a stack on a claimed state folder while the block runs; no process of it remains afterwards.
 
-    `news` sees every notice that is delivered; the result of `describe` is written into the ledger. `console` runs from
-    the beginning, so that it can say that the stack is starting.
+    `news` sees every notice that is delivered; the result of `describe` is written into the ledger. `console` starts with
+    the first browser that connects, to which it says that the stack is starting, and at the latest when the stack is ready.
 
     Raises:
         StackRefusedError: a service cannot run or refuses a resource; or the functions cannot be staged, or one does not start.
@@ -122,8 +122,9 @@ async def running_stack(
         guard = ProcessGuard(grace_s=_GUARD_GRACE_S)
         running.push_async_callback(guard.stop, grace_s=_GUARD_GRACE_S)
         state.own(watcher_pid=guard.watcher_pid)
+        ready = asyncio.Event()
         if console is not None:
-            _start_console(console, guard, state, running)
+            _start_console(console, guard, state, running, ready=ready)
         staging = asyncio.create_task(
             _source_directory(options.functions, destination=state.path / "functions", guard=guard)
         )
@@ -171,6 +172,7 @@ async def running_stack(
         gcloud, clients = await user_variables(
             services, topology, running, folder=state.private_folder(USER_FOLDER)
         )
+        ready.set()
         yield Stack(
             topology=topology,
             services=services,
@@ -182,14 +184,19 @@ async def running_stack(
 
 
 def _start_console(
-    console: Console, guard: ProcessGuard, state: StateFolder, running: AsyncExitStack
+    console: Console,
+    guard: ProcessGuard,
+    state: StateFolder,
+    running: AsyncExitStack,
+    *,
+    ready: asyncio.Event,
 ) -> None:
-    """Start it, until `running` ends."""
+    """Keep it running until `running` ends."""
     state.keep_ports({CONSOLE: console.port})
     log = state.folder("logs") / "console.log"
     log.unlink(missing_ok=True)
     running.callback(console.listener.close)
-    running.callback(asyncio.create_task(keep_console(console, guard, log=log, say=_say)).cancel)
+    running.callback(asyncio.create_task(keep_console(console, guard, ready=ready, log=log, say=_say)).cancel)
 
 
 def _publish(describe: Describe, topology: Topology, source: Path, *, storage_url: str) -> None:

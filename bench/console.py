@@ -1,0 +1,90 @@
+"""The console's pages with 10,000 runs in the ledger: how long each takes, and the memory of its process.
+
+python bench/console.py [--rounds 5] [--runs 10000]
+
+Every page is opened once, after which the resident memory is read; then the pages take turns. A page's time is that of its whole
+HTML over one connection, without the browser's drawing. Limits apply to the fastest, because other work on the machine only
+adds to the time. The exit status says whether every limit holds. Linux only, as bench/stack_start.py.
+"""
+
+import argparse
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))  # run as a file, from anywhere
+
+import httpx  # noqa: E402  # needs the line above
+import psutil  # noqa: E402
+
+from bench.cli import fill  # noqa: E402
+from bench.stack_start import console_of  # noqa: E402
+from tests.e2e.project import running_project  # noqa: E402
+from trainmaster.web.pages import SUBJECTS  # noqa: E402
+
+PAGE_S, PAGING_S = 0.5, 0.3
+MEMORY_MIB = 160
+PAGING = "/runs?before="
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--runs", type=int, default=10_000)
+    asked = parser.parse_args()
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        running_project(Path(folder) / "state", "--console", "write", project="bench-console") as project,
+    ):
+        run_id = fill(project, asked.runs)
+        paths = list(addresses(run_id))
+        with httpx.Client(base_url=project.env["TRAINMASTER_CONSOLE"], timeout=60) as browser:
+            for path in paths:
+                opened(browser, path)
+            memory = psutil.Process(console_of(project.process.pid)).memory_info().rss / 2**20
+            took: dict[str, list[float]] = {path: [] for path in paths}
+            for _ in range(asked.rounds):
+                for path in paths:
+                    took[path].append(opened(browser, path))
+        return report(took, memory)
+
+
+def addresses(run_id: str) -> Iterator[str]:
+    """Every page, those of a run with this id, and the second page of the runs with and without a filter."""
+    for subject in SUBJECTS:
+        for route in subject.pages:
+            path = route.path.replace("{run_id}", run_id)
+            if "{" not in path:
+                yield path
+    yield f"{PAGING}2026-01-05T00:00:00Z"
+    yield "/runs?state=failed"
+
+
+def opened(browser: httpx.Client, path: str) -> float:
+    """Seconds; a page may say that the run has no study."""
+    began = time.perf_counter()
+    answer = browser.get(path)
+    assert answer.status_code in (200, 404, 422), (path, answer.status_code, answer.text[-2000:])
+    return time.perf_counter() - began
+
+
+def report(took: Mapping[str, Sequence[float]], memory: float) -> int:
+    """Print each page's times beside its limit, and the memory; 1 if a limit is broken."""
+    broken = []
+    print(f"{'':44}{'median':>8}{'fastest':>9}{'limit':>7}")
+    for path, seconds in took.items():
+        limit = PAGING_S if path.startswith(PAGING) else PAGE_S
+        print(f"{path[:43]:44}{statistics.median(seconds):6.2f} s{min(seconds):7.2f} s{limit:5.1f} s")
+        broken += [path] if min(seconds) > limit else []
+    broken += ["memory"] if memory > MEMORY_MIB else []
+    print(f"memory: {memory:.0f} MiB, limit {MEMORY_MIB} MiB")
+    print(f"limits: {'kept' if not broken else 'broken: ' + ', '.join(broken)}")
+    return 1 if broken else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,4 +1,4 @@
-"""Objects that several requests share, such as the monitor of a run: bounded, and dropped once nobody looks."""
+"""Objects that several requests share, such as the monitor of a run: bounded, and dropped after a time without requests."""
 
 import threading
 import time

@@ -31,7 +31,7 @@ def cancel(clients: "Clients", runs: tuple[str, ...], wait: bool) -> int:
     has not answered in time.
     """
     from trainmaster.client.find import find_run
-    from trainmaster.client.rules.orders import give_order
+    from trainmaster.client.rules.orders import cancel_run
     from trainmaster.client.wait import wait_for_end
 
     named = {each: find_run(clients, each) for each in runs}
@@ -43,7 +43,7 @@ def cancel(clients: "Clients", runs: tuple[str, ...], wait: bool) -> int:
         else:
             says_where(clients, f"Cancelling {run_id}")
             with order_survives_interrupt(f"trainmaster status {run_id}"):
-                give_order(clients, {"cancel": {"run": run_id}}, team=record.source.team)
+                cancel_run(clients, record)
         if not wait:
             print_names([run_id])
     if not wait:

@@ -12,6 +12,7 @@ from trainmaster.client.wait import poll
 from trainmaster.orchestrator.core.names import REQUESTS_PREFIX, message_status_object, status_object
 from trainmaster.orchestrator.core.requests.incoming import IDEMPOTENCY_KEY, run_id_of_message_key
 from trainmaster.orchestrator.core.runs.drop_status import DEAD_LETTER, HELD
+from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.core.runs.states import RunState
 
 if TYPE_CHECKING:
@@ -61,6 +62,16 @@ def give_order(
     if final["state"] in (RunState.REJECTED, DEAD_LETTER):
         raise Refused("\n".join(map(one_line, final.get("problems") or [str(final.get("reason"))])))
     return str(final["run_id"]) if team is not None else run_id_of_message_key(key), final
+
+
+def cancel_run(clients: "Clients", record: RunRecord, *, timeout_s: float = WAIT_S) -> None:
+    """Order the end of a run, and wait until the order is carried out; the run itself may take longer to end.
+
+    Raises:
+        Refused, TimedOut, google.api_core.exceptions.GoogleAPICallError: as `give_order`.
+    """
+    order = {"cancel": {"run": record.run_id}}
+    give_order(clients, order, team=record.source.team, timeout_s=timeout_s)
 
 
 def _publish(clients: "Clients", content: bytes, key: str) -> str:

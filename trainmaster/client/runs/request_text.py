@@ -43,9 +43,8 @@ def read_request_text(clients: "Clients", run: Run) -> RequestText:
     """
     record = run.record
     if record.request is not None:
-        uri = record.request.original.uri
-        text = (read_json(clients.storage, *split_object_uri(uri)) or {}).get("text")
-        return RequestText(lines=_lines(text, uri) if isinstance(text, str) else None, uri=uri)
+        uri, accepted = record.request.original.uri, read_original_text(clients, run)
+        return RequestText(lines=None if accepted is None else _lines(accepted, uri), uri=uri)
     faults = _faults(clients, run)
     text = _uploaded(clients, record.source)
     if text is None:
@@ -58,6 +57,20 @@ def read_request_text(clients: "Clients", run: Run) -> RequestText:
     hidden |= {fault.place.line for fault in faults if fault.place and fault.place.text is None}
     lines = tuple(HIDDEN if n in hidden else line for n, line in enumerate(_lines(text, uri), 1))
     return RequestText(lines=lines, faults=faults, uri=uri)
+
+
+def read_original_text(clients: "Clients", run: Run) -> str | None:
+    """The text of an accepted request; None for a rejected one, and if the ledger does not have it any more.
+
+    Raises:
+        NotFound: the ledger's document is damaged.
+        google.api_core.exceptions.GoogleAPICallError: the ledger cannot be read.
+    """
+    if run.record.request is None:
+        return None
+    document = read_json(clients.storage, *split_object_uri(run.record.request.original.uri)) or {}
+    text = document.get("text")
+    return text if isinstance(text, str) else None
 
 
 def _lines(text: str, uri: str) -> tuple[str, ...]:

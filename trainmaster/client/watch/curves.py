@@ -11,7 +11,7 @@ from trainmaster.client.logs.progress import is_progress
 POINTS_MAX = 2000
 """Of a series."""
 SERIES_MAX = 12
-"""Of a chart: more are not told apart."""
+"""Of a chart: readers cannot distinguish more."""
 CHARTS_MAX = 8
 NAME_MAX_CHARS = 60
 X_MAX, Y_MAX = 2**53, 1e300

@@ -71,7 +71,7 @@ _ALL_RESTART = re.compile(r"\ball replicas of the job are restarted\b")
 
 @dataclass(frozen=True, kw_only=True)
 class LaneStep:
-    """A state, since when, and what was said about it."""
+    """A state, since when, and what its line says."""
 
     state: LaneState
     at: datetime
@@ -196,7 +196,7 @@ def _add(lane: _Building, line: LogLine) -> None:
     lane.step(state, line.at, _detail(payload))
 
 
-def _text(payload: Mapping[str, Any], key: str) -> str:  # Any: a payload that nobody has checked
+def _text(payload: Mapping[str, Any], key: str) -> str:  # Any: an unchecked payload
     value = payload.get(key)
     return value[:DETAIL_MAX_CHARS] if isinstance(value, str) else ""
 

@@ -40,7 +40,7 @@ class Monitored:
     is_partial: bool
     """Whether the lanes and curves lack the beginning of a long log."""
     is_over: bool
-    """Nothing of it will change."""
+    """It will not change any more."""
 
     @property
     def run(self) -> Run:

@@ -14,6 +14,7 @@ from trainmaster.client.terminal import size_text
 from trainmaster.client.watch.monitor import Monitored
 from trainmaster.orchestrator.core.names import JobKind, job_kind
 from trainmaster.orchestrator.core.runs.record import RunRecord
+from trainmaster.web.pages.run.actions import ACTIONS
 from trainmaster.web.pages.run.charts import chart_views
 from trainmaster.web.pages.run.found import explanation_of, found_of, run_of, seen_of
 from trainmaster.web.pages.run.log import LIMIT_MAX, log_document, log_view
@@ -58,6 +59,7 @@ def _run_page(ask: Ask, found: Monitored) -> Page:
         "files": _files(ask, found.run),
         "problems": _problems(record),
         "commands": _commands(record),
+        "can_repeat": record.request is not None and record.source.rule_id is None,
         "is_tuning": found.seen.study is not None or _is_tuning(record),
     }
     return Page(
@@ -132,6 +134,8 @@ def _command_lines(record: RunRecord) -> Iterator[tuple[str, str]]:
         yield "Its trials", f"trainmaster study {run_id}"
     if record.model is not None:
         yield "Its model, verified", f"trainmaster download {run_id}"
+    if not record.ended:
+        yield "Its end", f"trainmaster cancel {run_id}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -213,4 +217,5 @@ SUBJECT = Subject(
             schema="model_files.v1",
         ),
     ],
+    actions=ACTIONS,
 )

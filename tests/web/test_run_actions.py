@@ -1,0 +1,165 @@
+"""Cancelling a run and running it again from its page, on real storage and Pub/Sub servers."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+import httpx
+import pytest
+
+from tests.client.answering import Functions, answering, served_functions
+from tests.client.served import PROJECT, run_record
+from tests.web.consoles import console_of, form
+from trainmaster.client.clients import Clients
+from trainmaster.local import logging
+
+Browser = httpx.Client
+TEXT = f"""# as its user wrote it
+model_name: cassava
+image: us-central1-docker.pkg.dev/{PROJECT}/trainmaster/trainer:latest
+cluster:
+  chief: {{machine: n1-standard-4}}
+scheduling: {{timeout_s: 3600}}
+"""
+AGAIN = "requests/again/cassava.yaml"
+
+
+@pytest.fixture(scope="module")
+def functions(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Functions]:
+    folder = tmp_path_factory.mktemp("actions")
+    with served_functions(folder) as functions, logging.serve(folder / "logging") as url:
+        context = functions.served.clients.context
+        # No job exists there: the record's own times are shown.
+        local = replace(context, logging_host=url, vertex_host=context.storage_host)
+        with Clients(local) as clients:
+            yield Functions(replace(functions.served, clients=clients), functions.host)
+
+
+@pytest.fixture(scope="module")
+def browser(functions: Functions) -> Iterator[Browser]:
+    with console_of(functions.served.clients, writable=True) as browser:
+        yield browser
+
+
+def write_run(functions: Functions, run_id: str, text: str = TEXT, **changes: object) -> None:
+    document = run_record("succeeded", run_id=run_id, **changes)
+    name = f"submitted/{run_id}/text.json"
+    document["request"]["original"]["uri"] = f"gs://{PROJECT}-ledger/{name}"
+    functions.served.write("ledger", name, {"text": text})
+    functions.served.write("ledger", f"runs/{run_id}.json", document)
+
+
+def write_running(functions: Functions, run_id: str) -> None:
+    history = run_record("succeeded")["history"][:3]
+    write_run(functions, run_id, state="running", history=history)
+
+
+@contextmanager
+def recording(functions: Functions, state: str, **more: object) -> Iterator[None]:
+    """The service, which records the next upload of AGAIN."""
+    ended = threading.Event()
+
+    def record() -> None:
+        bucket = functions.served.clients.storage.bucket(f"{PROJECT}-inbox")
+        before = bucket.get_blob(AGAIN)
+        while not ended.wait(0.02):
+            now = bucket.get_blob(AGAIN)
+            if now is not None and (before is None or now.generation != before.generation):
+                status = {"state": state, "run_id": "started", "generation": now.generation, **more}
+                functions.served.write("ledger", f"status/{AGAIN}.json", status)
+                return
+
+    thread = threading.Thread(target=record)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+
+
+def test_cancel_shows_its_effects_and_gives_the_order_when_it_is_confirmed(
+    functions: Functions, browser: Browser
+) -> None:
+    write_running(functions, "runs-on")
+    assert 'href="/runs/runs-on/cancel"' in browser.get("/runs/runs-on").text
+    page = browser.get("/runs/runs-on/cancel").text
+    assert "Cancel the run runs-on?" in page
+    assert "is cancelled." in page
+    assert "trainmaster cancel runs-on" in page
+    assert functions.orders == []
+    with answering(functions, {"state": "succeeded"}):
+        done = browser.post("/runs/runs-on/cancel", data=form())
+    assert (done.status_code, done.headers["location"]) == (303, "/runs/runs-on")
+    assert functions.orders == [{"cancel": {"run": "runs-on"}}]
+
+
+def test_a_run_that_has_ended_is_not_cancelled(functions: Functions, browser: Browser) -> None:
+    write_run(functions, "is-over")
+    assert "The run has already ended: succeeded." in browser.get("/runs/is-over/cancel").text
+    assert 'id="cancel"' not in browser.get("/runs/is-over").text
+    refused = browser.post("/api/v1/runs/is-over/cancel", json=form())
+    assert refused.status_code == 422
+    assert "has already ended" in refused.json()["error"]["message"]
+
+
+def test_run_again_uploads_the_same_text_beside_the_users_files(
+    functions: Functions, browser: Browser
+) -> None:
+    write_run(functions, "repeat")
+    page = browser.get("/runs/repeat/again").text
+    assert f"gs://{PROJECT}-inbox/{AGAIN}" in page
+    for _ in range(2):
+        with recording(functions, "submitted"):
+            done = browser.post("/runs/repeat/again", data=form())
+        assert done.status_code == 303, done.text
+        assert done.headers["location"].startswith("/runs/cassava-")
+    uploaded = functions.served.clients.storage.bucket(f"{PROJECT}-inbox").blob(AGAIN)
+    assert uploaded.download_as_bytes().decode() == TEXT
+
+
+def test_the_services_refusal_of_another_run_is_shown(functions: Functions, browser: Browser) -> None:
+    write_run(functions, "capped")
+    with recording(functions, "rejected", problems=["the cap is <b>reached</b>"]):
+        refused = browser.post("/runs/capped/again", data=form())
+    assert refused.status_code == 422
+    assert "the cap is &lt;b&gt;reached&lt;/b&gt;" in refused.text
+
+
+def test_what_the_deployment_would_refuse_now_is_not_uploaded(functions: Functions, browser: Browser) -> None:
+    write_run(functions, "outdated", text=TEXT.replace("n1-standard-4", "no-such-machine"))
+    page = browser.get("/runs/outdated/again").text
+    assert "The deployment would refuse this request now." in page
+    assert "no-such-machine" in page
+    assert "<button" not in page.partition('class="proposal"')[2].partition("</form>")[0]
+    assert browser.post("/runs/outdated/again", data=form()).status_code == 422
+
+
+def test_a_run_of_a_rule_is_repeated_by_its_rule(functions: Functions, browser: Browser) -> None:
+    source = run_record("succeeded")["source"] | {"rule_id": "weekly", "firing": 3, "condition": "schedule"}
+    write_run(functions, "of-rule", source=source)
+    page = browser.get("/runs/of-rule").text
+    assert 'href="/rules/weekly"' in page
+    assert 'id="again"' not in page
+    assert "Fire it: trainmaster rules fire weekly" in browser.get("/runs/of-rule/again").text
+
+
+def test_without_the_token_nothing_is_cancelled_or_started(functions: Functions, browser: Browser) -> None:
+    write_running(functions, "kept")
+    for action in ("cancel", "again"):
+        assert browser.post(f"/runs/kept/{action}", data={}).status_code == 403
+
+
+def test_a_console_that_only_reads_shows_the_commands(functions: Functions) -> None:
+    write_running(functions, "read-only")
+    with console_of(functions.served.clients) as reader:
+        page = reader.get("/runs/read-only").text
+        assert 'id="cancel"' not in page
+        assert "trainmaster cancel read-only" in page
+        assert reader.post("/runs/read-only/cancel", data=form()).status_code == 403
+
+
+def test_a_form_of_these_pages_may_be_sent_by_a_browser(browser: Browser) -> None:
+    """With `no-referrer`, browsers would send `Origin: null`, which is refused."""
+    assert browser.get("/runs").headers["referrer-policy"] == "same-origin"

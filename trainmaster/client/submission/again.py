@@ -1,0 +1,52 @@
+"""Submits the request of an earlier run once more."""
+
+import shlex
+from dataclasses import replace
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
+
+from trainmaster.client.errors import Refused
+from trainmaster.client.find import Run
+from trainmaster.client.runs.request_text import read_original_text
+from trainmaster.client.submission.edits import Edits
+from trainmaster.client.submission.prepare import Prepared, prepare
+from trainmaster.client.submission.rules import deployed_rules
+from trainmaster.orchestrator.core.documents.placing import rendered
+from trainmaster.orchestrator.core.names import REQUESTS_PREFIX, in_team
+
+if TYPE_CHECKING:
+    from trainmaster.client.clients import Clients
+
+FOLDER = "again"
+"""In the inbox, below requests/ and the team's folder. So a file keeps its name, after which a model may be called, and
+the upload replaces no file of a user."""
+
+
+def prepare_again(clients: "Clients", run: Run) -> Prepared:
+    """The run's request as its user wrote it, checked as the deployment checks requests now.
+
+    Raises:
+        Refused: a rule started the run, it was rejected, its text is gone, or the deployment would refuse it now.
+        NotFound: the ledger's document is damaged.
+        google.api_core.exceptions.GoogleAPICallError: a bucket cannot be read.
+    """
+    record = run.record
+    if record.source.rule_id is not None:
+        rule = shlex.quote(record.source.rule_id)
+        raise Refused(
+            f"The rule {record.source.rule_id} started this run. Fire it: trainmaster rules fire {rule}"
+        )
+    text = read_original_text(clients, run)
+    if record.request is None or text is None:
+        raise Refused(
+            "The text of this request is not kept. Correct the file, and submit it: trainmaster submit FILE"
+        )
+    file = PurePosixPath(record.source.object_name or f"{record.request.model_name}.yaml").name
+    rules, prices = deployed_rules(clients)
+    prepared = prepare(file, text.encode(), Edits(), context=clients.context, rules=rules, prices=prices)
+    if prepared.faults:
+        faults = "\n".join(line for fault in prepared.faults for line in rendered(fault, file))
+        raise Refused(f"The deployment would refuse this request now.\n{faults}")
+    return replace(
+        prepared, object_name=f"{REQUESTS_PREFIX}{in_team(record.source.team, f'{FOLDER}/{file}')}"
+    )

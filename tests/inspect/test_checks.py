@@ -26,6 +26,11 @@ FAULTS = {
         "Every replica reaches `model.save` with the same path",
     ),
     "model_dir": (Subject.MODEL_DIR, Level.ERROR, "never reads AIP_MODEL_DIR; `model.save` writes elsewhere"),
+    "plain_files": (
+        Subject.MODEL_DIR,
+        Level.ERROR,
+        "`os.makedirs` writes plain files, and AIP_MODEL_DIR, which it is given, is a gs:// URI, and 3 more calls do",
+    ),
     "metric_tag": (Subject.METRIC, Level.ERROR, "needs 'accuracy'; the program reports 'val_accuracy'"),
     "parameters": (Subject.PARAMETERS, Level.WARNING, "a discrete parameter may arrive as '64.0'"),
     "roles": (Subject.ROLES, Level.ERROR, "also build MultiWorkerMirroredStrategy"),
@@ -202,7 +207,7 @@ def test_a_backup_on_the_replicas_own_disk_is_warned_of(tmp_path: Path) -> None:
 def test_programs_that_cannot_be_continued_need_no_checkpoints(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(
         "import joblib, os\nfrom sklearn.linear_model import SGDClassifier\nmodel = SGDClassifier()\n"
-        'model.fit(x, y)\njoblib.dump(model, os.environ["AIP_MODEL_DIR"] + "model.joblib")\n'
+        'model.fit(x, y)\njoblib.dump(model, os.environ["AIP_MODEL_DIR"].replace("gs://", "/gcs/", 1) + "model.joblib")\n'
     )
     assert complaints(examined(tmp_path / "train.py")) == []
 

@@ -18,7 +18,7 @@ READ = """
 import json, os, pathlib, socket, subprocess, sys, time
 config = json.loads(os.environ["TF_CONFIG"])
 task = config["task"]["type"]
-model_dir = pathlib.Path(os.environ["AIP_MODEL_DIR"])
+model_dir = pathlib.Path(os.environ["AIP_MODEL_DIR"].replace("gs://", "/gcs/", 1))
 def save():
     (model_dir / "saved_model.pb").write_text(task)
 """
@@ -308,7 +308,7 @@ def test_a_request_for_one_replica_is_run_with_one(tmp_path: Path) -> None:
     source = """
 import os, pathlib
 assert "TF_CONFIG" not in os.environ
-pathlib.Path(os.environ["AIP_MODEL_DIR"], "model.keras").write_text("")
+pathlib.Path(os.environ["AIP_MODEL_DIR"].replace("gs://", "/gcs/", 1), "model.keras").write_text("")
 """
     findings = inspected(
         written(tmp_path, source), "--request", str(tmp_path / "request.yaml"), "--smoke", status=0

@@ -7,6 +7,7 @@ from trainmaster.inspect.checks import (
     metric,
     model_dir,
     parameters,
+    plain_files,
     roles,
     saving,
     strategy,
@@ -33,7 +34,7 @@ def _source(examined: Examined) -> Check:
         )
 
 
-ROOMS = (keras, strategy, saving, model_dir, roles, metric, parameters, arguments, checkpoints)
+ROOMS = (keras, strategy, saving, model_dir, plain_files, roles, metric, parameters, arguments, checkpoints)
 
 
 def findings_of(examined: Examined) -> list[Finding]:

@@ -117,12 +117,13 @@ def _of_name(program: Program, module: Module, name: ast.Name, depth: int) -> Or
             return Origin.OWN
         if values:
             return _mixed([origin_of(program, module, value, depth + 1) for value in values])
-        if isinstance(scope, FunctionNode) and name.id in _parameters(scope):
+        if isinstance(scope, FunctionNode) and name.id in parameters_of(scope):
             return _of_parameter(program, module, scope, name, depth)
     return Origin.UNKNOWN
 
 
-def _parameters(function: FunctionNode) -> list[str]:
+def parameters_of(function: FunctionNode) -> list[str]:
+    """The names of its parameters, in order, without those that collect others."""
     arguments = function.args
     return [each.arg for each in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)]
 
@@ -136,12 +137,13 @@ def _of_parameter(
         return Origin.UNKNOWN
     origins = []
     for site, call in program.call_sites(function):
-        given = _given(function, call, name.id)
+        given = given_for(function, call, name.id)
         origins.append(Origin.UNKNOWN if given is None else origin_of(program, site, given, depth + 1))
     return _mixed(origins) if origins else Origin.UNKNOWN
 
 
-def _given(function: Function, call: ast.Call, name: str) -> ast.expr | None:
+def given_for(function: Function, call: ast.Call, name: str) -> ast.expr | None:
+    """What the call of the function gives for its parameter of that name."""
     positional = [each.arg for each in (*function.node.args.posonlyargs, *function.node.args.args)]
     if function.is_called_on_object:
         positional = positional[1:]
@@ -179,7 +181,7 @@ def _texts_named(
         function = module.function_of(node)
         if function is not None and (values := list(assigned(function, node.id))):
             return _joined(program, module, values, depth)
-        if function is not None and node.id in _parameters(function):
+        if function is not None and node.id in parameters_of(function):
             return None
         if (found := _at_top(program, module, node.id, depth)) is not None:
             return found

@@ -4,4 +4,5 @@ import pathlib
 
 task = json.loads(os.environ.get("TF_CONFIG", "{}")).get("task", {})
 if task.get("type", "master") == "master":  # here
-    pathlib.Path(os.environ["AIP_MODEL_DIR"], "model.txt").write_text("trained")
+    folder = os.environ["AIP_MODEL_DIR"].replace("gs://", "/gcs/", 1)
+    pathlib.Path(folder, "model.txt").write_text("trained")

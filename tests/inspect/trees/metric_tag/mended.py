@@ -9,6 +9,7 @@ METRIC = "accuracy"
 parser = argparse.ArgumentParser()
 parser.add_argument("--learning_rate", type=float)
 options = parser.parse_args()
-pathlib.Path(os.environ["AIP_MODEL_DIR"], "model.txt").write_text(str(options.learning_rate))
+folder = os.environ["AIP_MODEL_DIR"].replace("gs://", "/gcs/", 1)
+pathlib.Path(folder, "model.txt").write_text(str(options.learning_rate))
 reporter = hypertune.HyperTune()
 reporter.report_hyperparameter_tuning_metric(METRIC, metric_value=0.5, global_step=1)

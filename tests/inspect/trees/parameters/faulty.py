@@ -8,5 +8,6 @@ parser = argparse.ArgumentParser()
 parser.add_argument("--learning-rate", type=float, default=0.1)
 parser.add_argument("--batch_size", type=int, default=32)  # here
 options = parser.parse_args()
-pathlib.Path(os.environ["AIP_MODEL_DIR"], "model.txt").write_text(str(options))
+folder = os.environ["AIP_MODEL_DIR"].replace("gs://", "/gcs/", 1)
+pathlib.Path(folder, "model.txt").write_text(str(options))
 hypertune.HyperTune().report_hyperparameter_tuning_metric("accuracy", 0.5)

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from trainmaster.client.errors import Refused
 from trainmaster.client.find import Run
-from trainmaster.client.runs.request_text import read_original_text
 from trainmaster.client.submission.edits import Edits
 from trainmaster.client.submission.prepare import Prepared, prepare
+from trainmaster.client.submission.request_text import read_original_text
 from trainmaster.client.submission.rules import deployed_rules
 from trainmaster.orchestrator.core.documents.placing import rendered
 from trainmaster.orchestrator.core.names import REQUESTS_PREFIX, in_team

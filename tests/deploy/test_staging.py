@@ -77,6 +77,21 @@ def test_the_staged_schemas_are_those_that_the_functions_read(staged: Path) -> N
     assert done.stdout.split() == sorted(path.name for path in (staged / "schemas").iterdir()), done.stderr
 
 
+def test_a_local_stack_compiles_none_of_its_staged_modules_again(tmp_path: Path) -> None:
+    staged = tmp_path / "functions"
+    assert python("-c", "import main", PYTHONPATH=f"{ROOT / 'functions'}:{ROOT}").returncode == 0
+    stage(staged, bytecode=True)
+    before = compiled(staged / "trainmaster" / "orchestrator")
+    assert python("-c", "import main", PYTHONPATH=str(staged)).returncode == 0
+    assert before
+    assert compiled(staged / "trainmaster" / "orchestrator") == before
+
+
+def compiled(folder: Path) -> dict[str, int]:
+    """The compiled modules below the folder, each with the time when it was written."""
+    return {str(path): path.stat().st_mtime_ns for path in folder.rglob("*.pyc")}
+
+
 def test_the_staged_source_is_small_and_has_no_caches(tmp_path: Path) -> None:
     stage(tmp_path / "functions")
     files = [path for path in tmp_path.rglob("*") if path.is_file()]

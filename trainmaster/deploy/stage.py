@@ -1,6 +1,6 @@
 """Stage the functions' source directory for deployment: functions/ with the orchestrator and its schemas inside.
 
-python -m trainmaster.deploy.stage build/functions
+python -m trainmaster.deploy.stage [--bytecode] build/functions
 """
 
 import argparse
@@ -9,7 +9,8 @@ from pathlib import Path
 
 from trainmaster.resources import PACKAGE, ROOT
 
-LEFT_OUT = ("__pycache__", "*.pyc", ".*", "memory.py")
+LEFT_OUT = (".*", "memory.*", "*.pyc.*")  # the last: byte code that is being written
+BYTECODE = ("__pycache__", "*.pyc")
 SCHEMAS = (
     "training_request.v1",
     "retraining_rule.v1",
@@ -22,8 +23,10 @@ SCHEMAS = (
 STAGED = ".staged"  # marks a folder that this command made and may replace
 
 
-def stage(destination: Path) -> None:
+def stage(destination: Path, *, bytecode: bool = False) -> None:
     """Replace the content of `destination` with the source to deploy.
+
+    `bytecode`: include what this interpreter has compiled of it. Functions that start together would each compile all.
 
     Raises:
         FileExistsError: the directory has content that was not staged.
@@ -31,7 +34,7 @@ def stage(destination: Path) -> None:
     if destination.exists() and any(destination.iterdir()) and not (destination / STAGED).exists():
         raise FileExistsError(f"{destination} contains other files; name an empty or new directory")
     shutil.rmtree(destination, ignore_errors=True)
-    ignore = shutil.ignore_patterns(*LEFT_OUT)
+    ignore = shutil.ignore_patterns(*LEFT_OUT, *(() if bytecode else BYTECODE))
     shutil.copytree(ROOT / "functions", destination, ignore=ignore)
     shutil.copytree(PACKAGE / "orchestrator", destination / "trainmaster" / "orchestrator", ignore=ignore)
     (destination / "trainmaster" / "__init__.py").touch()
@@ -46,5 +49,7 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
+    parser.add_argument("--bytecode", action="store_true", help="include byte code that is already compiled")
     parser.add_argument("destination", type=Path)
-    stage(parser.parse_args().destination)
+    arguments = parser.parse_args()
+    stage(arguments.destination, bytecode=arguments.bytecode)

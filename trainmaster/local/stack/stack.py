@@ -316,7 +316,7 @@ async def _source_directory(given: Path | None, *, destination: Path, guard: Pro
         output.extend(lines)
 
     staging = guard.start(
-        [sys.executable, "-m", "trainmaster.deploy.stage", str(destination)],
+        [sys.executable, "-m", "trainmaster.deploy.stage", "--bytecode", str(destination)],
         env={"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"},
         cwd=IMPORTED_FROM,
         on_lines=keep,

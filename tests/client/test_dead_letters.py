@@ -1,109 +1,30 @@
 """`trainmaster dead-letters` on real servers: what it shows, what it puts back, and that it does so once."""
 
-from collections.abc import Iterator, Mapping, Sequence
+import json
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
-from google.api_core.exceptions import DeadlineExceeded
-from google.auth.credentials import AnonymousCredentials
-from google.cloud.logging import Client as LoggingClient
-from google.cloud.logging import Resource
+from jsonschema import Draft202012Validator
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
-from tests.client.letters import OBJECT, PROJECT, SOURCE, forwarded, letter
-from tests.ready_stack import announce
+from tests.client.dead_letter_project import DEAD_TOPIC, OTHERS, DeadLetterProject, dead_letter_project
+from tests.client.letters import OBJECT, SOURCE, forwarded, letter
 from trainmaster.cli.command import main
 from trainmaster.client.dead_letters.letter import event_key
-from trainmaster.local import logging, pubsub
-from trainmaster.local.events.clients import Clients, clients_of
+from trainmaster.client.request_files import schema
 from trainmaster.local.http import in_thread, serving
-
-DEAD = "trainmaster-dead-letters"
-DEAD_TOPIC = f"projects/{PROJECT}/topics/{DEAD}"
-OTHERS = "somebody-elses-orders"
-
-
-@dataclass(frozen=True, kw_only=True)
-class DeadLetterProject:
-    """A project with a dead-letter topic and one topic that events came from."""
-
-    clients: Clients
-    logs: Any  # the library's classes carry no types
-    env_file: Path
-
-    def read_logs_at(self, url: str) -> None:
-        text = self.env_file.read_text()
-        self.env_file.write_text(f"{text}export LOGGING_EMULATOR_HOST={url}\n")
-
-    def bury(self, data: bytes, attributes: Mapping[str, str]) -> str:
-        return str(self.clients.publisher.publish(DEAD_TOPIC, data, **attributes).result(timeout=60))
-
-    def failed(self, key: str, message: str, event_id: str = "1", severity: str = "WARNING") -> None:
-        fields = {"error": "DocumentDamaged", "event_id": event_id, "event_key": key, "message": message}
-        resource = Resource(type="cloud_run_revision", labels={})
-        # Named here, or the client asks the network for Google's metadata server.
-        log = self.logs.logger("run.googleapis.com%2Fstdout", resource=resource)
-        log.log_struct(fields, severity=severity)
-
-    def put_back(self, subscription: str = SOURCE) -> list[Any]:
-        """Pull and acknowledge the messages on the source's topic."""
-        name = f"projects/{PROJECT}/subscriptions/{subscription}"
-        try:
-            answer = self.clients.subscriber.pull(subscription=name, max_messages=99, timeout=2)
-        except DeadlineExceeded:  # nothing came, and the answer that says so was late
-            return []
-        pulled = answer.received_messages
-        if pulled:
-            self.clients.subscriber.acknowledge(subscription=name, ack_ids=[each.ack_id for each in pulled])
-        return [each.message for each in pulled]
-
-
-def use_stack(monkeypatch: pytest.MonkeyPatch, state: Path, **addresses: str) -> None:
-    """Make the commands of this test work in a stack with these addresses."""
-    roles = ("INBOX", "LEDGER", "MODELS", "CHAMPIONS", "DATA")
-    variables = {
-        "GOOGLE_CLOUD_PROJECT": PROJECT,
-        "TRAINMASTER_REGION": "us-central1",
-        **{f"TRAINMASTER_{role}_BUCKET": role.lower() for role in roles},
-        **addresses,
-    }
-    state.mkdir()
-    announce(state, variables)
-    monkeypatch.setenv("TRAINMASTER_CONTEXT", f"local:{state}")
 
 
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[DeadLetterProject]:
-    with (
-        pubsub.serve(tmp_path / "pubsub") as host,
-        logging.serve(tmp_path / "logging", host) as url,
-        clients_of(host) as clients,
-    ):
-        gives_up = {"dead_letter_policy": {"dead_letter_topic": DEAD_TOPIC, "max_delivery_attempts": 50}}
-        for topic, subscription, policy in (
-            (DEAD, DEAD, {}),
-            ("requests", SOURCE, gives_up),
-            ("orders", OTHERS, {}),
-        ):
-            topic_name = f"projects/{PROJECT}/topics/{topic}"
-            clients.publisher.create_topic(name=topic_name)
-            name = f"projects/{PROJECT}/subscriptions/{subscription}"
-            clients.subscriber.create_subscription(request={"name": name, "topic": topic_name, **policy})
-        use_stack(monkeypatch, tmp_path / "state", PUBSUB_EMULATOR_HOST=host, LOGGING_EMULATOR_HOST=url)
-        logs = LoggingClient(
-            project=PROJECT,
-            credentials=AnonymousCredentials(),
-            _use_grpc=False,
-            client_options={"api_endpoint": url},
-        )
-        yield DeadLetterProject(clients=clients, logs=logs, env_file=tmp_path / "state" / "stack.env")
-        logs.close()
+    with dead_letter_project(tmp_path, monkeypatch) as place:
+        yield place
 
 
 def test_the_list_says_what_failed_where_how_often_and_why_and_leaves_it_there(
@@ -146,6 +67,29 @@ def test_a_letter_is_put_back_once_as_what_it_was(
     output = capsys.readouterr()
     assert (output.out, output.err) == ("", "No dead letters.\n")
     assert place.put_back() == []
+
+
+def test_programs_get_the_letters_with_their_payloads(
+    place: DeadLetterProject, capsys: pytest.CaptureFixture[str]
+) -> None:
+    attributes = forwarded({"idempotency_key": "k"})
+    text, binary, cut = (
+        place.bury(data, attributes) for data in (b'{"a": 1}', b"\xff\xfe", "é".encode() * 3000)
+    )
+    place.failed(event_key(letter(attributes, b'{"a": 1}')), "no\x1b[2J", event_id="4711")
+    assert main(["dead-letters", "ls", "-o", "json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    Draft202012Validator(schema("dead_letters.v1")).validate(document)
+    found = {each["id"]: each for each in document["letters"]}
+    assert found[text]["text"] == '{"a": 1}'
+    assert found[text]["reason"] == "DocumentDamaged: no [2J"
+    assert found[text]["deliveries"] == 50
+    assert found[text]["attributes"] == {"idempotency_key": "k"}
+    assert found[binary]["hex"] == "ff fe"
+    assert found[cut]["text"] == "é" * 2048
+    assert found[cut]["size_bytes"] == 6000
+    assert main(["dead-letters", "ls", "-o", "name"]) == 0
+    assert set(capsys.readouterr().out.split()) == {text, binary, cut}
 
 
 def test_only_the_letters_that_are_named_are_put_back(

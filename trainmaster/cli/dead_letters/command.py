@@ -1,48 +1,45 @@
 """`trainmaster dead-letters ls` and `replay`."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable
 from datetime import datetime
 from typing import TYPE_CHECKING, TypeVar
 
 import click
 
-from trainmaster.cli.exits import Exit, Stop
-from trainmaster.cli.verb import says_where, takes_context, talk
+from trainmaster.cli.exits import Exit
+from trainmaster.cli.verb import (
+    JSON,
+    NAME,
+    TABLE,
+    YAML,
+    output_option,
+    print_data,
+    print_names,
+    says_where,
+    takes_context,
+    talk,
+)
 
 if TYPE_CHECKING:
     from trainmaster.client.clients import Clients
     from trainmaster.client.dead_letters.letter import Letter
-    from trainmaster.client.dead_letters.mailbox import Mailbox
-    from trainmaster.client.dead_letters.reasons import FunctionLine, Reasons
+    from trainmaster.client.dead_letters.opened import OpenedLetters
+    from trainmaster.client.dead_letters.reasons import FunctionLine
 
 F = TypeVar("F", bound=Callable[..., int])
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Opened:
-    """The selected dead letters of a project, claimed by this command."""
-
-    mailbox: "Mailbox"
-    reasons: "Reasons"
-    chosen: "Sequence[Letter]"
-    failures: "Mapping[str, FunctionLine]"  # by event key
-    unknown: Sequence[str]  # ids that are not dead letters
-    read: int
-    may_be_more: bool
-
-    def status(self, *, well: bool = True) -> int:
-        """The exit status, after what is still to say."""
-        for letter_id in self.unknown:
-            talk(f"{letter_id} is not a dead letter here. List those that are: trainmaster dead-letters ls")
-        if not self.chosen and not self.unknown:
-            talk("No dead letters.")
-        elif self.may_be_more:
-            talk(f"These are the first {self.read}; there may be more.")
-        if self.unknown:
-            return Exit.NOT_FOUND
-        return Exit.DONE if well else Exit.FINDING
+def _status(opened: "OpenedLetters", *, well: bool = True) -> int:
+    """The exit status, after what is still to say."""
+    for letter_id in opened.unknown:
+        talk(f"{letter_id} is not a dead letter here. List those that are: trainmaster dead-letters ls")
+    if not opened.chosen and not opened.unknown:
+        talk("No dead letters.")
+    elif opened.may_be_more:
+        talk(f"These are the first {opened.read}; there may be more.")
+    if opened.unknown:
+        return Exit.NOT_FOUND
+    return Exit.DONE if well else Exit.FINDING
 
 
 def _common(verb: F) -> F:
@@ -68,18 +65,24 @@ def dead_letters() -> None:
 
 @dead_letters.command()
 @_common
+@output_option(TABLE, JSON, YAML, NAME)
 @takes_context
-def ls(clients: "Clients", ids: tuple[str, ...], subscription: str) -> int:
+def ls(clients: "Clients", ids: tuple[str, ...], subscription: str, output: str) -> int:
     """Show the dead letters and why each failed.
 
     Exit status: 0 done, 3 no dead letter has one of the IDs.
     """
-    from trainmaster.client.dead_letters.letter import event_key
+    from trainmaster.client.dead_letters.opened import opened_letters
 
-    with _opened(ids, clients, subscription) as opened:
-        for letter in opened.chosen:
-            click.echo(_shown(letter, opened.failures.get(event_key(letter))))
-        return opened.status()
+    with opened_letters(clients, ids, subscription) as opened:
+        if output == NAME:
+            print_names(letter.id for letter in opened.chosen)
+        elif output != TABLE:
+            print_data(opened.listed.document, output)
+        else:
+            for letter in opened.chosen:
+                click.echo(_shown(letter, opened.failure(letter)))
+        return _status(opened)
 
 
 @dead_letters.command()
@@ -98,69 +101,28 @@ def replay(clients: "Clients", ids: tuple[str, ...], subscription: str, wait_s: 
 
     Exit status: 0 if all were replayed and none failed again, else 1; 3 no dead letter has one of the IDs.
     """
-    from trainmaster.cli.dead_letters.replay import Replay
+    from trainmaster.client.dead_letters.opened import opened_letters
+    from trainmaster.client.dead_letters.replay import Replay
 
-    with _opened(ids, clients, subscription) as opened:
+    with opened_letters(clients, ids, subscription) as opened:
         if opened.chosen:
             says_where(clients, f"Replaying {len(opened.chosen)} dead letters")
         run = Replay(mailbox=opened.mailbox, reasons=opened.reasons, wait_s=wait_s)
-        return opened.status(well=not opened.chosen or run.put_back(opened.chosen, opened.failures))
-
-
-@contextmanager
-def _opened(ids: Sequence[str], clients: "Clients", subscription: str) -> Iterator[_Opened]:
-    from google.api_core.exceptions import NotFound
-
-    from trainmaster.client.dead_letters.mailbox import LOCAL_QUIET_S, QUIET_S, Mailbox
-    from trainmaster.client.dead_letters.reasons import Reasons
-
-    context = clients.context
-    subscriber, publisher = clients.pubsub
-    mailbox = Mailbox(
-        subscriber=subscriber,
-        publisher=publisher,
-        project=context.project,
-        subscription_id=subscription,
-        quiet_s=LOCAL_QUIET_S if context.pubsub_host else QUIET_S,
-    )
-    try:
-        with mailbox.letters() as letters:
-            yield _chosen(ids, mailbox, letters, Reasons(clients.logs, context.project))
-    except NotFound as fault:
-        raise Stop(
-            Exit.NOT_FOUND,
-            f"{fault.message}\nThe dead letters are kept by the subscription {subscription!r} of the topology; "
-            "deploy it, or name another with --subscription.",
-        ) from fault
-
-
-def _chosen(
-    ids: Sequence[str], mailbox: "Mailbox", letters: "Sequence[Letter]", reasons: "Reasons"
-) -> _Opened:
-    from trainmaster.client.dead_letters.letter import event_key
-    from trainmaster.client.dead_letters.mailbox import AT_MOST
-
-    chosen = [letter for letter in letters if not ids or letter.id in ids]
-    keys = [event_key(letter) for letter in chosen]
-    since = min((letter.failed_since for letter in chosen), default=None)
-    return _Opened(
-        mailbox=mailbox,
-        reasons=reasons,
-        chosen=chosen,
-        failures={} if since is None else reasons.failures(keys, since),
-        unknown=sorted(set(ids) - {letter.id for letter in letters}),
-        read=len(letters),
-        may_be_more=len(letters) >= AT_MOST,
-    )
+        well = True
+        for each in run.put_back(opened.chosen, opened.failures):
+            well &= each.well
+            click.echo(f"{each.letter_id}  {each.text}")
+        if run.problem:
+            talk(run.problem)
+        return _status(opened, well=well)
 
 
 def _shown(letter: "Letter", failure: "FunctionLine | None") -> str:
-    from trainmaster.client.dead_letters.letter import NoSourceError
+    from trainmaster.client.dead_letters.opened import source_of
 
-    try:
-        source = letter.subscription_name.rpartition("/")[2]
-    except NoSourceError as fault:
-        return f"{letter.id}  cannot be replayed: {fault}"
+    source, refusal = source_of(letter)
+    if refusal is not None:
+        return f"{letter.id}  cannot be replayed: {refusal}"
     what = f"a message of {len(letter.data)} bytes"
     if letter.object is not None:
         bucket, name, generation = letter.object

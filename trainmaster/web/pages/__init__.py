@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from trainmaster.web.pages import lately, overview, queue, rules, runs
+from trainmaster.web.pages import dead_letters, lately, overview, queue, rules, runs
 from trainmaster.web.pages.run import page as run
 from trainmaster.web.subject import Subject
 
@@ -13,4 +13,5 @@ SUBJECTS: Sequence[Subject] = (
     run.SUBJECT,
     rules.SUBJECT,
     queue.SUBJECT,
+    dead_letters.SUBJECT,
 )

@@ -1,0 +1,193 @@
+"""The dead letters of a project, claimed while they are looked at, with why each failed."""
+
+from codecs import getincrementaldecoder
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from trainmaster.client.dead_letters.letter import Letter, NoSourceError, event_key
+from trainmaster.client.dead_letters.mailbox import AT_MOST, LOCAL_QUIET_S, QUIET_S, Mailbox
+from trainmaster.client.dead_letters.reasons import FunctionLine, Reasons
+from trainmaster.client.errors import NotFound
+from trainmaster.orchestrator.core.documents.codec import encoded
+from trainmaster.orchestrator.core.names import object_uri
+
+if TYPE_CHECKING:
+    from trainmaster.client.clients import Clients
+
+SUBSCRIPTION = "trainmaster-dead-letters"
+"""As in trainmaster/deploy/topology.yaml."""
+DEAD_LETTERS_SCHEMA = "dead_letters.v1"
+PAYLOAD_MAX_BYTES = 4096
+"""Of a payload in the document."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class OpenedLetters:
+    """The selected dead letters of a project, which no other client sees until they are released.
+
+    Attributes:
+        failures: why each failed, by event key.
+        unknown: ids that are not dead letters.
+        read: how many letters there were.
+        may_be_more: not all were read.
+    """
+
+    mailbox: Mailbox
+    reasons: Reasons
+    chosen: Sequence[Letter]
+    failures: Mapping[str, FunctionLine]
+    unknown: Sequence[str]
+    read: int
+    may_be_more: bool
+
+    def failure(self, letter: Letter) -> FunctionLine | None:
+        """Why the letter's event failed; None if no log line says it."""
+        return self.failures.get(event_key(letter))
+
+    @property
+    def listed(self) -> "LetterList":
+        letters = tuple(_listed(letter, self.failure(letter)) for letter in self.chosen)
+        return LetterList(letters=letters, may_be_more=self.may_be_more)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ListedLetter:
+    """A dead letter as it is shown; what is unknown is None.
+
+    Attributes:
+        subscription: the id of the one that gave it up.
+        not_replayable: why it cannot be replayed.
+        deliveries: about how often it was delivered.
+        reason: the last failure in the functions' log.
+        attributes: those that the event had when it was published.
+        size_bytes: of the whole payload.
+        text, hex: the beginning of the payload, as text or, if it is none, in hexadecimal.
+    """
+
+    id: str
+    subscription: str | None
+    not_replayable: str | None
+    object_uri: str | None
+    object_generation: str | None
+    published_at: datetime
+    given_up_at: datetime
+    deliveries: int | None
+    reason: str | None
+    run_id: str | None
+    attributes: Mapping[str, str]
+    size_bytes: int
+    text: str | None
+    hex: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class LetterList:
+    """Dead letters, the oldest first: schemas/dead_letters.v1.schema.json."""
+
+    schema: str = DEAD_LETTERS_SCHEMA
+    letters: tuple[ListedLetter, ...]
+    may_be_more: bool
+
+    @property
+    def document(self) -> dict[str, Any]:
+        document: Any = encoded(self)
+        return dict(document)
+
+
+@contextmanager
+def opened_letters(
+    clients: "Clients", ids: Sequence[str] = (), subscription_id: str = SUBSCRIPTION
+) -> Iterator[OpenedLetters]:
+    """The letters with these ids, or without any all, the oldest first; they are released when the block ends.
+
+    Takes a few seconds, during which others find the letters missing.
+
+    Raises:
+        NotFound: there is no such subscription.
+        google.api_core.exceptions.GoogleAPICallError: Pub/Sub or the log cannot be read.
+    """
+    from google.api_core.exceptions import NotFound as NoSubscription
+
+    context = clients.context
+    subscriber, publisher = clients.pubsub
+    mailbox = Mailbox(
+        subscriber=subscriber,
+        publisher=publisher,
+        project=context.project,
+        subscription_id=subscription_id,
+        quiet_s=LOCAL_QUIET_S if context.pubsub_host else QUIET_S,
+    )
+    try:
+        with mailbox.letters() as letters:
+            yield _opened(ids, mailbox, letters, Reasons(clients.logs, context.project))
+    except NoSubscription as fault:
+        raise NotFound(
+            f"{fault.message}\nThe dead letters are kept by the subscription {subscription_id!r} of the topology; "
+            "deploy it, or name another with --subscription."
+        ) from fault
+
+
+def list_letters(clients: "Clients") -> LetterList:
+    """All letters, no longer claimed. Errors are those of `opened_letters`."""
+    with opened_letters(clients) as opened:
+        return opened.listed
+
+
+def _opened(
+    ids: Sequence[str], mailbox: Mailbox, letters: Sequence[Letter], reasons: Reasons
+) -> OpenedLetters:
+    chosen = [letter for letter in letters if not ids or letter.id in ids]
+    keys = [event_key(letter) for letter in chosen]
+    since = min((letter.failed_since for letter in chosen), default=None)
+    return OpenedLetters(
+        mailbox=mailbox,
+        reasons=reasons,
+        chosen=chosen,
+        failures={} if since is None else reasons.failures(keys, since),
+        unknown=sorted(set(ids) - {letter.id for letter in letters}),
+        read=len(letters),
+        may_be_more=len(letters) >= AT_MOST,
+    )
+
+
+def _listed(letter: Letter, failure: FunctionLine | None) -> ListedLetter:
+    subscription, refusal = source_of(letter)
+    bucket, name, generation = letter.object or (None, "", None)
+    text, as_hex = payload_of(letter.data, PAYLOAD_MAX_BYTES)
+    return ListedLetter(
+        id=letter.id,
+        subscription=subscription,
+        not_replayable=refusal,
+        object_uri=object_uri(bucket, name) if bucket else None,
+        object_generation=generation,
+        published_at=letter.published_at,
+        given_up_at=letter.given_up_at,
+        deliveries=int(letter.deliveries) if letter.deliveries.isdecimal() else None,
+        reason=failure.text if failure else None,
+        run_id=failure.run_id or None if failure else None,
+        attributes=letter.own_attributes,
+        size_bytes=len(letter.data),
+        text=text,
+        hex=as_hex,
+    )
+
+
+def source_of(letter: Letter) -> tuple[str | None, str | None]:
+    """The id of the subscription that gave the letter up, or why it cannot be replayed; the other is None."""
+    try:
+        return letter.subscription_name.rpartition("/")[2], None
+    except NoSourceError as fault:
+        return None, str(fault)
+
+
+def payload_of(data: bytes, most: int) -> tuple[str | None, str | None]:
+    """The first `most` bytes, as text if they are UTF-8, else in hexadecimal; the other is None."""
+    cut = data[:most]
+    try:
+        decoder = getincrementaldecoder("utf-8")()
+        return decoder.decode(cut, final=len(data) <= most), None  # the cut may be within a character
+    except UnicodeDecodeError:
+        return None, cut.hex(" ")

@@ -1,0 +1,161 @@
+"""Dead letters: why each event failed, what it says, and replaying it.
+
+Reading them takes seconds, and hides them from other readers meanwhile. So the page is shown first, and asks for the
+letters then; it is not live.
+"""
+
+import shlex
+from typing import Any
+
+from trainmaster.client.dead_letters.opened import LetterList, list_letters, opened_letters
+from trainmaster.client.dead_letters.replay import Replay
+from trainmaster.client.errors import NotFound, Refused
+from trainmaster.client.study.study import plural
+from trainmaster.web.source import Age
+from trainmaster.web.subject import (
+    Action,
+    ApiRoute,
+    Ask,
+    Field,
+    Outcome,
+    Page,
+    PageRoute,
+    Proposal,
+    Subject,
+)
+
+ROWS_MAX = 200
+"""Letters on the page; the document has all that are read."""
+TEXT_MAX_CHARS = 1500
+"""Of a payload on the page."""
+IDS_MAX = 200
+ALL = "all"
+OUTCOME_WITHIN_S = 4.0
+COMMAND = "trainmaster dead-letters"
+
+
+def frame(ask: Ask) -> Page:
+    """The page before the letters are read."""
+    values = {"found": None, "done": _count(ask, "done"), "failed": _count(ask, "failed")}
+    return Page(
+        title="Dead letters",
+        template="dead_letters.html",
+        values=values,
+        command=f"{COMMAND} ls",
+        is_final=True,
+    )
+
+
+def _count(ask: Ask, name: str) -> int:
+    return ask.whole(name, 1, 10_000) if name in ask.query else 0
+
+
+def letters(ask: Ask) -> Page:
+    """The letters."""
+    found = _listed(ask)
+    values = {
+        "found": found,
+        "letters": found.letters[:ROWS_MAX],
+        "left_out": max(len(found.letters) - ROWS_MAX, 0),
+        "text_max": TEXT_MAX_CHARS,
+        "done": 0,
+        "failed": 0,
+    }
+    return Page(
+        title="Dead letters",
+        template="dead_letters.html",
+        values=values,
+        command=f"{COMMAND} ls",
+        is_final=True,
+    )
+
+
+def _listed(ask: Ask) -> LetterList:
+    return ask.source.read("dead-letters", Age.SLOW, list_letters)
+
+
+def document(ask: Ask) -> dict[str, Any]:
+    """schemas/dead_letters.v1.schema.json."""
+    return _listed(ask).document
+
+
+def propose_replay(ask: Ask) -> Proposal:
+    """What replaying the letters in the query would do."""
+    ids = _ids(" ".join(ask.query.getlist("id")))
+    which = plural(len(ids), "dead letter") if ids else "every dead letter"
+    return Proposal(
+        title=f"Replay {which}?",
+        effects=[
+            "Each event is published again to the topic that it came from, with the same identity: it starts no second run.",
+            "Then it is removed from the dead letters. If it fails again, it becomes a dead letter again after its deliveries.",
+            "A letter that does not name its source stays where it is.",
+        ],
+        command=shlex.join([*COMMAND.split(), "replay", *ids]),
+        button="Replay",
+        back="/dead-letters",
+        fields=[
+            Field(name="ids", label=f"Ids, or {ALL}", value=" ".join(ids) or ALL, required=True),
+        ],
+    )
+
+
+def _ids(text: str) -> list[str]:
+    """The ids; none for all.
+
+    Raises:
+        Refused: there is none, or too many.
+    """
+    ids = list(dict.fromkeys(text.split()))
+    if not ids or len(ids) > IDS_MAX:
+        raise Refused(
+            f"ids: expected 1 to {IDS_MAX} ids, or {ALL!r}, found {len(ids)}: mark the letters to replay"
+        )
+    return [] if ids == [ALL] else ids
+
+
+def replay(ask: Ask) -> Outcome:
+    """Puts the letters back, and waits a while for what becomes of them."""
+    ids = _ids(ask.form.get("ids", ""))
+    with opened_letters(ask.source.clients, ids) as opened:
+        if opened.unknown and not opened.chosen:
+            raise NotFound(f"No dead letters here: {', '.join(opened.unknown)}")
+        run = Replay(mailbox=opened.mailbox, reasons=opened.reasons, wait_s=OUTCOME_WITHIN_S)
+        done = list(run.put_back(opened.chosen, opened.failures))
+    failed = [each for each in done if not each.well]
+    counts = {"done": len({each.letter_id for each in done}), "failed": len(failed)}
+    query = "&".join(f"{name}={count}" for name, count in counts.items() if count)
+    return Outcome(
+        message="\n".join(f"{each.letter_id}: {each.text}" for each in done) or "No dead letters.",
+        go_to=f"/dead-letters?{query}" if query else "/dead-letters",
+        document={
+            "letters": [
+                {"id": each.letter_id, "well": each.well, "text": each.text, "run_id": each.run_id}
+                for each in done
+            ],
+            "unknown": list(opened.unknown),
+        },
+    )
+
+
+SUBJECT = Subject(
+    pages=[
+        PageRoute(path="/dead-letters", show=frame),
+        PageRoute(path="/dead-letters/list", show=letters),
+    ],
+    api=[
+        ApiRoute(
+            path="/dead-letters",
+            summary="The events that kept failing, with reasons and payloads. Takes seconds.",
+            read=document,
+            schema="dead_letters.v1",
+        )
+    ],
+    actions=[
+        Action(
+            path="/dead-letters/replay",
+            summary="Replays dead letters: `ids` has their ids, separated by spaces, or `all`.",
+            propose=propose_replay,
+            perform=replay,
+        )
+    ],
+)

@@ -175,12 +175,12 @@ def test_the_local_stack_grants_teams_the_same() -> None:
 
 def test_the_local_stack_knows_the_teams_of_a_policy(tmp_path: Path) -> None:
     policy = tmp_path / "policy.yaml"
-    policy.write_text("teams: {vision: {}, speech: {}}\n")
-    assert read_teams(policy) == TEAMS
+    policy.write_text("teams: {vision: {}, speech: {requests_topic: requests-speech}}\n")
+    assert read_teams(policy) == {"vision": None, "speech": "requests-speech"}
     for text in ("teams: [vision]\n", "- teams\n", "teams: {vision: [\n", ""):
         policy.write_text(text)
-        assert read_teams(policy) == ()
-    assert read_teams(tmp_path / "missing.yaml") == ()
+        assert read_teams(policy) == {}
+    assert read_teams(tmp_path / "missing.yaml") == {}
 
 
 def test_the_policys_teams_are_terraforms_variable_and_their_accounts_are_the_deployments(

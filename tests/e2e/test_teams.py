@@ -91,7 +91,9 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
     folder = tmp_path_factory.mktemp("teams")
     stage(folder / "functions")
     policy = folder / "functions" / "policy.yaml"
-    policy.write_text(f"{policy.read_text()}\nteams: {{vision: {{}}, speech: {{}}}}\n")
+    policy.write_text(
+        f"{policy.read_text()}\nteams: {{vision: {{}}, speech: {{requests_topic: requests-speech}}}}\n"
+    )
     arguments = ("--functions", str(folder / "functions"), "--tick-s", "2")
     with running_project(folder / "state", *arguments, project="e2e-teams") as running:
         image = folder / "image"
@@ -185,6 +187,17 @@ def test_the_command_submits_lists_and_cancels_in_the_folder_of_its_team(
     project.eventually(is_listed, f"{run_id} in the list of speech")
     done = trainmaster("cancel", run_id, *where, cwd=tmp_path, environment=environment)
     assert done.status == 0, done.err
+
+
+def test_a_message_on_a_teams_own_topic_is_its_request(project: Project) -> None:
+    project.publish("requests-speech", b"model_nam: x", idempotency_key="mine")
+    project.eventually(
+        lambda: project.document(project.ledger, "status/keys/speech/mine.json") is not None,
+        "the message is answered",
+    )
+    status = project.document(project.ledger, "status/keys/speech/mine.json")
+    assert status is not None
+    assert (status["state"], status["team"]) == ("rejected", "speech")
 
 
 def test_a_drop_in_no_teams_folder_is_refused_with_the_folders_in_its_status(project: Project) -> None:

@@ -5,9 +5,10 @@ from pathlib import Path
 import pytest
 import yaml
 
+from trainmaster.local.events.eventarc import transport_of
 from trainmaster.local.functions import BucketTrigger, TopicTrigger
 from trainmaster.local.stack.errors import BadTopologyError
-from trainmaster.local.stack.topology import read_topology
+from trainmaster.local.stack.topology import read_topology, sources_of
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -39,6 +40,26 @@ def test_the_projects_own_topology_says_what_is_deployed() -> None:
     assert sink.filter == (ROOT / "trainmaster" / "deploy" / "log_sink.filter").read_text()
     assert topology.images["trainer"] == "europe-west4-docker.pkg.dev/p1/trainmaster/trainer"
     assert topology.environment["TRAINMASTER_REGION"] == "europe-west4"
+
+
+def test_a_teams_own_topic_is_a_further_source_of_the_function_of_requests() -> None:
+    path = ROOT / "trainmaster" / "deploy" / "topology.yaml"
+    topology = read_topology(path, project="p1", region="europe-west4")
+    sources = sources_of(
+        topology, {"vision": "requests-vision", "speech": "trainmaster-requests", "text": None}
+    )
+    assert [source.trigger for source in sources[:-1]] == list(topology.functions)
+    own = sources[-1]
+    assert (own.trigger.name, own.function) == ("on-request-published-vision", "on-request-published")
+    assert own.trigger.trigger == TopicTrigger(topic="requests-vision")
+    (function,) = (each for each in topology.functions if each.name == own.function)
+    assert (own.trigger.dead_letter, own.trigger.retry) == (function.dead_letter, True)
+    transport = transport_of(own.trigger, project="p1", region="europe-west4")
+    assert transport.topic_name == "projects/p1/topics/requests-vision"
+    assert (
+        transport.subscription_name
+        == "projects/p1/subscriptions/eventarc-europe-west4-on-request-published-vision-sub"
+    )
 
 
 def test_every_fault_is_named_with_its_path(tmp_path: Path) -> None:

@@ -25,14 +25,22 @@ def policy_path(topology: Topology, functions: Path) -> Path:
     return Path(topology.environment.get("TRAINMASTER_POLICY") or functions / "policy.yaml")
 
 
-def read_teams(policy_path: Path) -> tuple[str, ...]:
-    """The names of the policy's teams. None of a file that is no policy, which the functions refuse."""
+def read_teams(policy_path: Path) -> dict[str, str | None]:
+    """The names of the policy's teams, each with the topic of its requests.
+
+    None of a file that is no policy, which the functions refuse.
+    """
     try:
         policy = yaml.safe_load(policy_path.read_text())
     except (OSError, ValueError, yaml.YAMLError):
-        return ()
+        return {}
     teams = policy.get("teams") if isinstance(policy, dict) else None
-    return tuple(map(str, teams)) if isinstance(teams, dict) else ()
+    if not isinstance(teams, dict):
+        return {}
+    topics = {
+        team: said.get("requests_topic") if isinstance(said, dict) else None for team, said in teams.items()
+    }
+    return {str(team): topic if isinstance(topic, str) else None for team, topic in topics.items()}
 
 
 def grants_of(

@@ -18,7 +18,7 @@ from trainmaster.local.events.eventarc import (
     transport_of,
 )
 from trainmaster.local.events.rest import CallRefusedError, call
-from trainmaster.local.functions.function import BucketTrigger
+from trainmaster.local.functions.function import BucketTrigger, Function
 from trainmaster.local.stack.topology import KeptTopic, Sink, Topology
 
 _CONFLICT, _CONDITION_NOT_MET = 409, 412
@@ -26,6 +26,7 @@ _CONFLICT, _CONDITION_NOT_MET = 409, 412
 
 def provision(
     topology: Topology,
+    triggers: Iterable[Function],
     *,
     storage_url: str,
     logging_url: str,
@@ -33,9 +34,9 @@ def provision(
     backoff: Backoff,
     markers: Iterable[Path] = (),
 ) -> dict[str, Transport]:
-    """Create everything in the topology; return the transport of each function's events, by function name.
+    """Create everything in the topology; return the transport of each trigger's events, by its name.
 
-    `markers` are objects that the deployment creates, each as its path in the folder of its bucket. Blocks.
+    `triggers` are those of the functions and of the teams' topics. `markers` are objects that the deployment creates, each as its path in the folder of its bucket. Blocks.
 
     Raises:
         CallRefusedError: a service refused for another reason than an existing resource.
@@ -48,12 +49,10 @@ def provision(
         _ensure_bucket(storage_url, bucket, topology.project, topology.region)
     for marker in markers:
         ensure_marker(storage_url, marker)
-    transports = {
-        function.name: transport_of(function, project=topology.project, region=topology.region)
-        for function in topology.functions
-    }
-    for function in topology.functions:
-        transport = transports[function.name]
+    transports: dict[str, Transport] = {}
+    for function in triggers:
+        transport = transport_of(function, project=topology.project, region=topology.region)
+        transports[function.name] = transport
         ensure_topic(clients.publisher, transport.topic_name)
         ensure_subscription(clients.subscriber, subscription_of(function, transport, backoff))
         if isinstance(function.trigger, BucketTrigger):

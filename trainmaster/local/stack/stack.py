@@ -40,7 +40,7 @@ from trainmaster.local.stack.provision import provision
 from trainmaster.local.stack.services import Services, running_services
 from trainmaster.local.stack.state import USER_FOLDER, StateFolder
 from trainmaster.local.stack.table import endpoints, show
-from trainmaster.local.stack.topology import Topology
+from trainmaster.local.stack.topology import Source, Topology, sources_of
 from trainmaster.resources import DEPLOY, IMPORTED_FROM, ROOT
 
 _GUARD_GRACE_S = 2.0
@@ -163,7 +163,10 @@ async def running_stack(
             await host.start()
         except StartFailedError as error:
             raise StackRefusedError(str(error)) from error
-        await _deliver_events(options, topology, services, host, running=running, news=news, grants=grants)
+        sources = sources_of(topology, teams)
+        await _deliver_events(
+            options, topology, sources, services, host, running=running, news=news, grants=grants
+        )
         await asyncio.to_thread(
             _publish, describe, topology, deployment.source, storage_url=services.storage_url
         )
@@ -216,6 +219,7 @@ def _publish(describe: Describe, topology: Topology, source: Path, *, storage_ur
 async def _deliver_events(
     options: Options,
     topology: Topology,
+    sources: Sequence[Source],
     services: Services,
     host: FunctionsHost,
     *,
@@ -228,6 +232,7 @@ async def _deliver_events(
         transports = await asyncio.to_thread(
             provision,
             topology,
+            [source.trigger for source in sources],
             storage_url=services.storage_url,
             logging_url=services.logging_url,
             clients=clients,
@@ -238,14 +243,17 @@ async def _deliver_events(
         raise StackRefusedError(f"cannot create a resource of the topology: {error}") from error
     deliveries = [
         Delivery(
-            function=function,
-            transport=transports[function.name],
+            function=source.trigger,
+            transport=transports[source.trigger.name],
             subscriber=clients.subscriber,
             invoke=_showing(
-                news, function, topology, _posting_to(host.instances[function.name], services.injections)
+                news,
+                source.trigger,
+                topology,
+                _posting_to(host.instances[source.function], services.injections),
             ),
         )
-        for function in topology.functions
+        for source in sources
     ]
     running.push_async_callback(_stop_all, deliveries)
     for delivery in deliveries:

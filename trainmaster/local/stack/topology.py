@@ -2,7 +2,7 @@
 
 import string
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +54,33 @@ class Topology:
     def topic_name(self, role: str) -> str:
         """The full resource name of a topic."""
         return f"projects/{self.project}/topics/{self.topics[role]}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Source:
+    """Where events of a function come from: `trigger` has the settings of `function`, and its own name and topic."""
+
+    trigger: Function
+    function: str
+
+
+def sources_of(topology: Topology, team_topics: Mapping[str, str | None]) -> list[Source]:
+    """Each function's trigger, and for the function of requests one for each further topic of a team's requests.
+
+    They are named as those that trainmaster/deploy/terraform/plan/main.tf creates.
+    """
+    own = [Source(trigger=function, function=function.name) for function in topology.functions]
+    requests = TopicTrigger(topic=topology.topics.get("requests", ""))
+    return own + [
+        Source(
+            trigger=replace(function, name=f"{function.name}-{team}", trigger=TopicTrigger(topic=topic)),
+            function=function.name,
+        )
+        for function in topology.functions
+        if function.trigger == requests
+        for team, topic in team_topics.items()
+        if topic is not None and topic not in topology.topics.values()
+    ]
 
 
 def read_topology(path: Path, *, project: str, region: str) -> Topology:

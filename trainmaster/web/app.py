@@ -68,8 +68,10 @@ def make_app(source: Source, *, token: str, is_secret: bool) -> ASGIApp:
         Route(f"{API}/openapi.json", _document(lambda: description(SUBJECTS)), methods=["GET"]),
     ]
     for subject in SUBJECTS:
-        routes += [Route(each.path, _page(console, each), methods=["GET"]) for each in subject.pages]
-        routes += [Route(f"{API}{each.path}", _api(console, each), methods=["GET"]) for each in subject.api]
+        routes += [Route(each.path, _page(console, each), methods=_methods(each)) for each in subject.pages]
+        routes += [
+            Route(f"{API}{each.path}", _api(console, each), methods=_methods(each)) for each in subject.api
+        ]
         for action in subject.actions:
             routes.append(Route(action.path, _proposal(console, action), methods=["GET"]))
             routes.append(Route(action.path, _deed(console, action, is_api=False), methods=["POST"]))
@@ -135,10 +137,30 @@ def _ask(console: Console, request: Request, form: Mapping[str, str] | None = No
     )
 
 
+def _methods(route: PageRoute | ApiRoute) -> list[str]:
+    return ["POST"] if route.takes_form else ["GET"]
+
+
+async def _asks(console: Console, request: Request, *, takes_form: bool) -> Callable[[], Ask]:
+    """What makes the `Ask` for each look at a page. It raises the refusal of the form, which then becomes a page too."""
+    try:
+        form = await _form(request) if takes_form else {}
+    except Refused as refused:
+        refusal = refused
+
+        def refuse() -> Ask:
+            raise refusal
+
+        return refuse
+    return lambda: _ask(console, request, form)
+
+
 def _page(console: Console, route: PageRoute) -> Callable[[Request], Any]:
     async def answer(request: Request) -> Response:
+        ask = await _asks(console, request, takes_form=route.takes_form)
+
         def render() -> tuple[str, bool, int]:
-            page, status = _shown(console, lambda: route.show(_ask(console, request)))
+            page, status = _shown(console, lambda: route.show(ask()))
             frame = console.frame(request.url.path)
             part = main_part if wants_stream(request) else whole_page
             return part(page, frame), page.is_final, status
@@ -177,8 +199,9 @@ def fault_page(fault: Fault) -> Page:
 
 def _api(console: Console, route: ApiRoute) -> Callable[[Request], Any]:
     async def answer(request: Request) -> Response:
+        ask = await _asks(console, request, takes_form=route.takes_form)
         try:
-            document = await run_in_threadpool(lambda: route.read(_ask(console, request)))
+            document = await run_in_threadpool(lambda: route.read(ask()))
         except Exception as error:
             return _fault_document(console, error)
         return JSONResponse(document)

@@ -26,7 +26,7 @@ def description(subjects: Sequence[Subject]) -> dict[str, Any]:
     actions = [action for subject in subjects for action in subject.actions]
     paths: dict[str, dict[str, Any]] = {}
     for route in routes:
-        paths.setdefault(_path(route.path), {})["get"] = _reading(route)
+        paths.setdefault(_path(route.path), {})["post" if route.takes_form else "get"] = _reading(route)
     for action in actions:
         paths.setdefault(_path(action.path), {})["post"] = _changing(action)
     return {
@@ -51,9 +51,21 @@ def _reading(route: ApiRoute) -> dict[str, Any]:
     schema = (
         {"$ref": f"#/components/schemas/{route.schema}"} if route.schema else {"type": ["object", "array"]}
     )
+    fields = {each.name: {"type": "string", "description": each.description} for each in route.parameters}
+    asked = (
+        {
+            "requestBody": {
+                "content": {"application/json": {"schema": {"type": "object", "properties": fields}}}
+            }
+        }
+        if route.takes_form
+        else {}
+    )
+    query = [] if route.takes_form else map(_in_query, route.parameters)
     return {
         "summary": route.summary,
-        "parameters": [*_in_path(route.path), *map(_in_query, route.parameters)],
+        "parameters": [*_in_path(route.path), *query],
+        **asked,
         "responses": {"200": _content("The document.", schema), "default": _content("A fault.", _FAULT)},
     }
 

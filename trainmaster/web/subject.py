@@ -70,10 +70,15 @@ class Page:
 
 @dataclass(frozen=True, kw_only=True)
 class PageRoute:
-    """A page's address: Starlette's form, for example `/runs/{run_id}`."""
+    """A page's address: Starlette's form, for example `/runs/{run_id}`.
+
+    With `takes_form`, it is shown on POST, with the form's fields in `Ask.form`. It changes nothing, so that it needs no
+    token; it must be asked by the console's own pages all the same.
+    """
 
     path: str
     show: Callable[[Ask], Page]
+    takes_form: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,7 +100,8 @@ class ApiRoute:
         summary: what it returns, in one sentence.
         read: the document, the same as the command prints with `-o json`.
         schema: the name of its schema in schemas/, for example `run_list.v1`; None for an object without one.
-        parameters: of its query.
+        parameters: of its query, or with `takes_form` the fields of its form or JSON object.
+        takes_form: as of a PageRoute.
     """
 
     path: str
@@ -103,6 +109,7 @@ class ApiRoute:
     read: Callable[[Ask], Mapping[str, Any] | Sequence[Any]]
     schema: str | None = None
     parameters: Sequence[Parameter] = ()
+    takes_form: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

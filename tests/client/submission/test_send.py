@@ -1,14 +1,12 @@
 """Uploading requests whose names others use too, on a real storage server; a thread records them as the service does."""
 
-import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from tests.client.recording import service, status
 from tests.client.served import Served, run_record, served_context
 from trainmaster.client.clients import Clients
 from trainmaster.client.errors import TimedOut
@@ -26,36 +24,6 @@ def served(tmp_path: Path) -> Iterator[Served]:
 
 def request(text: str, name: str = "requests/request.yaml") -> Prepared:
     return Prepared(file="request.yaml", object_name=name, content=text.encode())
-
-
-def status(served: Served, generation: int, **changes: Any) -> None:
-    document = {"schema": "drop_status.v1", "generation": generation, "state": "submitted", "run_id": "run"}
-    served.write("ledger", "status/requests/request.yaml.json", document | changes)
-
-
-@contextmanager
-def service(served: Served, read: list[bytes]) -> Iterator[None]:
-    """Records each generation of the request that it finds, and keeps its content in `read`."""
-    ended = threading.Event()
-
-    def record() -> None:
-        seen = 0
-        with Clients(served.clients.context) as clients:
-            bucket = clients.storage.bucket(clients.context.inbox_bucket)
-            while not ended.wait(0.02):
-                live = bucket.get_blob("requests/request.yaml")
-                if live is not None and live.generation != seen:
-                    read.append(live.download_as_bytes())
-                    seen = live.generation
-                    status(served, int(seen))
-
-    thread = threading.Thread(target=record)
-    thread.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        thread.join()
 
 
 def test_concurrent_submissions_of_one_name_are_all_read(served: Served) -> None:

@@ -2,12 +2,13 @@
 
 from collections.abc import Sequence
 
-from trainmaster.web.pages import dead_letters, lately, overview, queue, rules, runs
+from trainmaster.web.pages import attempt, dead_letters, lately, overview, queue, rules, runs
 from trainmaster.web.pages.run import page as run
 from trainmaster.web.subject import Subject
 
 SUBJECTS: Sequence[Subject] = (
     overview.SUBJECT,
+    attempt.SUBJECT,
     lately.SUBJECT,
     runs.SUBJECT,
     run.SUBJECT,

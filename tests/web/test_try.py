@@ -1,0 +1,178 @@
+"""Try a request: its faults in their places, its plan, and its submission."""
+
+import json
+from collections.abc import Iterator
+from html import unescape
+from pathlib import Path
+
+import pytest
+from httpx import Client as Browser
+from jsonschema import Draft202012Validator
+
+from tests.client.recording import service
+from tests.client.served import ROOT, Served, served_context
+from tests.web.consoles import console_of, form
+from trainmaster.orchestrator.core.sizes import MAX_REQUEST_BYTES
+from trainmaster.web.pages.attempt import EXAMPLES
+
+SMALL = (ROOT / "examples/small.yaml").read_text()
+FAULTY = SMALL.replace("machine: n1-standard-4", "machine: n1-standard-5").replace(
+    "scheduling:", "shceduling:"
+)
+HOSTILE = "<script>alert('x')</script>"
+SCRIPT = "model_name: starter\nscript: {file: train.py}\ncluster:\n  chief: {machine: n1-standard-4}\n"
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with served_context(tmp_path_factory.mktemp("served")) as served:
+        yield served
+
+
+@pytest.fixture(scope="module")
+def browser(served: Served) -> Iterator[Browser]:
+    with console_of(served.clients, writable=True) as browser:
+        yield browser
+
+
+def answer(browser: Browser, text: str, path: str = "/try/check", **fields: str) -> str:
+    """What the page says beside the text."""
+    page = browser.post(path, data={"text": text, **fields})
+    assert page.status_code == 200
+    return page.text.partition('<div id="checked"')[2]
+
+
+def test_every_fault_is_marked_in_its_place_with_its_repair(browser: Browser) -> None:
+    said = answer(browser, FAULTY.replace("\n", "\r\n"))  # as a browser sends it
+    line = 1 + FAULTY[: FAULTY.index("n1-standard-5")].count("\n")
+    assert "<b>2 faults</b>" in said
+    assert f'data-line="{line}" data-column="20" data-length="13" data-level="error"' in said
+    assert "  chief: {machine: n1-standard-5}\n                   ^^^^^^^^^^^^^" in said
+    assert "did you mean &#39;scheduling&#39;?" in said
+    assert 'id="plan"' not in said
+
+
+def test_a_sound_request_shows_its_job_and_cost(browser: Browser) -> None:
+    said = answer(browser, SMALL)
+    assert "customJobs in us-central1 on n1-standard-4" in said
+    assert "cost about 0." in said
+    assert 'formaction="/try/submit"' in said
+    assert "trainmaster submit request.yaml" in said
+
+
+def test_the_plan_says_what_would_happen_first(browser: Browser) -> None:
+    assert "It would start at once" in answer(browser, SMALL, "/try")
+    assert "It would start at once" not in answer(browser, SMALL)
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_every_example_is_sound(browser: Browser, name: str) -> None:
+    page = browser.get(f"/try?example={name}").text
+    assert "<textarea" in page
+    text = unescape(page.partition("</textarea>")[0].rpartition(">\n")[2])
+    file = page.partition('name="file" value="')[2].partition('"')[0]
+    said = answer(browser, text, file=file)
+    assert "has no faults" in said, said
+
+
+def test_a_rule_is_checked_and_says_how_to_apply_it(browser: Browser) -> None:
+    said = answer(browser, (ROOT / EXAMPLES["rule"][0]).read_text())
+    assert "This is a retraining rule. Save it, and apply it: trainmaster rules apply rule.yaml" in said
+    assert 'formaction="/try/submit"' not in said
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "the document is empty"),
+        ("a: &a b\nc: *a\n", "alias"),
+        ("x" * (MAX_REQUEST_BYTES + 10), f"more than {MAX_REQUEST_BYTES} bytes"),
+        (f"model_name: {HOSTILE}\n", "&lt;script&gt;"),
+        ("{", "error"),
+    ],
+)
+def test_any_text_gets_its_faults_as_text(browser: Browser, text: str, said: str) -> None:
+    page = answer(browser, text)
+    assert said in page
+    assert HOSTILE not in page
+
+
+def test_the_text_stays_in_the_form_and_is_text(browser: Browser) -> None:
+    page = browser.post("/try", data={"text": f"</textarea>{HOSTILE}", "file": f'a"{HOSTILE}.yaml'}).text
+    assert HOSTILE not in page
+    assert "&lt;/textarea&gt;&lt;script&gt;" in page
+
+
+def test_a_line_that_may_hold_a_secret_is_not_quoted(browser: Browser) -> None:
+    said = answer(browser, f"{SMALL}env:\n  API_KEY: hunter2-hunter2-hunter2\n")
+    assert "hunter2" not in said
+    assert "The line is not shown: it may hold a secret." in said
+
+
+def test_a_script_of_this_machine_is_neither_packed_nor_submitted(browser: Browser, served: Served) -> None:
+    said = answer(browser, SCRIPT, "/try")
+    assert "names a script of your machine" in said
+    assert 'formaction="/try/submit"' not in said
+    refused = browser.post("/try/submit", data=form(text=SCRIPT))
+    assert refused.status_code == 422
+    assert "run: trainmaster submit FILE" in refused.text
+    assert not list(served.clients.storage.list_blobs(served.clients.context.data_bucket))
+
+
+def test_a_file_of_another_kind_is_refused(browser: Browser) -> None:
+    refused = browser.post("/try/check", data={"text": SMALL, "file": "train.py"})
+    assert refused.status_code == 422
+    assert "must end in " in refused.text
+
+
+def test_submitting_uploads_the_text_and_goes_to_its_run(browser: Browser, served: Served) -> None:
+    read: list[bytes] = []
+    with service(served, read):
+        done = browser.post("/try/submit", data=form(text=SMALL.replace("\n", "\r\n"), file="request.yaml"))
+    assert done.status_code == 303
+    assert done.headers["location"].startswith("/runs/request-20")
+    assert read == [SMALL.encode()]
+
+
+@pytest.mark.parametrize(("text", "said"), [(FAULTY, "unknown key"), ("text", "a request must be a mapping")])
+def test_a_faulty_request_is_not_submitted(browser: Browser, served: Served, text: str, said: str) -> None:
+    refused = browser.post("/api/v1/try/submit", json=form(text=text, file="faulty.yaml"))
+    assert refused.status_code == 422
+    assert said in refused.json()["error"]["message"]
+    bucket = served.clients.storage.bucket(served.clients.context.inbox_bucket)
+    assert bucket.get_blob("requests/faulty.yaml") is None
+
+
+def test_what_the_service_refuses_is_shown(browser: Browser, served: Served) -> None:
+    bucket = served.clients.storage.bucket(served.clients.context.inbox_bucket)
+    with service(served, [], state="rejected", problems=["the cap of today is reached"]):
+        refused = browser.post("/try/submit", data=form(text=SMALL, file="request.yaml"))
+    assert (refused.status_code, bucket.get_blob("requests/request.yaml") is None) == (422, False)
+    assert "the cap of today is reached" in refused.text
+
+
+def test_a_console_that_only_reads_checks_and_does_not_submit(served: Served) -> None:
+    with console_of(served.clients) as reader:
+        said = answer(reader, SMALL)
+        assert reader.post("/try/submit", data=form(text=SMALL)).status_code == 403
+    assert 'formaction="/try/submit"' not in said
+    assert "trainmaster web --write" in said
+
+
+def test_a_page_from_elsewhere_may_not_even_check(browser: Browser) -> None:
+    foreign = {"origin": "http://example.com", "sec-fetch-site": "cross-site"}
+    assert browser.post("/try/check", data={"text": SMALL}, headers=foreign).status_code == 403
+
+
+def test_the_documents_are_those_that_the_commands_print(
+    browser: Browser, served: Served, tmp_path: Path
+) -> None:
+    (tmp_path / "request.yaml").write_text(FAULTY)
+    found = browser.post("/api/v1/check", json={"text": FAULTY, "file": "request.yaml"}).json()
+    printed = served.trainmaster("check", str(tmp_path / "request.yaml"), "-o", "json").out
+    (expected,) = json.loads(printed)
+    assert found == [expected | {"file": "request.yaml"}]
+    plan = browser.post("/api/v1/plan", json={"text": SMALL, "file": "request.yaml"}).json()
+    Draft202012Validator(json.loads((ROOT / "schemas/plan.v1.schema.json").read_text())).validate(plan)
+    assert browser.post("/api/v1/plan", json={"text": FAULTY}).status_code == 422
+    assert browser.get("/api/v1/check").status_code == 405

@@ -83,6 +83,8 @@ class Turn:
 def take_signal(services: Services, signal: Signal) -> Iterator[FlowResult]:
     """Fire the rules that wait for it, each once. Safe to repeat: a rule remembers the signals that it has decided on.
 
+    No attempt is counted here: Pub/Sub counts the deliveries of an event, and ticks put a rule into quarantine.
+
     Raises:
         Exception: a rule did not decide; the others did, and the signal must be redelivered.
     """

@@ -123,7 +123,7 @@ def test_a_tuning_without_a_best_trial_is_reported_and_still_drawn(tmp_path: Pat
     assert report(Console(file=out, width=120), failed, scene(tmp_path)) == 1
     assert "The run ended failed" in out.getvalue()
     assert "There is no best trial: no trial reported it" in out.getvalue()
-    assert (tmp_path / "study.png").exists()
+    assert "no metric" in (tmp_path / "study.html").read_text()
 
 
 def test_a_model_that_is_not_in_the_bucket_ends_the_demo_with_its_reason(tmp_path: Path) -> None:

@@ -40,7 +40,8 @@ def run_record(example: str = "succeeded", **changes: Any) -> dict[str, Any]:  #
 
 
 @contextmanager
-def served_context(folder: Path) -> Iterator[Served]:
+def served_context(folder: Path, **more: str) -> Iterator[Served]:
+    """`more` are variables of further services, for example VERTEX_EMULATOR_HOST."""
     with serve(folder / "storage") as url:
         variables = {
             "GOOGLE_CLOUD_PROJECT": PROJECT,
@@ -48,6 +49,7 @@ def served_context(folder: Path) -> Iterator[Served]:
             "STORAGE_EMULATOR_HOST": url,
             "LOGGING_EMULATOR_HOST": url,  # only asked whether it answers
             **{f"TRAINMASTER_{name.upper()}_BUCKET": f"{PROJECT}-{name}" for name in BUCKETS},
+            **more,
         }
         state = folder / ".trainmaster"
         state.mkdir()

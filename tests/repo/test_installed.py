@@ -108,11 +108,6 @@ def test_the_command_says_what_it_is_and_which_extra_a_verb_needs(installed: Ins
     assert installed.run("--version").stdout == f"trainmaster {VERSION}\n"
     assert "dead-letters" in installed.run("--help").stdout
     assert f"pip install '{wheel}[tensorflow]'" in installed.run("demo", status=1).stderr
-    job = "projects/p/locations/r/hyperparameterTuningJobs/1"
-    assert (
-        f"pip install '{wheel}[study]'"
-        in installed.run("study", job, "--context=my-project/us-central1", status=1).stderr
-    )
 
 
 def test_a_request_is_converted_and_a_program_inspected(installed: Installed) -> None:

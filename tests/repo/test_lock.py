@@ -51,8 +51,8 @@ def test_the_package_requires_what_the_functions_do() -> None:
     assert set(declared["dependency-groups"]["functions"]) <= set(declared["project"]["dependencies"])
 
 
-def test_only_extras_bring_tensorflow_and_matplotlib() -> None:
+def test_only_an_extra_brings_tensorflow() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    heavy = {"tensorflow", "tf-keras", "tensorflow-datasets", "matplotlib"}
+    heavy = {"tensorflow", "tf-keras", "tensorflow-datasets"}
     assert not heavy & set(project["dependencies"])
     assert heavy <= {name for extra in project["optional-dependencies"].values() for name in extra}

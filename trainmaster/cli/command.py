@@ -31,7 +31,7 @@ SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "cancel": ("runs.cancel:cancel", "End runs: cancel their jobs, or take them out of the queue."),
         "web": ("web.command:web", "Show all of it in the browser, live."),
         "download": ("results.download:download", "Download the model of a run, and verify it."),
-        "study": ("study.command:study", "Draw a tuning: learning curves, parameters and results."),
+        "study": ("study.command:study", "Show a tuning: trials, parameters, learning curves and results."),
         "tensorboard": ("results.tensorboard:tensorboard", "Run TensorBoard on the logs of a run."),
     },
     "Rules and models": {

@@ -24,6 +24,7 @@ class Clients:
         self.storage_calls = 0
         """Requests to Cloud Storage so far: each is billed as one operation."""
         self._open = ExitStack()
+        self._jobs: dict[str, JobServiceClient] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -57,10 +58,11 @@ class Clients:
         return self.jobs_of_region(self.context.region)
 
     def jobs_of_region(self, region: str) -> "JobServiceClient":
-        import_parts_of(*VERTEX_CLIENT)
-        client = job_client(region=region, vertex_host=self.context.vertex_host)
-        self._open.callback(client.transport.close)
-        return client
+        if region not in self._jobs:
+            import_parts_of(*VERTEX_CLIENT)
+            self._jobs[region] = job_client(region=region, vertex_host=self.context.vertex_host)
+            self._open.callback(self._jobs[region].transport.close)
+        return self._jobs[region]
 
     @cached_property
     def pubsub(self) -> "tuple[SubscriberClient, PublisherClient]":

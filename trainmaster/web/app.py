@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, quote
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
@@ -25,7 +25,7 @@ from trainmaster.web.pages import SUBJECTS
 from trainmaster.web.rendering import Frame, main_part, whole_page
 from trainmaster.web.security import HEADERS, READING, cookie_name, has_token, may_read, refusal_of, same
 from trainmaster.web.source import Source
-from trainmaster.web.subject import Action, ApiRoute, Ask, Outcome, Page, PageRoute, Proposal
+from trainmaster.web.subject import Action, ApiRoute, Ask, FileRoute, Outcome, Page, PageRoute, Proposal
 
 API = "/api/v1"
 BODY_MAX = 2 * 1024 * 1024
@@ -72,6 +72,7 @@ def make_app(source: Source, *, token: str, is_secret: bool) -> ASGIApp:
         routes += [
             Route(f"{API}{each.path}", _api(console, each), methods=_methods(each)) for each in subject.api
         ]
+        routes += [Route(each.path, _file(console, each), methods=["GET"]) for each in subject.files]
         for action in subject.actions:
             routes.append(Route(action.path, _proposal(console, action), methods=["GET"]))
             routes.append(Route(action.path, _deed(console, action, is_api=False), methods=["POST"]))
@@ -195,6 +196,20 @@ def fault_page(fault: Fault) -> Page:
         command=fault.command,
         is_fault=True,
     )
+
+
+def _file(console: Console, route: FileRoute) -> Callable[[Request], Any]:
+    async def answer(request: Request) -> Response:
+        try:
+            file = await run_in_threadpool(lambda: route.make(_ask(console, request)))
+        except Exception as error:
+            return _fault_document(console, error)
+        disposition = f"attachment; filename*=UTF-8''{quote(file.name, safe='')}"
+        return Response(
+            file.content, media_type=file.media_type, headers={"content-disposition": disposition}
+        )
+
+    return answer
 
 
 def _api(console: Console, route: ApiRoute) -> Callable[[Request], Any]:

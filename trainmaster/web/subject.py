@@ -82,6 +82,23 @@ class PageRoute:
 
 
 @dataclass(frozen=True, kw_only=True)
+class File:
+    """A file for the browser to save under `name`."""
+
+    name: str
+    media_type: str
+    content: bytes
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileRoute:
+    """A file's address, for example `/runs/{run_id}/study.csv`."""
+
+    path: str
+    make: Callable[[Ask], File]
+
+
+@dataclass(frozen=True, kw_only=True)
 class Parameter:
     """A value in the query of an API's resource, for its description."""
 
@@ -176,8 +193,9 @@ class Action:
 
 @dataclass(frozen=True, kw_only=True)
 class Subject:
-    """The pages, documents and actions about one thing."""
+    """The pages, files, documents and actions about one thing."""
 
     pages: Sequence[PageRoute] = ()
+    files: Sequence[FileRoute] = ()
     api: Sequence[ApiRoute] = ()
     actions: Sequence[Action] = ()

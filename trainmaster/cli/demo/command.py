@@ -17,15 +17,15 @@ from trainmaster.partial_import import VERTEX_CLIENT, import_parts_of
 class _Demo:
     state: str  # the folder of its local stack
     module: str  # its `run` plays the demo
-    extras: Mapping[str, str]  # by package that it needs, the extra that brings it
 
 
 SUMMARY = "summary"
-_TENSORFLOW = {"tensorflow": "tensorflow", "tensorflow_datasets": "tensorflow"}
+_NEEDED = ("tensorflow", "tensorflow_datasets")
+"""Packages that the extra `tensorflow` brings."""
 DEMOS: Mapping[str, _Demo] = {
-    "training": _Demo(state="demo", module="training", extras=_TENSORFLOW),
-    "tuning": _Demo(state="demo-tuning", module="tuning.play", extras={**_TENSORFLOW, "matplotlib": "study"}),
-    "retraining": _Demo(state="demo-retrain", module="retraining.play", extras=_TENSORFLOW),
+    "training": _Demo(state="demo", module="training"),
+    "tuning": _Demo(state="demo-tuning", module="tuning.play"),
+    "retraining": _Demo(state="demo-retrain", module="retraining.play"),
 }
 
 
@@ -43,9 +43,8 @@ def demo(name: str, state: Path | None, output: str) -> int:
     Exit status: 0 if everything it shows holds, else 1.
     """
     chosen = DEMOS[name]
-    missing = sorted({extra for package, extra in chosen.extras.items() if find_spec(package) is None})
-    if missing:
-        raise click.ClickException(f"The demo {name} needs more packages: {install_command(missing)}")
+    if any(find_spec(package) is None for package in _NEEDED):
+        raise click.ClickException(f"The demo {name} needs more packages: {install_command(['tensorflow'])}")
     import_parts_of(*VERTEX_CLIENT)  # of its many clients a demo needs one
     status: int = import_module(f"trainmaster.cli.demo.{chosen.module}").run(
         state or Path(".trainmaster") / chosen.state, as_json=output == JSON

@@ -1,1 +1,1 @@
-"""A hyperparameter study as a value, on the terminal, as a figure and as a page."""
+"""A hyperparameter study on the terminal."""

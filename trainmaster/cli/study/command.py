@@ -1,80 +1,71 @@
-"""`trainmaster study`: any tuning job, on the local stack or in the cloud, drawn."""
+"""`trainmaster study`: any tuning, on the local stack or in the cloud, as a table, as JSON and as a page."""
 
-import re
+import shutil
+import sys
 from datetime import UTC, datetime
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from trainmaster.cli.exits import Exit
-from trainmaster.cli.extras import install_command
-from trainmaster.cli.verb import print_names, takes_context
+from trainmaster.cli.verb import JSON, TABLE, YAML, output_option, print_data, print_names, takes_context
 
 if TYPE_CHECKING:
     from trainmaster.client.clients import Clients
+    from trainmaster.client.study.study import Study
 
-JOB_NAME = re.compile(r"projects/[^/]+/locations/(?P<region>[^/]+)/hyperparameterTuningJobs/[^/]+")
+PIPE_WIDTH = 10_000
 
 
 @click.command()
 @click.argument("run", metavar="RUN|JOB")
 @click.option(
-    "--out",
-    type=click.Path(file_okay=False, path_type=Path),
-    default=Path(),
-    metavar="DIR",
-    help="folder of study.html and study.png; default: this one",
+    "--html",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="write charts and trials into one HTML file, which opens without a network",
 )
+@click.option(
+    "--request", is_flag=True, help="print the request that trains with the best trial's parameters"
+)
+@output_option(TABLE, JSON, YAML)
 @takes_context
-def study(clients: "Clients", run: str, out: Path) -> int:
-    """Draw a tuning: its learning curves, parameters and results.
+def study(clients: "Clients", run: str, html: Path | None, request: bool, output: str) -> int:
+    """Show a tuning: its trials, their parameters and results; with --html drawn as on the console's page.
 
     RUN is a run's id, the file that started it, or the id or key of a message. JOB is the name of any tuning job,
     projects/PROJECT/locations/REGION/hyperparameterTuningJobs/ID.
     """
-    if find_spec("matplotlib") is None:
-        raise click.ClickException(f"A study is drawn with matplotlib: {install_command(['study'])}")
-    job_name, region = _job_of(clients, run)
-    from trainmaster.cli.study.page import write_study
-    from trainmaster.client.study.read import study_of
+    from trainmaster.client.study.document import study_document
+    from trainmaster.client.study.find import find_tuning
+    from trainmaster.client.study.request import best_request
 
-    job = clients.jobs_of_region(region).get_hyperparameter_tuning_job(name=job_name)
-    read = study_of(job)
-    best = read.best
-    prefix = job.trial_job_spec.base_output_directory.output_uri_prefix.rstrip("/")
-    model_uri = f"{prefix}/{best.id}/model/" if best and prefix else None
-    print_names(map(str, write_study(read, out, model_uri=model_uri, at=datetime.now(UTC))))
+    tuning = find_tuning(clients, run)
+    if request:
+        print_data(best_request(tuning), YAML)
+    elif html is not None:
+        from trainmaster.web.study.file import study_file
+
+        html.write_text(study_file(tuning, at=datetime.now(UTC)), encoding="utf-8")
+        print_names([str(html)])
+    elif output != TABLE:
+        print_data(study_document(tuning), output)
+    else:
+        _print_table(tuning.study)
     return Exit.DONE
 
 
-def _job_of(clients: "Clients", text: str) -> tuple[str, str]:
-    """The name and region of the tuning job that `text` names, or that the run has.
+def _print_table(found: "Study") -> None:
+    """Every trial; on a terminal that is too narrow, columns are left out, and in a pipe all are whole."""
+    from rich.console import Console
 
-    Raises:
-        NotFound: there is no such run, or it has no tuning job.
-    """
-    from trainmaster.client.errors import NotFound
-    from trainmaster.client.find import find_run
+    from trainmaster.cli.study.board import Board
+    from trainmaster.client.study.study import summary
 
-    named = JOB_NAME.fullmatch(text)
-    if named is not None:
-        return text, named["region"]
-    if text.startswith("projects/"):
-        raise click.BadParameter(
-            f"{text!r} is not the name of a tuning job. A name is "
-            "projects/PROJECT/locations/REGION/hyperparameterTuningJobs/ID.",
-            param_hint="JOB",
-        )
-    record = find_run(clients, text).record
-    if record.job is None:
-        raise NotFound(
-            f"{record.run_id} is {record.state} and has no job yet: trainmaster logs -f {record.run_id}"
-        )
-    found = JOB_NAME.fullmatch(record.job.name)
-    if found is None:
-        raise NotFound(
-            f"{record.run_id} is not a tuning, so it has no trials to draw. See it: trainmaster logs {record.run_id}"
-        )
-    return record.job.name, found["region"]
+    board = Board(study=found, at=datetime.now(UTC))
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else PIPE_WIDTH
+    console = Console(width=width, highlight=False)
+    console.print(board.title, markup=False)
+    console.print(board.table(width=width, height=len(found.trials) + 2))
+    console.print(summary(found), markup=False)

@@ -110,6 +110,16 @@ def counts(trials: Sequence[Trial]) -> str:
     return ", ".join(f"{count} {state.value.lower()}" for state, count in number.items() if count) or "none"
 
 
+def summary(study: Study) -> str:
+    """For example `6 trials: 5 succeeded, 1 infeasible. Best: trial 4, accuracy 0.93`."""
+    said = f"{plural(len(study.trials), 'trial')}: {counts(study.trials)}."
+    best = study.best
+    if best is None or best.result is None:
+        return f"{said} None has a result."
+    metric = one_line(study.metric, 40)
+    return f"{said} Best: trial {one_line(best.id)}, {metric} {number(best.result)}"
+
+
 def plural(count: int, thing: str) -> str:
     """For example `1 trial`, `2 trials`."""
     return f"{count} {thing}{'' if count == 1 else 's'}"

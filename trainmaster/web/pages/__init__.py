@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from trainmaster.web.pages import attempt, dead_letters, lately, overview, queue, rules, runs
+from trainmaster.web.pages import attempt, dead_letters, lately, overview, queue, rules, runs, study
 from trainmaster.web.pages.run import page as run
 from trainmaster.web.subject import Subject
 
@@ -15,4 +15,5 @@ SUBJECTS: Sequence[Subject] = (
     rules.SUBJECT,
     queue.SUBJECT,
     dead_letters.SUBJECT,
+    study.SUBJECT,
 )

@@ -1,8 +1,8 @@
 // Draws the figures of a page from the JSON beside them. Every figure has its numbers in a table as well.
 //
-//   <script type="application/json" id="curves-data">{…}</script>
-//   <figure class="chart" id="curves" data-keep data-chart="lines" data-from="curves-data">
-//     <figcaption>Loss</figcaption><div class="plot" role="img" aria-label="Loss of each replica"></div></figure>
+//   script type="application/json" id="curves-data": the JSON
+//   figure class="chart" id="curves" data-keep data-chart="lines" data-from="curves-data": a figcaption, and
+//     div class="plot" role="img" aria-label="Loss of each replica"
 //
 // The kinds and their JSON; what has ? may be absent:
 //   lines     {x, y, yScale?: "log", xScale?: "time", series: [{name, points: [[x, y], …], best?, tone?, dash?}]}
@@ -15,7 +15,7 @@
 "use strict";
 
 (() => {
-  const NARROW_PX = 620, AXIS_PX = 78, BAR_PX = 30, MARKS_UP_TO = 40, TIP_LINES = 10, LABEL_CHARS = 24;
+  const NARROW_PX = 620, ROW_PX = 78, AXIS_PX = 88, BAR_PX = 30, MARKS_UP_TO = 40, TIP_LINES = 10, LABEL_CHARS = 24;
   const SYMBOLS = ["circle", "rect", "triangle", "diamond", "roundRect", "pin", "arrow", "emptyCircle"];
   const drawn = new Map();  // from a figure to what draws it
 
@@ -146,9 +146,9 @@
     const sum = each.low + each.high;
     return each.scale === "reverse_log" ? { to: (value) => -Math.log(sum - value), from: (value) => sum - Math.exp(-value) } : null;
   }
-  function upright(each, place, ink, narrow) {
+  function upright(each, place, ink, narrow, chars) {
     const shared = {
-      dim: place, z: 10, name: cut(each.name, 22), nameGap: 14,
+      dim: place, z: 10, name: cut(each.name, chars), nameGap: 14,
       nameTextStyle: { color: ink.ink, fontWeight: "bold", textBorderColor: ink.card, textBorderWidth: 3, ...(narrow ? { align: "left", verticalAlign: "bottom", padding: [0, 0, 8, 0] } : {}) },
       axisLine: { lineStyle: { color: ink.soft } }, axisTick: { lineStyle: { color: ink.soft } },
       areaSelectStyle: { width: 22, color: ink.series[0], borderColor: ink.series[0], opacity: 0.3 },
@@ -162,7 +162,8 @@
     return { ...shared, type: each.scale === "log" && min > 0 ? "log" : "value", min, max, axisLabel };
   }
   function parallel(data, ink, width) {
-    const narrow = width < NARROW_PX, many = data.lines.length > 60;
+    const narrow = isStacked(data, width), many = data.lines.length > 60;
+    const chars = narrow ? LABEL_CHARS * 2 : Math.floor(width / data.axes.length / 8);
     const turns = data.axes.map(turned);
     const value = (each, place) => each === null ? "-" : turns[place] ? turns[place].to(each) : data.axes[place].values ? String(each) : each;
     const option = base(ink);
@@ -175,9 +176,9 @@
     });
     return {
       ...option,
-      parallelAxis: data.axes.map((each, place) => upright(each, place, ink, narrow)),
+      parallelAxis: data.axes.map((each, place) => upright(each, place, ink, narrow, chars)),
       parallel: narrow
-        ? { layout: "vertical", left: 20, right: 24, top: 34, bottom: 24, parallelAxisDefault: { nameLocation: "start" } }
+        ? { layout: "vertical", left: 28, right: 28, top: 34, bottom: 24, parallelAxisDefault: { nameLocation: "start" } }
         : { layout: "horizontal", left: 60, right: 80, top: 44, bottom: 20, parallelAxisDefault: { nameLocation: "end" } },
       series: [{
         type: "parallel", id: "lines", smooth: false, inactiveOpacity: 0.06, activeOpacity: 1, emphasis: { lineStyle: { width: 4, opacity: 1 } },
@@ -187,8 +188,10 @@
       }],
     };
   }
+  // Axes lie one below the other where they have no room side by side.
+  function isStacked(data, width) { return width < Math.max(NARROW_PX, data.axes.length * AXIS_PX); }
   function heightPx(kind, data, width) {
-    if (kind === "parallel" && width < NARROW_PX) return data.axes.length * AXIS_PX + 40;
+    if (kind === "parallel" && isStacked(data, width)) return data.axes.length * ROW_PX + 40;
     return kind === "bars" && !data.upright ? data.items.length * BAR_PX + 40 : null;
   }
   const KINDS = { lines, bars, spark, parallel };
@@ -202,10 +205,11 @@
     let state = drawn.get(figure);
     if (state?.text === text) return;
     const data = JSON.parse(text);
-    figure.hidden = isEmpty(data);
-    if (figure.hidden) return;
+    const plot = figure.querySelector(".plot");
+    plot.hidden = isEmpty(data);
+    if (plot.hidden) return;
     if (!state) {
-      state = begun(figure);
+      state = begun(figure, plot);
       drawn.set(figure, state);
     }
     Object.assign(state, { text, data });
@@ -215,16 +219,17 @@
     const { figure, plot, chart, data } = state, kind = figure.dataset.chart;
     const height = heightPx(kind, data, plot.clientWidth);
     plot.style.height = height ? `${height}px` : "";
-    state.narrow = plot.clientWidth < NARROW_PX;
+    state.width = plot.clientWidth;
     chart.resize();
     chart.setOption(KINDS[kind](data, inks(), plot.clientWidth), { replaceMerge: ["series"] });
   }
-  function begun(figure) {
-    const plot = figure.querySelector(".plot");
+  function begun(figure, plot) {
     const state = { figure, plot, chart: echarts.init(plot, null, { renderer: "canvas" }), at: -1 };
     new ResizeObserver(() => {
       if (!plot.clientWidth || !figure.isConnected) return;
-      if ((plot.clientWidth < NARROW_PX) === state.narrow) state.chart.resize(); else { state.chart.clear(); paint(state); }
+      if (plot.clientWidth === state.width) { state.chart.resize(); return; }
+      state.chart.clear();
+      paint(state);
     }).observe(plot);
     state.output = document.createElement("output");
     state.output.className = "unseen";

@@ -1,6 +1,7 @@
 """The end of the tuning demo: compares the best trial with the job and the bucket, and draws the study."""
 
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
@@ -8,7 +9,7 @@ from rich.text import Text
 
 from trainmaster.cli.demo.model import ExportDamaged, model_facts
 from trainmaster.cli.demo.stage import Scene, run_facts, summary
-from trainmaster.cli.watch.live import doing
+from trainmaster.client.study.find import tuning_with
 from trainmaster.client.study.study import Study, number, shown
 from trainmaster.client.watch.sighting import Sighting
 
@@ -41,11 +42,20 @@ def _checked(console: Console, seen: Sighting, scene: Scene, facts: dict[str, st
             facts |= model_facts(console, best["model_uri"], scene)
         except (ExportDamaged, OSError) as damage:
             yield str(damage)
-    from trainmaster.cli.study.page import write_study  # draws with matplotlib, which takes long to import
+    facts["Page"] = str(_page(seen, seen.study, scene.state / "study.html"))
 
-    with doing(console, "Drawing the study"):
-        html, png = write_study(seen.study, scene.state, model_uri=best.get("model_uri"), at=seen.at)
-    facts["Page"], facts["Picture"] = str(html), str(png)
+
+def _page(seen: Sighting, study: Study, path: Path) -> Path:
+    """Write the study's page, as `trainmaster study RUN --html` does."""
+    from trainmaster.web.study.file import (
+        study_file,
+    )  # imports the templates' engine, which no other demo needs
+
+    tuning = tuning_with(
+        study, state=seen.job_state or "", has_ended=seen.job_ended_at is not None, run=seen.run
+    )
+    path.write_text(study_file(tuning, at=seen.at), encoding="utf-8")
+    return path
 
 
 def disagreements(record: Record, study: Study) -> Iterator[str]:

@@ -85,6 +85,17 @@ def test_trials_come_in_the_order_of_their_ids_with_the_first_metric() -> None:
     assert study.best is first  # of equal ones the first
 
 
+def test_the_first_measurement_may_be_at_step_0_and_those_without_steps_are_counted() -> None:
+    def steps(*counts: int) -> list[int]:
+        metrics = [{"metric_id": "loss", "value": 0.5}]
+        measurements = [{"step_count": count, "metrics": metrics} for count in counts]
+        (found,) = study_of(job(trials=[trial("1", loss=0.5) | {"measurements": measurements}])).trials
+        return [each.step for each in found.measurements]
+
+    assert steps(0, 1, 2) == [0, 1, 2]
+    assert steps(0, 0, 0) == [1, 2, 3]
+
+
 def test_what_is_no_finite_number_is_no_measurement() -> None:
     study = study_of(job(trials=[trial("1", loss=float("nan")), trial("2", loss=float("inf"))]))
     assert [each.measurements for each in study.trials] == [(), ()]

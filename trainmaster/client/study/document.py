@@ -1,0 +1,120 @@
+"""A study as a JSON document, and as CSV."""
+
+import csv
+import io
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from typing import Any
+
+from trainmaster.client.study.find import Tuning
+from trainmaster.client.study.importance import importances
+from trainmaster.client.study.study import Choices, Parameter, Study, Trial, Value
+from trainmaster.client.terminal import one_line
+from trainmaster.orchestrator.core.documents.codec import encoded, encoded_time
+
+STUDY_SCHEMA = "study.v1"
+_FORMULA = tuple("=+-@＝＋－＠")
+
+
+def study_document(tuning: Tuning) -> dict[str, Any]:
+    """schemas/study.v1.schema.json."""
+    study, run = tuning.study, tuning.run
+    best = study.best
+    return {
+        "schema": STUDY_SCHEMA,
+        **({} if run is None else {"run_id": run.record.run_id}),
+        "job": study.name,
+        "title": study.title,
+        "state": tuning.state,
+        "metric": study.metric,
+        "goal": study.goal.value,
+        "max_trials": study.max_trials,
+        "parameters": [_parameter(each) for each in study.parameters],
+        "trials": [_trial(study, each) for each in study.trials],
+        **({} if best is None else {"best_trial": _best(best, tuning.model_uri)}),
+        "importances": [
+            {key: value for key, value in vars(each).items() if value not in (None, "")}
+            for each in importances(study)
+        ],
+    }
+
+
+def _parameter(parameter: Parameter) -> dict[str, Any]:
+    kind = "choices" if isinstance(parameter, Choices) else "interval"
+    return {"kind": kind, **encoded(parameter)}  # type: ignore[dict-item]  # a dataclass becomes a mapping
+
+
+def _trial(study: Study, trial: Trial) -> dict[str, Any]:
+    found = {
+        "id": trial.id,
+        "state": trial.state.value,
+        "parameters": dict(trial.parameters),
+        "measurements": [{"step": each.step, "value": each.value} for each in trial.measurements],
+        "result": trial.result,
+        "best_measured": study.best_measured(trial),
+        "start_time": _time(trial.start_time),
+        "end_time": _time(trial.end_time),
+        "infeasible_reason": trial.infeasible_reason or None,
+    }
+    return {key: value for key, value in found.items() if value is not None}
+
+
+def _best(trial: Trial, model_uri: str | None) -> dict[str, Any]:
+    found = {"id": trial.id, "value": trial.result, "parameters": dict(trial.parameters)}
+    return found | ({} if model_uri is None else {"model_uri": model_uri})
+
+
+def study_csv(study: Study) -> str:
+    """One row a trial, below a row of headings, as RFC 4180 has it.
+
+    A spreadsheet executes text that begins like a formula, so that such text gets an apostrophe before it; numbers stay
+    as they are. Source: https://owasp.org/www-community/attacks/CSV_Injection (read 2026-11-23).
+    """
+    out = io.StringIO()
+    csv.writer(out).writerows(_rows(study))
+    return out.getvalue()
+
+
+def _rows(study: Study) -> Iterator[list[str]]:
+    names = [parameter.name for parameter in study.parameters]
+    headings = [
+        "trial",
+        "state",
+        *names,
+        study.metric,
+        "best measured",
+        "measurements",
+        "started",
+        "ended",
+        "reason",
+    ]
+    yield [_cell(heading) for heading in headings]
+    for trial in study.trials:
+        given: Mapping[str, Value] = trial.parameters
+        yield [
+            _cell(each)
+            for each in (
+                trial.id,
+                trial.state.value,
+                *(given.get(name) for name in names),
+                trial.result,
+                study.best_measured(trial),
+                len(trial.measurements),
+                _time(trial.start_time),
+                _time(trial.end_time),
+                trial.infeasible_reason,
+            )
+        ]
+
+
+def _time(moment: datetime | None) -> str | None:
+    return None if moment is None else encoded_time(moment)
+
+
+def _cell(value: Value | None) -> str:
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        return repr(value)
+    line = one_line(value)
+    return f"'{line}" if line.lstrip().startswith(_FORMULA) else line

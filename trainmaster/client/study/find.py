@@ -1,0 +1,88 @@
+"""Finds the tuning job of a run, or one by its name, and reads its study."""
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from trainmaster.client.errors import NotFound, Refused
+from trainmaster.client.find import Run, find_run
+from trainmaster.client.study.read import study_of
+from trainmaster.client.study.study import Study
+
+if TYPE_CHECKING:
+    from trainmaster.client.clients import Clients
+
+JOB_NAME = re.compile(r"projects/[^/]+/locations/(?P<region>[^/]+)/hyperparameterTuningJobs/[^/]+")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tuning:
+    """A tuning job's study, and the run that it belongs to; None if it was named by its job.
+
+    `state` is the job's, for example `JOB_STATE_RUNNING`. `model_uri` is where the best trial leaves its model, None
+    while no trial has a result.
+    """
+
+    study: Study
+    state: str
+    has_ended: bool
+    model_uri: str | None = None
+    run: Run | None = None
+
+
+def find_tuning(clients: "Clients", text: str) -> Tuning:
+    """The tuning that `text` means: a run as `find_run` finds it, or the resource name of any tuning job.
+
+    Raises:
+        NotFound: there is no such run, or it has no tuning job.
+        Refused: `text` is the name of another resource.
+        google.api_core.exceptions.NotFound: there is no such job.
+    """
+    if not text.startswith("projects/"):
+        return tuning_of(clients, find_run(clients, text))
+    named = JOB_NAME.fullmatch(text)
+    if named is None:
+        raise Refused(
+            f"{text!r} is not the name of a tuning job. A name is "
+            "projects/PROJECT/locations/REGION/hyperparameterTuningJobs/ID."
+        )
+    return _read(clients, text, named["region"], None)
+
+
+def tuning_of(clients: "Clients", run: Run) -> Tuning:
+    """The same of a run.
+
+    Raises:
+        NotFound: the run has no job yet, or its job is no tuning.
+    """
+    record = run.record
+    if record.job is None:
+        raise NotFound(
+            f"{record.run_id} is {record.state} and has no job yet: trainmaster logs -f {record.run_id}"
+        )
+    found = JOB_NAME.fullmatch(record.job.name)
+    if found is None:
+        raise NotFound(
+            f"{record.run_id} is not a tuning, so it has no trials to draw. See it: trainmaster logs {record.run_id}"
+        )
+    return _read(clients, record.job.name, found["region"], run)
+
+
+def _read(clients: "Clients", job_name: str, region: str, run: Run | None) -> Tuning:
+    job = clients.jobs_of_region(region).get_hyperparameter_tuning_job(name=job_name)
+    prefix = job.trial_job_spec.base_output_directory.output_uri_prefix.rstrip("/")
+    return tuning_with(
+        study_of(job), state=job.state.name, has_ended=bool(job.end_time), prefix_uri=prefix, run=run
+    )
+
+
+def tuning_with(
+    study: Study, *, state: str, has_ended: bool, prefix_uri: str = "", run: Run | None = None
+) -> Tuning:
+    """The tuning with this study. The best trial's model is where the record says, else below `prefix_uri`."""
+    best = study.best
+    recorded = run.record.tuning.best_trial if run is not None and run.record.tuning is not None else None
+    model_uri = f"{prefix_uri}/{best.id}/model/" if best and prefix_uri else None
+    if recorded is not None and best is not None and recorded.id == best.id:
+        model_uri = recorded.model_uri or model_uri
+    return Tuning(study=study, state=state, has_ended=has_ended, model_uri=model_uri, run=run)

@@ -1,0 +1,188 @@
+"""What a study's page shows, apart from its charts: plain values for the template."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from trainmaster.client.errors import Refused
+from trainmaster.client.study.find import Tuning
+from trainmaster.client.study.importance import importances
+from trainmaster.client.study.study import (
+    Study,
+    Trial,
+    Value,
+    counts,
+    number,
+    plural,
+    shown,
+)
+from trainmaster.client.terminal import one_line
+from trainmaster.web.study.charts import (
+    AXES_MAX,
+    CURVES_MAX,
+    LINES_MAX,
+    NAME_CHARS,
+    curves_chart,
+    importance_chart,
+    parallel_chart,
+    trial_name,
+)
+
+CELL_CHARS = 200
+_PARAMETER = "parameter:"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Column:
+    """A column of the table of trials. `key` is its name in the query."""
+
+    key: str
+    heading: str
+    is_number: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """A trial. `cells` are those of its parameters."""
+
+    name: str
+    id: str
+    state: str
+    is_best: bool
+    cells: Sequence[str]
+    result: str
+    best_measured: str
+    steps: str
+    started: datetime | None
+    took: timedelta | None
+    reason: str
+
+
+def study_values(tuning: Tuning, *, sort: str, descending: bool, most: int) -> dict[str, Any]:
+    """The values of the template study_parts.html. At most `most` trials are in the table.
+
+    Raises:
+        Refused: there is no column `sort`.
+    """
+    study, best, found = tuning.study, tuning.study.best, importances(tuning.study)
+    return {
+        "title": one_line(study.title, CELL_CHARS),
+        "job": one_line(study.name, CELL_CHARS),
+        "state": tuning.state.removeprefix("JOB_STATE_").lower(),
+        "metric": one_line(study.metric, NAME_CHARS),
+        "goal": study.goal.value,
+        "trials": len(study.trials),
+        "max_trials": study.max_trials,
+        "counts": counts(study.trials),
+        "best": None if best is None else _row(study, best),
+        "best_parameters": [] if best is None else _assignments(best),
+        "model_uri": tuning.model_uri,
+        "importances": [
+            {"name": one_line(each.name, NAME_CHARS), "value": each.value, "reason": each.reason}
+            for each in found
+        ],
+        "columns": columns(study),
+        "rows": [_row(study, each) for each in sorted_trials(study, sort, descending=descending)[:most]],
+        "sort": sort,
+        "descending": descending,
+        "curves": curves_chart(study),
+        "parallel": parallel_chart(study),
+        "importance": importance_chart(found),
+        "left_out": list(_left_out(study)),
+    }
+
+
+def _left_out(study: Study) -> Sequence[str]:
+    """What the charts have no room for."""
+    measured = sum(bool(trial.measurements) for trial in study.trials)
+    found = (
+        ("curve", measured - CURVES_MAX),
+        ("line", len(study.trials) - LINES_MAX),
+        ("parameter", len(study.parameters) - AXES_MAX),
+    )
+    return [plural(more, thing) for thing, more in found if more > 0]
+
+
+def columns(study: Study) -> list[Column]:
+    """Those of the table, in order."""
+    return [
+        Column(key="trial", heading="Trial"),
+        Column(key="state", heading="State"),
+        *(
+            Column(key=f"{_PARAMETER}{each.name}", heading=one_line(each.name, NAME_CHARS), is_number=True)
+            for each in study.parameters[:AXES_MAX]
+        ),
+        Column(key="result", heading=one_line(study.metric, NAME_CHARS), is_number=True),
+        Column(key="best", heading="Best measured", is_number=True),
+        Column(key="steps", heading="Steps", is_number=True),
+        Column(key="started", heading="Started"),
+        Column(key="took", heading="Took"),
+    ]
+
+
+def sorted_trials(study: Study, sort: str, *, descending: bool) -> list[Trial]:
+    """All trials by one column; those without a value last, equal ones in the order of the study.
+
+    Raises:
+        Refused: there is no such column.
+    """
+    keys = [column.key for column in columns(study)]
+    if sort not in keys:
+        raise Refused(f"sort: expected {', '.join(keys[:10])}, found {one_line(sort, NAME_CHARS)!r}")
+    if sort == "trial":
+        return list(study.trials)[:: -1 if descending else 1]
+    keyed = [(_key(study, trial, sort), trial) for trial in study.trials]
+    known = sorted(((key, each) for key, each in keyed if key), key=lambda pair: pair[0], reverse=descending)
+    return [*(trial for _, trial in known), *(trial for key, trial in keyed if key is None)]
+
+
+def _key(study: Study, trial: Trial, sort: str) -> tuple[int, float, str] | None:
+    """Numbers before words."""
+    if sort.startswith(_PARAMETER):
+        value = trial.parameters.get(sort.removeprefix(_PARAMETER))
+    else:
+        took, start = _took(trial), trial.start_time
+        values: dict[str, Value | None] = {
+            "state": trial.state.value,
+            "result": trial.result,
+            "best": study.best_measured(trial),
+            "steps": float(trial.measurements[-1].step) if trial.measurements else None,
+            "started": None if start is None else start.timestamp(),
+            "took": None if took is None else took.total_seconds(),
+        }
+        value = values[sort]
+    if value is None:
+        return None
+    return (1, 0.0, value) if isinstance(value, str) else (0, value, "")
+
+
+def _row(study: Study, trial: Trial) -> Row:
+    measured = study.best_measured(trial)
+    return Row(
+        name=trial_name(trial),
+        id=one_line(trial.id, 20),
+        state=trial.state.value.lower(),
+        is_best=trial is study.best,
+        cells=[
+            one_line(shown(trial.parameters.get(each.name)), CELL_CHARS)
+            for each in study.parameters[:AXES_MAX]
+        ],
+        result="" if trial.result is None else number(trial.result),
+        best_measured="" if measured is None else number(measured),
+        steps=str(trial.measurements[-1].step) if trial.measurements else "",
+        started=trial.start_time,
+        took=_took(trial),
+        reason=one_line(trial.infeasible_reason, CELL_CHARS),
+    )
+
+
+def _took(trial: Trial) -> timedelta | None:
+    return None if trial.start_time is None or trial.end_time is None else trial.end_time - trial.start_time
+
+
+def _assignments(trial: Trial) -> list[tuple[str, str]]:
+    return [
+        (one_line(name, NAME_CHARS), one_line(shown(value), CELL_CHARS))
+        for name, value in trial.parameters.items()
+    ]

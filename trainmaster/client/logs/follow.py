@@ -28,10 +28,18 @@ SETTLED_S, LOCAL_SETTLED_S = 10.0, 3.0
 class RunLog:
     """The log of one run, whichever jobs the run has had, and its record."""
 
-    def __init__(self, clients: "Clients", run: Run, selection: Selection | None = None) -> None:
+    def __init__(
+        self,
+        clients: "Clients",
+        run: Run,
+        selection: Selection | None = None,
+        *,
+        late_every_s: float = 0.0,
+    ) -> None:
+        """`late_every_s` is as in `JobLogs`."""
         self.run = run
         self._clients = clients
-        self._logs = JobLogs(clients.logs, run.record.history[0].at, selection)
+        self._logs = JobLogs(clients.logs, run.record.history[0].at, selection, late_every_s=late_every_s)
         self._settled_at: float | None = None
         self._saw_end = False
 

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 from trainmaster.client.find import Run, read_run
 from trainmaster.client.logs.line import LogLine
-from trainmaster.client.logs.pages import LogPage, tail_page
+from trainmaster.client.logs.pages import LATE_EVERY_S, LogPage, tail_page
 from trainmaster.client.logs.tail import Tail
 from trainmaster.client.runs.facts import candidate_of
 from trainmaster.client.watch.curves import Chart, Curves
 from trainmaster.client.watch.lanes import Lane, Lanes, LaneState
-from trainmaster.client.watch.sighting import RunWatch, Sighting
+from trainmaster.client.watch.sighting import FIRST_LINES, RunWatch, Sighting
 from trainmaster.orchestrator.core.completion.steps import is_over
 from trainmaster.orchestrator.core.runs.job import TrialState
 from trainmaster.orchestrator.core.runs.record import RunRecord
@@ -21,6 +21,7 @@ from trainmaster.orchestrator.core.runs.states import RunState
 if TYPE_CHECKING:
     from trainmaster.client.clients import Clients
 
+QUICK_LINES = 500
 LAST_STEP = "slots"
 """The last of the steps that follow a run's end, as `completion.steps_done` names them."""
 _ENDS = {"JOB_STATE_SUCCEEDED": LaneState.DONE, "JOB_STATE_CANCELLED": LaneState.CANCELLED}
@@ -52,19 +53,26 @@ class RunMonitor:
 
     def __init__(self, clients: "Clients", run: Run) -> None:
         self._clients = clients
-        self._watch = RunWatch(clients, run, self._take)
-        self._lanes, self._curves, self._tail = Lanes(), Curves(), Tail()
-        self._is_partial = False
         self._last: Monitored | None = None
+        self._begin(run, QUICK_LINES)
+
+    def _begin(self, run: Run, lines: int) -> None:
+        self._watch = RunWatch(self._clients, run, self._take, first_lines=lines, late_every_s=LATE_EVERY_S)
+        self._lanes, self._curves, self._tail = Lanes(), Curves(), Tail()
+        self._is_partial, self._is_quick = False, lines < FIRST_LINES
 
     def look(self) -> Monitored:
         """The run as it is now; once it is over, nothing is read.
+
+        Of a long log, the first look reads a small part, so that it returns soon; the second reads FIRST_LINES.
 
         Raises:
             NotFound: its record no longer exists.
             google.api_core.exceptions.GoogleAPICallError, requests.exceptions.RequestException: a service does not answer.
         """
         if self._last is None or not self._last.is_over:
+            if self._last is not None and self._is_quick and self._is_partial:
+                self._begin(self._last.run, FIRST_LINES)
             self._last = self._look()
         return self._last
 
@@ -76,13 +84,14 @@ class RunMonitor:
         if seen.job_started_at is not None and seen.study is None:
             self._lanes.expect(_replicas(seen.run.record), seen.job_started_at)
         self._end_lanes(seen)
+        is_whole = not (self._is_quick and self._is_partial)
         return Monitored(
             seen=seen,
             lanes=self._lanes.lanes,
             charts=self._curves.charts,
             log=tail_page(self._tail, has_earlier=self._is_partial),
             is_partial=self._is_partial,
-            is_over=self._watch.is_over and _is_settled(seen.run.record),
+            is_over=is_whole and self._watch.is_over and _is_settled(seen.run.record),
         )
 
     def _end_lanes(self, seen: Sighting) -> None:

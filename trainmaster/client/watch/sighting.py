@@ -80,11 +80,17 @@ class RunWatch:
         clients: "Clients",
         run: Run,
         on_lines: Callable[[Sequence[LogLine], bool], object] = lambda _lines, _left_out: None,
+        *,
+        first_lines: int = FIRST_LINES,
+        late_every_s: float = 0.0,
     ) -> None:
-        """`on_lines` gets the lines of each look, and whether earlier ones exist that no look reads."""
+        """`on_lines` gets the lines of each look, and whether earlier ones exist that no look reads.
+
+        Of a log that exists already, the last `first_lines` are read. `late_every_s` is as in `JobLogs`.
+        """
         self._clients = clients
-        self._on_lines = on_lines
-        self._log = RunLog(clients, run)
+        self._on_lines, self._first_lines = on_lines, first_lines
+        self._log = RunLog(clients, run, late_every_s=late_every_s)
         self._jobs: dict[str, JobServiceClient] = {}
         self._seen = Sighting(run=run, at=datetime.now(UTC))
         self._has_begun = False
@@ -101,7 +107,7 @@ class RunWatch:
             NotFound: its record no longer exists.
             google.api_core.exceptions.GoogleAPICallError, requests.exceptions.RequestException: a service does not answer.
         """
-        lines, left_out = (self._log.look(), False) if self._has_begun else self._log.last(FIRST_LINES)
+        lines, left_out = (self._log.look(), False) if self._has_begun else self._log.last(self._first_lines)
         self._has_begun = True
         self._on_lines(lines, left_out)
         self._seen = replace(self._seen, run=self._log.run, at=datetime.now(UTC))

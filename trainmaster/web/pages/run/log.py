@@ -4,6 +4,7 @@ import hashlib
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from trainmaster.client.logs.line import SERVICE, LogLine
@@ -48,6 +49,7 @@ class LogView:
         lane: the chosen one, empty for all.
         text: what is searched for.
         command: prints this part, or the whole log, in a terminal.
+        searched_to: the time to which a search has come that is not done yet.
     """
 
     lines: Sequence[Line]
@@ -57,6 +59,7 @@ class LogView:
     lane: str
     text: str
     command: str
+    searched_to: datetime | None
 
 
 def log_view(ask: Ask, found: Monitored, path: str) -> LogView:
@@ -77,6 +80,7 @@ def log_view(ask: Ask, found: Monitored, path: str) -> LogView:
         lane=lane,
         text=text,
         command=_command(found.run.record.run_id, lane),
+        searched_to=page.searched_to,
     )
 
 

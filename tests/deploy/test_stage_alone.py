@@ -93,7 +93,7 @@ def _now() -> datetime:
 @pytest.fixture(scope="module")
 def staged(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("staged") / "functions"
-    stage(path)
+    stage(path, bytecode=True)  # otherwise each of the functions compiles it
     return path
 
 

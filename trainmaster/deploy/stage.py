@@ -4,6 +4,7 @@ python -m trainmaster.deploy.stage [--bytecode] build/functions
 """
 
 import argparse
+import compileall
 import shutil
 from pathlib import Path
 
@@ -26,7 +27,8 @@ STAGED = ".staged"  # marks a folder that this command made and may replace
 def stage(destination: Path, *, bytecode: bool = False) -> None:
     """Replace the content of `destination` with the source to deploy.
 
-    `bytecode`: include what this interpreter has compiled of it. Functions that start together would each compile all.
+    `bytecode`: include it, compiled where the source is if that was not done before and is allowed there. Functions
+    that start together would each compile everything.
 
     Raises:
         FileExistsError: the directory has content that was not staged.
@@ -34,6 +36,9 @@ def stage(destination: Path, *, bytecode: bool = False) -> None:
     if destination.exists() and any(destination.iterdir()) and not (destination / STAGED).exists():
         raise FileExistsError(f"{destination} contains other files; name an empty or new directory")
     shutil.rmtree(destination, ignore_errors=True)
+    if bytecode:
+        for folder in (ROOT / "functions", PACKAGE / "orchestrator"):
+            compileall.compile_dir(folder, quiet=2)
     ignore = shutil.ignore_patterns(*LEFT_OUT, *(() if bytecode else BYTECODE))
     shutil.copytree(ROOT / "functions", destination, ignore=ignore)
     shutil.copytree(PACKAGE / "orchestrator", destination / "trainmaster" / "orchestrator", ignore=ignore)
@@ -49,7 +54,9 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--bytecode", action="store_true", help="include byte code that is already compiled")
+    parser.add_argument(
+        "--bytecode", action="store_true", help="include byte code, for functions of this machine"
+    )
     parser.add_argument("destination", type=Path)
     arguments = parser.parse_args()
     stage(arguments.destination, bytecode=arguments.bytecode)

@@ -21,7 +21,7 @@ PROJECT, REGION = "my-project", "us-central1"
 @contextlib.contextmanager
 def function(entry_point: str, state: Path) -> Iterator[int]:
     """The port of the function, whose project is `my-project`; its jobs are those of an empty JobService."""
-    stage(state / "source")
+    stage(state / "source", bytecode=True)
     jobs = Jobs(
         dir=state / "jobs",
         buckets_dir=state / "storage" / "buckets",

@@ -1,4 +1,4 @@
-"""The cost of an ended run stands beside its estimate, in its record and in the index."""
+"""The cost of an ended run is beside its estimate, in its record and in the index."""
 
 from decimal import Decimal
 from pathlib import Path

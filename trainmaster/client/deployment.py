@@ -50,7 +50,7 @@ def read_deployment(clients: "Clients") -> Deployment:
 
     Raises:
         NotFound: the ledger has no such document.
-        Refused: it is of a version that this one cannot read, or damaged.
+        Refused: another version wrote it, which this one cannot read, or it is damaged.
         google.api_core.exceptions.GoogleAPICallError: the ledger cannot be read.
     """
     context = clients.context
@@ -109,7 +109,7 @@ def _refuse(faults: Iterable[Fault], what: str) -> None:
 
 
 def parse_deployment(document: object, uri: str, again: str) -> Deployment:
-    """The deployment in the object at `uri`; `again` is the command that writes it anew.
+    """The deployment in the object at `uri`; `again` is the command that writes it again.
 
     Raises:
         Refused: another version wrote it, or it is damaged; the message has every fault.
@@ -151,7 +151,7 @@ def deployment_document(
         prices: the same of the price table.
 
     Raises:
-        ValueError: one of the files is no YAML mapping; the message has its faults.
+        ValueError: one of the files does not hold a YAML mapping; the message has its faults.
     """
     return {
         "schema": DEPLOYMENT_SCHEMA,

@@ -113,7 +113,7 @@ def _registered_state(file: Path) -> Path | None:
 def registered_stack(state: Path, settings: Path) -> Iterator[None]:
     """Let commands in other folders find the stack on `state`, which is ready, while the block runs.
 
-    Settings that cannot be written are no error: commands in the folder of the stack still find it.
+    If the settings cannot be written, no error is raised: commands in the folder of the stack still find it.
     """
     file: Path | None = None
     try:

@@ -1,4 +1,4 @@
-"""The dead letters of a project, claimed while they are looked at, with why each failed."""
+"""The dead letters of a project, claimed while they are read, each with the reason why it failed."""
 
 from codecs import getincrementaldecoder
 from collections.abc import Iterator, Mapping, Sequence

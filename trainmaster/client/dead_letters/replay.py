@@ -24,7 +24,7 @@ _LOOK_EVERY_S = 2.0
 
 @dataclass(frozen=True, kw_only=True)
 class Replayed:
-    """What became of one letter.
+    """The outcome of one letter.
 
     Attributes:
         letter_id: its id as a dead letter.
@@ -51,10 +51,10 @@ class Replay:
         self._reasons = reasons
         self._wait_s = wait_s
         self.problem = ""
-        """Why the log does not tell what became of the letters; empty if it does."""
+        """Why the log does not show the outcome of the letters; empty if it does."""
 
     def put_back(self, letters: Sequence[Letter], failures: Mapping[str, FunctionLine]) -> Iterator[Replayed]:
-        """Put each letter back, and yield what became of it as soon as that is known.
+        """Put each letter back, and yield its outcome as soon as that is known.
 
         Args:
             letters: those to put back.

@@ -105,7 +105,7 @@ def examine(given: Pasted, context: "Context", rules: RequestRules, prices: Pric
 def plan_examined(
     clients: "Clients", found: Examined, rules: RequestRules, prices: Prices, now: datetime
 ) -> Plan | None:
-    """The plan with what the ledger shows now; None if the text has faults or is no request.
+    """The plan with what the ledger shows now; None if the text has faults or holds something else than a request.
 
     Raises:
         Refused: the service would ignore a file of its name.

@@ -28,7 +28,7 @@ def policy_path(topology: Topology, functions: Path) -> Path:
 def read_teams(policy_path: Path) -> dict[str, str | None]:
     """The names of the policy's teams, each with the topic of its requests.
 
-    None of a file that is no policy, which the functions refuse.
+    Empty for a file without a policy, which the functions refuse.
     """
     try:
         policy = yaml.safe_load(policy_path.read_text())
@@ -48,7 +48,7 @@ def grants_of(
 ) -> Grants:
     """The grants of a freshly deployed project with these teams; those on topics that it lacks are left out.
 
-    Their members get none here: nobody but the local user, who owns the project, uses the stack.
+    Their members get none here: only the local user, who owns the project, uses the stack.
 
     The account of jobs that name none has the grants of the trainers' account. In the cloud it could read the ledger.
 

@@ -34,7 +34,7 @@ class News:
                 self._print(line)
 
     def show(self, event: CloudEvent) -> None:
-        """The line of a notice as it is delivered to a function; what is no notice is ignored."""
+        """The line of a notice as it is delivered to a function; anything else is ignored."""
         notice = _read_notice(event.body)
         if notice is None:
             return

@@ -45,7 +45,7 @@ SERVICE = "Vertex AI"
 TIMEOUT_S = 30.0
 """The limit for one connection or read of any call; for a submission, from its start to its response."""
 JOBS_OF_RUN_MAX = 2000
-"""A run waits for capacity at most 1,000 times, and each of its jobs is replaced only after it was looked for."""
+"""A run waits for capacity at most 1,000 times, and each of its jobs is replaced only after a search for it."""
 NO_QUOTA = 429  # nothing was created
 UNAVAILABLE = 503
 _NO_CAPACITY = re.compile(r"insufficient|exhausted|capacity|quota", re.IGNORECASE)

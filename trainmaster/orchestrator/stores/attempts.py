@@ -48,7 +48,7 @@ class Attempt:
 
     Attributes:
         number: attempts without success in a row, this one included; counts from 1.
-        failure: how it failed; empty during the work, and for ever if the tick died.
+        failure: how it failed; empty during the work, and forever if the tick died.
         at: when it began, or failed; the store's clock.
     """
 
@@ -118,7 +118,7 @@ class Attempts(Store):
 
 
 def _attempt(listed: Listed) -> Attempt:
-    """The attempt in the object's metadata; a damaged one is of no generation, and so counts for nothing."""
+    """The attempt in the object's metadata; a damaged one has no generation, and so counts for nothing."""
     found = Attempt(generation=0, number=1, at=listed.created_at, failure=listed.metadata.get("failure", ""))
     try:
         return replace(

@@ -10,7 +10,7 @@ from trainmaster.orchestrator.stores.store import Store
 KEPT_FOR = timedelta(days=1)
 FORGOTTEN_AT_ONCE = 50
 LISTED_MAX = 1000
-"""Answers that are looked at for old ones: one storage operation. Ids are random, so old ones are among the first."""
+"""Answers among which old ones are searched: one storage operation. Ids are random, so old ones are among the first."""
 
 
 class SelfTests(Store):

@@ -25,7 +25,7 @@ def is_over(record: RunRecord, name: str) -> bool:
 
 
 def is_due(record: RunRecord, name: str, now: datetime) -> bool:
-    """Whether the step is to be run now."""
+    """Whether the step must be run now."""
     failed = ((record.completion or Completion()).steps_failed or {}).get(name)
     return not is_over(record, name) and (failed is None or failed.next_at is None or failed.next_at <= now)
 

@@ -1,4 +1,4 @@
-"""Where each path of a document stands in its text."""
+"""The place of each path of a document in its text."""
 
 import json
 import re

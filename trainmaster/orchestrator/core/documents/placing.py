@@ -38,7 +38,7 @@ def placed(faults: Iterable[Fault], read: Document, hidden: Collection[int] = ()
 def _upwards(path: str) -> Iterator[str]:
     """The path and what may be the paths above it, from the longest to the root.
 
-    A key in quotes may hold separators: of too many, those in the middle are passed over.
+    A key in quotes may hold separators: of too many, those in the middle are skipped.
     """
     path = path[:PATH_MAX_CHARS]
     ends = [separator.start() for separator in _SEPARATOR.finditer(path)]

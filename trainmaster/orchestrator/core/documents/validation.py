@@ -83,7 +83,7 @@ def _made_whole(document: Any, errors: Sequence["ValidationError"]) -> bool:
 def _validator() -> Any:
     """Draft 2020-12, but `$` matches only at the very end, not before a final newline, and floats are not integers.
 
-    A text that is longer than its schema allows is refused for that alone: no pattern is looked for in it.
+    A text that is longer than its schema allows is refused for that alone, without a search for a pattern.
     """
     # Imported late: a duplicate event never needs it, and its start must be fast.
     from jsonschema import Draft202012Validator, ValidationError

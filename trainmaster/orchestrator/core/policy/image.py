@@ -18,7 +18,7 @@ _REFERENCE = re.compile(
 
 
 def repository(image: str) -> str:
-    """The image without tag and digest; a port in the host stays. Empty if the text is no reference to an image."""
+    """The image without tag and digest; a port in the host stays. Empty if the text does not refer to an image."""
     found = _REFERENCE.fullmatch(image)
     return found["name"] if found is not None else ""
 

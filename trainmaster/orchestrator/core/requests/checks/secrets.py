@@ -63,7 +63,7 @@ def secret_lines(read: Document, names: Sequence[str]) -> frozenset[int]:
     for mention in _MENTION.finditer(text) if names else ():
         if is_secret(mention["name"]):
             start, end = mention.span("name")[0], mention.end("until")
-            # A variable's value may also stand in the line before its name.
+            # A variable's value may also be in the line before its name.
             before = text.rfind("\n", max(0, start - _LINE_BEFORE_CHARS), start)
             spans.append((start if before < 0 else before, end))
     starts = line_starts(text, as_json=read.as_json)

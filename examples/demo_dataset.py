@@ -14,6 +14,7 @@ by protobuf, which does not promise the order of an example's fields). An existi
 
 import argparse
 import io
+import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -157,6 +158,8 @@ def write_dataset(data_dir: Path, name: str, wanted: Wanted) -> None:
     TFDS writes into a folder beside the final one, which is then renamed: a run that
     ends halfway leaves nothing that looks like a data set.
     """
+    # TensorFlow then loads Keras, which is not needed here, only when it is used: a third of the start.
+    os.environ.setdefault("TF_USE_LEGACY_KERAS", "1")
     import tensorflow_datasets as tfds  # PIL and numpy are enough to draw
 
     stand = STANDS[name]

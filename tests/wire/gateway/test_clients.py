@@ -92,7 +92,8 @@ def test_tensorflow_reads_and_writes_gs(replica: Replica) -> None:
     found = said(
         replica,
         """
-        import json
+        import json, os
+        os.environ["TF_USE_LEGACY_KERAS"] = "1"  # Keras 3 would be loaded at once, Keras 2 when it is used
         import tensorflow as tf
         from google.cloud import storage
         storage.Client().create_bucket("tensorflow-bucket")

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+LEAVES = ("--dataset=cassava", "--examples=60", "--image_size=32")
 FIGURES = ("--dataset=horses_or_humans", "--examples=24")
-"""Options of examples/demo_dataset.py for a data set of the small model."""
+"""Options of examples/demo_dataset.py for data sets of small models."""
 
 
 def written_once(factory: pytest.TempPathFactory, name: str, write: Callable[[Path], object]) -> Path:

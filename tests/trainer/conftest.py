@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.datasets import FIGURES, written_once
+from tests.datasets import FIGURES, LEAVES, written_once
 from tests.trainer import warm
 from tests.trainer.warm import WarmProcess
 from trainmaster.local.ports import free_ports
@@ -137,8 +137,7 @@ def horses_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def write_demo_dataset(path: Path, *options: str) -> None:
     out, err = path / "out", path / "err"
-    wanted = options or ("--examples=60", "--image_size=32")
-    arguments = ("demo_dataset", f"--data_dir={path}", *wanted)
+    arguments = ("demo_dataset", f"--data_dir={path}", *(options or LEAVES))
     writing = WarmProcess(*arguments, cwd=ROOT / "examples", environment=os.environ, out=out, err=err)
     assert writing.wait(ENDS_WITHIN_S) == 0, err.read_text()
 

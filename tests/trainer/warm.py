@@ -15,7 +15,7 @@ from multiprocessing import forkserver
 from pathlib import Path
 
 _CONTEXT = multiprocessing.get_context("forkserver")
-_CONTEXT.set_forkserver_preload(["numpy", "tensorflow", "tensorflow_datasets", "tf_keras"])
+_CONTEXT.set_forkserver_preload(["tests.trainer.loaded"])
 # The choices that trainer/__init__.py makes before TensorFlow is loaded.
 _BEFORE_TENSORFLOW = {"TF_USE_LEGACY_KERAS": "1", "TF_CPP_MIN_LOG_LEVEL": "1"}
 

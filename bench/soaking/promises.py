@@ -11,7 +11,7 @@ import psutil
 
 from bench.soaking.traffic import ANY_END, Traffic
 from tests.e2e.project import Project
-from tests.e2e.reckoning import custom_jobs, reckoned, records_on_disk
+from tests.e2e.reckoning import custom_jobs, reckoned
 from tests.e2e.test_kill_under_load import FUNCTION
 from trainmaster.orchestrator.core.names import ACTIVE_PREFIX, RUN_LABEL, SLOTS_PREFIX, WAITING_PREFIX
 
@@ -57,7 +57,7 @@ def until_drained(traffic: Traffic) -> float:
     began = time.monotonic()
     while time.monotonic() - began < DRAIN_S:
         traffic.repair()
-        known = {record["source"].get("object_name") for record in records_on_disk(traffic.project)}
+        known = {record["source"].get("object_name") for record in traffic.project.records().values()}
         all_known = all(upload.name in known for upload in traffic.uploads)
         if all_known and not any(map(traffic.objects, PASSING)):
             break
@@ -67,7 +67,7 @@ def until_drained(traffic: Traffic) -> float:
 
 def broken(traffic: Traffic, growth: Growth, *, drained_s: float) -> dict[str, list[str]]:
     """Every broken promise, with the names that show it."""
-    project, records = traffic.project, records_on_disk(traffic.project)
+    project, records = traffic.project, list(traffic.project.records().values())
     runs = {record["run_id"]: record for record in records}
     jobs = jobs_of(project, {run_id for run_id, record in runs.items() if is_tuning(record)})
     asked = [

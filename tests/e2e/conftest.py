@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.datasets import FIGURES, written_once
+from tests.datasets import FIGURES, LEAVES, written_once
 
 from .project import OWN, ROOT, Project, own_image_uri, running_project
 
@@ -24,9 +24,15 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
 @pytest.fixture(scope="session")
 def figures(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A TFDS data directory with 24 small drawings for the small model."""
+    return written_once(tmp_path_factory, "figures", lambda path: write_dataset(path, *FIGURES))
 
-    def write(path: Path) -> None:
-        command = [sys.executable, "examples/demo_dataset.py", "--data_dir", str(path), *FIGURES]
-        subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
 
-    return written_once(tmp_path_factory, "figures", write)
+@pytest.fixture(scope="session")
+def leaves(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A TFDS data directory with 60 small drawings in the place of cassava."""
+    return written_once(tmp_path_factory, "leaves", lambda path: write_dataset(path, *LEAVES))
+
+
+def write_dataset(path: Path, *options: str) -> None:
+    command = [sys.executable, "examples/demo_dataset.py", "--data_dir", str(path), *options]
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)

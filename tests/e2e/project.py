@@ -112,10 +112,9 @@ class Project:
         return found
 
     def records(self) -> dict[str, dict[str, Any]]:
-        """Every run record by run_id."""
-        names = [blob.name for blob in self.storage.list_blobs(self.ledger, prefix="runs/")]
-        documents = [document for name in names if (document := self.document(self.ledger, name))]
-        return {document["run_id"]: document for document in documents}
+        """Every run record by run_id, read as files, because many downloads at each look would cost more than the runs."""
+        paths = (self.folder(self.ledger) / "runs").glob("*.json")
+        return {record["run_id"]: record for record in map(json.loads, map(Path.read_bytes, paths))}
 
     def jobs(self, run_id: str) -> list[CustomJob]:
         parent = f"projects/{self.id}/locations/{self.region}"

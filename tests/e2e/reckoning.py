@@ -79,14 +79,7 @@ def reckoned(
 
 def reckoning(project: Project, uploads: Sequence[Upload]) -> Reckoning:
     """The same from the ledger's files and the JobService's list."""
-    return reckoned(uploads, records_on_disk(project), labelled_jobs(project))
-
-
-def records_on_disk(project: Project) -> list[dict[str, Any]]:
-    """Every run record: the ledger's objects are files, which thousands of downloads would only bring slower."""
-    return [
-        json.loads(path.read_bytes()) for path in (project.folder(project.ledger) / "runs").glob("*.json")
-    ]
+    return reckoned(uploads, project.records().values(), labelled_jobs(project))
 
 
 def labelled_jobs(project: Project) -> list[tuple[str, str]]:

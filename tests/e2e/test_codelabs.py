@@ -43,14 +43,8 @@ def images(project: Project) -> dict[str, str]:
 
 
 @pytest.fixture(scope="module")
-def variables(
-    project: Project, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> dict[str, str]:
+def variables(project: Project, leaves: Path, request: pytest.FixtureRequest) -> dict[str, str]:
     """What makes TFDS look in the data bucket, where a small cassava and horses_or_humans lie in their own formats."""
-    leaves = tmp_path_factory.mktemp("leaves")
-    command = [sys.executable, "examples/demo_dataset.py", "--data_dir", str(leaves),
-               "--dataset=cassava", "--examples=24", "--image_size=48"]  # fmt: skip
-    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
     bucket = project.storage.bucket(project.env["TRAINMASTER_DATA_BUCKET"])
     folders = [leaves, request.getfixturevalue("figures")] if THOROUGH else [leaves]
     for folder in folders:

@@ -19,7 +19,6 @@ from .reckoning import (
     count_files,
     custom_jobs,
     reckoning,
-    records_on_disk,
     stub_request,
     stub_uri,
 )
@@ -95,7 +94,7 @@ def check(project: Project, count: int) -> None:
     found = reckoning(project, uploads)
     assert found.kept, found
     states = {job.name: job.state.name for job in custom_jobs(project)}
-    for record in records_on_disk(project):
+    for record in project.records().values():
         assert record["state"] in ENDED
         state = states[record["job"]["name"]]
         assert state.removeprefix("JOB_STATE_").lower() == record["state"], record

@@ -2,7 +2,6 @@
 
 import os
 import re
-import shutil
 import socket
 import subprocess
 import sys
@@ -16,10 +15,10 @@ import pytest
 import yaml
 
 from tests.e2e.project import ROOT, TINY, eventually, image_uri, nothing_left, request
+from tests.e2e.proxied import quick_topology
 from trainmaster.client.stack import environment_on
 from trainmaster.local.process.family import MARK
 from trainmaster.local.stack.state import owner_of
-from trainmaster.resources import DEPLOY
 
 pytestmark = pytest.mark.slow
 
@@ -166,24 +165,27 @@ def test_options_that_are_refused_start_nothing(folder: Path) -> None:
 
 
 def test_a_killed_stack_is_started_again_on_its_folder(folder: Path) -> None:
-    state = folder / ".trainmaster"
-    assert run(folder, "up", "--detach", "--console", "off").returncode == 0
+    state, words = (
+        folder / ".trainmaster",
+        ("up", "--detach", "--console", "off", "--topology", str(quick_topology(folder))),
+    )
+    assert run(folder, *words).returncode == 0
     killed = owner_of(state)
     assert killed is not None
     os.kill(killed, 9)
     eventually(lambda: owner_of(state) is None, "the end of the killed stack")
     assert (state / "stack.env").exists()
-    assert run(folder, "up", "--detach", "--console", "off").returncode == 0
+    assert run(folder, *words).returncode == 0
     assert owner_of(state) not in {None, killed}
     assert environment_on(state)
 
 
 def test_a_policy_that_cannot_be_read_is_refused_when_the_stack_starts(folder: Path) -> None:
-    topology = yaml.safe_load((DEPLOY / "topology.yaml").read_text())
+    path = quick_topology(folder)
+    topology = yaml.safe_load(path.read_text())
     topology["environment"]["TRAINMASTER_POLICY"] = str(folder / "none.yaml")
-    (folder / "topology.yaml").write_text(yaml.safe_dump(topology))
-    shutil.copy(DEPLOY / "log_sink.filter", folder)
-    failed = run(folder, "up", "--detach", "--console", "off", "--topology", "topology.yaml")
+    path.write_text(yaml.safe_dump(topology))
+    failed = run(folder, "up", "--detach", "--console", "off", "--topology", str(path))
     assert (failed.returncode, failed.stdout) == (1, "")
     assert "Cannot write deployment.json into the ledger" in failed.stderr
     assert str(folder / "none.yaml") in failed.stderr

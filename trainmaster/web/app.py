@@ -1,13 +1,12 @@
 """The console's web application: every page, document and action of every subject, behind the checks of `security`."""
 
-import json
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qsl, quote
+from urllib.parse import quote, urlencode
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
@@ -19,6 +18,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from trainmaster.client.errors import Refused
 from trainmaster.web.faults import Fault, fault_of
+from trainmaster.web.forms import form_of
 from trainmaster.web.live import Streams, wants_stream
 from trainmaster.web.openapi import description
 from trainmaster.web.pages import SUBJECTS
@@ -28,9 +28,6 @@ from trainmaster.web.source import Source
 from trainmaster.web.subject import Action, ApiRoute, Ask, FileRoute, Outcome, Page, PageRoute, Proposal
 
 API = "/api/v1"
-BODY_MAX = 2 * 1024 * 1024
-"""Bytes of a form or of a JSON body: a request may have 1 MiB, and a form's escapes lengthen it."""
-FIELDS_MAX = 200
 LOCAL_POLL_S, CLOUD_POLL_S = 0.7, 10.0
 _CACHED = "public, max-age=3600"
 
@@ -38,12 +35,12 @@ _CACHED = "public, max-age=3600"
 class Console:
     """One console: its source, and the token of its session."""
 
-    def __init__(self, source: Source, *, token: str, is_secret: bool) -> None:
+    def __init__(self, source: Source, *, token: str, is_secret: bool, streams: Streams) -> None:
         """`is_secret`: also reading needs the token, because the data is not on this machine."""
         self.source = source
         self.token = token
         self.is_secret = is_secret
-        self.streams = Streams(pause_s=LOCAL_POLL_S)
+        self.streams = streams
 
     def frame(self, path: str) -> Frame:
         """What surrounds a page. It never fails: without a stack it says so."""
@@ -60,9 +57,10 @@ class Console:
         )
 
 
-def make_app(source: Source, *, token: str, is_secret: bool) -> ASGIApp:
-    """The application. `token` is the session's."""
-    console = Console(source, token=token, is_secret=is_secret)
+def make_app(source: Source, *, token: str, is_secret: bool, streams: Streams | None = None) -> ASGIApp:
+    """The application. `token` is the session's; `streams` is closed by the server that stops."""
+    streams = streams or Streams(pause_s=LOCAL_POLL_S)
+    console = Console(source, token=token, is_secret=is_secret, streams=streams)
     routes: list[Route | Mount] = [
         Mount("/static", StaticFiles(directory=Path(__file__).parent / "static")),
         Route(f"{API}/openapi.json", _document(lambda: description(SUBJECTS)), methods=["GET"]),
@@ -77,7 +75,7 @@ def make_app(source: Source, *, token: str, is_secret: bool) -> ASGIApp:
             routes.append(Route(action.path, _proposal(console, action), methods=["GET"]))
             routes.append(Route(action.path, _deed(console, action, is_api=False), methods=["POST"]))
             routes.append(Route(f"{API}{action.path}", _deed(console, action, is_api=True), methods=["POST"]))
-    starlette = Starlette(routes=routes, exception_handlers={404: _no_page(console)})
+    starlette = Starlette(routes=routes, exception_handlers={404: _no_page(console), 500: _broken(console)})
     return _Guarded(starlette, console)
 
 
@@ -112,10 +110,7 @@ class _Guarded:
             return JSONResponse({"error": {"status": 403, "message": refusal}}, status_code=403)
         given = request.query_params.get("key")
         if request.method in READING and same(console.token, given):
-            rest = [(k, v) for k, v in request.query_params.multi_items() if k != "key"]
-            answer = RedirectResponse(
-                str(request.url.replace_query_params(**dict(rest)).path), status_code=303
-            )
+            answer = RedirectResponse(_without_key(request), status_code=303)
             answer.set_cookie(cookie_name(headers), console.token, httponly=True, samesite="strict")
             return answer
         if (
@@ -126,6 +121,13 @@ class _Guarded:
             message = "This console shows a deployed project. Open the whole address that `trainmaster web` printed."
             return JSONResponse({"error": {"status": 403, "message": message}}, status_code=403)
         return None
+
+
+def _without_key(request: Request) -> str:
+    """The request's own address without the token. It has one leading slash: with two it would name another host."""
+    rest = urlencode([(name, value) for name, value in request.query_params.multi_items() if name != "key"])
+    path = "/" + quote(request.scope["path"].lstrip("/"))
+    return f"{path}?{rest}" if rest else path
 
 
 def _ask(console: Console, request: Request, form: Mapping[str, str] | None = None) -> Ask:
@@ -145,7 +147,7 @@ def _methods(route: PageRoute | ApiRoute) -> list[str]:
 async def _asks(console: Console, request: Request, *, takes_form: bool) -> Callable[[], Ask]:
     """What makes the `Ask` for each look at a page. It raises the refusal of the form, which then becomes a page too."""
     try:
-        form = await _form(request) if takes_form else {}
+        form = await form_of(request) if takes_form else {}
     except Refused as refused:
         refusal = refused
 
@@ -166,7 +168,7 @@ def _page(console: Console, route: PageRoute) -> Callable[[Request], Any]:
             part = main_part if wants_stream(request) else whole_page
             return part(page, frame), page.is_final, status
 
-        if wants_stream(request):
+        if wants_stream(request) and not (await run_in_threadpool(console.frame, request.url.path)).poll_s:
             return console.streams.answer(request, render)
         html, _, status = await run_in_threadpool(render)
         return HTMLResponse(html, status)
@@ -258,7 +260,7 @@ def _proposal_page(proposal: Proposal, request: Request) -> Page:
 def _deed(console: Console, action: Action, *, is_api: bool) -> Callable[[Request], Any]:
     async def answer(request: Request) -> Response:
         try:
-            form = await _form(request)
+            form = await form_of(request)
             _refuse_strangers(console, request, form)
             outcome = await run_in_threadpool(lambda: action.perform(_ask(console, request, form)))
         except Exception as error:
@@ -293,38 +295,23 @@ class NotAllowed(Refused):
     """A change that this console, or this request, may not make."""
 
 
-async def _form(request: Request) -> dict[str, str]:
-    """The fields of a form or of a flat JSON object.
-
-    Raises:
-        Refused: the body is too large, or neither.
-    """
-    body = bytearray()
-    async for part in request.stream():
-        body += part
-        if len(body) > BODY_MAX:
-            raise Refused(f"The body has more than {BODY_MAX} bytes.")
-    if request.headers.get("content-type", "").startswith("application/json"):
-        try:
-            found = json.loads(bytes(body) or b"{}")
-        except (ValueError, RecursionError) as error:
-            raise Refused(f"The body is not JSON: {error}") from error
-        if not isinstance(found, dict) or not all(
-            isinstance(each, str | bool | int) for each in found.values()
-        ):
-            raise Refused("Expected a JSON object of texts, whole numbers, true and false.")
-        return {
-            str(name): each if isinstance(each, str) else json.dumps(each) for name, each in found.items()
-        }
-    try:
-        return dict(parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=FIELDS_MAX))
-    except ValueError as error:
-        raise Refused(f"The body is not a form: {error}") from error
-
-
 def _document(make: Callable[[], Mapping[str, Any]]) -> Callable[[Request], Any]:
     async def answer(_request: Request) -> Response:
         return JSONResponse(make())
+
+    return answer
+
+
+def _broken(console: Console) -> Callable[[Request, Exception], Any]:
+    """The answer to an error of the console's own; the server logs its traceback."""
+    message = "The console could not answer. Its output says why: that of `trainmaster web`, or DIR/logs/console.log."
+
+    async def answer(request: Request, _error: Exception) -> Response:
+        if request.url.path.startswith(API):
+            return JSONResponse({"error": {"status": 500, "message": message}}, status_code=500)
+        fault = Fault(status=500, title="Internal error", message=message, command="trainmaster --help")
+        page = replace(fault_page(fault), is_final=True)
+        return HTMLResponse(whole_page(page, console.frame(request.url.path)), 500)
 
     return answer
 

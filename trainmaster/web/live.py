@@ -7,6 +7,7 @@ import asyncio
 import hashlib
 import json
 from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -26,16 +27,21 @@ Render = Callable[[], tuple[str, bool, int]]
 
 def wants_stream(request: Request) -> bool:
     """Whether the browser asks for changes, and not for the page."""
-    return _TYPE in request.headers.get("accept", "")
+    return request.method == "GET" and _TYPE in request.headers.get("accept", "")
 
 
 class Streams:
     """The pages that browsers watch."""
 
-    def __init__(self, *, pause_s: float) -> None:
-        """`pause_s`: between two looks at a page."""
-        self._pause_s = pause_s
+    def __init__(self, *, pause_s: float, beat_s: float = BEAT_S, longest_s: float = LONGEST_S) -> None:
+        """`pause_s`: between two looks at a page; the others as BEAT_S and LONGEST_S."""
+        self._pause_s, self._beat_s, self._longest_s = pause_s, beat_s, longest_s
         self._open = 0
+        self._closed = asyncio.Event()
+
+    def close(self) -> None:
+        """End every stream at its next look: the server stops."""
+        self._closed.set()
 
     def answer(self, request: Request, render: Render) -> Response:
         """The stream of a page; 503 where too many are open, after which the browser tries again later."""
@@ -52,18 +58,21 @@ class Streams:
         last = b""
         try:
             yield b"retry: 1000\n\n"
-            while loop.time() - began < LONGEST_S and not await request.is_disconnected():
+            while loop.time() - began < self._longest_s and not (
+                self._closed.is_set() or await request.is_disconnected()
+            ):
                 html, is_final, _ = await run_in_threadpool(render)
                 digest = hashlib.blake2b(html.encode()).digest()
                 if digest != last:
                     last, spoke = digest, loop.time()
                     yield b"event: page\ndata: " + json.dumps(html).encode() + b"\n\n"
-                elif loop.time() - spoke > BEAT_S:
+                elif loop.time() - spoke > self._beat_s:
                     spoke = loop.time()
                     yield b": still here\n\n"
                 if is_final:
                     yield b"event: final\ndata: 1\n\n"
                     return
-                await asyncio.sleep(self._pause_s)
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._closed.wait(), self._pause_s)
         finally:
             self._open -= 1

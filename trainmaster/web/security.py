@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from http.cookies import CookieError, SimpleCookie
 from urllib.parse import urlsplit
 
-LOOPBACK = frozenset({"127.0.0.1", "localhost", "[::1]"})
+LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 TOKEN_HEADER = "x-trainmaster-token"  # noqa: S105 - a name
 TOKEN_FIELD = "token"  # noqa: S105 - a name
 COOKIE = "trainmaster_console_"
@@ -36,7 +36,7 @@ def refusal_of(method: str, headers: Mapping[str, str]) -> str:
     as programs other than browsers send it.
     """
     host = headers.get("host", "")
-    if urlsplit(f"//{host}").hostname not in {name.strip("[]") for name in LOOPBACK}:
+    if _hostname(host) not in LOOPBACK:
         return f"The console answers only to {', '.join(sorted(LOOPBACK))}, found Host {host!r}."
     site, origin = headers.get("sec-fetch-site"), headers.get("origin")
     if method in READING:
@@ -44,6 +44,14 @@ def refusal_of(method: str, headers: Mapping[str, str]) -> str:
     if origin not in (None, f"http://{host}") or site not in (None, "same-origin", "none"):
         return f"Only the console's own pages, http://{host}, may change anything; found Origin {origin!r}."
     return ""
+
+
+def _hostname(host: str) -> str | None:
+    """The name in a `Host` header, without its port; None for a malformed one."""
+    try:
+        return urlsplit(f"//{host}").hostname
+    except ValueError:
+        return None
 
 
 def has_token(token: str, headers: Mapping[str, str], form: Mapping[str, str]) -> bool:
@@ -68,7 +76,7 @@ def cookie_name(headers: Mapping[str, str]) -> str:
 
 def same(token: str, given: str | None) -> bool:
     """Whether `given` is the token, compared in constant time."""
-    return given is not None and hmac.compare_digest(token.encode(), given.encode())
+    return given is not None and hmac.compare_digest(token.encode(), given.encode(errors="replace"))
 
 
 def _bearer(headers: Mapping[str, str]) -> str | None:

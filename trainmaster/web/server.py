@@ -9,7 +9,8 @@ from contextlib import suppress
 import uvicorn
 
 from trainmaster.client.context import Context
-from trainmaster.web.app import make_app
+from trainmaster.web.app import LOCAL_POLL_S, make_app
+from trainmaster.web.live import Streams
 from trainmaster.web.rendering import environment
 from trainmaster.web.source import Source
 
@@ -48,15 +49,28 @@ def serve(
     """
     token = secrets.token_urlsafe(24)
     source = Source(choose, writable=writable)
-    app = make_app(source, token=token, is_secret=is_secret)
+    streams = Streams(pause_s=LOCAL_POLL_S)
+    app = make_app(source, token=token, is_secret=is_secret, streams=streams)
     address = f"http://{HOST}:{listener.getsockname()[1]}/"
     config = uvicorn.Config(
-        app, log_level="warning", access_log=False, lifespan="off", timeout_graceful_shutdown=_GRACE_S, ws="none",
+        app, log_level="warning", access_log=False, lifespan="off", http="h11", timeout_graceful_shutdown=_GRACE_S, ws="none",
         h11_max_incomplete_event_size=64 * 1024, limit_concurrency=200,
     )  # fmt: skip
     ready(f"{address}?key={token}" if is_secret else address)
     threading.Thread(target=_warm_up, args=[source], name="warm up", daemon=True).start()
-    uvicorn.Server(config).run(sockets=[listener])
+    _Server(config, streams).run(sockets=[listener])
+
+
+class _Server(uvicorn.Server):
+    """Ends the streams before it waits for open connections."""
+
+    def __init__(self, config: uvicorn.Config, streams: Streams) -> None:
+        super().__init__(config)
+        self._streams = streams
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._streams.close()
+        await super().shutdown(sockets)
 
 
 def _warm_up(source: Source) -> None:

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import signal
 import socket
 from typing import TYPE_CHECKING
 
@@ -51,6 +52,8 @@ def web(context: str | None, port: int, write: bool, listener: int | None) -> in
                 raise
             raise StackStarting from none
 
+    # The server sends itself the signal that ended it once more, after its cleanup.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     with contextlib.suppress(KeyboardInterrupt):
         serve(
             choose,

@@ -66,15 +66,15 @@ def make_app(source: Source, *, token: str, is_secret: bool, streams: Streams | 
         Route(f"{API}/openapi.json", _document(lambda: description(SUBJECTS)), methods=["GET"]),
     ]
     for subject in SUBJECTS:
+        for action in subject.actions:  # before the pages, whose paths may hold slashes
+            routes.append(Route(action.path, _proposal(console, action), methods=["GET"]))
+            routes.append(Route(action.path, _deed(console, action, is_api=False), methods=["POST"]))
+            routes.append(Route(f"{API}{action.path}", _deed(console, action, is_api=True), methods=["POST"]))
         routes += [Route(each.path, _page(console, each), methods=_methods(each)) for each in subject.pages]
         routes += [
             Route(f"{API}{each.path}", _api(console, each), methods=_methods(each)) for each in subject.api
         ]
         routes += [Route(each.path, _file(console, each), methods=["GET"]) for each in subject.files]
-        for action in subject.actions:
-            routes.append(Route(action.path, _proposal(console, action), methods=["GET"]))
-            routes.append(Route(action.path, _deed(console, action, is_api=False), methods=["POST"]))
-            routes.append(Route(f"{API}{action.path}", _deed(console, action, is_api=True), methods=["POST"]))
     starlette = Starlette(routes=routes, exception_handlers={404: _no_page(console), 500: _broken(console)})
     return _Guarded(starlette, console)
 

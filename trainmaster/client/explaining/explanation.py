@@ -118,7 +118,7 @@ def explain(clients: "Clients", text: str, now: datetime) -> Explanation:
     """
     if not has_form_of_run_id(text) and not set(text) & set("./"):
         try:
-            return _of_model(clients, text, now)
+            return explain_model(clients, text, now)
         except NotFound as no_champion:
             try:
                 return explain_run(clients, find_run(clients, text), now)
@@ -127,7 +127,12 @@ def explain(clients: "Clients", text: str, now: datetime) -> Explanation:
     return explain_run(clients, find_run(clients, text), now)
 
 
-def _of_model(clients: "Clients", model_name: str, now: datetime) -> Explanation:
+def explain_model(clients: "Clients", model_name: str, now: datetime) -> Explanation:
+    """Where the champion of the model comes from; of a team's model, `<team>/<name>`.
+
+    Raises:
+        NotFound: the model has no champion, or none at present.
+    """
     reign = find_champion(clients, model_name).champion.current
     if reign is None:
         raise NotFound(

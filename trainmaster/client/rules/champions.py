@@ -44,6 +44,15 @@ def champion_names(clients: "Clients") -> tuple[list[str], list[str]]:
     return known, more if len(names) > CHAMPIONS_MAX else []
 
 
+def champions_written(clients: "Clients") -> tuple[tuple[str, int], ...]:
+    """The champions' objects and their generations: it changes whenever `list_champions` may. Costs a listing."""
+    bucket = clients.storage.bucket(clients.context.ledger_bucket)
+    found = clients.storage.list_blobs(
+        bucket, prefix=_PREFIX, max_results=CHAMPIONS_MAX + 1, fields="items(name,generation),nextPageToken"
+    )
+    return tuple((blob.name, int(blob.generation)) for blob in found)
+
+
 def changed_champions(clients: "Clients", most: int) -> list[FoundChampion]:
     """The champions whose reign began last, the newest first; costs a listing, and `most` reads at most.
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from trainmaster.web.pages import attempt, dead_letters, lately, overview, queue, rules, runs, study
+from trainmaster.web.pages import attempt, dead_letters, lately, models, overview, queue, rules, runs, study
 from trainmaster.web.pages.run import page as run
 from trainmaster.web.subject import Subject
 
@@ -12,6 +12,7 @@ SUBJECTS: Sequence[Subject] = (
     lately.SUBJECT,
     runs.SUBJECT,
     run.SUBJECT,
+    models.SUBJECT,
     rules.SUBJECT,
     queue.SUBJECT,
     dead_letters.SUBJECT,

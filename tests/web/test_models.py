@@ -1,0 +1,226 @@
+"""The pages of models: reigns, verdicts with metrics, lineage, the copy's files, and rolling back."""
+
+import hashlib
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from httpx import Client as Browser
+from jsonschema import Draft202012Validator
+
+from tests.client.answering import answering, served_functions
+from tests.client.rule_documents import example
+from tests.client.runs.rows import row, write_row
+from tests.client.served import PROJECT, Served, run_record, served_context
+from tests.web.consoles import console_of, form
+from trainmaster.client.request_files import schema
+from trainmaster.client.rules.challengers import reigns_of
+from trainmaster.orchestrator.core.champions.champion import Champion
+from trainmaster.orchestrator.core.documents.codec import decoded
+
+A, B, C = "a-20260301t120000-148ce5abfd", "b-20260301t121100-6024327c9f", "c-20260301t122200-a781e6ad62"
+HOSTILE = '"><script>alert(1)</script>\u202e'
+FILES = {"files": [{"path": "saved_model.pb", "size_bytes": 1536, "generation": 7, "crc32c": "AAAAAA=="}]}
+
+
+def champion(**changes: Any) -> dict[str, Any]:  # Any: a JSON document
+    """The example: b follows a, and c was not better."""
+    document: dict[str, Any] = example("champion.v1.promoted")
+    return document | changes
+
+
+def with_lineage(document: dict[str, Any], **lineage: Any) -> dict[str, Any]:  # Any: JSON values
+    document["current"]["lineage"] |= lineage
+    return document
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with served_context(tmp_path_factory.mktemp("served")) as served:
+        listing = json.dumps(FILES)
+        files_uri = f"gs://{PROJECT}-ledger/model_files/b.json"
+        served.write("ledger", "model_files/b.json", FILES)
+        found = with_lineage(
+            champion(),
+            files_uri=files_uri,
+            files_sha256=hashlib.sha256(listing.encode()).hexdigest(),
+            rule_id="nightly",
+            firing=3,
+        )
+        served.write("ledger", "champions/cassava-resnet50.json", found)
+        served.write("ledger", "champions/vision/leaves.json", champion(model_name="leaves", team="vision"))
+        hostile = with_lineage(champion(model_name="hostile"), job_name=HOSTILE, dataset=HOSTILE)
+        hostile["considered"][-1] |= {"reason": HOSTILE, "run_id": HOSTILE}
+        hostile["current"]["contest"]["metric"] = HOSTILE
+        served.write("ledger", "champions/hostile.json", hostile)
+        served.write("ledger", "champions/damaged.json", {"schema": "champion.v1"})
+        for run_id, accuracy in ((B, 0.8), (C, 0.75)):
+            document = run_record(run_id=run_id)
+            document["model"]["metrics"] = {"accuracy": accuracy, "loss": 0.25}
+            document["source"] |= {
+                "firing_values": {"data.count": "161", "data.newest_uri": "gs://data/9.jpg"}
+            }
+            served.write("ledger", f"runs/{run_id}.json", document)
+        write_row(served, row(1, model_name="cassava-resnet50"))
+        write_row(served, row(2, model_name="other"))
+        yield served
+
+
+@pytest.fixture(scope="module")
+def browser(served: Served) -> Iterator[Browser]:
+    with console_of(served.clients, writable=True) as browser:
+        yield browser
+
+
+def test_the_list_has_each_champion_with_its_metric_and_the_latest_verdict(browser: Browser) -> None:
+    page = browser.get("/models").text
+    rows = {each.partition('"')[0]: each for each in page.split('<tr id="model-')[1:]}
+    assert set(rows) == {"cassava-resnet50", "vision/leaves", "hostile"}
+    assert f'href="/runs/{B}"' in rows["cassava-resnet50"]
+    assert "accuracy 0.8" in rows["cassava-resnet50"]
+    assert "not better by 0.01" in rows["cassava-resnet50"]
+    assert 'href="/models/vision/leaves"' in rows["vision/leaves"]
+    assert "The champion of &#39;damaged&#39; is damaged" in page
+
+
+def test_the_documents_are_those_that_the_command_prints(browser: Browser, served: Served) -> None:
+    def printed(*words: str) -> Any:  # Any: a JSON document
+        return json.loads(served.trainmaster(*words, "-o", "json").out)
+
+    assert browser.get("/api/v1/champions").json() == printed("champions", "ls")
+    for name in ("cassava-resnet50", "vision/leaves"):
+        found = browser.get(f"/api/v1/champions/{name}").json()
+        Draft202012Validator(schema("champion.v1")).validate(found)
+        assert found == printed("champions", "show", name)
+    explained = browser.get("/api/v1/champions/cassava-resnet50/-/explanation").json()
+    assert explained == printed("why", "cassava-resnet50")
+    assert browser.get("/api/v1/champions/vision/leaves/-/explanation").json()["champion"]["run_id"] == B
+
+
+def test_every_reign_has_its_time_and_a_bar(browser: Browser) -> None:
+    page = browser.get("/models/cassava-resnet50").text
+    first = page.partition('<tr id="reign-1">')[2].partition("</tr>")[0]
+    assert "2026-03-01 12:11" in first
+    assert "2026-03-01 12:22" in first
+    assert "11m" in first, "how long it lasted"
+    assert '<rect x="0"' in first
+    second = page.partition('<tr id="reign-2">')[2].partition("</tr>")[0]
+    assert "state-champion" in second
+    assert page.index("reign-2") < page.index("reign-1")
+
+
+def test_reigns_end_where_the_next_begins() -> None:
+    reigns = reigns_of(decoded(Champion, champion()))
+    assert [each.reign.number for each in reigns] == [2, 1]
+    assert (reigns[0].until, reigns[1].until) == (None, reigns[0].reign.since)
+    assert reigns_of(Champion(model_name="new", updated_at=datetime.now(UTC))) == []
+
+
+def test_the_page_stays_the_same_while_nothing_changes(browser: Browser) -> None:
+    assert browser.get("/models/cassava-resnet50").text == browser.get("/models/cassava-resnet50").text
+
+
+def test_each_verdict_has_its_reason_and_the_metrics_of_the_run(browser: Browser) -> None:
+    page = browser.get("/models/cassava-resnet50").text
+    c = page.partition(f'<tr id="challenger-{C}">')[2].partition("</tr>")[0]
+    assert "not promoted" in c
+    assert "accuracy 0.75 is not better by 0.01 than the champion&#39;s 0.8" in c
+    assert "<li>loss 0.25</li>" in c
+    a = page.partition(f'<tr id="challenger-{A}">')[2].partition("</tr>")[0]
+    assert f"The record of {A} does not exist" in a
+
+
+def test_the_lineage_leads_back_to_the_last_data_object(browser: Browser) -> None:
+    page = browser.get("/models/cassava-resnet50").text
+    steps = page.partition('<ol class="steps">')[2].partition("</ol>")[0]
+    for step in (
+        f'<a href="/runs/{B}">',
+        "gs://models/cassava-resnet50/b-20260301t121100-6024327c9f/model/",
+        "gs://inbox/requests/b.json#12",
+        "nightly, firing 3",
+        "161 objects since the firing before",
+        "the last one: gs://data/9.jpg",
+    ):
+        assert step in steps
+    assert "<code>trainmaster why cassava-resnet50</code>" in page
+
+
+def test_the_copy_lists_its_files_and_how_to_download_them(browser: Browser) -> None:
+    page = browser.get("/models/cassava-resnet50").text.partition('id="copy"')[2]
+    assert "saved_model.pb" in page
+    assert "1,536" in page
+    assert "crc32c AAAAAA==" in page
+    assert "1.5 KiB in all" in page
+    assert "<code>trainmaster download champion:cassava-resnet50</code>" in page
+    assert "does not exist any more" in browser.get("/models/vision/leaves").text.partition('id="copy"')[2]
+
+
+def test_the_newest_runs_of_the_model_are_linked(browser: Browser) -> None:
+    page = browser.get("/models/cassava-resnet50").text
+    assert 'href="/runs/run-1"' in page
+    assert "run-2" not in page
+
+
+def test_nothing_of_a_champion_is_markup(browser: Browser) -> None:
+    for address in ("/models", "/models/hostile", "/models/hostile/-/rollback"):
+        page = browser.get(address)
+        assert page.status_code == 200
+        assert "<script>alert" not in page.text
+    assert "&lt;script&gt;alert(1)" in browser.get("/models/hostile").text
+
+
+@pytest.mark.parametrize("name", ["nothing", "team/nothing", "a/b/c/d", "x%00", "-/rollback", "m" * 3000])
+def test_an_unknown_model_has_a_page_that_says_so(browser: Browser, name: str) -> None:
+    page = browser.get(f"/models/{name}")
+    assert page.status_code == 404
+    assert "has no champion" in page.text
+
+
+def test_a_rollback_says_which_champion_returns(browser: Browser) -> None:
+    page = browser.get("/models/cassava-resnet50/-/rollback").text
+    assert f"{A} becomes champion again, with accuracy 0.7" in page
+    assert f"{B}, with accuracy 0.8, is champion no longer" in page
+    assert "<code>trainmaster champions rollback cassava-resnet50</code>" in page
+    refused = browser.get("/models/cassava-resnet50/-/rollback", params={"to_run": C}).text
+    assert f"The champion stays: {C} was never champion." in refused
+    assert "Roll back</button>" not in refused
+    assert f"/-/rollback?to_run={A}" in browser.get("/models/vision/leaves").text
+
+
+def test_a_console_that_only_reads_shows_the_command_instead(served: Served) -> None:
+    with console_of(served.clients) as browser:
+        page = browser.get("/models/cassava-resnet50").text
+        refused = browser.post("/models/cassava-resnet50/-/rollback", data=form(to_run=A))
+    assert "/-/rollback" not in page
+    assert "<code>trainmaster champions rollback cassava-resnet50</code>" in page
+    assert refused.status_code == 403
+
+
+def test_a_rollback_gives_the_order_and_shows_the_restored_champion(tmp_path: Path) -> None:
+    with (
+        served_functions(tmp_path) as functions,
+        console_of(functions.served.clients, writable=True) as browser,
+    ):
+        functions.served.write("ledger", "champions/cassava-resnet50.json", champion())
+        assert "number 2" in browser.get("/models/cassava-resnet50").text
+
+        def carried_out(order_id: str) -> None:
+            document = champion()
+            since = datetime.now(UTC) - timedelta(seconds=1)
+            again = document["history"][0] | {
+                "number": 3, "cause": "rollback", "order_id": order_id, "since": since.isoformat(),
+            }  # fmt: skip
+            restored = document | {"current": again, "history": [*document["history"], again]}
+            functions.served.write("ledger", "champions/cassava-resnet50.json", restored)
+
+        with answering(functions, {"state": "succeeded"}, before=carried_out):
+            done = browser.post("/models/cassava-resnet50/-/rollback", data=form(to_run=A))
+        assert (done.status_code, done.headers["location"]) == (303, "/models/cassava-resnet50"), done.text
+        assert functions.orders == [{"rollback": {"model_name": "cassava-resnet50", "to_run": A}}]
+        assert "number 3" in browser.get("/models/cassava-resnet50").text, "read again after the change"
+        again = browser.post("/api/v1/models/cassava-resnet50/-/rollback", json=form(to_run=A))
+    assert again.status_code == 422
+    assert "is already the champion" in again.json()["error"]["message"]

@@ -50,6 +50,8 @@ def test_a_letter_shows_why_how_often_and_what_as_text(place: DeadLetterProject)
     with browsing(place) as browser:
         page = browser.get("/dead-letters/list").text
         document = browser.get("/api/v1/dead-letters").json()
+        counted = browser.get("/overview/dead-letters").text
+    assert "<b>2</b><span>dead letters" in counted
     assert page.count("&lt;script&gt;alert(") == 4, "object, attribute, reason and payload"
     assert "<script>alert" not in page
     assert not {"\u202e", "\x00"} & set(page)

@@ -2,7 +2,18 @@
 
 from collections.abc import Sequence
 
-from trainmaster.web.pages import attempt, dead_letters, lately, models, overview, queue, rules, runs, study
+from trainmaster.web.pages import (
+    attempt,
+    compare,
+    dead_letters,
+    lately,
+    models,
+    overview,
+    queue,
+    rules,
+    runs,
+    study,
+)
 from trainmaster.web.pages.run import page as run
 from trainmaster.web.subject import Subject
 
@@ -11,6 +22,7 @@ SUBJECTS: Sequence[Subject] = (
     attempt.SUBJECT,
     lately.SUBJECT,
     runs.SUBJECT,
+    compare.SUBJECT,  # before the page of a run, whose path matches too
     run.SUBJECT,
     models.SUBJECT,
     rules.SUBJECT,

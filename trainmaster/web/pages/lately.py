@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from trainmaster.client.dead_letters.opened import list_letters
 from trainmaster.client.rules.champions import changed_champions
 from trainmaster.client.rules.found import Awaited, FoundRule
 from trainmaster.client.rules.listing import list_rules
@@ -63,6 +64,18 @@ def lately(ask: Ask) -> Page:
     )
 
 
+def dead_letters(ask: Ask) -> Page:
+    """How many there are. Reading them takes seconds and hides them from other readers, so it is done once a page load."""
+    found = ask.source.read("dead-letters", Age.RARE, list_letters)
+    return Page(
+        title="Dead letters",
+        template="dead_letters_count.html",
+        values={"count": len(found.letters), "may_be_more": found.may_be_more},
+        command="trainmaster dead-letters ls",
+        is_final=True,
+    )
+
+
 def _days(ask: Ask) -> Days:
     return ask.source.read(
         ("days", ask.now.date()), Age.RARE, lambda clients: runs_per_day(clients, ask.now, DAYS)
@@ -103,7 +116,10 @@ def document(ask: Ask) -> dict[str, Any]:
 
 
 SUBJECT = Subject(
-    pages=[PageRoute(path="/overview/lately", show=lately)],
+    pages=[
+        PageRoute(path="/overview/lately", show=lately),
+        PageRoute(path="/overview/dead-letters", show=dead_letters),
+    ],
     api=[
         ApiRoute(
             path="/overview/days",

@@ -139,6 +139,24 @@
 
   document.addEventListener("visibilitychange", watch);
   document.addEventListener("htmx:afterSettle", () => { dress(); document.dispatchEvent(new CustomEvent("page-changed")); });
+  // A part of a page that could not be loaded says why, above what it had before.
+  function sayFault(target, text) {
+    const said = document.createElement("div");
+    said.className = "notice bad";
+    said.dataset.fault = "";
+    said.setAttribute("role", "alert");
+    said.textContent = text;
+    target.querySelector(":scope > [data-fault]")?.remove();
+    target.prepend(said);
+  }
+  document.addEventListener("htmx:beforeSwap", (event) => {
+    const { xhr, target } = event.detail;
+    if (xhr.status < 400) return;
+    event.detail.shouldSwap = false;
+    const fault = new DOMParser().parseFromString(xhr.responseText, "text/html").querySelector(".notice");
+    sayFault(target, fault ? fault.textContent.trim() : `The console answered ${xhr.status}.`);
+  });
+  document.addEventListener("htmx:sendError", (event) => sayFault(event.detail.target, "The console does not answer."));
   document.addEventListener("htmx:pushedIntoHistory", watch);  // the stream is of the new address
   addEventListener("pagehide", stop);
   addEventListener("pageshow", watch);

@@ -79,10 +79,6 @@
   }
 
   // ---------------------------------------------------------------- files, and what was typed
-  function say(problem) {
-    document.getElementById("checked").replaceChildren(element("div", "notice bad", problem));
-    draw();
-  }
   function check() { text.dispatchEvent(new Event("refill")); }
   function take(file) {
     if (!file) return;
@@ -131,13 +127,6 @@
   text.addEventListener("scroll", scroll);
   name.addEventListener("change", check);
   document.addEventListener("htmx:afterSettle", dress);
-  document.addEventListener("htmx:beforeSwap", (event) => {
-    if (event.detail.xhr.status < 400) return;
-    event.detail.shouldSwap = false;
-    const parsed = new DOMParser().parseFromString(event.detail.xhr.responseText, "text/html");
-    say(parsed.querySelector(".notice")?.textContent.trim() || `The console answered ${event.detail.xhr.status}.`);
-  });
-  document.addEventListener("htmx:sendError", () => say("The console does not answer. Type again to try again."));
   document.addEventListener("click", (event) => {
     const button = event.target instanceof Element && event.target.closest(".goto");
     if (button) goTo(button.closest("li"));

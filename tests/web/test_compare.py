@@ -1,0 +1,90 @@
+"""The page that shows several runs side by side."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from httpx import Client as Browser
+
+from tests.client.served import Served, run_record, served_context
+from tests.web.consoles import console_of
+
+HOSTILE = "<script>alert('x')</script>"
+IDS = [f"cassava-2026030{day}t120000-eb46bb303f" for day in range(1, 4)]
+
+
+def record(run_id: str, **request: Any) -> dict[str, Any]:  # Any: a JSON document
+    document = run_record("succeeded", run_id=run_id)
+    document["request"]["document"] |= request
+    return document
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with served_context(tmp_path_factory.mktemp("served")) as served:
+        changes: tuple[dict[str, Any], ...] = (
+            {"args": ["--lr=0.1"]},
+            {"args": ["--lr=0.01"]},
+            {"labels": {"team": HOSTILE, HOSTILE: "1"}},
+        )
+        for run_id, change in zip(IDS, changes, strict=True):
+            served.write("ledger", f"runs/{run_id}.json", record(run_id, **change))
+        yield served
+
+
+@pytest.fixture(scope="module")
+def browser(served: Served) -> Iterator[Browser]:
+    with console_of(served.clients) as browser:
+        yield browser
+
+
+def address(*ids: str, more: str = "") -> str:
+    return f"/runs/compare?{'&'.join(f'run={each}' for each in ids)}{more}"
+
+
+def test_values_that_differ_are_marked_and_can_be_shown_alone(browser: Browser) -> None:
+    page = browser.get(address(*IDS[:2])).text
+    row = page.partition(">args --lr")[2].partition("</tr>")[0]
+    assert ("differs" in row, "0.1<" in row, "0.01<" in row) == (True, True, True)
+    assert ">model_name<" in page
+    alone = browser.get(address(*IDS[:2], more="&only=differing")).text
+    assert ("args --lr" in alone, ">model_name<" in alone) == (True, False)
+    assert "trainmaster status &#34;$run&#34; -o yaml" in page
+
+
+def test_one_of_several_runs_can_be_left_out(browser: Browser) -> None:
+    page = browser.get(address(*IDS)).text
+    assert f'href="/runs/compare?run={IDS[0]}&amp;run={IDS[2]}"' in page
+    assert "leave out" not in browser.get(address(*IDS[:2])).text
+
+
+def test_labels_are_text(browser: Browser) -> None:
+    page = browser.get(address(*IDS)).text
+    assert HOSTILE not in page
+    assert "&lt;script&gt;" in page
+
+
+@pytest.mark.parametrize(
+    ("query", "status", "said"),
+    [
+        (address(), 422, "Mark 2 to 8 runs to compare; found 0"),
+        (address(IDS[0], IDS[0]), 422, "found 1"),
+        (address(*(f"{IDS[0][:-1]}{digit}" for digit in range(9))), 422, "found 9"),
+        (
+            address(IDS[0], "../../secret", HOSTILE),
+            422,
+            "expected the ids of runs, found &#39;../../secret&#39;",
+        ),
+        (address(IDS[0], "cassava-20260309t120000-eb46bb303f"), 404, "does not exist"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused(browser: Browser, query: str, status: int, said: str) -> None:
+    answer = browser.get(query)
+    assert answer.status_code == status
+    assert said in answer.text
+    assert HOSTILE not in answer.text
+
+
+def test_the_documents_are_the_records(browser: Browser) -> None:
+    found = browser.get(f"/api/v1{address(*IDS)}").json()
+    assert [each["run_id"] for each in found] == IDS

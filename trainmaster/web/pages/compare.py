@@ -1,0 +1,90 @@
+"""Several runs side by side."""
+
+import shlex
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
+
+from trainmaster.client.errors import Refused
+from trainmaster.client.find import Run, read_run
+from trainmaster.client.runs.comparison import RUNS_MAX, RUNS_MIN, Section, compare
+from trainmaster.orchestrator.core.names import is_run_id
+from trainmaster.web.source import Age
+from trainmaster.web.subject import ApiRoute, Ask, Page, PageRoute, Parameter, Subject
+
+if TYPE_CHECKING:
+    from trainmaster.client.clients import Clients
+
+
+def comparison(ask: Ask) -> Page:
+    """The marked runs, with the values that differ marked, or alone if the query says `only=differing`."""
+    found = _runs(ask)
+    only = ask.query.get("only") == "differing"
+    sections = compare([run.record for run in found])
+    names = [run.record.run_id for run in found]
+    return Page(
+        title=f"{len(found)} runs compared",
+        template="compare.html",
+        values={
+            "runs": [run.record for run in found],
+            "sections": [each for each in map(_differing, sections) if each.rows] if only else sections,
+            "only": only,
+            "other": ask.address("/runs/compare", only=None if only else "differing"),
+            "without": {name: _address_without(ask, name) for name in names if len(names) > RUNS_MIN},
+        },
+        command=f'for run in {shlex.join(names)}; do trainmaster status "$run" -o yaml; done',
+        is_final=all(run.record.ended for run in found),
+    )
+
+
+def _address_without(ask: Ask, run_id: str) -> str:
+    """The address of the same page without one of the runs."""
+    kept = [each for each in ask.query.getlist("run") if each != run_id]
+    more = {"only": "differing"} if ask.query.get("only") == "differing" else {}
+    return f"/runs/compare?{urlencode([*(('run', each) for each in kept), *more.items()])}"
+
+
+def _differing(section: Section) -> Section:
+    return replace(section, rows=tuple(row for row in section.rows if row.differs))
+
+
+def _runs(ask: Ask) -> list[Run]:
+    """The runs in the query, each once.
+
+    Raises:
+        Refused: they are too few or too many, or some are no run's id.
+        NotFound: a run does not exist.
+    """
+    ids = list(dict.fromkeys(filter(None, ask.query.getlist("run"))))
+    if not RUNS_MIN <= len(ids) <= RUNS_MAX:
+        raise Refused(
+            f"Mark {RUNS_MIN} to {RUNS_MAX} runs to compare; found {len(ids)}. The page Runs lists them."
+        )
+    wrong = [each[:80] for each in ids if not is_run_id(each)]
+    if wrong:
+        raise Refused(f"run: expected the ids of runs, found {', '.join(map(repr, wrong))}")
+    return ask.source.read(("compared", *ids), Age.LIVE, lambda clients: _read(clients, ids))
+
+
+def _read(clients: "Clients", ids: list[str]) -> list[Run]:
+    with ThreadPoolExecutor(len(ids)) as pool:
+        return list(pool.map(lambda each: read_run(clients, each), ids))
+
+
+def documents(ask: Ask) -> list[dict[str, Any]]:
+    """The records, in the order of the query."""
+    return [run.document for run in _runs(ask)]
+
+
+SUBJECT = Subject(
+    pages=[PageRoute(path="/runs/compare", show=comparison)],
+    api=[
+        ApiRoute(
+            path="/runs/compare",
+            summary=f"The records of {RUNS_MIN} to {RUNS_MAX} runs, as `trainmaster status RUN -o json` prints each.",
+            read=documents,
+            parameters=[Parameter(name="run", description="the id of a run", repeated=True)],
+        )
+    ],
+)

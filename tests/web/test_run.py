@@ -65,8 +65,23 @@ def write_runs(log: Logged) -> None:
     for step in range(1, 6):
         log.write("1", 50 + step, "workerpool1-0", **progress(step))
     log.write("1", 57, "workerpool0-0", textPayload=HOSTILE)
-    for run in (FAILED, REJECTED, WAITING):
+    ignored = {"schema": "drop_status.v1", "dropped_name": "requests/notes.yaml", "generation": 1}
+    ignored |= {"state": "ignored", "reason": HOSTILE, "updated_at": "2026-03-01T12:00:00Z"}
+    log.served.write("ledger", "status/requests/notes.yaml.json", ignored)
+    for run in (FAILED, REJECTED, WAITING, hostile()):
         log.served.write("ledger", f"runs/{run.record.run_id}.json", run.document)
+
+
+def hostile() -> Run:
+    """A run whose every free text is hostile."""
+    document = run_record("next_candidate", run_id="hostile", problems=[HOSTILE] * 3)
+    document["failure"] = {"message": HOSTILE * 1000, "replica": HOSTILE, "last_lines": [HOSTILE]}
+    document["source"] |= {"uri": f"gs://inbox/requests/{HOSTILE}.yaml", "object_name": f"requests/{HOSTILE}"}
+    document["request"]["document"]["labels"] = {HOSTILE: HOSTILE}
+    document["request"]["model_name"] = HOSTILE
+    for each in (*document["submission"]["tries"], *document["submission"]["abandoned_jobs"]):
+        each |= {key: HOSTILE for key in ("text", "outcome", "reason") if key in each}
+    return run_of(document)
 
 
 def test_a_running_run_shows_its_state_replicas_curves_and_the_end_of_its_log(browser: Browser) -> None:
@@ -115,6 +130,15 @@ def test_hostile_lines_and_queries_are_text(browser: Browser) -> None:
         assert "<script>alert" not in page
 
 
+def test_a_record_of_hostile_texts_is_text(browser: Browser) -> None:
+    answer = browser.get("/runs/hostile")
+    assert answer.status_code == 200
+    assert "<script>alert" not in answer.text
+    assert "\u202e" not in answer.text
+    assert "\x1b" not in answer.text
+    assert answer.text.count("&lt;script&gt;") > 1000
+
+
 def test_a_failed_run_says_why_on_top(browser: Browser) -> None:
     record = FAILED.record
     page = browser.get(f"/runs/{record.run_id}").text
@@ -141,6 +165,14 @@ def test_a_rejected_run_lists_its_faults_with_their_places(browser: Browser) -> 
         assert f"<code>{fault['path']}</code>" in top
         assert f"line {fault['line']}, column {fault['column']}" in top
     assert 'id="log"' not in page
+
+
+@pytest.mark.parametrize("path", ["/runs/notes.yaml", "/drops/requests/notes.yaml"])
+def test_a_file_without_a_run_has_a_page_with_the_reason(browser: Browser, path: str) -> None:
+    page = browser.get(path).text
+    assert '<span class="state state-ignored">ignored</span>' in page
+    assert ESCAPED in page
+    assert "trainmaster status requests/notes.yaml" in page
 
 
 def test_an_unknown_run_is_not_found_with_the_names_that_are_like_it(browser: Browser) -> None:

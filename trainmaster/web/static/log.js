@@ -8,7 +8,7 @@
   if (!box || !earlier || !lines || !follow) return;
   const isEnd = !new URLSearchParams(location.search).get("before");
   const checkbox = follow.querySelector("input");
-  let wasPresent = new Set();
+  let wasPresent = new Set(), last = 0;
 
   function toEnd() { if (checkbox.checked && isEnd) box.scrollTop = box.scrollHeight; }
   function marker() {
@@ -30,8 +30,12 @@
     toEnd();
   }).observe(lines, { childList: true });
 
-  if (isEnd && document.getElementById("main").hasAttribute("data-live")) follow.hidden = false;
-  else checkbox.checked = false;
+  function offer() {
+    follow.hidden = !isEnd || !document.getElementById("main").hasAttribute("data-live");
+  }
+  offer();
+  document.addEventListener("page-changed", offer);
+  if (!isEnd) checkbox.checked = false;
   wasPresent = new Set([...lines.children].map((each) => each.id));
   checkbox.addEventListener("change", toEnd);
   box.addEventListener("scroll", () => {
@@ -40,7 +44,6 @@
     if (!isNearEnd && checkbox.checked && box.scrollTop < last) checkbox.checked = false;
     last = box.scrollTop;
   });
-  let last = 0;
   if (isEnd) box.scrollTop = box.scrollHeight;
   last = box.scrollTop;
 })();

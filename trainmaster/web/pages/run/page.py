@@ -10,7 +10,7 @@ from trainmaster.client.explaining.explanation import RunExplanation
 from trainmaster.client.files.listing import RemoteFile, model_files, model_listing
 from trainmaster.client.find import Drop, Run
 from trainmaster.client.runs.shown import cost_facts, job_facts, result_facts, source_text
-from trainmaster.client.terminal import size_text
+from trainmaster.client.terminal import size_text, visible
 from trainmaster.client.watch.monitor import Monitored
 from trainmaster.orchestrator.core.names import JobKind, job_kind
 from trainmaster.orchestrator.core.runs.record import RunRecord
@@ -75,7 +75,7 @@ def _run_page(ask: Ask, found: Monitored) -> Page:
 def _drop_page(ask: Ask, drop: Drop) -> Page:
     name = str(drop.status.get("dropped_name") or ask.path["run_id"])
     return Page(
-        title=name,
+        title=visible(name),
         template="run/drop.html",
         values={"status": drop.status, "faults": drop.status.get("faults") or ()},
         command=shlex.join(["trainmaster", "status", name]),

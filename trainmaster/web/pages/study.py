@@ -35,7 +35,6 @@ def study(ask: Ask) -> Page:
         template="study.html",
         values={
             "view": view,
-            "run_id": run_id,
             "run_path": here,
             "csv_path": f"{here}/study.csv",
             "train": f"trainmaster study {quoted} --request | trainmaster submit -",

@@ -34,7 +34,7 @@
     return {
       ink: of("ink"), soft: of("soft"), line: of("line"), card: of("card"), best: of("chart-best"), none: of("chart-none"),
       ramp: [of("chart-low"), of("chart-high")], series: [1, 2, 3, 4, 5, 6, 7, 8].map((each) => of(`chart-${each}`)),
-      font: getComputedStyle(document.body).fontFamily,
+      font: getComputedStyle(document.body).fontFamily, px: Math.round(parseFloat(style.fontSize) * 0.8),
     };
   }
   function between([from, to], place) {
@@ -55,17 +55,18 @@
   // ---------------------------------------------------------------- parts of options
   function base(ink) {
     return {
-      animation: false, backgroundColor: "transparent", textStyle: { color: ink.ink, fontFamily: ink.font },
+      animation: false, backgroundColor: "transparent", textStyle: { color: ink.ink, fontFamily: ink.font, fontSize: ink.px },
       tooltip: {
         renderMode: "richText", confine: true, backgroundColor: ink.card, borderColor: ink.line,
-        textStyle: { color: ink.ink, fontFamily: ink.font, fontSize: 13 }, axisPointer: { lineStyle: { color: ink.soft } },
+        textStyle: { color: ink.ink, fontFamily: ink.font, fontSize: ink.px }, axisPointer: { lineStyle: { color: ink.soft } },
       },
     };
   }
-  function axis(ink, more) {
+  function axis(ink, { axisLabel, nameTextStyle, ...more }) {
     return {
       axisLine: { show: true, lineStyle: { color: ink.soft } }, axisTick: { show: false }, splitLine: { lineStyle: { color: ink.line } },
-      axisLabel: { color: ink.soft, hideOverlap: true }, nameTextStyle: { color: ink.soft }, ...more,
+      axisLabel: { color: ink.soft, fontSize: ink.px, hideOverlap: true, ...axisLabel },
+      nameTextStyle: { color: ink.soft, fontSize: ink.px, ...nameTextStyle }, ...more,
     };
   }
 
@@ -88,28 +89,28 @@
     const legend = {
       show: data.series.length > 1, type: "scroll", bottom: 0, left: 0, right: 0, itemWidth: 22, itemHeight: 9,
       data: data.series.filter((each) => !many || each.best).map((each) => each.name),
-      textStyle: { color: ink.ink }, formatter: (name) => cut(name), inactiveColor: ink.soft,
+      textStyle: { color: ink.ink, fontSize: ink.px }, formatter: (name) => cut(name), inactiveColor: ink.soft,
       pageIconColor: ink.ink, pageIconInactiveColor: ink.line, pageTextStyle: { color: ink.soft },
     };
     return {
       ...option, legend,
-      grid: { left: 8, right: narrow ? 12 : 24, top: 30, bottom: legend.show ? 58 : 30, containLabel: true },
+      grid: { left: 8, right: narrow ? 12 : 24, top: 2.4 * ink.px, bottom: (legend.show ? 4.6 : 2.4) * ink.px, containLabel: true },
       dataZoom: [{ type: "inside", zoomOnMouseWheel: "ctrl", moveOnMouseWheel: false, moveOnMouseMove: false, preventDefaultMouseMove: false }],
       xAxis: axis(ink, {
         type: isTime ? "time" : "value", min: isTime ? undefined : (range) => Math.min(0, range.min), max: "dataMax",
-        name: cut(data.x), nameLocation: "middle", nameGap: 26, minInterval: isTime ? undefined : 1,
-        axisLabel: { color: ink.soft, hideOverlap: true, ...(isTime ? {} : { formatter: shown }) },
+        name: cut(data.x), nameLocation: "middle", nameGap: 2 * ink.px, minInterval: isTime ? undefined : 1,
+        axisLabel: isTime ? {} : { formatter: shown },
       }),
       yAxis: axis(ink, {
-        type: data.yScale === "log" ? "log" : "value", scale: true, name: cut(data.y, 40), nameTextStyle: { color: ink.soft, align: "left" },
-        axisLabel: { color: ink.soft, formatter: shown },
+        type: data.yScale === "log" ? "log" : "value", scale: true, name: cut(data.y, 40), nameTextStyle: { align: "left" },
+        axisLabel: { formatter: shown },
       }),
       series: data.series.map((each, place) => ({
         type: "line", id: each.name, name: each.name, data: each.points, z: each.best ? 5 : 3, sampling: "lttb",
         lineStyle: stroke(each, place, ink, many), itemStyle: { color: colour(each, place, ink) },
         symbol: SYMBOLS[each.tone === undefined ? Math.floor(place / ink.series.length + place) % SYMBOLS.length : 0],
         symbolSize: each.best ? 8 : many ? 4 : 6, showSymbol: each.points.length <= MARKS_UP_TO,
-        emphasis: { focus: "series", lineStyle: { width: 3 } }, triggerLineEvent: true,
+        emphasis: { focus: "series", lineStyle: { width: stroke(each, place, ink, many).width } }, triggerLineEvent: true,
       })),
     };
   }
@@ -118,9 +119,9 @@
     const names = data.items.map(([name]) => name), narrow = width < NARROW_PX;
     const category = axis(ink, {
       type: "category", data: names, inverse: !data.upright, splitLine: { show: false },
-      axisLabel: { color: ink.ink, formatter: (name) => cut(String(name), narrow ? 14 : LABEL_CHARS), hideOverlap: true },
+      axisLabel: { color: ink.ink, formatter: (name) => cut(String(name), narrow ? 14 : LABEL_CHARS) },
     });
-    const value = axis(ink, { type: "value", min: 0, max: data.max, axisLabel: { color: ink.soft, hideOverlap: true, formatter: shown } });
+    const value = axis(ink, { type: "value", min: 0, max: data.max, axisLabel: { formatter: shown } });
     const option = base(ink);
     Object.assign(option.tooltip, {
       trigger: "axis", axisPointer: { type: "shadow" }, formatter: ([each]) => tip([cut(String(each.name), 60), `${data.value}: ${shown(each.value)}`]),
@@ -130,7 +131,7 @@
       xAxis: data.upright ? category : value, yAxis: data.upright ? value : category,
       series: [{
         type: "bar", id: "bars", data: data.items.map(([, number]) => number), itemStyle: { color: ink.series[0], borderRadius: 3 }, barMaxWidth: 26,
-        label: { show: !data.upright, position: "right", color: ink.ink, formatter: ({ value: each }) => shown(each) },
+        label: { show: !data.upright, position: "right", color: ink.ink, fontSize: ink.px, formatter: ({ value: each }) => shown(each) },
       }],
     };
   }
@@ -149,11 +150,11 @@
   function upright(each, place, ink, narrow, chars) {
     const shared = {
       dim: place, z: 10, name: cut(each.name, chars), nameGap: 14,
-      nameTextStyle: { color: ink.ink, fontWeight: "bold", textBorderColor: ink.card, textBorderWidth: 3, ...(narrow ? { align: "left", verticalAlign: "bottom", padding: [0, 0, 8, 0] } : {}) },
+      nameTextStyle: { color: ink.ink, fontSize: ink.px, fontWeight: "bold", textBorderColor: ink.card, textBorderWidth: 3, ...(narrow ? { align: "left", verticalAlign: "bottom", padding: [0, 0, 8, 0] } : {}) },
       axisLine: { lineStyle: { color: ink.soft } }, axisTick: { lineStyle: { color: ink.soft } },
       areaSelectStyle: { width: 22, color: ink.series[0], borderColor: ink.series[0], opacity: 0.3 },
     };
-    const axisLabel = { color: ink.ink, hideOverlap: true, formatter: shown, textBorderColor: ink.card, textBorderWidth: 3 };
+    const axisLabel = { color: ink.ink, fontSize: ink.px, hideOverlap: true, formatter: shown, textBorderColor: ink.card, textBorderWidth: 3 };
     if (each.values) return { ...shared, type: "category", data: each.values.map(String), axisLabel: { ...axisLabel, formatter: (name) => cut(String(name), 14) } };
     const turn = turned(each);
     const [low, high] = turn ? [each.low, each.high].map(turn.to) : [each.low, each.high];
@@ -161,17 +162,20 @@
     if (turn) axisLabel.formatter = (value) => shown(turn.from(value));
     return { ...shared, type: each.scale === "log" && min > 0 ? "log" : "value", min, max, axisLabel };
   }
+  function valuesOf(data, line) {
+    return data.axes.map((each, place) => [each.name, line.values[place]]).filter(([, value]) => value !== null);
+  }
   function parallel(data, ink, width) {
     const narrow = isStacked(data, width), many = data.lines.length > 60;
-    const chars = narrow ? LABEL_CHARS * 2 : Math.floor(width / data.axes.length / 8);
+    const chars = narrow ? LABEL_CHARS * 2 : Math.floor(width / data.axes.length / ink.px / 0.65);
     const turns = data.axes.map(turned);
     const value = (each, place) => each === null ? "-" : turns[place] ? turns[place].to(each) : data.axes[place].values ? String(each) : each;
     const option = base(ink);
     Object.assign(option.tooltip, {
       trigger: "item", formatter: ({ dataIndex }) => {
         const line = data.lines[dataIndex];
-        const given = data.axes.map((each, place) => [each.name, line.values[place]]).filter(([, each]) => each !== null);
-        return tip([cut(line.name, 40), ...given.map(([name, each]) => `${cut(name)}: ${shown(each)}`)].slice(0, 2 * TIP_LINES));
+        const given = valuesOf(data, line).map(([name, each]) => `${cut(name)}: ${shown(each)}`);
+        return tip([cut(line.name, 40), ...given].slice(0, 2 * TIP_LINES));
       },
     });
     return {
@@ -179,7 +183,7 @@
       parallelAxis: data.axes.map((each, place) => upright(each, place, ink, narrow, chars)),
       parallel: narrow
         ? { layout: "vertical", left: 28, right: 28, top: 34, bottom: 24, parallelAxisDefault: { nameLocation: "start" } }
-        : { layout: "horizontal", left: 60, right: 80, top: 44, bottom: 20, parallelAxisDefault: { nameLocation: "end" } },
+        : { layout: "horizontal", left: 5 * ink.px, right: 6 * ink.px, top: 3 * ink.px, bottom: 20, parallelAxisDefault: { nameLocation: "end" } },
       series: [{
         type: "parallel", id: "lines", smooth: false, inactiveOpacity: 0.06, activeOpacity: 1, emphasis: { lineStyle: { width: 4, opacity: 1 } },
         data: data.lines.map((each, place) => ({
@@ -222,6 +226,7 @@
     state.width = plot.clientWidth;
     chart.resize();
     chart.setOption(KINDS[kind](data, inks(), plot.clientWidth), { replaceMerge: ["series"] });
+    if (kind === "parallel") brushed(state);  // new lines may be in the brush
   }
   function begun(figure, plot) {
     const state = { figure, plot, chart: echarts.init(plot, null, { renderer: "canvas" }), at: -1 };
@@ -232,19 +237,23 @@
       paint(state);
     }).observe(plot);
     state.output = document.createElement("output");
-    state.output.className = "unseen";
+    state.output.className = figure.dataset.chart === "parallel" ? "soft" : "unseen";
     figure.append(state.output);
     plot.tabIndex = 0;
     plot.addEventListener("keydown", (event) => step(state, event));
-    plot.addEventListener("blur", () => state.chart.dispatchAction({ type: "hideTip" }));
+    plot.addEventListener("blur", () => {
+      for (const type of ["hideTip", "downplay"]) state.chart.dispatchAction({ type });
+      state.output.value = "";
+    });
     if (figure.dataset.chart === "parallel") state.chart.on("axisareaselected", () => brushed(state));
     if (figure.dataset.chart !== "spark") figure.querySelector("figcaption")?.append(saving(state));
     return state;
   }
   function brushed(state) {
-    const { figure, chart, data } = state, option = chart.getOption();
-    const isBrushed = option.parallelAxis.some((each) => each.activeIntervals?.length);
-    const places = isBrushed ? chart.getModel().getSeriesByIndex(0).getRawIndicesByActiveState("active") : [];
+    const { figure, chart, data } = state, model = chart.getModel();
+    let isBrushed = false;
+    model.eachComponent("parallelAxis", (each) => { isBrushed ||= each.activeIntervals.length > 0; });
+    const places = isBrushed ? model.getSeriesByIndex(0).getRawIndicesByActiveState("active") : [];
     const names = isBrushed ? places.map((place) => data.lines[place].name) : null;
     figure.dispatchEvent(new CustomEvent("chart-brushed", { bubbles: true, detail: { names } }));
   }
@@ -271,8 +280,8 @@
     state.at = Math.max(0, Math.min(stops.length - 1, state.at + by));
     const { tip: where, text } = stops[state.at];
     state.chart.dispatchAction({ type: "downplay" });
-    state.chart.dispatchAction({ type: "showTip", ...where });
-    if (state.figure.dataset.chart === "parallel") state.chart.dispatchAction({ type: "highlight", ...where });
+    // A line on parallel axes has no one place for a tooltip: its values are written below.
+    state.chart.dispatchAction({ type: state.figure.dataset.chart === "parallel" ? "highlight" : "showTip", ...where });
     state.output.value = text;
   }
   function stopsOf({ figure, chart, data }) {
@@ -280,7 +289,7 @@
     if (data.lines) {
       return data.lines.map((each, place) => ({
         tip: { seriesIndex: 0, dataIndex: place },
-        text: `${each.name}: ${data.axes.map((one, at) => `${one.name} ${shown(each.values[at])}`).join(", ")}`,
+        text: `${each.name}: ${valuesOf(data, each).map(([name, value]) => `${name} ${shown(value)}`).join(", ")}`,
       }));
     }
     const places = [...new Set(data.series.flatMap((each) => each.points.map(([x]) => x)))].sort((a, b) => a - b);

@@ -41,7 +41,7 @@ def curves_chart(study: Study) -> _Chart:
 
 
 def parallel_chart(study: Study) -> _Chart:
-    """An axis for each parameter and one for the result, and a line for each trial."""
+    """An axis for each parameter and one for the result, and a line for each trial, the best one last and so on top."""
     parameters = study.parameters[:AXES_MAX]
     strokes = _strokes(study)
     lines = [
@@ -53,7 +53,7 @@ def parallel_chart(study: Study) -> _Chart:
             ],
             **strokes[trial.id],
         }
-        for trial in by_interest(study)[:LINES_MAX]
+        for trial in reversed(by_interest(study)[:LINES_MAX])
     ]
     return {
         "axes": [*map(_axis, parameters), _axis(_result_axis(study))],

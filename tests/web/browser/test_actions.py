@@ -1,0 +1,86 @@
+"""What a person changes on a page happens, and is on record: a submission, a cancellation, a rollback, a replay."""
+
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+from .conftest import Window
+from .sample import Sample, drop, request
+
+pytestmark = [pytest.mark.slow(60), pytest.mark.timeout(600)]
+
+
+def test_a_request_typed_on_the_page_becomes_a_model_on_record(window: Window, sample: Sample) -> None:
+    page = window.open("/try")
+    page.get_by_label("Request as YAML or JSON").fill(request("--steps=4", model_name="typed"))
+    page.get_by_role("button", name="Submit: start a run of typed").click()
+    page.wait_for_url(re.compile(r"/runs/[^/?]+$"))
+    expect(page.locator("main")).to_contain_text("succeeded")
+    expect(page.locator("main")).to_contain_text("weights.json")
+    run_id = page.url.rpartition("/")[2]
+    assert sample.project.finished_record(run_id)["model"]["uri"]
+
+
+def test_wrong_input_is_marked_as_it_is_typed_and_cannot_be_submitted(window: Window) -> None:
+    page = window.open("/try")
+    page.get_by_label("Request as YAML or JSON").fill(
+        request().replace("machine:", "machin:") + "typo: <script>alert(1)</script>\n"
+    )
+    faults = page.locator("#checked .faults")
+    expect(faults).to_contain_text("unknown key 'machin'")
+    expect(faults).to_contain_text("line 6, column 5")
+    expect(faults).to_contain_text("typo")
+    expect(page.get_by_role("button", name=re.compile("^Submit"))).to_have_count(0)
+
+
+def test_a_run_is_cancelled_after_the_page_has_said_what_will_happen(window: Window, sample: Sample) -> None:
+    drop(sample.project, "endless", request("--steps=100000", "--step-s=0.5", model_name="endless"))
+    page = window.open("/runs?model=endless")
+    page.get_by_role("link", name=re.compile("^endless-")).click()
+    expect(page.locator("main")).to_contain_text("running")
+    page.get_by_role("link", name="Cancel").first.click()
+    expect(page.locator("main")).to_contain_text("trainmaster cancel endless-")
+    page.get_by_role("button", name=re.compile("Cancel")).click()
+    expect(page.locator("main")).to_contain_text("cancelled")
+    expect(page.locator(".state").first).to_have_text("cancelled")
+
+
+def test_a_champion_is_rolled_back_to_the_run_before_it(window: Window, sample: Sample) -> None:
+    drop(
+        sample.project,
+        "better",
+        request(
+            "--rate=0.03",
+            "--units=64",
+            "--steps=400",
+            "--step-s=0.001",
+            model_name="roses",
+            champion={"metric": "val_accuracy", "goal": "maximize"},
+        ),
+    )
+    page = window.open("/models/roses")
+    expect(page.locator("main")).to_contain_text("better-")
+    page.get_by_role("link", name=re.compile("Roll ?back")).first.click()
+    expect(page.locator("main")).to_contain_text("trainmaster champions rollback roses")
+    page.get_by_role("button", name=re.compile("Roll ?back|Restore")).click()
+    expect(page).to_have_url(re.compile("/models/roses"))
+    found = sample.project.document(sample.project.ledger, "champions/roses.json")
+    assert found is not None
+    assert found["current"]["run_id"] == sample.champion
+
+
+def test_a_dead_letter_is_replayed_once_its_cause_is_gone(window: Window, sample: Sample) -> None:
+    page = window.open("/dead-letters")
+    expect(page.locator("main")).to_contain_text("rule-state/poisoned.json")
+    sample.project.storage.bucket(sample.project.ledger).blob("rule-state/poisoned.json").delete()
+    page.get_by_role("link", name=re.compile("Replay")).first.click()
+    expect(page.locator("main")).to_contain_text("trainmaster dead-letters replay")
+    page.get_by_role("button", name=re.compile("Replay")).click()
+    expect(page).to_have_url(re.compile("/dead-letters"))
+    sample.project.eventually(
+        lambda: any(
+            each["source"].get("rule_id") == "poisoned" for each in sample.project.records().values()
+        ),
+        "the replayed order fires its rule",
+    )

@@ -41,14 +41,13 @@ class Growth:
 
 
 def resident(project: Project) -> dict[tuple[str, int], int]:
-    found = {}
+    found, here = {}, f"{project.state.resolve()}/"
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error):
             environment = process.environ()
-            if environment.get("LOGGING_EMULATOR_HOST") == project.env["LOGGING_EMULATOR_HOST"]:
-                name = environment.get(FUNCTION)
-                if name is not None:
-                    found[name, process.pid] = process.memory_info().rss
+            name = environment.get(FUNCTION)
+            if name is not None and environment.get("CURL_HOME", "").startswith(here):
+                found[name, process.pid] = process.memory_info().rss
     return found
 
 
@@ -98,6 +97,7 @@ def broken(traffic: Traffic, growth: Growth, *, drained_s: float) -> dict[str, l
         ],
         "objects left": [f"{each}{name}" for each in PASSING for name in traffic.objects(each)],
         "not drained": [f"after {drained_s:.0f} s"] if drained_s >= DRAIN_S else [],
+        "memory never compared": [] if growth.worst else ["no function lived through a calm phase"],
         "functions that grew": [
             f"{name} x{ratio:.2f}" for name, ratio in growth.worst.items() if ratio > GROWTH_MAX
         ],

@@ -24,7 +24,7 @@ from trainmaster.local.functions import (
 )
 from trainmaster.local.functions.instance import PENDING_S
 from trainmaster.local.http import in_thread
-from trainmaster.local.process import ProcessGuard
+from trainmaster.local.process.processes import ProcessGuard
 
 ROOT = Path(__file__).parents[3]
 SOURCES = Path(__file__).parent / "sources"

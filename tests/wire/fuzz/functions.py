@@ -12,7 +12,7 @@ from trainmaster.local import pubsub, storage
 from trainmaster.local.events.clients import clients_of
 from trainmaster.local.functions import Deployment, Function, Instance, TopicTrigger
 from trainmaster.local.http import in_thread
-from trainmaster.local.process import ProcessGuard
+from trainmaster.local.process.processes import ProcessGuard
 from trainmaster.local.vertex import Jobs, serve
 
 PROJECT, REGION = "my-project", "us-central1"

@@ -16,7 +16,7 @@ from trainmaster.local.events.injections import with_injections
 from trainmaster.local.functions import Deployment, Function, FunctionsHost, Instance, TopicTrigger
 from trainmaster.local.http import Server, in_thread
 from trainmaster.local.injections import Injections, plan_from
-from trainmaster.local.process import ProcessGuard
+from trainmaster.local.process.processes import ProcessGuard
 from trainmaster.local.storage import Storage
 
 from .conftest import PATH, account, ask, until

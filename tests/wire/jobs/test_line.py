@@ -23,7 +23,7 @@ from trainmaster.local.jobs.runners.custom_job import CustomJobRunner
 from trainmaster.local.jobs.runners.log import JobLog
 from trainmaster.local.jobs.service import JobService
 from trainmaster.local.jobs.store import Store
-from trainmaster.local.process import ProcessGuard
+from trainmaster.local.process.processes import ProcessGuard
 
 Entry = dict[str, Any]
 

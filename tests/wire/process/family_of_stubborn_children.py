@@ -5,7 +5,7 @@ import os
 import signal
 import sys
 
-from trainmaster.local.process import ProcessGuard
+from trainmaster.local.process.processes import ProcessGuard
 
 # Ignores SIGTERM, starts a grandchild in a new session and one without any environment.
 CHILD = """

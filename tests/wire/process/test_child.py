@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from trainmaster.local.process import ProcessGuard, Stream
 from trainmaster.local.process.family import MARK
+from trainmaster.local.process.output import Stream
+from trainmaster.local.process.processes import ProcessGuard
 
 
 @pytest.fixture

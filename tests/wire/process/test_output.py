@@ -10,8 +10,7 @@ from typing import IO
 
 import pytest
 
-from trainmaster.local.process import Stream
-from trainmaster.local.process.output import Output
+from trainmaster.local.process.output import Output, Stream
 
 SILENCE_S = 0.05
 

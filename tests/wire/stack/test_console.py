@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from trainmaster.local.process import ProcessGuard
+from trainmaster.local.process.processes import ProcessGuard
 from trainmaster.local.stack.console import LOG_MAX_BYTES, Console, keep_console, open_listener
 from trainmaster.local.stack.errors import StackRefusedError
 

@@ -9,7 +9,7 @@ import pytest
 from trainmaster.cli.command import main
 from trainmaster.cli.exits import Exit
 from trainmaster.client.stack import read_stack_env
-from trainmaster.local.process import ProcessGuard
+from trainmaster.local.process.processes import ProcessGuard
 from trainmaster.local.stack.errors import StateError
 from trainmaster.local.stack.state import StateFolder, owner_of, refuse_other_project
 

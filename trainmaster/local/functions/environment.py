@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from trainmaster.local.functions.function import Function
-from trainmaster.local.process import SYSTEM_PATH
+from trainmaster.local.process.processes import SYSTEM_PATH
 
 REVISION_SUFFIX = "00001-loc"
 """A revision's name is the service's name, a counter and three letters; this host has one revision."""

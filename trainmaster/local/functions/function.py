@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeAlias
 
-from trainmaster.local.process import ProcessGuard
+from trainmaster.local.process.processes import ProcessGuard
 
 Entry: TypeAlias = dict[str, object]
 WriteLog = Callable[[Sequence[Entry]], None]

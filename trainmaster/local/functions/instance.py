@@ -15,7 +15,7 @@ from pathlib import Path
 from trainmaster.local.functions.environment import environment_of
 from trainmaster.local.functions.function import Deployment, Function
 from trainmaster.local.functions.log import FunctionLog
-from trainmaster.local.process import Child
+from trainmaster.local.process.child import Child
 
 START_DEADLINE_S = 60.0
 """How long a process may take until its port answers; Cloud Run's startup probe allows 240 s."""

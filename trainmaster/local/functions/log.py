@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from trainmaster.local.functions.environment import revision_of
 from trainmaster.local.functions.function import Deployment, Entry, Function
 from trainmaster.local.logging.structured import entry_from_line
-from trainmaster.local.process import Stream
+from trainmaster.local.process.output import Stream
 
 ROTATE_BYTES = 10_000_000
 KEPT_TAIL_LINES = 30

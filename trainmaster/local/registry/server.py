@@ -17,7 +17,9 @@ from starlette.routing import Route
 
 from trainmaster.local.http import LoopbackOnly, Server, google_error
 from trainmaster.local.ports import free_port, give_back
-from trainmaster.local.process import SYSTEM_PATH, Child, ProcessGuard, Stream
+from trainmaster.local.process.child import Child
+from trainmaster.local.process.output import Stream
+from trainmaster.local.process.processes import SYSTEM_PATH, ProcessGuard
 from trainmaster.local.registry.service import BadEnvelopeError, messages_of
 
 PROGRAM = "docker-registry"

@@ -1,5 +1,6 @@
 """Whether this machine allows confinements, and what to change where it does not."""
 
+import functools
 import os
 import subprocess
 import sys
@@ -28,8 +29,12 @@ _IN_A_CONTAINER = (
 )
 
 
+@functools.cache
 def obstacle(*, settings: Path = _SETTINGS) -> str:
-    """Why programs cannot be confined here, with the repair where it is known; empty if they can. Takes about 30 ms."""
+    """Why programs cannot be confined here, with the repair where it is known; empty if they can.
+
+    Takes about 30 ms, and is found out once: what the machine allows is not expected to change while a process runs.
+    """
     done = subprocess.run(
         [sys.executable, "-I", "-S", str(LAUNCHER), "--probe"],
         stdin=subprocess.DEVNULL,

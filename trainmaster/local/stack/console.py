@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from trainmaster.local.process import ProcessGuard, Stream
-from trainmaster.local.process.output import readable
+from trainmaster.local.process.output import Stream, readable
+from trainmaster.local.process.processes import ProcessGuard
 from trainmaster.local.stack.ports import candidate_ports, port_taken
 
 SERVICE = "console"

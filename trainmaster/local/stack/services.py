@@ -18,7 +18,7 @@ from trainmaster.local.iam.principals import Tokens
 from trainmaster.local.injections import Injections
 from trainmaster.local.jobs.images.indexes import index_hosts
 from trainmaster.local.logging import Logging
-from trainmaster.local.process import ProcessGuard
+from trainmaster.local.process.processes import ProcessGuard
 from trainmaster.local.project import project_number
 from trainmaster.local.publisher import Publisher
 from trainmaster.local.pubsub import PubSub

@@ -26,7 +26,8 @@ from trainmaster.local.functions import Deployment, FunctionsHost, Instance, Sta
 from trainmaster.local.functions.function import Function, TopicTrigger
 from trainmaster.local.iam import Grants
 from trainmaster.local.injections import Injections
-from trainmaster.local.process import ProcessGuard, Stream
+from trainmaster.local.process.output import Stream
+from trainmaster.local.process.processes import ProcessGuard
 from trainmaster.local.sqlite import DiskFullError, StateDamagedError, StateInUseError
 from trainmaster.local.stack.access import grants_of, markers_of, policy_path, read_teams
 from trainmaster.local.stack.clients import function_addresses, function_variables, user_variables

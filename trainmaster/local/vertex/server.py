@@ -30,7 +30,7 @@ from trainmaster.local.jobs.resource.job import Job
 from trainmaster.local.jobs.runners.log import WriteLog
 from trainmaster.local.jobs.service import JobService
 from trainmaster.local.jobs.store import Store
-from trainmaster.local.process import ProcessGuard
+from trainmaster.local.process.processes import ProcessGuard
 from trainmaster.local.process.scratch import empty_folder
 from trainmaster.local.sandbox.probe import obstacle
 from trainmaster.local.tuning.service import TuningService

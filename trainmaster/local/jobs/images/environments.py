@@ -27,7 +27,8 @@ from trainmaster.local.jobs.images.package_runner import by_name, site_packages
 from trainmaster.local.jobs.images.programs import Program, ProgramError
 from trainmaster.local.jobs.images.recipes import Recipe, files_of
 from trainmaster.local.jobs.images.syncs import Sync
-from trainmaster.local.process import ProcessGuard, Stream
+from trainmaster.local.process.output import Stream
+from trainmaster.local.process.processes import ProcessGuard
 
 MAX_KEPT = 8
 """Environments of one stack; the one that was not used for longest goes first."""

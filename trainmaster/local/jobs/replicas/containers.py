@@ -22,8 +22,8 @@ from trainmaster.local.jobs.images.dockerfile import repository_of
 from trainmaster.local.jobs.images.programs import Container
 from trainmaster.local.jobs.replicas.isolation import Placement, Start
 from trainmaster.local.jobs.replicas.shares import shares_of
-from trainmaster.local.process import SYSTEM_PATH
 from trainmaster.local.process.family import MARK
+from trainmaster.local.process.processes import SYSTEM_PATH
 
 LABEL = "trainmaster.stack"
 # The variables of this machine that podman needs; a job's variables must not affect podman.

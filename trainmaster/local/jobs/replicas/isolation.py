@@ -9,7 +9,7 @@ from typing import Protocol
 from trainmaster.local.gateway.identity import WorkloadIdentities
 from trainmaster.local.jobs.images.environments import Environments
 from trainmaster.local.jobs.images.programs import Program, Provided
-from trainmaster.local.process import ProcessGuard
+from trainmaster.local.process.processes import ProcessGuard
 from trainmaster.local.sandbox.network import Network, open_network
 
 _REFERENCE = re.compile(r"\$\$|\$\(([^)]*)\)")

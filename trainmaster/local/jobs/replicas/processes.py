@@ -14,7 +14,7 @@ from trainmaster.local.jobs.images.programs import PACKAGE_RUNNER
 from trainmaster.local.jobs.replicas import rootfs
 from trainmaster.local.jobs.replicas.isolation import Placement, Start
 from trainmaster.local.jobs.replicas.shares import shares_of
-from trainmaster.local.process import SYSTEM_PATH
+from trainmaster.local.process.processes import SYSTEM_PATH
 from trainmaster.local.sandbox.probe import LAUNCHER
 
 GCS_ROOT = "TRAINMASTER_GCS_ROOT"

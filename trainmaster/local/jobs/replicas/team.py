@@ -16,7 +16,8 @@ from trainmaster.local.jobs.replicas.isolation import Isolation, Machine, Placem
 from trainmaster.local.jobs.resource.job import Job
 from trainmaster.local.jobs.resource.replica import Replica
 from trainmaster.local.ports import free_ports, give_back
-from trainmaster.local.process import Child, Stream
+from trainmaster.local.process.child import Child
+from trainmaster.local.process.output import Stream
 from trainmaster.local.sandbox.network import Network
 
 _FIRST_PORT = 2222

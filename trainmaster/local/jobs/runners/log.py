@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 from trainmaster.local.jobs.resource.lifecycle import JobState
 from trainmaster.local.logging.structured import entry_from_line
-from trainmaster.local.process import Stream
+from trainmaster.local.process.output import Stream
 
 Entry = dict[str, object]
 

@@ -1,0 +1,123 @@
+"""What an open page costs in the cloud: storage operations for an hour of looks, against clients that count them."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+import httpx
+import pytest
+
+from tests.client.logged import Logged
+from tests.client.runs.rows import row, write_row
+from tests.client.served import ROOT, served_context
+from tests.web.routes import filled, page_paths
+from trainmaster.client.context import Context
+from trainmaster.local import logging
+from trainmaster.local.http import in_thread, serving
+from trainmaster.web.app import CLOUD_POLL_S, make_app
+from trainmaster.web.source import Age, Source
+
+HOUR_S = 3600
+BOUNDS = {
+    "/": 2500,
+    "/overview/lately": 50,
+    "/runs": 400,
+    "/runs/{run_id}": 800,
+    "/drops/{run_id:path}": 800,
+    "/runs/{run_id}/study": 800,
+    "/models": 100,
+    "/models/{name:path}": 800,
+    "/rules": 150,
+    "/rules/{rule_id}": 800,
+    "/queue": 1500,
+    "/try": 0,
+    "/dead-letters": 0,
+}
+"""Storage operations in an hour, for each page that a browser looks at again and again: docs/reference/console.md."""
+WITHOUT = {"/try/check": "answers a form", "/dead-letters/list": "reads Pub/Sub, once for each click"}
+RUN_ID = "trains"
+
+
+@dataclass
+class Open:
+    """A console in the cloud, whose time only `look` advances."""
+
+    source: Source
+    browser: httpx.Client
+    now: list[float]
+
+    def look(self, path: str, times: int) -> int:
+        """Look every CLOUD_POLL_S seconds; returns the operations."""
+        before = self.source.storage_calls
+        for _ in range(times):
+            self.now[0] += CLOUD_POLL_S
+            answer = self.browser.get(path)
+            assert answer.status_code in {200, 404}, answer.text
+        return self.source.storage_calls - before
+
+
+@pytest.fixture(scope="module")
+def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Context]:
+    """A context that is not a local stack's, on local services."""
+    folder = tmp_path_factory.mktemp("cloud")
+    with served_context(folder) as served, logging.serve(folder / "logging") as url:
+        log = Logged(served, url)
+        log.record(RUN_ID, job_id="1")
+        log.write("1", 1, "workerpool0-0", textPayload="a line")
+        for number in range(30):
+            write_row(served, row(number))
+        context = served.clients.context
+        yield replace(context, state=None, logging_host=url, vertex_host=context.storage_host)
+
+
+@contextmanager
+def opened(context: Context) -> Iterator[Open]:
+    now = [0.0]
+    source = Source(lambda: context, writable=False, clock=lambda: now[0])
+    app = make_app(source, token="t", is_secret=False)
+    try:
+        with in_thread(lambda: serving(app)) as url, httpx.Client(base_url=url, timeout=120) as browser:
+            yield Open(source=source, browser=browser, now=now)
+    finally:
+        source.reconnect()
+
+
+def test_every_page_has_a_bound_and_the_reference_states_it() -> None:
+    assert set(page_paths()) == BOUNDS.keys() | WITHOUT.keys()
+    page = (ROOT / "docs/reference/console.md").read_text()
+    for most in set(BOUNDS.values()):
+        assert f"| {most:,} |" in page
+    assert (
+        max(each.value[1] for each in Age) * 6 == HOUR_S
+    )  # a sixth of an hour has everything that an hour repeats
+
+
+@pytest.mark.parametrize("path", BOUNDS)
+def test_an_hour_of_looks_costs_a_bounded_number_of_operations(cloud: Context, path: str) -> None:
+    # Looks at a run take longer here, and nothing on it is kept for more than two minutes.
+    looks = 12 if "{run_id" in path else 60
+    with opened(cloud) as console:
+        cost = console.look(filled(path, RUN_ID), looks) * HOUR_S / (looks * CLOUD_POLL_S)
+    assert cost <= BOUNDS[path]
+    assert cost > BOUNDS[path] / 4 or BOUNDS[path] - cost < 100  # a bound says something
+
+
+def test_two_tabs_cost_as_much_as_one(cloud: Context) -> None:
+    with opened(cloud) as console:
+        one = console.look("/runs", 1)
+        assert one > 0
+        console.now[0] += CLOUD_POLL_S
+        before = console.source.storage_calls
+        for _ in range(5):
+            assert console.browser.get("/runs").status_code == 200
+        assert console.source.storage_calls - before == one
+
+
+def test_without_looks_nothing_is_read_and_no_stream_is_given(cloud: Context) -> None:
+    with opened(cloud) as console:
+        watched = console.browser.get("/runs", headers={"accept": "text/event-stream"})
+        assert watched.headers["content-type"].startswith("text/html")
+        assert 'data-poll-s="10.0"' in console.browser.get("/runs").text
+        before = console.source.storage_calls
+        console.now[0] += HOUR_S
+        assert console.source.storage_calls == before

@@ -87,7 +87,7 @@ def test_parallel_axes_keep_scales_and_words_and_lines_their_gaps(jobs: Jobs) ->
 
 
 def test_importance_is_shown_and_said_to_be_unknown_for_few_trials(jobs: Jobs) -> None:
-    assert "needs 10 trials with a result, has 1" in Shown(jobs, trial(1, 0.5)).text
+    assert "needs 20 trials with a result, has 1" in Shown(jobs, trial(1, 0.5)).text
     shown = Shown(jobs, *(trial(n, n / 30) for n in range(1, 25)))
     name, value = shown.data("importance")["items"][0]
     assert (name, value > 0.8) == ("layers", True)

@@ -72,9 +72,9 @@ def test_the_scale_of_the_parameter_and_of_the_results_does_not_matter() -> None
 @pytest.mark.parametrize(
     ("values", "results", "reason"),
     [
-        ([0.1] * 9, [float(n) for n in range(9)], f"needs {MIN_TRIALS} trials with a result, has 9"),
-        ([0.1] * 12, [float(n) for n in range(12)], "had the same value in every trial"),
-        ([n / 100 for n in range(12)], [0.5] * 12, "all results are equal"),
+        ([0.1] * 19, [float(n) for n in range(19)], f"needs {MIN_TRIALS} trials with a result, has 19"),
+        ([0.1] * 20, [float(n) for n in range(20)], "had the same value in every trial"),
+        ([n / 100 for n in range(20)], [0.5] * 20, "all results are equal"),
         ([], [], f"needs {MIN_TRIALS} trials with a result, has 0"),
     ],
 )
@@ -87,10 +87,10 @@ def test_there_is_no_value_without_enough_to_compare(
 
 def test_many_choices_need_more_trials() -> None:
     many = Choices(name="word", values=tuple(map(str, range(8))))
-    values: list[Value] = [str(place % 8) for place in range(15)]
+    values: list[Value] = [str(place % 8) for place in range(39)]
     assert (
-        importance(many, values, [float(n) for n in range(15)]).reason
-        == "needs 16 trials with a result, has 15"
+        importance(many, values, [float(n) for n in range(39)]).reason
+        == "needs 40 trials with a result, has 39"
     )
 
 

@@ -7,9 +7,10 @@ from itertools import accumulate
 
 from trainmaster.client.study.study import Choices, Parameter, Study, Trial, Value
 
-MIN_TRIALS = 10
+MIN_TRIALS = 20
+"""With fewer, a parameter without any influence often gets more than 0.3 by chance."""
 PER_GROUP, GROUPS_MAX = 5, 6
-"""Numbers are divided into groups of at least five trials, and into at most six groups."""
+"""Groups have five trials on average, or more; numbers are divided into at most six groups."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,7 +36,7 @@ def _importance(parameter: Parameter, study: Study) -> Importance:
     name = parameter.name
     trials = [trial for trial in study.trials if trial.result is not None and name in trial.parameters]
     groups = _groups(parameter, [trial.parameters[name] for trial in trials])
-    needed = max(MIN_TRIALS, 2 * len(set(groups)))
+    needed = max(MIN_TRIALS, PER_GROUP * len(set(groups)))
     if len(trials) < needed:
         reason = f"needs {needed} trials with a result, has {len(trials)}"
         return Importance(name=name, trials=len(trials), reason=reason)

@@ -89,7 +89,7 @@
     const legend = {
       show: data.series.length > 1, type: "scroll", bottom: 0, left: 0, right: 0, itemWidth: 22, itemHeight: 9,
       data: data.series.filter((each) => !many || each.best).map((each) => each.name),
-      textStyle: { color: ink.ink, fontSize: ink.px }, formatter: (name) => cut(name), inactiveColor: ink.soft,
+      textStyle: { color: ink.ink, fontSize: ink.px, lineHeight: 1.5 * ink.px }, formatter: (name) => cut(name), inactiveColor: ink.soft,
       pageIconColor: ink.ink, pageIconInactiveColor: ink.line, pageTextStyle: { color: ink.soft },
     };
     return {

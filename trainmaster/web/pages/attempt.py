@@ -1,7 +1,7 @@
 """Try a request: its faults, its plan and cost as it is typed, and its submission."""
 
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import PurePath
@@ -100,16 +100,22 @@ def _example(name: str) -> str:
 
 def checked(ask: Ask) -> Page:
     """The faults and the offline plan: for each pause of the typist. Costs at most one read in ten minutes."""
-    return _answer(ask, _examined(ask), loads_more=ask.source.is_local)
+    return _answer(ask, _examined, loads_more=ask.source.is_local)
 
 
 def planned(ask: Ask) -> Page:
     """The faults, or the plan with what the ledger shows now."""
-    return _answer(ask, _planned(ask))
+    return _answer(ask, _planned)
 
 
-def _answer(ask: Ask, found: Examined, *, loads_more: bool = False) -> Page:
-    return _page(ask.form.get("text", ""), ask.form.get("file", ""), found, loads_more=loads_more)
+def _answer(ask: Ask, look: Callable[[Ask], Examined], *, loads_more: bool = False) -> Page:
+    """The page with what was found, or what prevents a look, such as the name of the file."""
+    text, file = ask.form.get("text", ""), ask.form.get("file", "")
+    try:
+        found = look(ask)
+    except Refused as refused:
+        return _page(text, file, None, problem=str(refused))
+    return _page(text, file, found, loads_more=loads_more)
 
 
 def _examined(ask: Ask) -> Examined:
@@ -131,7 +137,9 @@ def _rules(ask: Ask) -> tuple[RequestRules, Prices]:
     return ask.source.read("request-rules", Age.RARE, deployed_rules)
 
 
-def _page(text: str, file: str, found: Examined | None, *, loads_more: bool = False) -> Page:
+def _page(
+    text: str, file: str, found: Examined | None, *, problem: str = "", loads_more: bool = False
+) -> Page:
     plan = found.plan if found else None
     has_script = found is not None and plan is not None and found.given.has_local_script
     name = _file_name(found)
@@ -143,6 +151,7 @@ def _page(text: str, file: str, found: Examined | None, *, loads_more: bool = Fa
             "text": text,
             "file": file,
             "examples": [(key, title) for key, (_, title) in EXAMPLES.items()],
+            "problem": problem,
             "found": found.checked if found else None,
             "faults": list(_faults(found)) if found else [],
             "plan": plan,

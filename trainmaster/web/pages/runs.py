@@ -21,15 +21,18 @@ _FILTERS = ("state", "model", "label", "text", "since", "before", "team")
 
 
 def runs(ask: Ask) -> Page:
-    """The runs that match the query, newest first."""
-    found = _listed(ask, scanned_max=SEARCHED_MAX)
-    has_filter = any(ask.query.get(name) for name in _FILTERS if name != "before")
+    """The runs that match the query, newest first; or what is wrong with the query, beside the filters."""
+    try:
+        found, problem = _listed(ask, scanned_max=SEARCHED_MAX), ""
+    except Refused as refused:
+        found, problem = RunList(rows=(), scanned=0), str(refused)
     values = {
         "found": found,
+        "problem": problem,
         "query": {name: ask.query.get(name, "") for name in ("model", "text", "since", "team", "limit")},
         "labels": _given(ask, "label"),
         "states": [(each.value, each.value in _given(ask, "state")) for each in RunState],
-        "has_filter": has_filter,
+        "has_filter": any(ask.query.get(name) for name in _FILTERS if name != "before"),
         "newest": ask.address("/runs", before=None) if ask.query.get("before") else None,
         "older": _older(ask, found),
     }

@@ -16,7 +16,7 @@ SERVICES = (
     "run", "serviceusage", "storage",
 )  # fmt: skip
 _AFTER = (
-    "projects", "namespaces", "locations", "operations", "subscriptions", "topics", "serviceAccounts", "services", "b", "o",
+    "projects", "namespaces", "locations", "operations", "subscriptions", "topics", "serviceAccounts", "services", "b", "o", "managedFolders",
 )  # fmt: skip
 """Path segments that a name follows."""
 _OBJECT = {

@@ -24,6 +24,7 @@ NO_CALL = {"bucket", "close", "logger"}
 THINGS = {
     "account": "projects/p/serviceAccounts/a@p.iam.gserviceaccount.com",
     "bucket": "projects/_/buckets/b",
+    "folder": "projects/_/buckets/b/managedFolders/f/",
     "function": "projects/p/locations/r/services/s",
     "project": "projects/p",
     "subscription": "projects/p/subscriptions/s",

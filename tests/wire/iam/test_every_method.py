@@ -21,6 +21,7 @@ def test_every_method_of_every_service_is_in_the_table() -> None:
 
 
 NO_ACCOUNT_REFUSED = {
+    "managedFolders.testIamPermissions",
     "buckets.testIamPermissions",  # answers which permissions the caller has
     "objects.insert PUT",  # the session's URI is the authorization, and there is no such session
     "objects.cancelUpload DELETE",
@@ -36,6 +37,7 @@ def test_every_route_of_storage_is_closed_to_an_account_without_a_grant(served: 
         "to_bucket": LEDGER,
         "to_object": "b",
         "notification": "1",
+        "folder": "team-a%2F",
     }
     path = route.pattern.pattern
     for name, value in filled.items():

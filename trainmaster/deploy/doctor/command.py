@@ -30,6 +30,7 @@ from trainmaster.deploy.doctor.hops import entry_findings, request_findings
 from trainmaster.deploy.doctor.probe import own_request, publish_request, wait_for_answers, write_entry
 from trainmaster.deploy.doctor.questions import AskRefusedError, Questions
 from trainmaster.deploy.doctor.sink import sink_findings
+from trainmaster.deploy.doctor.teams import teams_of
 from trainmaster.deploy.doctor.witness import witness
 
 if TYPE_CHECKING:
@@ -80,9 +81,14 @@ class _Visit:
     def _accounts(self, number: str) -> list[Finding]:
         topics = dead_letter_topics(self.deployment, self.subscriber)
         gives_up = subscriptions_that_give_up(self.deployment, topics)
-        expected = self.deployment.expected(project_number=number, subscriptions=gives_up)
+        teams, unread = teams_of(self.storage, self.target.ledger_bucket, self.deployment)
+        expected = [
+            *self.deployment.expected(project_number=number, subscriptions=gives_up),
+            *self.deployment.expected_of_teams(teams),
+        ]
         return [
             giving_up_finding(self.deployment, topics),
+            *unread,
             *account_findings(self.deployment, self.questions, expected),
         ]
 

@@ -1,6 +1,6 @@
 """A deployment's resources and grants, read from the files that define it."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,12 +12,20 @@ from trainmaster.deploy.names import account_email, permissions, topology_of
 class GrantTarget:
     """A resource that roles are granted on: `name` is its name in gcloud, `resource` its full name in the API.
 
-    `kind` is one of those in permissions.yaml: bucket, topic, subscription, account, function, project.
+    `kind` is one of those in permissions.yaml: bucket, topic, subscription, account, function, project; or folder, a
+    managed folder of a bucket, or object, a single object of one.
     """
 
     kind: str
     name: str
     resource: str
+
+    @property
+    def parts(self) -> tuple[str, str]:
+        """The bucket, and what the folder or object is called in it."""
+        _, _, in_buckets = self.resource.partition("/buckets/")
+        bucket, _, rest = in_buckets.partition("/")
+        return bucket, rest.partition("/")[2]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,6 +108,36 @@ class Deployment:
                         permissions=tuple(role.get("permissions", ())),
                         thing=thing,
                     )
+
+    def expected_of_teams(self, teams: Sequence[str]) -> Iterator[Expected]:
+        """Every grant to a team's account, or on it. Members are people and groups, as whom nothing can be tested."""
+        for team in teams:
+            for row in self.grants["team_grants"]:
+                accounts = [f"trainer-{team}" if each == "team" else each for each in row["accounts"]]
+                role = self.grants["roles"][row["role"]]
+                for account in (each for each in accounts if each != "members"):
+                    for thing in self._team_things(row, team):
+                        yield Expected(
+                            account=account,
+                            email=account_email(account, self.project),
+                            is_agent=False,
+                            role=self._role(row["role"], role),
+                            permissions=tuple(role.get("permissions", ())),
+                            thing=thing,
+                        )
+
+    def _team_things(self, row: Mapping[str, Any], team: str) -> Iterator[GrantTarget]:
+        ((kind, name),) = row["thing"].items()
+        within = (("folder", "managedFolders", "folders"), ("object", "objects", "objects"))
+        if not any(key in row for _, _, key in within):
+            yield from self._things(kind, f"trainer-{team}" if name == "team" else name, ())
+            return
+        bucket = self.bucket(name)
+        for part_kind, collection, key in within:
+            for pattern in row.get(key, ()):
+                part = pattern.replace("${team}", team)
+                resource = f"{bucket.resource}/{collection}/{part}"
+                yield GrantTarget(kind=part_kind, name=f"gs://{bucket.name}/{part}", resource=resource)
 
     def _things(self, kind: str, name: str, subscriptions: tuple[str, ...]) -> Iterator[GrantTarget]:
         prefix = f"projects/{self.project}"

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 from trainmaster.deploy.doctor.deployment import GrantTarget
 
@@ -15,12 +16,14 @@ TIMEOUT_S = (10.0, 30.0)  # to connect; between two bytes of the answer
 _HOSTS = {
     "account": "https://iam.googleapis.com/v1",
     "bucket": "https://storage.googleapis.com/storage/v1",
+    "folder": "https://storage.googleapis.com/storage/v1",
     "function": "https://run.googleapis.com/v2",
     "project": "https://cloudresourcemanager.googleapis.com/v1",
     "subscription": "https://pubsub.googleapis.com/v1",
     "topic": "https://pubsub.googleapis.com/v1",
     "token": "https://iamcredentials.googleapis.com/v1",
 }
+_IN_STORAGE = ("bucket", "folder")
 _POLICY_BY_POST = ("account", "project")
 
 
@@ -51,7 +54,7 @@ class Questions:
         if self._iam is None:
             return _HOSTS[kind]
         version = _HOSTS[kind].partition(".com/")[2]
-        return f"{self._storage if kind == 'bucket' else self._iam}/{version}"
+        return f"{self._storage if kind in _IN_STORAGE else self._iam}/{version}"
 
     def project_number(self, project: str) -> str:
         url = f"{self.base('project')}/projects/{project}"
@@ -66,28 +69,34 @@ class Questions:
     def held(self, thing: GrantTarget, permissions: Sequence[str], token: str = "") -> frozenset[str]:
         """Those of the permissions that the token's account, by default the caller, has on the resource."""
         base = self.base(thing.kind)
-        if thing.kind == "bucket":
+        if thing.kind in _IN_STORAGE:
             query = [("permissions", each) for each in permissions]
-            answer = self._ask("GET", f"{base}/b/{thing.name}/iam/testPermissions", query=query, token=token)
+            answer = self._ask("GET", f"{base}/{_path(thing)}/iam/testPermissions", query=query, token=token)
         else:
             url = f"{base}/{thing.resource}:testIamPermissions"
             answer = self._ask("POST", url, body={"permissions": list(permissions)}, token=token)
         return frozenset(answer.get("permissions", ()))
 
     def _policy(self, thing: GrantTarget) -> Mapping[str, frozenset[str]]:
-        """The members of each role in the resource's own policy, without conditional bindings."""
+        """The members of each role in the resource's own policy, without conditional bindings.
+
+        Those of an object are the bucket's conditional bindings that name this object alone.
+        """
+        if thing.kind == "object":
+            return self._bound_on_object(thing)
         base = self.base(thing.kind)
-        if thing.kind == "bucket":
-            answer = self._ask("GET", f"{base}/b/{thing.name}/iam")
+        if thing.kind in _IN_STORAGE:
+            answer = self._ask("GET", f"{base}/{_path(thing)}/iam")
         else:
             verb = "POST" if thing.kind in _POLICY_BY_POST else "GET"
             answer = self._ask(verb, f"{base}/{thing.resource}:getIamPolicy")
-        bindings: dict[str, frozenset[str]] = {}
-        for binding in answer.get("bindings", ()):
-            if "condition" not in binding:
-                members = frozenset(binding.get("members", ()))
-                bindings[binding["role"]] = bindings.get(binding["role"], frozenset()) | members
-        return bindings
+        return _members_by_role(answer, "")
+
+    def _bound_on_object(self, thing: GrantTarget) -> Mapping[str, frozenset[str]]:
+        """As trainmaster/deploy/terraform/accounts.tf binds them."""
+        url = f"{self.base('bucket')}/b/{thing.parts[0]}/iam"
+        answer = self._ask("GET", url, query=[("optionsRequestedPolicyVersion", "3")])
+        return _members_by_role(answer, condition_of(thing))
 
     @cached_property
     def _own(self) -> "requests.Session":
@@ -132,6 +141,32 @@ class Questions:
     def close(self) -> None:
         if "_own" in self.__dict__:
             self._own.close()
+
+
+def condition_of(thing: GrantTarget) -> str:
+    """The expression that limits a binding on a bucket to this object."""
+    return f"resource.name == '{thing.resource}'"
+
+
+def _members_by_role(policy: Mapping[str, Any], expression: str) -> Mapping[str, frozenset[str]]:
+    """The members of each role, in bindings with this condition; empty for bindings without any."""
+    bindings: dict[str, frozenset[str]] = {}
+    for binding in policy.get("bindings", ()):
+        if (binding.get("condition") or {}).get("expression", "") == expression:
+            members = frozenset(binding.get("members", ()))
+            bindings[binding["role"]] = bindings.get(binding["role"], frozenset()) | members
+    return bindings
+
+
+def _path(thing: GrantTarget) -> str:
+    """A bucket's path in Cloud Storage's API, or a managed folder's.
+
+    Source: https://cloud.google.com/storage/docs/json_api/v1/managedFolder/getIamPolicy (read 2026-11-23)
+    """
+    if thing.kind == "bucket":
+        return f"b/{thing.name}"
+    bucket, folder = thing.parts
+    return f"b/{bucket}/managedFolders/{quote(folder, safe='')}"
 
 
 def _said(answer: "requests.Response") -> str:

@@ -108,29 +108,49 @@ class Grants:
         """Every grant, whatever a test has taken away."""
         return self._granted
 
-    def permitted(self, member: str, permissions: Sequence[str], resource: str) -> list[str]:
-        """The permissions that `member` (empty: the owner) has on the resource, in the given order."""
+    def permitted(
+        self, member: str, permissions: Sequence[str], resource: str, folder: str | None = None
+    ) -> list[str]:
+        """The permissions that `member` (empty: the owner) has on the resource, or the folder in it, in the given order."""
         if not member:
             return [
                 each
                 for each in permissions
                 if not self._is_taken("permissions", {"permission": each, "resource": resource})
             ]
-        return [each for each in permissions if self.allows(member, each, resource)]
+        return [each for each in permissions if self.allows(member, each, resource, folder)]
 
-    def policy(self, resource: str) -> dict[str, object]:
-        """The resource's policy, without inherited grants."""
+    def has_folder(self, bucket: str, folder: str) -> bool:
+        """Whether the deployment has created this managed folder: one on which it grants a role."""
+        return any(
+            grant.folder == folder and grant.resource == bucket for grant in self._granted if grant.folder
+        )
+
+    def policy(self, resource: str, folder: str = "", *, with_conditions: bool = False) -> dict[str, object]:
+        """The policy of the resource, or of the managed folder in it, without inherited grants.
+
+        `with_conditions`: also the roles on single objects of a bucket, which are bound under a condition.
+        """
         bindings: dict[str, list[str]] = {}
+        conditional: list[dict[str, object]] = []
         for grant in self._live():
-            if not grant.is_partial and fnmatchcase(resource, grant.resource):
+            if grant.folder != folder or not fnmatchcase(resource, grant.resource):
+                continue
+            if not grant.object:
                 bindings.setdefault(grant.role, []).append(grant.member)
+            elif with_conditions:
+                expression = f"resource.name == '{resource}/objects/{grant.object}'"
+                condition = {"title": f"only {grant.object}", "expression": expression}
+                conditional.append({"role": grant.role, "members": [grant.member], "condition": condition})
         if self._is_users_bucket(resource):
             for role in USERS_BUCKET:
                 bindings.setdefault(role, []).append(f"projectEditor:{self.project}")
-        found = [
+        found: list[dict[str, object]] = [
             {"role": role, "members": sorted(set(members))} for role, members in sorted(bindings.items())
         ]
-        return {"version": 1, "etag": "ACAB", **({"bindings": found} if found else {})}
+        found += conditional
+        version = 3 if conditional else 1
+        return {"version": version, "etag": "ACAB", **({"bindings": found} if found else {})}
 
     def knows(self, member: str) -> bool:
         """Whether the account exists, which here means that it was ever granted a role."""

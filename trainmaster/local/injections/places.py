@@ -18,7 +18,7 @@ SERVICES = ("storage", "pubsub", "vertex", "logging", "functions")
 METHODS: Mapping[str, str] = {
     "storage": "notify",
     "storage.buckets": "delete get getIamPolicy getStorageLayout insert list testIamPermissions",
-    "storage.managedFolders": "list",
+    "storage.managedFolders": "getIamPolicy list testIamPermissions",
     "storage.notifications": "delete get insert list",
     "storage.objects": "cancelUpload compose copy delete get insert list patch rewrite",
     "pubsub": (

@@ -103,24 +103,40 @@ async def managed_folders(call: Call) -> Response:
 
 
 async def get_iam_policy(call: Call) -> Response:
-    resource = _iam_name(call)
-    granted = call.service.grants.policy(resource) if call.service.grants else {"version": 1, "bindings": []}
+    """The policy of the bucket, or of the managed folder in it."""
+    resource, folder = _iam_name(call)
+    granted: Json = {"version": 1, "bindings": []}
+    if call.service.grants:
+        with_conditions = call.query.get("optionsRequestedPolicyVersion") == "3"
+        granted = call.service.grants.policy(resource, folder, with_conditions=with_conditions)
+    name = f"{resource}/managedFolders/{folder}" if folder else resource
     return json_answer(
-        {"bindings": [], **granted, "kind": "storage#policy", "resourceId": resource, "etag": "CAE="}
+        {"bindings": [], **granted, "kind": "storage#policy", "resourceId": name, "etag": "CAE="}
     )
 
 
 async def test_iam_permissions(call: Call) -> Response:
     """All permissions, unless a stack has grants."""
-    resource = _iam_name(call)
+    resource, folder = _iam_name(call)
     asked = call.request.query_params.getlist("permissions")
     if call.service.grants:
-        asked = call.service.grants.permitted(caller().member, asked, resource)
+        asked = call.service.grants.permitted(caller().member, asked, resource, folder or None)
     return json_answer({"kind": "storage#testIamPermissionsResponse", "permissions": asked})
 
 
-def _iam_name(call: Call) -> str:
-    return f"projects/_/buckets/{call.store.bucket(call.path['bucket']).name}"
+def _iam_name(call: Call) -> tuple[str, str]:
+    """The bucket, and the managed folder in it, or an empty string.
+
+    Raises:
+        RefusedError: 404, the bucket or the folder does not exist.
+    """
+    bucket, folder = (
+        f"projects/_/buckets/{call.store.bucket(call.path['bucket']).name}",
+        call.path.get("folder", ""),
+    )
+    if folder and not (call.service.grants and call.service.grants.has_folder(bucket, folder)):
+        raise RefusedError(404, "notFound", "The specified managed folder does not exist.")
+    return bucket, folder
 
 
 def _fields(body: Json) -> Json:

@@ -36,6 +36,7 @@ _BUCKET = f"{_ROOT}/b/(?P<bucket>[^/]+)"
 _OBJECT = f"{_BUCKET}/o/(?P<object>.+)"
 _TO = "b/(?P<to_bucket>[^/]+)/o/(?P<to_object>.+)"
 _UPLOAD = f"(?:/resumable)?/upload{_BUCKET}/o"
+_FOLDER = f"{_BUCKET}/managedFolders/(?P<folder>[^/]+)"
 _NOTIFICATION = f"{_BUCKET}/notificationConfigs/(?P<notification>[^/]+)"
 
 _OWN = "(?:storage|upload|download|resumable|batch|emulator)/"
@@ -62,6 +63,13 @@ ROUTES = tuple(
         ("DELETE", _BUCKET, "buckets.delete", buckets.delete),
         ("GET", f"{_BUCKET}/storageLayout", "buckets.getStorageLayout", buckets.storage_layout),
         ("GET", f"{_BUCKET}/managedFolders", "managedFolders.list", buckets.managed_folders),
+        ("GET", f"{_FOLDER}/iam", "managedFolders.getIamPolicy", buckets.get_iam_policy),
+        (
+            "GET",
+            f"{_FOLDER}/iam/testPermissions",
+            "managedFolders.testIamPermissions",
+            buckets.test_iam_permissions,
+        ),
         ("GET", f"{_BUCKET}/iam", "buckets.getIamPolicy", buckets.get_iam_policy),
         ("GET", f"{_BUCKET}/iam/testPermissions", "buckets.testIamPermissions", buckets.test_iam_permissions),
         ("GET", f"{_BUCKET}/notificationConfigs", "notifications.list", notifications.list_all),

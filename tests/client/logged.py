@@ -51,6 +51,11 @@ def point_to(served: Served, logging_url: str) -> None:
     variables.write_text("\n".join([*kept, f"export LOGGING_EMULATOR_HOST={logging_url}"]))
 
 
+def now_s() -> float:
+    """The present as `Logged.write` counts seconds. Lines that are written while something reads are not older."""
+    return (datetime.now(UTC) - NOW + timedelta(minutes=5)).total_seconds()
+
+
 def stamp(second: float) -> str:
     return (NOW - timedelta(minutes=5) + timedelta(seconds=second)).isoformat()
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.client.logged import Logged
+from tests.client.logged import Logged, now_s
 from tests.client.served import served_context
 from tests.client.test_lanes import line
 from trainmaster.client.clients import Clients
@@ -18,8 +18,6 @@ from trainmaster.client.terminal import visible
 from trainmaster.local import logging
 
 LINES = 25
-NOW_S = 300
-"""Seconds from the first line to the start of these tests."""
 
 
 def test_a_tail_keeps_the_last_lines_and_says_that_it_forgot_others() -> None:
@@ -108,8 +106,8 @@ def test_a_search_finds_text_and_payloads_of_a_replica(
 def test_a_selected_tail_gets_new_lines(clients: Clients, run: Run, logged: Logged) -> None:
     tail = SelectedTail(clients, run, Selection(text="news"))
     assert tail.look().lines == []
-    logged.write("1", NOW_S, textPayload="news of the day")
-    logged.write("1", NOW_S, textPayload="other")
+    logged.write("1", now_s(), textPayload="news of the day")
+    logged.write("1", now_s(), textPayload="other")
     assert [each.text for each in tail.look().lines] == ["news of the day"]
 
 

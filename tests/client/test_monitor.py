@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.client.logged import Logged, progress
+from tests.client.logged import Logged, now_s, progress
 from tests.client.served import run_record, served_context
 from trainmaster.client.clients import Clients
 from trainmaster.client.find import read_run
@@ -63,7 +63,7 @@ def test_a_long_log_is_shown_at_once_from_its_end_and_whole_with_the_next_look(
     second = watched.look()
     assert steps(second) == list(range(1, 10))
     assert not second.is_partial
-    logged.write("1", 10, "workerpool0-0", **progress(10))
+    logged.write("1", now_s(), "workerpool0-0", **progress(10))
     assert steps(watched.look()) == list(range(1, 11))
 
 
@@ -79,7 +79,7 @@ def test_the_verdict_of_a_run_that_has_ended_is_awaited_and_then_nothing_is_read
     watched.look()
     completion = {"steps_done": ["reason"]}
     record(logged, "succeeded", completion=completion)
-    logged.write("1", 300, textPayload="Job completed successfully.")
+    logged.write("1", now_s(), textPayload="Job completed successfully.")
     assert not watched.look().is_over
     verdict = {"promoted": True, "reason": "the first champion"}
     record(logged, "succeeded", completion={"steps_done": ["champion", LAST_STEP], "champion": verdict})

@@ -11,6 +11,7 @@ from trainmaster.client.logs.follow import RunLog, pause_s
 from trainmaster.client.logs.line import SERVICE, LogLine
 from trainmaster.client.logs.progress import TrainingProgress, is_progress
 from trainmaster.client.logs.survive import survive_restarts
+from trainmaster.client.logs.tail import shortened
 from trainmaster.client.study.read import study_of
 from trainmaster.client.study.study import Study
 from trainmaster.client.times import moment_of
@@ -147,11 +148,12 @@ class RunWatch:
 
 
 def _after(seen: Sighting, line: LogLine) -> Sighting:
-    """What is known after this line."""
+    """What is known after this line; of its text the first LINE_MAX_CHARS are kept."""
+    text = shortened(line).text
     if line.replica == SERVICE:
-        return _after_service(seen, line)
+        return _after_service(seen, line, text)
     if not is_progress(line.payload) and (line.lane in seen.last_lines or len(seen.last_lines) < LINES_KEPT):
-        seen = replace(seen, last_lines={**seen.last_lines, line.lane: line.text})
+        seen = replace(seen, last_lines={**seen.last_lines, line.lane: text})
     if isinstance(line.payload, str):
         return seen
     trial_id = line.trial_id or ""
@@ -164,12 +166,12 @@ def _after(seen: Sighting, line: LogLine) -> Sighting:
     return seen
 
 
-def _after_service(seen: Sighting, line: LogLine) -> Sighting:
+def _after_service(seen: Sighting, line: LogLine, text: str) -> Sighting:
     if line.ends_job and seen.job_name and line.job_id == job_id(seen.job_name):
         seen = replace(seen, last_line_at=line.at)
     if line.severity in _WARNINGS:
-        seen = replace(seen, warnings=(*seen.warnings, line.text)[-LINES_KEPT:])
-    return replace(seen, service_lines=(*seen.service_lines, line.text)[-LINES_KEPT:])
+        seen = replace(seen, warnings=(*seen.warnings, text)[-LINES_KEPT:])
+    return replace(seen, service_lines=(*seen.service_lines, text)[-LINES_KEPT:])
 
 
 def epochs(training: Mapping[str, TrainingProgress]) -> dict[str, str]:

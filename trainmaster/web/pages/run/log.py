@@ -3,7 +3,7 @@
 import hashlib
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -11,6 +11,7 @@ from trainmaster.client.logs.line import SERVICE, LogLine
 from trainmaster.client.logs.pages import PAGE_LINES, LogPage, SelectedTail, document_of, read_page
 from trainmaster.client.logs.read import Selection
 from trainmaster.client.logs.replicas import check_selection
+from trainmaster.client.logs.tail import shortened
 from trainmaster.client.terminal import one_line, visible
 from trainmaster.client.watch.monitor import Monitored
 from trainmaster.web.pages.run.found import run_of
@@ -87,9 +88,12 @@ def log_view(ask: Ask, found: Monitored, path: str) -> LogView:
 def _page(ask: Ask, found: Monitored, selection: Selection) -> LogPage:
     run, before = found.run, ask.query.get("before")
     if before:
-        key = ("log", run.record.run_id, selection, before)
-        return ask.source.read(
-            key, Age.RARE, lambda clients: read_page(clients, run, selection, before=before)
+        # Kept among the few shared objects, because a page of long lines is large.
+        return ask.source.follow(
+            ("log", run.record.run_id, selection, before),
+            Age.RARE,
+            lambda clients: _short(read_page(clients, run, selection, before=before)),
+            lambda page: page,
         )
     if selection == Selection():
         return found.log
@@ -99,6 +103,10 @@ def _page(ask: Ask, found: Monitored, selection: Selection) -> LogPage:
         lambda clients: SelectedTail(clients, run, selection),
         SelectedTail.look,
     )
+
+
+def _short(page: LogPage) -> LogPage:
+    return replace(page, lines=[shortened(line) for line in page.lines])
 
 
 def selection_of(lane: str, text: str) -> Selection:

@@ -18,7 +18,7 @@ HEAVY = (
     "yaml",
     "jsonschema",
     "rich",
-    "matplotlib",
+    "jinja2",
     "tensorflow",
     "starlette",
 )

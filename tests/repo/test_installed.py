@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[2]
 UV = (sys.executable, "-m", "uv", "--quiet")
 PROJECT = "installed"
 IMAGE = f"us-central1-docker.pkg.dev/{PROJECT}/trainmaster/own"
-NOT_OURS = ("trainer", "functions", "schemas", "examples", "deploy", "tensorflow", "matplotlib")
+NOT_OURS = ("trainer", "functions", "schemas", "examples", "deploy", "tensorflow")
 
 
 @dataclass(frozen=True, kw_only=True)

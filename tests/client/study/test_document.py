@@ -11,7 +11,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from tests.cli.studies import many, study, trial
-from tests.client.served import ROOT
+from tests.client.served import ROOT, run_record
 from tests.client.study.jobs import HOSTILE, JOB, RUN, Jobs, served_jobs, tuning_job
 from tests.client.study.jobs import trial as on_the_wire
 from trainmaster.client.errors import NotFound, Refused
@@ -57,6 +57,15 @@ def test_what_is_no_tuning_is_refused(jobs: Jobs) -> None:
         found_by(jobs, "plain")
     with pytest.raises(Refused, match="hyperparameterTuningJobs/ID"):
         found_by(jobs, JOB.replace("hyperparameterTuningJobs", "customJobs"))
+
+
+def test_a_run_without_a_job_is_not_found_and_the_message_has_what_it_waits_for(jobs: Jobs) -> None:
+    waiting = {"reason": "the quota is used up", "not_before": "2026-03-01T13:00:00Z", "attempts": 1}
+    record = run_record("tuned", run_id="slow", state="waiting", admission={"waiting": waiting})
+    del record["job"], record["tuning"]
+    jobs.served.write("ledger", "runs/slow.json", record)
+    with pytest.raises(NotFound, match="slow is waiting and has no job yet: the quota is used up"):
+        found_by(jobs, "slow")
 
 
 def test_the_request_of_the_best_trial_has_its_flags_and_no_tuning(jobs: Jobs) -> None:

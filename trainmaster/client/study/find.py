@@ -8,6 +8,8 @@ from trainmaster.client.errors import NotFound, Refused
 from trainmaster.client.find import Run, find_run
 from trainmaster.client.study.read import study_of
 from trainmaster.client.study.study import Study
+from trainmaster.client.terminal import one_line
+from trainmaster.orchestrator.core.runs.drop_status import reason_of
 
 if TYPE_CHECKING:
     from trainmaster.client.clients import Clients
@@ -57,8 +59,10 @@ def tuning_of(clients: "Clients", run: Run) -> Tuning:
     """
     record = run.record
     if record.job is None:
+        reason = reason_of(record)
+        why = f": {one_line(reason)}" if reason else ""
         raise NotFound(
-            f"{record.run_id} is {record.state} and has no job yet: trainmaster logs -f {record.run_id}"
+            f"{record.run_id} is {record.state} and has no job yet{why}\nFollow it: trainmaster logs -f {record.run_id}"
         )
     found = JOB_NAME.fullmatch(record.job.name)
     if found is None:

@@ -140,7 +140,7 @@ def test_the_lineage_leads_back_to_the_last_data_object(browser: Browser) -> Non
         f'<a href="/runs/{B}">',
         "gs://models/cassava-resnet50/b-20260301t121100-6024327c9f/model/",
         "gs://inbox/requests/b.json#12",
-        "nightly, firing 3",
+        '<a href="/rules/nightly">nightly, firing 3</a>',
         "161 objects since the firing before",
         "the last one: gs://data/9.jpg",
     ):

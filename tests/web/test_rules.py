@@ -143,6 +143,26 @@ def test_a_proposal_says_what_happens_and_the_command(browser: Browser) -> None:
     assert "weekly is not paused." in browser.get("/rules/weekly/resume").text
 
 
+def test_a_paused_rule_is_not_fired(tmp_path: Path) -> None:
+    """The service would carry out the order, and start nothing."""
+    with served_context(tmp_path) as served, console_of(served.clients, writable=True) as browser:
+        write_rules(served)
+        book = json.loads(bytes(ledger(served).blob("rules/book.json").download_as_bytes()))
+        book["rules"][1]["document"]["enabled"] = False
+        served.write("ledger", "rules/book.json", book)
+        fired = browser.post("/rules/weekly/fire", data=form())
+        assert fired.status_code == 422
+        assert "Resume it: trainmaster rules resume weekly" in fired.text
+        page = browser.get("/rules/weekly").text
+    assert "it is paused" in page
+    assert "/rules/weekly/resume" in page
+    assert "/rules/weekly/fire" not in page
+
+
+def ledger(served: Served) -> Any:  # Any: the client is untyped
+    return served.clients.storage.bucket(served.clients.context.ledger_bucket)
+
+
 def test_a_console_that_only_reads_has_no_buttons_and_changes_nothing(served: Served) -> None:
     with console_of(served.clients) as browser:
         for page in ("/rules", "/rules/weekly"):

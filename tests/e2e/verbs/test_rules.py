@@ -51,6 +51,12 @@ def test_a_rule_is_applied_listed_fired_held_back_and_removed(
     assert f"by manual: {run_id}\n" in shown.out
     assert "held: its cooldown lasts until" in shown.out
 
+    assert trainmaster("rules", "pause", "nightly").out == "nightly disabled\n"
+    paused = trainmaster("rules", "fire", "nightly")
+    assert (paused.status, paused.out) == (2, "")
+    assert "it is disabled. Resume it: trainmaster rules resume nightly" in paused.err
+    assert trainmaster("rules", "resume", "nightly").out == "nightly accepted\n"
+
     misspelt = trainmaster("rules", "show", "nightyl")
     assert (misspelt.status, misspelt.out) == (3, "")
     assert "Did you mean 'nightly'?" in misspelt.err

@@ -23,6 +23,7 @@ from trainmaster.orchestrator.core.names import (
 )
 from trainmaster.orchestrator.core.requests.request import Refused as RefusedDocument
 from trainmaster.orchestrator.core.requests.request import RequestRules
+from trainmaster.orchestrator.core.retraining.condition import ConditionKind
 from trainmaster.orchestrator.core.retraining.reading import parse_rule, template_uri
 from trainmaster.orchestrator.core.retraining.request_check import RuleRequirements
 from trainmaster.orchestrator.core.retraining.state import RuleStanding, RuleStatus
@@ -162,10 +163,12 @@ def fire_rule(clients: "Clients", rule: FoundRule, *, timeout_s: float = WAIT_S)
     """Fire the rule now, and return the id of the run that it started.
 
     Raises:
-        Refused: the rule accepts no orders to fire.
+        Refused: `fire_refusal`, or the service, refuses it.
         RuleHeld: a limit, or its last run, holds the rule back.
         TimedOut: the service has not answered in time.
     """
+    if refusal := fire_refusal(rule):  # the service would carry out the order, and start nothing
+        raise Refused(refusal)
     team = rule.rule.team if rule.rule is not None else None
     order_id, status = give_order(clients, {"fire": {"rule": rule.name}}, team=team, timeout_s=timeout_s)
     if status["state"] == HELD:
@@ -176,6 +179,17 @@ def fire_rule(clients: "Clients", rule: FoundRule, *, timeout_s: float = WAIT_S)
         if firing is not None and _is_fired_by(clients, firing.run_id, order_id):
             return firing.run_id
     raise TimedOut(f"{rule.name} was fired, but other firings followed. See: trainmaster ls")
+
+
+def fire_refusal(rule: FoundRule) -> str:
+    """Why the rule cannot be fired by an order; empty if it can."""
+    if rule.rule is None:
+        return f"{rule.name} is not accepted yet, so it cannot fire. See: trainmaster rules show {rule.name}"
+    if not rule.decides:
+        return f"{rule.name} may not fire: it is {rule.standing}. Resume it: trainmaster rules resume {rule.name}"
+    if not any(each.kind is ConditionKind.MANUAL for each in rule.rule.conditions):
+        return f"{rule.name} accepts no orders to fire: add `manual: {{}}` to its `when`."
+    return ""
 
 
 class RuleHeld(Exception):

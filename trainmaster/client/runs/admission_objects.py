@@ -31,20 +31,27 @@ class AdmissionObjects:
     """Whether no listing reached OBJECTS_MAX."""
 
 
-def read_admission_objects(clients: "Clients", now: datetime) -> AdmissionObjects:
-    """The objects in all regions, by three listings.
+def read_admission_objects(
+    clients: "Clients", now: datetime, starts: Sequence[CountedStart] | None = None
+) -> AdmissionObjects:
+    """The objects in all regions, by three listings; by two if the `starts` are given.
 
     Raises:
         google.api_core.exceptions.GoogleAPICallError: the ledger cannot be listed.
     """
-    prefixes = (WAITING_PREFIX, SLOTS_PREFIX, started_prefix(now.astimezone(UTC).date()))
-    waiting, slots, starts = (list(ledger_objects(clients, prefix)) for prefix in prefixes)
+    waiting, slots = (list(ledger_objects(clients, prefix)) for prefix in (WAITING_PREFIX, SLOTS_PREFIX))
+    started = read_starts(clients, now) if starts is None else starts
     return AdmissionObjects(
         places=parse_places(waiting),
         slots=_parsed(parse_slot, slots),
-        starts=_parsed(parse_start, starts),
-        complete=max(map(len, (waiting, slots, starts))) < OBJECTS_MAX,
+        starts=started,
+        complete=max(map(len, (waiting, slots, started))) < OBJECTS_MAX,
     )
+
+
+def read_starts(clients: "Clients", now: datetime) -> list[CountedStart]:
+    """Today's starts alone, by one listing."""
+    return _parsed(parse_start, list(ledger_objects(clients, started_prefix(now.astimezone(UTC).date()))))
 
 
 def read_places(clients: "Clients") -> list[Place]:

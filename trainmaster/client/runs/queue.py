@@ -113,17 +113,22 @@ class Queue:
 
 
 def read_queue(
-    clients: "Clients", now: datetime, admission: Admission | None = None, team: str | None = None
+    clients: "Clients",
+    now: datetime,
+    admission: Admission | None = None,
+    team: str | None = None,
+    *,
+    starts: Sequence[CountedStart] | None = None,
 ) -> Queue:
     """The queue as it is now, in all regions. `admission` is of the deployment's policy, if that is known.
 
     With `team`, `waiting` has only the runs of this team, each with its position in the whole queue; it costs one more
-    operation for each thousand runs of the index, 20 at most.
+    operation for each thousand runs of the index, 20 at most. `starts` are today's, if they were read already.
 
     Raises:
         google.api_core.exceptions.GoogleAPICallError: the ledger cannot be listed.
     """
-    objects = read_admission_objects(clients, now)
+    objects = read_admission_objects(clients, now, starts)
     caps = list(ledger_objects(clients, _CAPS_PREFIX))
     held = tuple(map(_held, objects.slots))
     waiting, complete = waiting_runs(objects.places, now), objects.complete

@@ -46,7 +46,9 @@ from trainmaster.web.subject import (
 if TYPE_CHECKING:
     from trainmaster.client.clients import Clients
 
-REIGNS_SHOWN, RECORDS_READ, METRICS_SHOWN, FILES_SHOWN, RUNS_SHOWN = 50, 20, 12, 200, 20
+REIGNS_SHOWN, RECORDS_READ, METRICS_SHOWN, FILES_SHOWN = 50, 20, 12, 200
+RUNS_SCANNED, RUNS_SHOWN = 1000, 20
+"""The newest runs, among which those of the model are looked for, and how many of these are shown."""
 BAR_UNITS = 1000
 """The width of the time from the first reign to now, in the units of the drawing."""
 _STEPS = 32
@@ -116,7 +118,9 @@ def model(ask: Ask) -> Page:
     name = _name(champion)
     filters = Filters(model=champion.model_name, team=champion.team)
     runs = ask.source.read(
-        ("runs-of", name), Age.SLOW, lambda clients: list_runs(clients, filters, limit=RUNS_SHOWN)
+        ("runs-of", name),
+        Age.SLOW,
+        lambda clients: list_runs(clients, filters, limit=RUNS_SHOWN, scanned_max=RUNS_SCANNED),
     )
     current = champion.current
     return Page(
@@ -134,6 +138,7 @@ def model(ask: Ask) -> Page:
             "steps": list(_lineage(_explanation(ask, name))) if current else [],
             "copy": _copy(ask, current) if current else None,
             "runs": runs.rows,
+            "all_runs": f"/runs?{urlencode({'model': champion.model_name})}",
             "download": shlex.join(["trainmaster", "download", f"champion:{name}"]),
             "why": shlex.join(["trainmaster", "why", name]),
             "rollback": shlex.join(["trainmaster", "champions", "rollback", name]),
@@ -197,7 +202,7 @@ def _explanation(ask: Ask, name: str) -> Explanation:
 
 
 def _lineage(found: Explanation) -> Iterator[tuple[str, list[str], str]]:
-    """Each step back: what it is, its lines, and the run that it links to, if any."""
+    """Each step back: what it is, its lines, and the page about it, if there is one."""
     reign = found.champion
     if reign is None:
         return
@@ -206,17 +211,29 @@ def _lineage(found: Explanation) -> Iterator[tuple[str, list[str], str]]:
     yield "Champion", [reign.model_uri, *_labelled("manifest sha256", lineage.manifest_sha256)], ""
     if reign.trained_uri:
         yield "Copied from", [reign.trained_uri], ""
-    yield "Run", [reign.run_id if found.run else f"{reign.run_id}: its record is gone"], reign.run_id
+    yield (
+        "Run",
+        [reign.run_id if found.run else f"{reign.run_id}: its record is gone"],
+        _run_address(reign.run_id),
+    )
     if lineage.job_name:
         yield "Job", [lineage.job_name, *_labelled("trial", lineage.trial_id)], ""
     yield "Image", [lineage.image, *([] if lineage.image_digest else ["a tag: no digest is known"])], ""
     if lineage.request_uri:
         yield "Request", [_with_generation(lineage.request_uri, lineage.request_generation)], ""
     if lineage.rule_id:
-        yield "Rule", [f"{lineage.rule_id}, firing {lineage.firing}"], ""
+        yield (
+            "Rule",
+            [f"{lineage.rule_id}, firing {lineage.firing}"],
+            f"/rules/{quote(lineage.rule_id, safe='')}",
+        )
     yield "Event", [" ".join(filter(None, (lineage.source, lineage.event_id)))], ""
     if data := _data(reign, (source.firing_values if source else None) or {}):
         yield "Data", data, ""
+
+
+def _run_address(run_id: str) -> str:
+    return f"/runs/{quote(run_id, safe='')}"
 
 
 def _labelled(label: str, value: str | None) -> list[str]:

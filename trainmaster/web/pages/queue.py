@@ -2,12 +2,13 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from trainmaster.client.deployment import admission_of, read_deployment
 from trainmaster.client.errors import NotFound, Refused
+from trainmaster.client.runs.admission_objects import read_starts
 from trainmaster.client.runs.queue import HeldSlot, Queue, Waits, read_queue, waits_text
 from trainmaster.client.study.study import plural
 from trainmaster.orchestrator.core.policy.currency import shown_money
@@ -43,9 +44,14 @@ class WaitRow:
 
 
 def queue_now(ask: Ask) -> Queue:
-    """The queue, with limits and caps where they are known."""
+    """The queue, with limits and caps where they are known. Today's starts may be many, so they are older."""
     admission, _ = _policy(ask)
-    return ask.source.read("queue", Age.LIVE, lambda clients: read_queue(clients, ask.now, admission))
+    starts = ask.source.read(
+        ("starts", ask.now.astimezone(UTC).date()), Age.SLOW, lambda clients: read_starts(clients, ask.now)
+    )
+    return ask.source.read(
+        "queue", Age.LIVE, lambda clients: read_queue(clients, ask.now, admission, starts=starts)
+    )
 
 
 def _policy(ask: Ask) -> "tuple[Admission | None, str]":

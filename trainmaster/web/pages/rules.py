@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
-from trainmaster.client.rules.changing import fire_rule
+from trainmaster.client.rules.changing import fire_refusal, fire_rule
 from trainmaster.client.rules.found import Awaited, FoundRule
 from trainmaster.client.rules.listing import RuleFile, find_rule, list_rules, read_rule_file
 from trainmaster.client.rules.pausing import pause_refusal, set_enabled
@@ -16,7 +16,6 @@ from trainmaster.client.terminal import one_line
 from trainmaster.orchestrator.core.documents.faults import Fault
 from trainmaster.orchestrator.core.documents.places import split_lines
 from trainmaster.orchestrator.core.names import run_id_at
-from trainmaster.orchestrator.core.retraining.condition import ConditionKind
 from trainmaster.orchestrator.core.retraining.rule import Rule, WhileRunning
 from trainmaster.orchestrator.core.runs.index_row import IndexRow
 from trainmaster.web.source import Age
@@ -27,8 +26,8 @@ ROWS_MAX = 500
 NAME_MAX_CHARS = 200
 LINES_MAX, LINE_MAX_CHARS = 1500, 400
 """Of a rule's file: its size bounds it to far fewer, unless most lines are empty."""
-RUNS_SCANNED, RUNS_SHOWN = 200, 10
-"""The newest runs of the model, among which a rule's firings are looked for, and how many of these are shown."""
+RUNS_SCANNED, RUNS_SHOWN = 1000, 10
+"""The newest runs, among which a rule's firings are looked for, and how many of these are shown."""
 ANSWER_WITHIN_S = 60.0
 NO_ID = "-"
 """In place of an id, for a file whose name gives none; the query then names the file."""
@@ -82,7 +81,7 @@ def _row(rule: FoundRule, ask: Ask) -> RuleRow:
 def _changes(rule: FoundRule) -> Iterator[tuple[str, str]]:
     if rule.rule_id is None:
         return
-    if not _firing_refusal(rule):
+    if not fire_refusal(rule):
         yield "fire", "Fire"
     if not pause_refusal(rule, enabled=False):
         yield "pause", "Pause"
@@ -179,7 +178,7 @@ def _firings(rule: FoundRule, ask: Ask) -> list[IndexRow]:
     found = ask.source.read(
         ("firings", filters.model, filters.team),
         Age.SLOW,
-        lambda clients: list_runs(clients, filters, limit=RUNS_SCANNED),
+        lambda clients: list_runs(clients, filters, limit=RUNS_SCANNED, scanned_max=RUNS_SCANNED),
     )
     # A run's id begins with what started it and the time.
     prefix = run_id_at(rule.rule_id, ask.now, "").rpartition("-")[0].rpartition("-")[0] + "-"
@@ -203,7 +202,7 @@ def propose_firing(ask: Ask) -> Proposal:
         command=f"trainmaster rules fire {shlex.quote(found.name)}",
         button="Fire the rule",
         back=_address(found),
-        refusal=_firing_refusal(found),
+        refusal=fire_refusal(found),
     )
 
 
@@ -213,14 +212,6 @@ def _effects_of_firing(version: Rule) -> Iterator[str]:
     limits = [f"at most {version.max_per_day} firings in 24 hours"]
     limits += [f"{version.cooldown.total_seconds():g} s between two"] if version.cooldown else []
     yield f"The rule's limits apply: {', '.join(limits)}."
-
-
-def _firing_refusal(rule: FoundRule) -> str:
-    if rule.rule is None or not rule.decides:
-        return f"{rule.name} may not fire: it is {rule.standing}."
-    if not any(each.kind is ConditionKind.MANUAL for each in rule.rule.conditions):
-        return f"{rule.name} accepts no orders to fire: add `manual: {{}}` to its `when`."
-    return ""
 
 
 def fire(ask: Ask) -> Outcome:

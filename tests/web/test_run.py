@@ -100,6 +100,13 @@ def test_a_running_run_shows_its_state_replicas_curves_and_the_end_of_its_log(br
     assert "$ " not in page.partition("<code>trainmaster watch trains</code>")[0]
 
 
+def test_the_page_of_a_run_that_is_over_is_sent_once_and_is_final(browser: Browser) -> None:
+    with browser.stream("GET", "/runs/fails", headers={"accept": "text/event-stream"}) as stream:
+        sent = "".join(stream.iter_text())
+    assert sent.count("event: page") == 1
+    assert sent.count("event: final") == 1
+
+
 def test_earlier_lines_are_a_link_away_without_javascript(browser: Browser) -> None:
     page = browser.get("/runs/trains").text
     shown = set()

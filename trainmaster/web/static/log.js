@@ -38,6 +38,8 @@
   if (!isEnd) checkbox.checked = false;
   wasPresent = new Set([...lines.children].map((each) => each.id));
   checkbox.addEventListener("change", toEnd);
+  // Submitted at once: the next live update would undo a choice that waits for the button.
+  document.getElementById("log-replica").addEventListener("change", (event) => event.target.form.requestSubmit());
   box.addEventListener("scroll", () => {
     if (follow.hidden) return;
     const isNearEnd = box.scrollHeight - box.scrollTop - box.clientHeight < NEAR_END_PX;

@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
+import urllib.request
 import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -171,8 +172,13 @@ def test_a_detached_stack_is_found_from_another_folder_until_it_is_stopped(
     work, elsewhere = tmp_path / "work", tmp_path / "elsewhere"
     for folder in (work, elsewhere):
         folder.mkdir()
-    assert "is running on '.trainmaster'" in installed.run("up", "--detach", cwd=work).stdout
+    started = installed.run("up", "--detach", cwd=work).stdout
+    assert "is running on '.trainmaster'" in started
     try:
+        console = started.splitlines()[0].removeprefix("Console  ")
+        for path in ("", "static/app.css", "static/vendor/echarts.min.js", "api/v1/openapi.json"):
+            with urllib.request.urlopen(f"{console}{path}", timeout=60) as answer:
+                assert answer.status == 200
         assert "already running" in installed.run("up", "--detach", cwd=work).stderr
         assert installed.run("context", cwd=elsewhere).stdout == f"local:{work / '.trainmaster'}\n"
         assert not list(elsewhere.iterdir())

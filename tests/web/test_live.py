@@ -14,7 +14,7 @@ DEADLINE_S = 60
 
 
 def request(*, method: str = "GET", disconnects_after: int = 10**9) -> Request:
-    """A browser's request for a stream; the browser leaves after so many looks."""
+    """A browser's request for a stream; the browser leaves after that number of looks."""
     looks = iter(range(disconnects_after))
 
     async def receive() -> Message:
@@ -108,7 +108,7 @@ def test_a_server_that_stops_ends_every_stream() -> None:
     assert asyncio.run(asyncio.wait_for(run(), DEADLINE_S / 2)) == ["retry: 1000\n\n", sent("a")]
 
 
-def test_so_many_pages_may_be_watched_at_once_and_each_end_makes_room() -> None:
+def test_a_number_of_pages_may_be_watched_at_once_and_each_end_makes_room() -> None:
     streams = Streams(pause_s=0)
 
     async def run() -> None:

@@ -17,7 +17,7 @@ from tests.contract.world import World
 from tests.web.consoles import console_of
 from trainmaster.orchestrator.core.names import marker_object
 from trainmaster.orchestrator.core.runs.states import RunState
-from trainmaster.web.pages.lately import lately
+from trainmaster.web.pages.lately import document, lately
 from trainmaster.web.pages.overview import overview
 from trainmaster.web.rendering import Frame, whole_page
 from trainmaster.web.source import Source
@@ -120,11 +120,11 @@ def test_the_same_page_is_rendered_the_same_while_nothing_changes(
 
 
 def test_the_page_costs_a_bounded_number_of_storage_operations(served: Served, now: datetime) -> None:
-    """One for the newest runs, one for the active, four for the queue, one for the policy, one a record that is shown."""
+    """The newest runs, those of today, the active ones, four for the queue, the policy, and each record that is shown."""
     source = Source(lambda: served.clients.context, writable=False)
     try:
         overview(Ask(source=source, now=now))
-        assert source.storage_calls <= 1 + 1 + 4 + 1 + 2
+        assert source.storage_calls <= 1 + 1 + 1 + 4 + 1 + 2
     finally:
         source.reconnect()
 
@@ -146,6 +146,7 @@ def test_rules_that_fire_next_champions_and_runs_a_day_come_later(tmp_path: Path
         source = Source(lambda: served.clients.context, writable=False)
         try:
             html = rendered(lately(Ask(source=source, now=now)))
+            days = document(Ask(source=source, now=now))["days"]
         finally:
             source.reconnect()
     assert html.index('href="/rules/nightly"') < html.index('href="/rules/cassava"')
@@ -154,3 +155,4 @@ def test_rules_that_fire_next_champions_and_runs_a_day_come_later(tmp_path: Path
     assert 'href="/models/leaves"' in html
     assert f"{now:%a %d %b}: 2" in html
     assert f"{now - timedelta(days=1):%a %d %b}: 1" in html
+    assert (len(days), days[f"{now:%Y-%m-%d}"], sum(days.values())) == (14, 2, 3)

@@ -28,6 +28,8 @@ class Age(Enum):
     """What changes while someone watches: the newest runs, one run, the queue."""
     SLOW = (2.0, 60.0)
     """What costs many operations, or changes rarely: rules, champions, dead letters."""
+    KEPT = (3600.0, 3600.0)
+    """What does not change any more: counts of days that are over."""
     RARE = (30.0, 600.0)
     """What only a new deployment or a new day changes: policy, prices, runs of earlier days."""
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from trainmaster.client.dead_letters.opened import list_letters
@@ -10,7 +10,6 @@ from trainmaster.client.rules.champions import changed_champions
 from trainmaster.client.rules.found import Awaited, FoundRule
 from trainmaster.client.rules.listing import list_rules
 from trainmaster.client.runs.daily import Days, runs_per_day
-from trainmaster.orchestrator.core.documents.codec import encoded
 from trainmaster.web.source import Age
 from trainmaster.web.subject import ApiRoute, Ask, Page, PageRoute, Subject
 
@@ -77,9 +76,13 @@ def dead_letters(ask: Ask) -> Page:
 
 
 def _days(ask: Ask) -> Days:
-    return ask.source.read(
-        ("days", ask.now.date()), Age.RARE, lambda clients: runs_per_day(clients, ask.now, DAYS)
+    today = ask.now.astimezone(UTC).date()
+    first, yesterday = today - timedelta(days=DAYS - 1), today - timedelta(days=1)
+    earlier = ask.source.read(
+        ("days", first, yesterday), Age.KEPT, lambda clients: runs_per_day(clients, first, yesterday)
     )
+    now = ask.source.read(("days", today), Age.RARE, lambda clients: runs_per_day(clients, today, today))
+    return earlier.followed_by(now)
 
 
 def _bars(days: Days) -> Iterator[Bar]:
@@ -110,9 +113,9 @@ def _share(each: Awaited) -> float:
 
 
 def document(ask: Ask) -> dict[str, Any]:
-    """The runs of each day."""
-    found: Any = encoded(_days(ask))
-    return dict(found)
+    """The runs of each day, by date."""
+    found = _days(ask)
+    return {"days": {each.date.isoformat(): each.runs for each in found.days}, "complete": found.complete}
 
 
 SUBJECT = Subject(

@@ -1,6 +1,7 @@
 """The first page: what runs, what waits and why, and what failed today."""
 
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 NEWEST_READ, NEWEST_SHOWN = 100, 8
 TODAY_MAX = 500
-"""Runs of today that are looked through, where the newest NEWEST_READ do not reach back to midnight."""
+"""Runs of today that are looked through, in one listing."""
 ROWS_MAX = 10
 """Of each section; its heading links to all."""
 FAILED_SHOWN = 5
@@ -76,17 +77,19 @@ class Today:
 
 def overview(ask: Ask) -> Page:
     """What runs, what waits, what failed today, and the newest runs."""
-    newest = ask.source.read(
-        ("runs-newest", NEWEST_READ),
-        Age.LIVE,
-        lambda clients: list_runs(clients, Filters(), limit=NEWEST_READ),
-    )
-    queue, midnight = (
-        queue_now(ask),
-        ask.now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0),
-    )
-    today = _today(ask, newest, midnight)
-    running, active = _running(ask, newest.rows, queue)
+    midnight = ask.now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    with ThreadPoolExecutor(4) as pool:  # each waits for listings of its own
+        reads = (
+            pool.submit(_newest, ask),
+            pool.submit(_since, ask, midnight),
+            pool.submit(ask.source.read, "active", Age.LIVE, active_runs),
+            pool.submit(queue_now, ask),
+        )
+        newest, since, marked, queue = (
+            reads[0].result(), reads[1].result(), reads[2].result(), reads[3].result(),
+        )  # fmt: skip
+    today = _today(newest, since, midnight)
+    running, active = _running(ask, newest.rows, queue, marked)
     failed = list(_failed([*today.rows, *newest.rows], midnight))
     return Page(
         title="Overview",
@@ -109,16 +112,27 @@ def overview(ask: Ask) -> Page:
     )
 
 
-def _today(ask: Ask, newest: RunList, midnight: datetime) -> Today:
-    rows = [row for row in newest.rows if row.created_at >= midnight]
-    if len(rows) < len(newest.rows) or newest.next_before is None:
-        return Today(rows=rows, complete=True)
-    found = ask.source.read(
+def _newest(ask: Ask) -> RunList:
+    return ask.source.read(
+        ("runs-newest", NEWEST_READ),
+        Age.LIVE,
+        lambda clients: list_runs(clients, Filters(), limit=NEWEST_READ),
+    )
+
+
+def _since(ask: Ask, midnight: datetime) -> RunList:
+    return ask.source.read(
         ("runs-since", midnight),
         Age.SLOW,
         lambda clients: list_runs(clients, Filters(since=midnight), limit=TODAY_MAX),
     )
-    return Today(rows=found.rows, complete=found.next_before is None)
+
+
+def _today(newest: RunList, since: RunList, midnight: datetime) -> Today:
+    """The runs of today, those among the newest as they are now."""
+    by_id = {row.run_id: row for row in (*since.rows, *newest.rows) if row.created_at >= midnight}
+    rows = sorted(by_id.values(), key=lambda row: row.created_at, reverse=True)
+    return Today(rows=rows, complete=since.next_before is None)
 
 
 def _failed(rows: Sequence[IndexRow], midnight: datetime) -> Iterator[IndexRow]:
@@ -137,12 +151,17 @@ def _waiting(rows: Sequence[IndexRow], queue: Queue) -> Iterator[WaitingRow]:
         yield WaitingRow(waits=each, reason=reasons.get(each.run_id) or f"waits for {waits_text(each, None)}")
 
 
-def _running(ask: Ask, rows: Sequence[IndexRow], queue: Queue) -> tuple[list[RunningRow], int]:
+def _running(
+    ask: Ask, rows: Sequence[IndexRow], queue: Queue, marked: Sequence[str]
+) -> tuple[list[RunningRow], int]:
     """The newest runs that have not ended and do not wait, and how many there are."""
     known = {row.run_id: row for row in rows}
     waiting = {each.run_id for each in queue.waiting}
-    marked = [each for each in ask.source.read("active", Age.LIVE, active_runs) if each not in waiting]
-    ids = [each for each in marked if each not in known or known[each].state not in ENDS]
+    ids = [
+        each
+        for each in marked
+        if each not in waiting and (each not in known or known[each].state not in ENDS)
+    ]
     ids.sort(key=lambda each: known[each].created_at if each in known else _LONG_AGO, reverse=True)
     return [found for each in ids[:ROWS_MAX] if (found := _running_row(ask, each, known.get(each)))], len(ids)
 

@@ -65,7 +65,7 @@ def _best(trial: Trial, model_uri: str | None) -> dict[str, Any]:
 
 
 def study_csv(study: Study) -> str:
-    """One row a trial, below a row of headings, as RFC 4180 has it.
+    """One row a trial, below a row of headings, as RFC 4180 defines CSV.
 
     A spreadsheet executes text that begins like a formula, so that such text gets an apostrophe before it; numbers stay
     as they are. Source: https://owasp.org/www-community/attacks/CSV_Injection (read 2026-11-23).

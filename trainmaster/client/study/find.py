@@ -55,7 +55,7 @@ def tuning_of(clients: "Clients", run: Run) -> Tuning:
     """The same of a run.
 
     Raises:
-        NotFound: the run has no job yet, or its job is no tuning.
+        NotFound: the run has no job yet, or its job is not a tuning.
     """
     record = run.record
     if record.job is None:

@@ -17,7 +17,7 @@ PER_GROUP, GROUPS_MAX = 5, 6
 class Importance:
     """The share of the differences between results, 0 to 1, that one parameter explains alone.
 
-    `value` is None where it cannot be said; `reason` says why. `trials` have the parameter and a result.
+    `value` is None where it is unknown; `reason` says why. `trials` have the parameter and a result.
     """
 
     name: str

@@ -46,8 +46,9 @@ def test_one_line_of_yaml_changes(before: bytes, after: bytes) -> None:
     assert with_enabled(before, enabled=False, as_json=False) == after
 
 
-def test_a_json_file_gets_the_key() -> None:
-    changed = with_enabled(b'{"when": [], "enabled": true, "x": "\xc3\xa4"}', enabled=False, as_json=True)
+@pytest.mark.parametrize("as_json", [True, False], ids=[".json", ".yaml"])
+def test_a_json_file_gets_the_key(as_json: bool) -> None:
+    changed = with_enabled(b'{"when": [], "enabled": true, "x": "\xc3\xa4"}', enabled=False, as_json=as_json)
     assert json.loads(changed) == {"when": [], "enabled": False, "x": "ä"}
 
 

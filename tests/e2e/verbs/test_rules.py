@@ -51,7 +51,8 @@ def test_a_rule_is_applied_listed_fired_held_back_and_removed(
     assert f"by manual: {run_id}\n" in shown.out
     assert "held: its cooldown lasts until" in shown.out
 
-    assert trainmaster("rules", "pause", "nightly").out == "nightly disabled\n"
+    pausing = trainmaster("rules", "pause", "nightly")
+    assert pausing.out == "nightly disabled\n", pausing.err
     paused = trainmaster("rules", "fire", "nightly")
     assert (paused.status, paused.out) == (2, "")
     assert "it is disabled. Resume it: trainmaster rules resume nightly" in paused.err

@@ -41,10 +41,11 @@ def with_enabled(content: bytes, *, enabled: bool, as_json: bool) -> bytes:
         Refused: the file is not a mapping, or not written so that one line can be changed safely.
     """
     before = parse_document(content, as_json=as_json).value
-    changed = b""
     if isinstance(before, dict):
         wanted = {**before, "enabled": enabled}
-        changed = _as_json(wanted) if as_json else _as_yaml(content.decode("utf-8-sig"), enabled=enabled)
+        # JSON has no comments to keep, and a YAML file may hold JSON.
+        is_json = as_json or parse_document(content, as_json=True).value == before
+        changed = _as_json(wanted) if is_json else _as_yaml(content.decode("utf-8-sig"), enabled=enabled)
         if parse_document(changed, as_json=as_json).value == wanted:
             return changed
     value = json.dumps(enabled)

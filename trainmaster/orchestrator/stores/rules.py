@@ -11,7 +11,7 @@ from trainmaster.orchestrator.core.documents.json_text import json_bytes, parse_
 from trainmaster.orchestrator.core.documents.unknown import with_unknown
 from trainmaster.orchestrator.core.errors import DocumentDamaged, GenerationMoved
 from trainmaster.orchestrator.core.names import status_object
-from trainmaster.orchestrator.core.retraining.book import BOOK_OBJECT, Book, parse_book
+from trainmaster.orchestrator.core.retraining.book import BOOK_OBJECT, Book, book_bytes, parse_book
 from trainmaster.orchestrator.core.retraining.rule import state_object, template_object
 from trainmaster.orchestrator.core.retraining.state import RuleState, RuleStatus
 from trainmaster.orchestrator.core.sizes import (
@@ -63,7 +63,7 @@ class RuleBook(Store):
             GenerationMoved: another attempt changed it first.
         """
         document = with_unknown(encoded(book), encoded(held.book), held.raw)
-        self.objects.write(self.bucket, BOOK_OBJECT, json_bytes(document), if_generation=held.version)
+        self.objects.write(self.bucket, BOOK_OBJECT, book_bytes(document), if_generation=held.version)
 
     def keep_template(self, content: bytes) -> str:
         """Store the content of an accepted template, and return its SHA-256. Safe to repeat: it is the same object."""

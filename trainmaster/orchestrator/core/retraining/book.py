@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from trainmaster.orchestrator.core.documents.codec import decoded, encoded
-from trainmaster.orchestrator.core.documents.json_text import json_bytes
+from trainmaster.orchestrator.core.documents.json_text import json_line
 from trainmaster.orchestrator.core.retraining.condition import Condition, NewData, Upstream, UpstreamEvent
 from trainmaster.orchestrator.core.retraining.rule import Rule
 
@@ -54,7 +54,12 @@ class Book:
 
     @property
     def size_bytes(self) -> int:
-        return len(json_bytes(encoded(self)))
+        return len(book_bytes(encoded(self)))
+
+
+def book_bytes(document: object) -> bytes:
+    """A book's document as it is stored: on one line, because every change writes it whole, and indenting takes longest."""
+    return json_line(document).encode() + b"\n"
 
 
 def parse_book(document: object) -> Book:

@@ -4,7 +4,8 @@ PYTHON ?= python3
 PY     := .venv/bin/python
 STAMP  := .venv/.installed-from-lock
 
-# The tests of a file run on one worker, because they share what they start, in the order of tests/conftest.py.
+# The tests of a file run on one worker, because they share what they start, and so do the files of one stack
+# (tests/scheduling.py), in the order of tests/conftest.py.
 # One more worker than processors, because some tests wait; more than four workers would only wait for each other.
 CORES   := $(shell getconf _NPROCESSORS_ONLN)
 WORKERS := -n $(shell expr $(CORES) + 1) --maxprocesses 4 --dist loadfile --no-loadscope-reorder

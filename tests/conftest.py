@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+from xdist.remote import Producer  # type: ignore[import-untyped]
 
 from tests.progress import Progress
+from tests.scheduling import StackScheduling
 from tests.sockets import add_origins, record_origins
 from trainmaster.deploy.stage import stage
 from trainmaster.local.sandbox.probe import obstacle
@@ -33,6 +35,11 @@ def pytest_configure(config: pytest.Config) -> None:
     reporter = config.pluginmanager.get_plugin("terminalreporter")
     if reporter is not None and config.getoption("--by-part"):
         config.pluginmanager.register(Progress(reporter))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> StackScheduling | None:
+    return StackScheduling(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
 @pytest.fixture(scope="module", autouse=True)

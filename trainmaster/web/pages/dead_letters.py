@@ -114,7 +114,7 @@ def _ids(text: str) -> list[str]:
 
 
 def replay(ask: Ask) -> Outcome:
-    """Puts the letters back, and waits a while for what becomes of them."""
+    """Puts the letters back, and waits a while for the functions' log to report them."""
     ids = _ids(ask.form.get("ids", ""))
     with opened_letters(ask.source.clients, ids) as opened:
         if opened.unknown and not opened.chosen:

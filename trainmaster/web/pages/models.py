@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 REIGNS_SHOWN, RECORDS_READ, METRICS_SHOWN, FILES_SHOWN = 50, 20, 12, 200
 RUNS_SCANNED, RUNS_SHOWN = 1000, 20
-"""The newest runs, among which those of the model are looked for, and how many of these are shown."""
+"""The newest runs, that are searched for those of the model, and how many of these are shown."""
 BAR_UNITS = 1000
 """The width of the time from the first reign to now, in the units of the drawing."""
 _STEPS = 32

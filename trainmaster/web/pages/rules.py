@@ -27,7 +27,7 @@ NAME_MAX_CHARS = 200
 LINES_MAX, LINE_MAX_CHARS = 1500, 400
 """Of a rule's file: its size bounds it to far fewer, unless most lines are empty."""
 RUNS_SCANNED, RUNS_SHOWN = 1000, 10
-"""The newest runs, among which a rule's firings are looked for, and how many of these are shown."""
+"""The newest runs, that are searched for a rule's firings, and how many of these are shown."""
 ANSWER_WITHIN_S = 60.0
 NO_ID = "-"
 """In place of an id, for a file whose name gives none; the query then names the file."""

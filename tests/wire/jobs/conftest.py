@@ -26,6 +26,13 @@ PROGRAM = "us-docker.pkg.dev/p1/repo/program"
 PREBUILT = "us-docker.pkg.dev/vertex-ai/training/tf-cpu.2-17.py310:latest"
 PARENT = "projects/p1/locations/us-central1"
 
+END_LINES = {
+    "Job completed successfully.": "JOB_STATE_SUCCEEDED",
+    "Job failed.": "JOB_STATE_FAILED",
+    "Job cancelled.": "JOB_STATE_CANCELLED",
+}
+"""The service's last line about a job, with the state that it stands for."""
+
 Entry = dict[str, Any]
 Way = Mapping[str, str]
 """Options of a stack that decide how it runs replicas."""
@@ -63,19 +70,11 @@ class Stack:
 
     def ended(self, name: str) -> CustomJob:
         """The job in its terminal state, after its last line is in the log."""
-        job = self.until(
-            name, lambda job: job.state.name.rpartition("_")[2] in {"SUCCEEDED", "FAILED", "CANCELLED"}
-        )
         deadline = time.monotonic() + 180
-        last = {
-            "SUCCEEDED": "Job completed successfully.",
-            "FAILED": "Job failed.",
-            "CANCELLED": "Job cancelled.",
-        }
-        while last[job.state.name.rpartition("_")[2]] not in self.service_lines(name):
+        while not (last := [END_LINES[line] for line in self.service_lines(name) if line in END_LINES]):
             assert time.monotonic() < deadline, self.texts(name)
             time.sleep(0.01)
-        return job
+        return self.until(name, lambda job: job.state.name == last[0])
 
     def logged(self, name: str, task: str | None = None) -> list[Entry]:
         job_id = name.rpartition("/")[2]

@@ -48,9 +48,11 @@ def study(
 
 def until(stack: Stack, name: str, condition: Callable[[Any], bool]) -> Any:
     deadline = time.monotonic() + 180
+    pause_s = 0.02
     while not condition(job := stack.jobs.get_hyperparameter_tuning_job(name=name)):
         assert time.monotonic() < deadline, job
-        time.sleep(0.05)
+        time.sleep(pause_s)
+        pause_s = min(1.2 * pause_s, 0.2)  # each question takes milliseconds of the processor
     return job
 
 

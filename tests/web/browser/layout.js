@@ -5,7 +5,7 @@
   const shown = (each) => {
     const style = getComputedStyle(each);
     const box = each.getBoundingClientRect();
-    return style.visibility !== "hidden" && style.display !== "none" && box.width > 1 && box.height > 1 && box.right > 0 && box.bottom > 0;
+    return each.checkVisibility() && style.visibility !== "hidden" && style.display !== "none" && box.width > 1 && box.height > 1 && box.right > 0 && box.bottom > 0;
   };
   const scrolls = (each) => {
     for (let at = each; at; at = at.parentElement) {

@@ -3,11 +3,9 @@
 //   script type="application/json" id="curves-data": the JSON
 //   figure class="chart" id="curves" data-keep data-chart="lines" data-from="curves-data": a figcaption, and
 //     div class="plot" role="img" aria-label="Loss of each replica"
-//
 // The kinds and their JSON; what has ? may be absent:
-//   lines     {x, y, yScale?: "log", xScale?: "time", series: [{name, points: [[x, y], …], best?, tone?, dash?}]}
-//   bars      {value, items: [[name, number], …], max?, upright?}
-//   spark     {value, items: [[name, number], …]}
+//   lines     {x, y, yScale?: "log", series: [{name, points: [[x, y], …], best?, tone?, dash?}]}
+//   bars      {value, items: [[name, number], …], max?}
 //   parallel  {axes: [{name, scale: "linear" | "log" | "reverse_log", low, high} | {name, values: […]}],
 //              lines: [{name, values: [number, text or null, …], best?, tone?, dash?}]}
 // `tone` colours from 0 (worst) to 1 (best), null is grey; without it a series has a colour of its own.
@@ -53,12 +51,13 @@
   }
 
   // ---------------------------------------------------------------- parts of options
-  function base(ink) {
+  function base(ink, tooltip) {
     return {
       animation: false, backgroundColor: "transparent", textStyle: { color: ink.ink, fontFamily: ink.font, fontSize: ink.px },
       tooltip: {
         renderMode: "richText", confine: true, backgroundColor: ink.card, borderColor: ink.line,
         textStyle: { color: ink.ink, fontFamily: ink.font, fontSize: ink.px }, axisPointer: { lineStyle: { color: ink.soft } },
+        ...tooltip,
       },
     };
   }
@@ -72,20 +71,18 @@
 
   // ---------------------------------------------------------------- kinds
   function lines(data, ink, width) {
-    const narrow = width < NARROW_PX, many = data.series.length > 12, isTime = data.xScale === "time";
+    const narrow = width < NARROW_PX, many = data.series.length > 12;
     const said = (params) => {
       const first = params[0]?.value?.[0];
       const near = params.filter((each) => each.value[0] === first);
       near.sort((a, b) => Boolean(data.series[b.seriesIndex]?.best) - Boolean(data.series[a.seriesIndex]?.best));
       const rest = near.length - TIP_LINES;
       return tip([
-        isTime ? new Date(first).toLocaleString() : `${cut(data.x)} ${shown(first)}`,
+        `${cut(data.x)} ${shown(first)}`,
         ...near.slice(0, TIP_LINES).map((each) => `${cut(each.seriesName)}: ${shown(each.value[1])}`),
         ...(rest > 0 ? [`and ${rest} more`] : []),
       ]);
     };
-    const option = base(ink);
-    Object.assign(option.tooltip, { trigger: "axis", formatter: said });
     const legend = {
       show: data.series.length > 1, type: "scroll", bottom: 0, left: 0, right: 0, itemWidth: 22, itemHeight: 9,
       data: data.series.filter((each) => !many || each.best).map((each) => each.name),
@@ -93,13 +90,12 @@
       pageIconColor: ink.ink, pageIconInactiveColor: ink.line, pageTextStyle: { color: ink.soft },
     };
     return {
-      ...option, legend,
+      ...base(ink, { trigger: "axis", formatter: said }), legend,
       grid: { left: 8, right: narrow ? 12 : 24, top: 2.4 * ink.px, bottom: (legend.show ? 4.6 : 2.4) * ink.px, containLabel: true },
       dataZoom: [{ type: "inside", zoomOnMouseWheel: "ctrl", moveOnMouseWheel: false, moveOnMouseMove: false, preventDefaultMouseMove: false }],
       xAxis: axis(ink, {
-        type: isTime ? "time" : "value", min: isTime ? undefined : (range) => Math.min(0, range.min), max: "dataMax",
-        name: cut(data.x), nameLocation: "middle", nameGap: 2 * ink.px, minInterval: isTime ? undefined : 1,
-        axisLabel: isTime ? {} : { formatter: shown },
+        type: "value", min: (range) => Math.min(0, range.min), max: "dataMax", minInterval: 1,
+        name: cut(data.x), nameLocation: "middle", nameGap: 2 * ink.px, axisLabel: { formatter: shown },
       }),
       yAxis: axis(ink, {
         type: data.yScale === "log" ? "log" : "value", scale: true, name: cut(data.y, 40), nameTextStyle: { align: "left" },
@@ -108,7 +104,7 @@
       series: data.series.map((each, place) => ({
         type: "line", id: each.name, name: each.name, data: each.points, z: each.best ? 5 : 3, sampling: "lttb",
         lineStyle: stroke(each, place, ink, many), itemStyle: { color: colour(each, place, ink) },
-        symbol: SYMBOLS[each.tone === undefined ? Math.floor(place / ink.series.length + place) % SYMBOLS.length : 0],
+        symbol: SYMBOLS[each.tone === undefined ? (place + Math.floor(place / SYMBOLS.length)) % SYMBOLS.length : 0],
         symbolSize: each.best ? 8 : many ? 4 : 6, showSymbol: each.points.length <= MARKS_UP_TO,
         emphasis: { focus: "series", lineStyle: { width: stroke(each, place, ink, many).width } }, triggerLineEvent: true,
       })),
@@ -118,28 +114,19 @@
   function bars(data, ink, width) {
     const names = data.items.map(([name]) => name), narrow = width < NARROW_PX;
     const category = axis(ink, {
-      type: "category", data: names, inverse: !data.upright, splitLine: { show: false },
+      type: "category", data: names, inverse: true, splitLine: { show: false },
       axisLabel: { color: ink.ink, formatter: (name) => cut(String(name), narrow ? 14 : LABEL_CHARS) },
     });
     const value = axis(ink, { type: "value", min: 0, max: data.max, axisLabel: { formatter: shown } });
-    const option = base(ink);
-    Object.assign(option.tooltip, {
-      trigger: "axis", axisPointer: { type: "shadow" }, formatter: ([each]) => tip([cut(String(each.name), 60), `${data.value}: ${shown(each.value)}`]),
-    });
+    const said = ([each]) => tip([cut(String(each.name), 60), `${data.value}: ${shown(each.value)}`]);
     return {
-      ...option, grid: { left: 4, right: data.upright ? 8 : 44, top: 10, bottom: 6, containLabel: true },
-      xAxis: data.upright ? category : value, yAxis: data.upright ? value : category,
+      ...base(ink, { trigger: "axis", axisPointer: { type: "shadow" }, formatter: said }), grid: { left: 4, right: 44, top: 10, bottom: 6, containLabel: true },
+      xAxis: value, yAxis: category,
       series: [{
         type: "bar", id: "bars", data: data.items.map(([, number]) => number), itemStyle: { color: ink.series[0], borderRadius: 3 }, barMaxWidth: 26,
-        label: { show: !data.upright, position: "right", color: ink.ink, fontSize: ink.px, formatter: ({ value: each }) => shown(each) },
+        label: { show: true, position: "right", color: ink.ink, fontSize: ink.px, formatter: ({ value: each }) => shown(each) },
       }],
     };
-  }
-
-  function spark(data, ink, width) {
-    const option = bars({ ...data, upright: true }, ink, width);
-    for (const each of [option.xAxis, option.yAxis]) each.show = false;
-    return { ...option, grid: { left: 0, right: 0, top: 4, bottom: 0 } };
   }
 
   // The library has no reversed logarithmic axis: such values are drawn as -log(low + high - value).
@@ -170,16 +157,12 @@
     const chars = narrow ? LABEL_CHARS * 2 : Math.floor(width / data.axes.length / ink.px / 0.65);
     const turns = data.axes.map(turned);
     const value = (each, place) => each === null ? "-" : turns[place] ? turns[place].to(each) : data.axes[place].values ? String(each) : each;
-    const option = base(ink);
-    Object.assign(option.tooltip, {
-      trigger: "item", formatter: ({ dataIndex }) => {
-        const line = data.lines[dataIndex];
-        const given = valuesOf(data, line).map(([name, each]) => `${cut(name)}: ${shown(each)}`);
-        return tip([cut(line.name, 40), ...given].slice(0, 2 * TIP_LINES));
-      },
-    });
+    const said = ({ dataIndex }) => {
+      const line = data.lines[dataIndex], given = valuesOf(data, line).map(([name, each]) => `${cut(name)}: ${shown(each)}`);
+      return tip([cut(line.name, 40), ...given].slice(0, 2 * TIP_LINES));
+    };
     return {
-      ...option,
+      ...base(ink, { trigger: "item", formatter: said }),
       parallelAxis: data.axes.map((each, place) => upright(each, place, ink, narrow, chars)),
       parallel: narrow
         ? { layout: "vertical", left: 28, right: 28, top: 34, bottom: 24, parallelAxisDefault: { nameLocation: "start" } }
@@ -196,9 +179,9 @@
   function isStacked(data, width) { return width < Math.max(NARROW_PX, data.axes.length * AXIS_PX); }
   function heightPx(kind, data, width) {
     if (kind === "parallel" && isStacked(data, width)) return data.axes.length * ROW_PX + 40;
-    return kind === "bars" && !data.upright ? data.items.length * BAR_PX + 40 : null;
+    return kind === "bars" ? data.items.length * BAR_PX + 40 : null;
   }
-  const KINDS = { lines, bars, spark, parallel };
+  const KINDS = { lines, bars, parallel };
   function isEmpty(data) { return !(data.series ?? data.items ?? data.lines ?? []).length; }
 
   // ---------------------------------------------------------------- figures
@@ -246,7 +229,7 @@
       state.output.value = "";
     });
     if (figure.dataset.chart === "parallel") state.chart.on("axisareaselected", () => brushed(state));
-    if (figure.dataset.chart !== "spark") figure.querySelector("figcaption")?.append(saving(state));
+    figure.querySelector("figcaption")?.append(saving(state));
     return state;
   }
   function brushed(state) {

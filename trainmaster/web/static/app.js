@@ -139,8 +139,9 @@
 
   document.addEventListener("visibilitychange", watch);
   document.addEventListener("htmx:afterSettle", () => { dress(); document.dispatchEvent(new CustomEvent("page-changed")); });
-  // A part of a page that could not be loaded says why, above what it had before.
+  // A part of a page that could not be loaded says why, above what it had before, unless that is enough: `data-quiet`.
   function sayFault(target, text) {
+    if (target.hasAttribute("data-quiet")) return;
     const said = document.createElement("div");
     said.className = "notice bad";
     said.dataset.fault = "";

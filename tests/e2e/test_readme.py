@@ -16,7 +16,7 @@ RETRAIN_DATA = ROOT / ".trainmaster/demo-retrain/data"
 
 RUN_BY = {
     "make demo": "test_make_demo_ends_with_a_model_that_answers",
-    "make demo-tuning": "test_make_demo_tuning_ends_with_the_best_trials_model_and_a_picture",
+    "make demo-tuning": "test_make_demo_tuning_ends_with_the_best_trials_model_and_a_page",
     "make demo-retrain": "test_make_demo_retrain_promotes_the_model_of_good_data_and_not_that_of_bad",
     # What these call is run with scripts in the place of gcloud and terraform, and against the local stack.
     "make deploy PROJECT=my-project REGION=europe-west4": "tests/deploy/test_terraform_deploy.py",
@@ -69,7 +69,7 @@ def test_make_demo_ends_with_a_model_that_answers() -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(DEMO_DEADLINE_S + 30)
-def test_make_demo_tuning_ends_with_the_best_trials_model_and_a_picture() -> None:
+def test_make_demo_tuning_ends_with_the_best_trials_model_and_a_page() -> None:
     done = subprocess.run(
         ["make", "demo-tuning"],
         cwd=ROOT,

@@ -37,27 +37,30 @@ def watcher_pid(project: Project) -> int:
     return found
 
 
-@pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGHUP, "down"], ids=str)
-def test_a_polite_signal_or_down_stops_the_stack_and_all_it_started(
-    end: signal.Signals | str, tmp_path: Path
-) -> None:
+def assert_stops_with_all_it_started(project: Project, end: signal.Signals | str) -> None:
+    """By a signal to its process or by the command of that name, while a trainer runs."""
+    project.upload("requests/long.yaml", request(project.id, "--wait-for=gs://nowhere/never"))
+    eventually(lambda: _trainers(project), "the trainer runs", hint=project.tail)
+    states = ("submitted", "running")
+    project.eventually(
+        lambda: (project.status("requests/long.yaml") or {}).get("state") in states,
+        "its function is done",
+    )
+    token, watcher = project.token(), watcher_pid(project)
+    if isinstance(end, signal.Signals):
+        project.process.send_signal(end)
+    else:
+        assert command(end, "--state", str(project.state)).returncode == 0
+    assert project.process.wait(STOP_WITHIN_S) == 0
+    assert nothing_left(token)
+    assert not psutil.pid_exists(watcher)
+    assert not (project.state / "stack.env").exists()
+
+
+@pytest.mark.parametrize("end", [signal.SIGINT, "down"], ids=str)
+def test_ctrl_c_or_down_stops_the_stack_and_all_it_started(end: signal.Signals | str, tmp_path: Path) -> None:
     with running_project(tmp_path / "state", *small(tmp_path), project="e2e-stopped") as project:
-        project.upload("requests/long.yaml", request(project.id, "--wait-for=gs://nowhere/never"))
-        eventually(lambda: _trainers(project), "the trainer runs", hint=project.tail)
-        states = ("submitted", "running")
-        project.eventually(
-            lambda: (project.status("requests/long.yaml") or {}).get("state") in states,
-            "its function is done",
-        )
-        token, watcher = project.token(), watcher_pid(project)
-        if isinstance(end, signal.Signals):
-            project.process.send_signal(end)
-        else:
-            assert command(end, "--state", str(project.state)).returncode == 0
-        assert project.process.wait(STOP_WITHIN_S) == 0
-        assert nothing_left(token)
-        assert not psutil.pid_exists(watcher)
-        assert not (project.state / "stack.env").exists()
+        assert_stops_with_all_it_started(project, end)
 
 
 def test_a_killed_stack_leaves_no_process_and_handles_what_arrived_meanwhile_after_a_restart(
@@ -89,6 +92,7 @@ def test_a_killed_stack_leaves_no_process_and_handles_what_arrived_meanwhile_aft
         assert unfinished["state"] == "succeeded"
         assert len(project.jobs(unfinished["run_id"])) == 1
         assert project.final_status("requests/meanwhile.yaml")["state"] == "succeeded"
+        assert_stops_with_all_it_started(project, signal.SIGHUP)
 
 
 def is_free(address: str) -> bool:

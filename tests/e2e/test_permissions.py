@@ -22,13 +22,14 @@ pytestmark = [
 GREEDY = """
 import json, os
 from google.api_core.exceptions import GoogleAPICallError
-from google.cloud import aiplatform, pubsub_v1, storage
+from google.cloud import pubsub_v1, storage
+from google.cloud.aiplatform_v1 import JobServiceClient
 import google.cloud.logging
 
 name = os.environ["GREEDY_PROJECT"]
 objects = storage.Client(project=name)
 ledger, inbox, mine = (objects.bucket(f"{name}-{role}") for role in ("ledger", "inbox", "mine"))
-jobs = aiplatform.gapic.JobServiceClient(client_options={"api_endpoint": "us-central1-aiplatform.googleapis.com"})
+jobs = JobServiceClient(client_options={"api_endpoint": "us-central1-aiplatform.googleapis.com"})
 place = f"projects/{name}/locations/us-central1"
 attempts = {
     "read the ledger": lambda: ledger.blob("deployment.json").download_as_bytes(),

@@ -6,6 +6,7 @@ import httpx
 import pytest
 
 from tests.e2e.project import running_project
+from tests.e2e.proxied import quick_topology
 from trainmaster.cli.command import main
 
 from .conftest import PATH, account, ask
@@ -22,7 +23,10 @@ injections:
 def test_a_request_is_answered_once_although_its_function_is_killed(tmp_path: Path) -> None:
     plan = tmp_path / "injections.yaml"
     plan.write_text(PLAN)
-    arguments = ("--injections", str(plan), "--retry-min-s", "0.2", "--retry-max-s", "1", "--tick-s", "2")
+    arguments = (
+        "--topology", str(quick_topology(tmp_path, timeout_s=60)), "--injections", str(plan),
+        "--retry-min-s", "0.2", "--retry-max-s", "1", "--tick-s", "2",
+    )  # fmt: skip
     with running_project(tmp_path / "state", *arguments, project="injections-1") as project:
         url = project.env["STORAGE_EMULATOR_HOST"]
         # Pub/Sub has no HTTP surface: every surface of the stack accepts the injections of all.

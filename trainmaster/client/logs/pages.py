@@ -22,7 +22,8 @@ SAME_TIME_MAX = 200
 CURSOR_MAX_CHARS = 300
 LATE_EVERY_S = 10.0
 SEARCH_S = 0.7
-SLICE = timedelta(minutes=1)
+SLICE = timedelta(seconds=2)
+"""The first part of a local search."""
 _SEPARATOR = "~"
 
 
@@ -150,7 +151,7 @@ class SelectedTail:
         self._found = [*fresh, *self._found][-PAGE_LINES:]
         self._until = start
         took, left = time.monotonic() - began, max(stop - time.monotonic(), 0.0)
-        self._width = max(SLICE / 60, self._width * min(2.0, max(left, SEARCH_S / 2) / max(took, 0.001)))
+        self._width = max(SLICE / 20, self._width * min(2.0, max(left, SEARCH_S / 2) / max(took, 0.001)))
 
 
 def tail_page(tail: Tail, *, has_earlier: bool) -> LogPage:

@@ -8,7 +8,7 @@ from playwright.sync_api import expect
 from .conftest import Window
 from .sample import Sample, drop, request
 
-pytestmark = [pytest.mark.slow(60), pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.slow(seconds=60), pytest.mark.timeout(600)]
 
 
 def test_a_request_typed_on_the_page_becomes_a_model_on_record(window: Window, sample: Sample) -> None:

@@ -12,7 +12,7 @@ from tests.web.consoles import console_of
 
 from .conftest import Seen, Window, window_of
 
-pytestmark = [pytest.mark.slow(20), pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.slow(seconds=20), pytest.mark.timeout(300)]
 
 LAYOUT = (Path(__file__).parent / "layout.js").read_text()
 TRIALS = 24

@@ -10,11 +10,12 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from tests.e2e.project import running_project
+from tests.e2e.proxied import quick_topology
 
 from .conftest import Seen, Window, console_of, window_of
 from .sample import Sample, drop, request
 
-pytestmark = [pytest.mark.slow(60), pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.slow(seconds=60), pytest.mark.timeout(600)]
 
 
 def test_an_upload_appears_on_the_overview_of_two_windows_without_a_reload(
@@ -56,14 +57,16 @@ def test_ages_grow_while_a_page_stays_open(window: Window) -> None:
 
 def test_a_page_recovers_when_its_stack_dies_and_comes_back(browser: Browser, tmp_path: Path) -> None:
     state, project_id = tmp_path / "state", "browser-restart"
-    with running_project(state, "--tick-s", "5", "--console", "write", project=project_id) as project:
+    topology = quick_topology(tmp_path, timeout_s=60)
+    words = ("--topology", str(topology), "--tick-s", "5", "--console", "write")
+    with running_project(state, *words, project=project_id) as project:
         console = project.env["TRAINMASTER_CONSOLE"]
         with window_of(browser, console) as window:
             page = window.open("/runs")
             expect(page.locator("#link-state")).to_have_text("live")
             os.kill(project.process.pid, signal.SIGKILL)
             expect(page.locator("#link-state")).to_contain_text("connection lost")
-            with running_project(state, "--tick-s", "5", "--console", "write", project=project_id) as again:
+            with running_project(state, *words, project=project_id) as again:
                 assert again.env["TRAINMASTER_CONSOLE"] == console
                 expect(page.locator("#link-state")).to_have_text("live")
                 drop(again, "after", "model_name: after")

@@ -11,7 +11,7 @@ from .conftest import Seen, Window, console_of, window_of
 from .places import NAMES, places
 from .sample import Sample
 
-pytestmark = [pytest.mark.slow(60), pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.slow(seconds=60), pytest.mark.timeout(600)]
 
 HERE = Path(__file__).parent
 AXE = HERE / "vendor" / "axe.min.js"

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from functools import cached_property
+from functools import cached_property, partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -85,7 +85,11 @@ def job_client(*, region: str, vertex_host: str | None) -> "JobServiceClient":
 def log_reader(*, project: str, logging_host: str | None) -> "LoggingClient":
     from google.cloud import logging
 
-    return logging.Client(project=project, _use_grpc=False, **_local(logging_host))
+    client: Any = logging.Client(project=project, _use_grpc=False, **_local(logging_host))
+    # Each answer makes loggers anew, and without a resource each of them asks a metadata server what it runs on.
+    client.logger = partial(client.logger, resource=logging.Resource(type="global", labels={}))
+    reader: LoggingClient = client
+    return reader
 
 
 def _local(host: str | None) -> dict[str, Any]:  # Any: keywords of three libraries

@@ -3,6 +3,7 @@
   const faults = [];
   const name = (each) => `${each.tagName.toLowerCase()}${each.id ? "#" + each.id : ""}${typeof each.className === "string" && each.className ? "." + each.className.trim().split(/\s+/).join(".") : ""} "${(each.textContent || "").trim().slice(0, 40)}"`;
   const shown = (each) => {
+    if (!each.checkVisibility()) return false;  // as in closed details
     const style = getComputedStyle(each);
     const box = each.getBoundingClientRect();
     return each.checkVisibility() && style.visibility !== "hidden" && style.display !== "none" && box.width > 1 && box.height > 1 && box.right > 0 && box.bottom > 0;
@@ -24,7 +25,7 @@
     const style = getComputedStyle(each);
     if (["hidden", "clip"].includes(style.overflowX) && each.scrollWidth > each.clientWidth + 1 && style.textOverflow !== "ellipsis" && (each.textContent || "").trim())
       faults.push(`cut off: ${name(each)}`);
-    if (each.matches("section, .card, .tile, button, .button, input, select, textarea, h1, h2, p, dl, table, nav a, figure, .state, .tag")) boxes.push([each, box]);
+    if (style.display !== "inline" && each.matches("section, .card, .tile, button, .button, input, select, textarea, h1, h2, p, dl, table, nav a, figure, .state, .tag")) boxes.push([each, box]);
   }
   for (let first = 0; first < boxes.length && first < 1500; first += 1) {
     for (let second = first + 1; second < boxes.length && second < 1500; second += 1) {

@@ -13,7 +13,7 @@ WORKERS := -n $(shell expr $(CORES) + 1) --maxprocesses 4 --dist loadfile --no-l
 unexport PYTHONDONTWRITEBYTECODE
 PYTEST  := $(PY) -m pytest --by-part --quiet $(WORKERS)
 
-.PHONY: help setup demo demo-tuning demo-retrain test test-fast check format stage deploy undeploy doctor image bench lock clean
+.PHONY: help setup demo demo-tuning demo-retrain test test-fast check format stage deploy undeploy doctor image bench screenshots lock clean
 
 help:          ## this list
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -82,6 +82,9 @@ bench: $(STAMP) ## every benchmark, one after the other; bench/README.md has the
 	$(PY) bench/fuzz.py
 	$(PY) bench/fuzz.py --surfaces
 	$(PY) bench/upload_flood.py
+
+screenshots: $(STAMP) ## pictures of every page of the console, into docs/pictures; needs Chromium
+	$(PY) -m tests.web.browser.screenshots
 
 lock: $(STAMP) ## resolve all dependencies again, and export the requirements of the functions and the trainer
 	$(PY) -m trainmaster.deploy.lock

@@ -74,39 +74,45 @@ def options(folder: Path) -> tuple[str, ...]:
 def filled(project: Project) -> Sample:
     """The project, once every run but the running and the waiting one has ended."""
     put_quota(project, quotas={project.region: {"NVIDIA_TESLA_T4": 0}})
-    drop(project, "waiting", request(cluster={"chief": T4}, priority=80))
-    drop(project, "behind", request(cluster={"chief": T4}))
-    drop(project, "failed", request("--fail"))
+    drop(project, "flowers-gpu", request(cluster={"chief": T4}, priority=80))
+    drop(project, "flowers-later", request(cluster={"chief": T4}))
+    drop(project, "flowers-broken", request("--fail"))
     drop(
         project,
-        "faulty",
+        "flowers-typo",
         "model_name: Flowers 2\nimage: docker.io/evil/miner\ncluster:\n  chief: {machin: n1-standard-4}\n",
     )
     drop(
         project,
-        "succeeded",
+        "flowers-nightly",
         request("--steps=400", "--step-s=0.002", cluster=PAIR, labels={"team": "vision"}),
     )
-    drop(project, "tuned", request("--step-s=0.005", model_name="tuned", tuning=TUNING))
-    drop(project, "champion", request("--rate=0.03", "--units=64", model_name="roses", champion=TERMS))
+    drop(project, "flowers-search", request("--step-s=0.005", model_name="flowers-tuned", tuning=TUNING))
+    drop(project, "roses-first", request("--rate=0.08", "--units=16", model_name="roses", champion=TERMS))
     drop_rules(project)
     drop(
         project,
-        "running",
-        request("--steps=200000", "--step-s=0.2", model_name="line", cluster=PAIR, labels={"note": "x"}),
+        "flowers-long",
+        request(
+            "--steps=200000",
+            "--step-s=0.2",
+            model_name="flowers-large",
+            cluster=PAIR,
+            labels={"team": "vision"},
+        ),
     )
     poison(project)
-    champion = ended(project, "champion")
-    drop(project, "challenger", request("--rate=0.9", model_name="roses", champion=TERMS))
+    champion = ended(project, "roses-first")
+    drop(project, "roses-second", request("--rate=0.9", model_name="roses", champion=TERMS))
     return Sample(
         project=project,
-        succeeded=ended(project, "succeeded"),
-        failed=ended(project, "failed"),
-        tuned=ended(project, "tuned"),
+        succeeded=ended(project, "flowers-nightly"),
+        failed=ended(project, "flowers-broken"),
+        tuned=ended(project, "flowers-search"),
         champion=champion,
-        challenger=ended(project, "challenger"),
-        running=in_state(project, "running", "running"),
-        waiting=in_state(project, "waiting", "waiting"),
+        challenger=ended(project, "roses-second"),
+        running=in_state(project, "flowers-long", "running"),
+        waiting=in_state(project, "flowers-gpu", "waiting"),
     )
 
 

@@ -2,24 +2,29 @@
 
 python -m tests.web.browser.screenshots [FOLDER]
 
-Starts a stack of its own with one run of each kind; takes about a minute, and needs Chromium.
+Starts a stack of its own with one run of each kind; takes two minutes, and needs Chromium.
 """
 
 import sys
 import tempfile
+from io import BytesIO
+from itertools import product
 from pathlib import Path
 
-from playwright.sync_api import sync_playwright
+from PIL import Image
+from playwright.sync_api import Browser, sync_playwright
 
 from tests.e2e.project import running_project
 
 from .conftest import CHROMIUM, console_of, folder_of_pictures, window_of
 from .places import places
-from .sample import PROJECT_ID, filled, options
+from .sample import PROJECT_ID, Sample, filled, options
 
-WIDTHS = {360: 740, 1280: 800, 3840: 2160}
-SETTLED_MS = 1500
-"""For charts to be drawn and for the parts that are loaded after the first paint."""
+SIZES = ((360, 740), (1280, 800), (3840, 2160))
+SETTLED_MS = 2500
+"""For charts to be drawn, and for the parts that are loaded after the first paint."""
+COLOURS = 128
+"""Of a picture: more make the files several times as large, and no page has more that differ visibly."""
 
 
 def main(folder: Path) -> int:
@@ -28,24 +33,28 @@ def main(folder: Path) -> int:
         sys.stderr.write("Chromium is not installed. On Debian: apt-get install chromium\n")
         return 1
     folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory() as work, sync_playwright() as playwright:
-        state = Path(work) / "state"
-        with running_project(state, *options(Path(work)), project=PROJECT_ID) as project:
-            sample = filled(project)
-            browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-            for width, height in WIDTHS.items():
-                for theme in ("light", "dark"):
-                    with window_of(
-                        browser, console_of(sample), width=width, height=height, dark=theme == "dark"
-                    ) as window:
-                        for name, path in places(sample).items():
-                            page = window.open(path)
-                            page.wait_for_timeout(SETTLED_MS)
-                            page.screenshot(
-                                path=folder / f"{name}-{width}-{theme}.png", full_page=width < max(WIDTHS)
-                            )
-            browser.close()
+    with (
+        tempfile.TemporaryDirectory() as work,
+        running_project(Path(work) / "state", *options(Path(work)), project=PROJECT_ID) as project,
+        sync_playwright() as playwright,
+    ):
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        sample = filled(project)
+        for size, theme in product(SIZES, ("light", "dark")):
+            take(browser, sample, folder, size, theme)
+        browser.close()
     return 0
+
+
+def take(browser: Browser, sample: Sample, folder: Path, size: tuple[int, int], theme: str) -> None:
+    """The pictures of all pages at one size and in one theme. On the largest window, of what it shows at once."""
+    width, height = size
+    with window_of(browser, console_of(sample), width=width, height=height, dark=theme == "dark") as window:
+        for name, path in places(sample).items():
+            page = window.open(path)
+            page.wait_for_timeout(SETTLED_MS)
+            taken = Image.open(BytesIO(page.screenshot(full_page=size != SIZES[-1]))).convert("RGB")
+            taken.quantize(COLOURS).save(folder / f"{name}-{width}-{theme}.png", optimize=True)
 
 
 if __name__ == "__main__":

@@ -64,6 +64,8 @@ def quality(flags: argparse.Namespace) -> float:
 
 def say(**payload: object) -> None:
     message = str(payload["event"]).replace("_", " ")
+    if "step" in payload:
+        message = f"epoch {payload['epoch']} step {payload['step']} loss {payload['loss']} accuracy {payload['accuracy']}"
     sys.stdout.write(json.dumps({"severity": "INFO", "message": message, **payload}) + "\n")
     sys.stdout.flush()
 

@@ -5,8 +5,11 @@ python -m tests.web.browser.screenshots [FOLDER]
 Starts a stack of its own with one run of each kind; takes two minutes, and needs Chromium.
 """
 
+import shutil
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from io import BytesIO
 from itertools import product
 from pathlib import Path
@@ -34,8 +37,8 @@ def main(folder: Path) -> int:
         return 1
     folder.mkdir(parents=True, exist_ok=True)
     with (
-        tempfile.TemporaryDirectory() as work,
-        running_project(Path(work) / "state", *options(Path(work)), project=PROJECT_ID) as project,
+        project_folder() as work,
+        running_project(work / ".trainmaster", *options(work), project=PROJECT_ID) as project,
         sync_playwright() as playwright,
     ):
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
@@ -44,6 +47,21 @@ def main(folder: Path) -> int:
             take(browser, sample, folder, size, theme)
         browser.close()
     return 0
+
+
+@contextmanager
+def project_folder() -> Iterator[Path]:
+    """A temporary folder whose name, which every page shows, is the same each time.
+
+    Raises:
+        FileExistsError: another run of this program uses it, or has left it.
+    """
+    folder = Path(tempfile.gettempdir()) / "flowers"
+    folder.mkdir()
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder)
 
 
 def take(browser: Browser, sample: Sample, folder: Path, size: tuple[int, int], theme: str) -> None:

@@ -14,7 +14,8 @@ from tests.web.routes import filled, page_paths
 from trainmaster.client.context import Context
 from trainmaster.local import logging
 from trainmaster.local.http import in_thread, serving
-from trainmaster.web.app import CLOUD_POLL_S, make_app
+from trainmaster.web.app import make_app
+from trainmaster.web.console import CLOUD_POLL_S
 from trainmaster.web.source import Source
 
 HOUR_S = 3600

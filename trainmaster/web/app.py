@@ -1,12 +1,11 @@
 """The console's web application: every page, document and action of every subject, behind the checks of `security`."""
 
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote, urlencode
+from urllib.parse import quote
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
@@ -14,47 +13,22 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp
 
 from trainmaster.client.errors import Refused
+from trainmaster.web.console import LOCAL_POLL_S, Console
 from trainmaster.web.faults import Fault, fault_of
 from trainmaster.web.forms import form_of
+from trainmaster.web.guard import Guard
 from trainmaster.web.live import Streams, wants_stream
 from trainmaster.web.openapi import description
 from trainmaster.web.pages import SUBJECTS
-from trainmaster.web.rendering import Frame, main_part, whole_page
-from trainmaster.web.security import HEADERS, READING, cookie_name, has_token, may_read, refusal_of, same
+from trainmaster.web.rendering import main_part, whole_page
+from trainmaster.web.security import has_token
 from trainmaster.web.source import Source
 from trainmaster.web.subject import Action, ApiRoute, Ask, FileRoute, Outcome, Page, PageRoute, Proposal
 
 API = "/api/v1"
-LOCAL_POLL_S, CLOUD_POLL_S = 0.7, 10.0
-_CACHED = "public, max-age=3600"
-
-
-class Console:
-    """One console: its source, and the token of its session."""
-
-    def __init__(self, source: Source, *, token: str, is_secret: bool, streams: Streams) -> None:
-        """`is_secret`: also reading needs the token, because the data is not on this machine."""
-        self.source = source
-        self.token = token
-        self.is_secret = is_secret
-        self.streams = streams
-
-    def frame(self, path: str) -> Frame:
-        """What surrounds a page. It never fails: without a stack it says so."""
-        where, is_local = "no stack", True
-        with suppress(Exception):
-            where, is_local = self.source.context.title, self.source.is_local
-        writable = self.source.writable
-        return Frame(
-            where=where,
-            writable=writable,
-            token=self.token if writable else "",
-            poll_s=0.0 if is_local else CLOUD_POLL_S,
-            path=path,
-        )
 
 
 def make_app(source: Source, *, token: str, is_secret: bool, streams: Streams | None = None) -> ASGIApp:
@@ -76,58 +50,7 @@ def make_app(source: Source, *, token: str, is_secret: bool, streams: Streams | 
         ]
         routes += [Route(each.path, _file(console, each), methods=["GET"]) for each in subject.files]
     starlette = Starlette(routes=routes, exception_handlers={404: _no_page(console), 500: _broken(console)})
-    return _Guarded(starlette, console)
-
-
-class _Guarded:
-    """The checks that precede every route, and the headers that every response has."""
-
-    def __init__(self, app: ASGIApp, console: Console) -> None:
-        self._app, self._console = app, console
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-
-        async def with_headers(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                present = {name for name, _ in message["headers"]}
-                more = [(k.encode(), v.encode()) for k, v in HEADERS.items() if k.encode() not in present]
-                if b"cache-control" not in present:
-                    cached = _CACHED if scope["path"].startswith("/static/") else "no-store"
-                    more.append((b"cache-control", cached.encode()))
-                message = {**message, "headers": [*message["headers"], *more]}
-            await send(message)
-
-        answer = self._answer(Request(scope))
-        await (answer or self._app)(scope, receive, with_headers)
-
-    def _answer(self, request: Request) -> Response | None:
-        """A refusal, or the redirection that takes the token out of the address; None if the request may continue."""
-        console, headers = self._console, request.headers
-        if refusal := refusal_of(request.method, headers):
-            return JSONResponse({"error": {"status": 403, "message": refusal}}, status_code=403)
-        given = request.query_params.get("key")
-        if request.method in READING and same(console.token, given):
-            answer = RedirectResponse(_without_key(request), status_code=303)
-            answer.set_cookie(cookie_name(headers), console.token, httponly=True, samesite="strict")
-            return answer
-        if (
-            console.is_secret
-            and not request.url.path.startswith("/static/")
-            and not may_read(console.token, headers)
-        ):
-            message = "This console shows a deployed project. Open the whole address that `trainmaster web` printed."
-            return JSONResponse({"error": {"status": 403, "message": message}}, status_code=403)
-        return None
-
-
-def _without_key(request: Request) -> str:
-    """The request's own address without the token. It has one leading slash: with two it would name another host."""
-    rest = urlencode([(name, value) for name, value in request.query_params.multi_items() if name != "key"])
-    path = "/" + quote(request.scope["path"].lstrip("/"))
-    return f"{path}?{rest}" if rest else path
+    return Guard(starlette, console)
 
 
 def _ask(console: Console, request: Request, form: Mapping[str, str] | None = None) -> Ask:

@@ -9,7 +9,8 @@ from contextlib import suppress
 import uvicorn
 
 from trainmaster.client.context import Context
-from trainmaster.web.app import LOCAL_POLL_S, make_app
+from trainmaster.web.app import make_app
+from trainmaster.web.console import LOCAL_POLL_S
 from trainmaster.web.live import Streams
 from trainmaster.web.rendering import environment
 from trainmaster.web.source import Source

@@ -7,13 +7,13 @@ from trainmaster.web.pages import (
     compare,
     dead_letters,
     lately,
-    models,
     overview,
     queue,
-    rules,
     runs,
     study,
 )
+from trainmaster.web.pages.models import page as models
+from trainmaster.web.pages.rules import page as rules
 from trainmaster.web.pages.run import page as run
 from trainmaster.web.subject import Subject
 

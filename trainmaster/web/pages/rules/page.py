@@ -1,25 +1,32 @@
 """Rules: what each waits for and how much of it there is, why it is held back, and what it has fired."""
 
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import quote
 
-from trainmaster.client.rules.changing import fire_refusal, fire_rule
+from trainmaster.client.rules.changing import fire_refusal
 from trainmaster.client.rules.found import Awaited, FoundRule
-from trainmaster.client.rules.listing import RuleFile, find_rule, list_rules, read_rule_file
-from trainmaster.client.rules.pausing import pause_refusal, set_enabled
+from trainmaster.client.rules.listing import RuleFile, list_rules, read_rule_file
+from trainmaster.client.rules.pausing import pause_refusal
 from trainmaster.client.runs.listing import Filters, list_runs
 from trainmaster.client.runs.reports import reported_fault
 from trainmaster.client.terminal import one_line
 from trainmaster.orchestrator.core.documents.faults import Fault
 from trainmaster.orchestrator.core.documents.places import split_lines
 from trainmaster.orchestrator.core.names import run_id_at
-from trainmaster.orchestrator.core.retraining.rule import Rule, WhileRunning
 from trainmaster.orchestrator.core.runs.index_row import IndexRow
+from trainmaster.web.pages.rules.changes import (
+    fire,
+    pause,
+    propose_firing,
+    propose_pause,
+    propose_resuming,
+    resume,
+)
+from trainmaster.web.pages.rules.found import WHILE_RUNNING, address_of, rule_of
 from trainmaster.web.source import Age
-from trainmaster.web.subject import Action, ApiRoute, Ask, Outcome, Page, PageRoute, Proposal, Subject
+from trainmaster.web.subject import Action, ApiRoute, Ask, Page, PageRoute, Subject
 
 ROWS_MAX = 500
 """Rules on the page; the document has all."""
@@ -28,9 +35,6 @@ LINES_MAX, LINE_MAX_CHARS = 1500, 400
 """Of a rule's file: its size bounds it to far fewer, unless most lines are empty."""
 RUNS_SCANNED, RUNS_SHOWN = 1000, 10
 """The newest runs, that are searched for a rule's firings, and how many of these are shown."""
-ANSWER_WITHIN_S = 60.0
-NO_ID = "-"
-"""In place of an id, for a file whose name gives none; the query then names the file."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,7 +75,7 @@ def _row(rule: FoundRule, ask: Ask) -> RuleRow:
     return RuleRow(
         rule=rule,
         name=one_line(rule.name, NAME_MAX_CHARS),
-        address=_address(rule),
+        address=address_of(rule),
         awaited=tuple(rule.awaited(ask.now)),
         reasons=tuple(_reasons(rule)),
         changes=tuple(_changes(rule)),
@@ -87,12 +91,6 @@ def _changes(rule: FoundRule) -> Iterator[tuple[str, str]]:
         yield "pause", "Pause"
     if not pause_refusal(rule, enabled=True):
         yield "resume", "Resume"
-
-
-def _address(rule: FoundRule) -> str:
-    if rule.rule_id is not None:
-        return f"/rules/{quote(rule.rule_id)}"
-    return f"/rules/{NO_ID}?file={quote(rule.dropped_name, safe='')}"
 
 
 def _reasons(rule: FoundRule) -> Iterator[str]:
@@ -116,7 +114,7 @@ def _reasons(rule: FoundRule) -> Iterator[str]:
 
 def rule(ask: Ask) -> Page:
     """One rule, with its file and the places of its faults."""
-    found = _find(ask)
+    found = rule_of(ask)
     file = ask.source.read(
         ("rule-file", found.dropped_name, found.status and found.status.generation),
         Age.SLOW,
@@ -137,16 +135,10 @@ def rule(ask: Ask) -> Page:
             "lines": lines,
             "faults": [str(fault) for fault in faults if str(fault) not in marked],
             "firings": _firings(found, ask),
-            "while_running": _WHILE_RUNNING[found.rule.while_running] if found.rule else "",
+            "while_running": WHILE_RUNNING[found.rule.while_running] if found.rule else "",
         },
         command=f"trainmaster rules show {shlex.quote(found.name)}",
     )
-
-
-def _find(ask: Ask) -> FoundRule:
-    rule_id = ask.path["rule_id"]
-    text = ask.query.get("file", rule_id) if rule_id == NO_ID else rule_id
-    return ask.source.read(("rule", text), Age.SLOW, lambda clients: find_rule(clients, text))
 
 
 def _faults(rule: FoundRule) -> Iterator[Fault]:
@@ -185,100 +177,6 @@ def _firings(rule: FoundRule, ask: Ask) -> list[IndexRow]:
     return [row for row in found.rows if row.source == "rule" and row.run_id.startswith(prefix)][:RUNS_SHOWN]
 
 
-_WHILE_RUNNING: Mapping[WhileRunning, str] = {
-    WhileRunning.SKIP: "While its last run is active, nothing starts.",
-    WhileRunning.QUEUE_ONE: "While its last run is active, one firing waits for its end.",
-    WhileRunning.REPLACE: "If its last run is active, that is ended first.",
-}
-
-
-def propose_firing(ask: Ask) -> Proposal:
-    """What firing the rule would start."""
-    found = _find(ask)
-    version = found.rule
-    return Proposal(
-        title=f"Fire the rule {found.name}?",
-        effects=list(_effects_of_firing(version)) if version else [],
-        command=f"trainmaster rules fire {shlex.quote(found.name)}",
-        button="Fire the rule",
-        back=_address(found),
-        refusal=fire_refusal(found),
-    )
-
-
-def _effects_of_firing(version: Rule) -> Iterator[str]:
-    yield f"It starts a run of the model {version.model_name}, with the rule's request."
-    yield _WHILE_RUNNING[version.while_running]
-    limits = [f"at most {version.max_per_day} firings in 24 hours"]
-    limits += [f"{version.cooldown.total_seconds():g} s between two"] if version.cooldown else []
-    yield f"The rule's limits apply: {', '.join(limits)}."
-
-
-def fire(ask: Ask) -> Outcome:
-    """Gives the order, and waits until the run has started."""
-    found = _find(ask)
-    run_id = fire_rule(ask.source.clients, found, timeout_s=ANSWER_WITHIN_S)
-    return Outcome(
-        message=f"{found.name} has started {run_id}.",
-        go_to=f"/runs/{quote(run_id)}",
-        document={"run_id": run_id},
-    )
-
-
-def propose_pause(ask: Ask) -> Proposal:
-    """What pausing the rule would do."""
-    found = _find(ask)
-    return Proposal(
-        title=f"Pause the rule {found.name}?",
-        effects=[
-            f"`enabled: false` is written into {found.dropped_name}.",
-            "Scheduled times, signals and orders are ignored until it is resumed, and objects that arrive are not counted.",
-            "A run that it has started continues.",
-        ],
-        command=f"trainmaster rules pause {shlex.quote(found.name)}",
-        button="Pause the rule",
-        back=_address(found),
-        refusal=pause_refusal(found, enabled=False),
-    )
-
-
-def propose_resuming(ask: Ask) -> Proposal:
-    """What resuming the rule would do."""
-    found = _find(ask)
-    return Proposal(
-        title=f"Resume the rule {found.name}?",
-        effects=[
-            f"`enabled: true` is written into {found.dropped_name}, and the file is checked again.",
-            "Its schedule starts now: what was due meanwhile is not made up for. Counts so far are kept.",
-            "A tripped breaker is reset, and a quarantine ends.",
-        ],
-        command=f"trainmaster rules resume {shlex.quote(found.name)}",
-        button="Resume the rule",
-        back=_address(found),
-        refusal=pause_refusal(found, enabled=True),
-    )
-
-
-def pause(ask: Ask) -> Outcome:
-    """Writes the file, and waits for the service's answer."""
-    return _set_enabled(ask, enabled=False)
-
-
-def resume(ask: Ask) -> Outcome:
-    """Writes the file, and waits for the service's answer."""
-    return _set_enabled(ask, enabled=True)
-
-
-def _set_enabled(ask: Ask, *, enabled: bool) -> Outcome:
-    found = _find(ask)
-    status = set_enabled(ask.source.clients, found, enabled=enabled, timeout_s=ANSWER_WITHIN_S)
-    return Outcome(
-        message=f"{found.name} is {status.state}.",
-        go_to=_address(found),
-        document={"rule_id": found.rule_id, "state": str(status.state)},
-    )
-
-
 def documents(ask: Ask) -> list[dict[str, Any]]:
     """Of each rule, schemas/rule_view.v1.schema.json."""
     return [each.document(ask.now) for each in ask.source.read("rules", Age.SLOW, list_rules)]
@@ -286,7 +184,7 @@ def documents(ask: Ask) -> list[dict[str, Any]]:
 
 def document(ask: Ask) -> dict[str, Any]:
     """schemas/rule_view.v1.schema.json."""
-    return _find(ask).document(ask.now)
+    return rule_of(ask).document(ask.now)
 
 
 SUBJECT = Subject(

@@ -1,0 +1,35 @@
+"""One console: what it reads, who may use it, and what surrounds its pages."""
+
+from contextlib import suppress
+
+from trainmaster.web.live import Streams
+from trainmaster.web.rendering import Frame
+from trainmaster.web.source import Source
+
+LOCAL_POLL_S, CLOUD_POLL_S = 0.7, 10.0
+"""Between two looks at an open page: of the server, which sends what changed, and of the browser in the cloud."""
+
+
+class Console:
+    """One console: its source, and the token of its session."""
+
+    def __init__(self, source: Source, *, token: str, is_secret: bool, streams: Streams) -> None:
+        """`is_secret`: also reading needs the token, because the data is not on this machine."""
+        self.source = source
+        self.token = token
+        self.is_secret = is_secret
+        self.streams = streams
+
+    def frame(self, path: str) -> Frame:
+        """What surrounds a page. It never fails: without a stack it says so."""
+        where, is_local = "no stack", True
+        with suppress(Exception):
+            where, is_local = self.source.context.title, self.source.is_local
+        writable = self.source.writable
+        return Frame(
+            where=where,
+            writable=writable,
+            token=self.token if writable else "",
+            poll_s=0.0 if is_local else CLOUD_POLL_S,
+            path=path,
+        )

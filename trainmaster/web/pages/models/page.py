@@ -1,0 +1,182 @@
+"""Models: the champion of each name, those before it, every challenger's verdict, and the way back to the data."""
+
+import shlex
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
+
+from trainmaster.client.errors import Damaged, NotFound, Refused
+from trainmaster.client.explaining.explanation import Explanation, explain_model
+from trainmaster.client.files.listing import RemoteFile, champion_files
+from trainmaster.client.rules.challengers import ChallengerFacts, read_challenger, verdicts_of
+from trainmaster.client.rules.champions import FoundChampion, champions_written, list_champions
+from trainmaster.client.runs.listing import Filters, list_runs
+from trainmaster.client.terminal import size_text
+from trainmaster.orchestrator.core.champions.champion import Champion, Reign, Verdict
+from trainmaster.orchestrator.core.requests.spec import Goal
+from trainmaster.web.pages.models.found import address_of, champion_of, name_of
+from trainmaster.web.pages.models.lineage import lineage
+from trainmaster.web.pages.models.reigns import REIGNS_SHOWN, refusal, reign_rows
+from trainmaster.web.pages.models.rollback import propose_rollback, rollback
+from trainmaster.web.source import Age
+from trainmaster.web.subject import Action, ApiRoute, Ask, Page, PageRoute, Subject
+
+if TYPE_CHECKING:
+    from trainmaster.client.clients import Clients
+
+RECORDS_READ, METRICS_SHOWN, FILES_SHOWN = 20, 12, 200
+RUNS_SCANNED, RUNS_SHOWN = 1000, 20
+"""The newest runs, that are searched for those of the model, and how many of these are shown."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChallengerRow:
+    """A verdict; `facts` are from the run's record, of the latest challengers alone."""
+
+    verdict: Verdict
+    facts: ChallengerFacts | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class CopyFiles:
+    """The files of the champion's copy, or why they cannot be listed."""
+
+    files: Sequence[RemoteFile] = ()
+    left_out: int = 0
+    size: str = ""
+    problem: str = ""
+
+
+def models(ask: Ask) -> Page:
+    """The champion of each model."""
+    found, problems = _listed(ask)
+    rows = [(each.champion, name_of(each.champion), address_of(name_of(each.champion))) for each in found]
+    return Page(
+        title="Models",
+        template="models.html",
+        values={"rows": rows, "problems": problems},
+        command="trainmaster champions ls",
+    )
+
+
+def _listed(ask: Ask) -> tuple[list[FoundChampion], list[str]]:
+    """Every champion: read again only when one of them was written, or the answer is old."""
+    written = ask.source.read("champions-written", Age.SLOW, champions_written)
+    return ask.source.read(("champions", written), Age.RARE, list_champions)
+
+
+def model(ask: Ask) -> Page:
+    """One model's champion, with its history, its challengers and its lineage."""
+    champion = champion_of(ask).champion
+    name = name_of(champion)
+    filters = Filters(model=champion.model_name, team=champion.team)
+    runs = ask.source.read(
+        ("runs-of", name),
+        Age.SLOW,
+        lambda clients: list_runs(clients, filters, limit=RUNS_SHOWN, scanned_max=RUNS_SCANNED),
+    )
+    current = champion.current
+    return Page(
+        title=name,
+        template="model.html",
+        values={
+            "name": name,
+            "address": address_of(name),
+            "champion": champion,
+            "is_better": "higher" if current and current.contest.goal is Goal.MAXIMIZE else "lower",
+            "reigns": list(reign_rows(champion, ask.now)),
+            "reigns_left_out": max(len(champion.history) - REIGNS_SHOWN, 0),
+            "challengers": list(_challengers(ask, champion)),
+            "metrics_shown": METRICS_SHOWN,
+            "steps": list(lineage(_explanation(ask, name))) if current else [],
+            "copy": _copy(ask, current) if current else None,
+            "runs": runs.rows,
+            "all_runs": f"/runs?{urlencode({'model': champion.model_name})}",
+            "download": shlex.join(["trainmaster", "download", f"champion:{name}"]),
+            "why": shlex.join(["trainmaster", "why", name]),
+            "rollback": shlex.join(["trainmaster", "champions", "rollback", name]),
+            "rollback_refusal": refusal(champion, None, ask.now),
+        },
+        command=shlex.join(["trainmaster", "champions", "show", name]),
+    )
+
+
+def _challengers(ask: Ask, champion: Champion) -> Iterator[ChallengerRow]:
+    for number, verdict in enumerate(verdicts_of(champion)):
+        facts = _facts(ask, verdict.run_id) if number < RECORDS_READ else None
+        yield ChallengerRow(verdict=verdict, facts=facts)
+
+
+def _facts(ask: Ask, run_id: str) -> ChallengerFacts:
+    return ask.source.read(("challenger", run_id), Age.RARE, lambda clients: read_challenger(clients, run_id))
+
+
+def _explanation(ask: Ask, name: str) -> Explanation:
+    return ask.source.read(("why", name), Age.SLOW, lambda clients: explain_model(clients, name, ask.now))
+
+
+def _copy(ask: Ask, reign: Reign) -> CopyFiles:
+    return ask.source.read(
+        ("champion-files", reign.model_uri, reign.lineage.files_uri, reign.lineage.files_sha256),
+        Age.RARE,
+        lambda clients: _copied(clients, reign),
+    )
+
+
+def _copied(clients: "Clients", reign: Reign) -> CopyFiles:
+    try:
+        files = champion_files(clients, reign)
+    except (Damaged, NotFound, Refused) as problem:
+        return CopyFiles(problem=str(problem))
+    return CopyFiles(
+        files=files[:FILES_SHOWN],
+        left_out=max(len(files) - FILES_SHOWN, 0),
+        size=size_text(sum(each.size_bytes for each in files)),
+    )
+
+
+def documents(ask: Ask) -> list[dict[str, Any]]:
+    """Of each champion that can be read, schemas/champion.v1.schema.json."""
+    return [each.document for each in _listed(ask)[0]]
+
+
+def document(ask: Ask) -> dict[str, Any]:
+    """schemas/champion.v1.schema.json."""
+    return champion_of(ask).document
+
+
+def explanation(ask: Ask) -> dict[str, Any]:
+    """schemas/explanation.v1.schema.json."""
+    return _explanation(ask, ask.path["name"]).document
+
+
+SUBJECT = Subject(
+    pages=[
+        PageRoute(path="/models", show=models),
+        PageRoute(path="/models/{name:path}", show=model),
+    ],
+    api=[
+        ApiRoute(path="/champions", summary="Every champion, as an array of champion.v1.", read=documents),
+        ApiRoute(
+            path="/champions/{name:path}/-/explanation",
+            summary="Where the champion of a model comes from.",
+            read=explanation,
+            schema="explanation.v1",
+        ),
+        ApiRoute(
+            path="/champions/{name:path}",
+            summary="The champion of a model, its predecessors and the latest challengers; a team's is TEAM/MODEL.",
+            read=document,
+            schema="champion.v1",
+        ),
+    ],
+    actions=[
+        Action(
+            path="/models/{name:path}/-/rollback",
+            summary="Restores an earlier champion: that of `to_run`, or without it the one before.",
+            propose=propose_rollback,
+            perform=rollback,
+        )
+    ],
+)

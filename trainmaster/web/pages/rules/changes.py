@@ -1,0 +1,100 @@
+"""Fires, pauses and resumes a rule, and says before what follows."""
+
+import shlex
+from collections.abc import Iterator
+from urllib.parse import quote
+
+from trainmaster.client.rules.changing import fire_refusal, fire_rule
+from trainmaster.client.rules.pausing import pause_refusal, set_enabled
+from trainmaster.orchestrator.core.retraining.rule import Rule
+from trainmaster.web.pages.rules.found import WHILE_RUNNING, address_of, rule_of
+from trainmaster.web.subject import Ask, Outcome, Proposal
+
+ANSWER_WITHIN_S = 60.0
+
+
+def propose_firing(ask: Ask) -> Proposal:
+    """What firing the rule would start."""
+    found = rule_of(ask)
+    version = found.rule
+    return Proposal(
+        title=f"Fire the rule {found.name}?",
+        effects=list(_effects_of_firing(version)) if version else [],
+        command=f"trainmaster rules fire {shlex.quote(found.name)}",
+        button="Fire the rule",
+        back=address_of(found),
+        refusal=fire_refusal(found),
+    )
+
+
+def _effects_of_firing(version: Rule) -> Iterator[str]:
+    yield f"It starts a run of the model {version.model_name}, with the rule's request."
+    yield WHILE_RUNNING[version.while_running]
+    limits = [f"at most {version.max_per_day} firings in 24 hours"]
+    limits += [f"{version.cooldown.total_seconds():g} s between two"] if version.cooldown else []
+    yield f"The rule's limits apply: {', '.join(limits)}."
+
+
+def fire(ask: Ask) -> Outcome:
+    """Gives the order, and waits until the run has started."""
+    found = rule_of(ask)
+    run_id = fire_rule(ask.source.clients, found, timeout_s=ANSWER_WITHIN_S)
+    return Outcome(
+        message=f"{found.name} has started {run_id}.",
+        go_to=f"/runs/{quote(run_id)}",
+        document={"run_id": run_id},
+    )
+
+
+def propose_pause(ask: Ask) -> Proposal:
+    """What pausing the rule would do."""
+    found = rule_of(ask)
+    return Proposal(
+        title=f"Pause the rule {found.name}?",
+        effects=[
+            f"`enabled: false` is written into {found.dropped_name}.",
+            "Scheduled times, signals and orders are ignored until it is resumed, and objects that arrive are not counted.",
+            "A run that it has started continues.",
+        ],
+        command=f"trainmaster rules pause {shlex.quote(found.name)}",
+        button="Pause the rule",
+        back=address_of(found),
+        refusal=pause_refusal(found, enabled=False),
+    )
+
+
+def propose_resuming(ask: Ask) -> Proposal:
+    """What resuming the rule would do."""
+    found = rule_of(ask)
+    return Proposal(
+        title=f"Resume the rule {found.name}?",
+        effects=[
+            f"`enabled: true` is written into {found.dropped_name}, and the file is checked again.",
+            "Its schedule starts now: what was due meanwhile is not made up for. Counts so far are kept.",
+            "A tripped breaker is reset, and a quarantine ends.",
+        ],
+        command=f"trainmaster rules resume {shlex.quote(found.name)}",
+        button="Resume the rule",
+        back=address_of(found),
+        refusal=pause_refusal(found, enabled=True),
+    )
+
+
+def pause(ask: Ask) -> Outcome:
+    """Writes the file, and waits for the service's answer."""
+    return _set_enabled(ask, enabled=False)
+
+
+def resume(ask: Ask) -> Outcome:
+    """Writes the file, and waits for the service's answer."""
+    return _set_enabled(ask, enabled=True)
+
+
+def _set_enabled(ask: Ask, *, enabled: bool) -> Outcome:
+    found = rule_of(ask)
+    status = set_enabled(ask.source.clients, found, enabled=enabled, timeout_s=ANSWER_WITHIN_S)
+    return Outcome(
+        message=f"{found.name} is {status.state}.",
+        go_to=address_of(found),
+        document={"rule_id": found.rule_id, "state": str(status.state)},
+    )

@@ -60,7 +60,7 @@
       },
     });
     document.title = `${main.dataset.title} – Trainmaster`;
-    if (where) where.textContent = main.dataset.where;
+    if (where) where.textContent = where.title = main.dataset.where;
     dress();
     document.dispatchEvent(new CustomEvent("page-changed"));
   }

@@ -7,6 +7,7 @@ from typing import Any
 
 import httpx
 import pytest
+import requests
 
 from tests.web.consoles import TOKEN
 from tests.web.routes import action_paths, api_paths, filled, page_paths
@@ -23,6 +24,10 @@ PATHS = ["/", "/static/app.css", "/api/v1/runs", "/api/v1/openapi.json", "/runs"
 
 def nothing_runs() -> Context:
     raise NoContext("No local stack is running.")
+
+
+def stopped() -> Context:
+    raise requests.ConnectionError("Connection aborted.", ConnectionResetError(104, "reset by peer"))
 
 
 def broken() -> Context:
@@ -115,6 +120,13 @@ def test_a_change_without_the_token_is_refused(path: str, given: dict[str, str])
     assert "lacks the token" in document.json()["error"]["message"]
 
 
+@pytest.mark.parametrize("path", ACTIONS)
+def test_a_form_from_before_the_console_was_started_again_leads_back_to_the_form(path: str) -> None:
+    page = browser().post(path, data={"token": "of-an-earlier-session"}).text
+    assert f'<a class="button" href="{path}">Back to the form</a>' in page
+    assert "--write" not in page
+
+
 def test_the_cookie_alone_changes_nothing() -> None:
     for path in ACTIONS:
         answer = browser(is_secret=True, headers={"cookie": f"{COOKIE}={TOKEN}"}).post(path)
@@ -204,9 +216,10 @@ def test_a_body_that_is_too_large_or_no_form_is_refused(
 ) -> None:
     headers = {"content-type": kind, "x-trainmaster-token": TOKEN}
     page = browser().post(path, content=content, headers=headers)
-    assert (page.status_code, problem in page.text) == (422, True), page.text
+    status = 413 if len(content) > BODY_MAX else 422
+    assert (page.status_code, problem in page.text) == (status, True), page.text
     document = browser().post(f"/api/v1{path}", content=content, headers=headers)
-    assert (document.status_code, problem in document.json()["error"]["message"]) == (422, True)
+    assert (document.status_code, problem in document.json()["error"]["message"]) == (status, True)
 
 
 def test_every_answer_forbids_scripts_frames_and_caches_of_others() -> None:
@@ -230,6 +243,16 @@ def test_every_answer_forbids_scripts_frames_and_caches_of_others() -> None:
         assert answer.headers["x-content-type-options"] == "nosniff"
         assert answer.headers["referrer-policy"] == "same-origin"
         assert answer.headers["cache-control"] == ("public, max-age=3600" if status == 200 else "no-store")
+
+
+@pytest.mark.parametrize("choose", [stopped, nothing_runs])
+def test_a_lost_stack_is_said_in_plain_words_and_keeps_an_open_page(choose: Callable[[], Context]) -> None:
+    page = browser(choose=choose).get("/runs/some-id")
+    assert page.status_code == 503
+    assert 'data-fault="lost"' in page.text
+    assert "trainmaster up" in page.text
+    assert "ConnectionResetError" not in page.text
+    assert 'data-fault=""' in browser(choose=choose).get("/nothing").text
 
 
 def test_an_error_of_the_console_shows_none_of_its_text() -> None:

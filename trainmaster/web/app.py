@@ -120,6 +120,7 @@ def fault_page(fault: Fault) -> Page:
         values={"fault": fault},
         command=fault.command,
         is_fault=True,
+        is_lost=fault.is_lost,
     )
 
 
@@ -192,6 +193,8 @@ def _deed(console: Console, action: Action, *, is_api: bool) -> Callable[[Reques
             fault = fault_of(error)
             if fault is None:
                 raise
+            if isinstance(error, OldForm):
+                fault = replace(fault, back=request.url.path)
             page = replace(fault_page(fault), is_final=True)
             return HTMLResponse(whole_page(page, console.frame(request.url.path)), fault.status)
         console.source.forget()
@@ -201,11 +204,19 @@ def _deed(console: Console, action: Action, *, is_api: bool) -> Callable[[Reques
 
 
 def _refuse_strangers(console: Console, request: Request, form: Mapping[str, str]) -> None:
-    """Raises: NotAllowed: the console only reads, or the request lacks the session's token."""
+    """Checks that the console may change something, for this request.
+
+    Raises:
+        NotAllowed: the console only reads.
+        OldForm: the request lacks the session's token.
+    """
     if not console.source.writable:
         raise NotAllowed("This console only reads. To change things in it: trainmaster web --write")
     if not has_token(console.token, request.headers, form):
-        raise NotAllowed("The request lacks the token of this session. Reload the page, and try again.")
+        raise OldForm(
+            "The request lacks the token of this session: its form is from before the console was started again."
+            " Nothing was changed. Open the form again, and send it from there."
+        )
 
 
 def _told(outcome: Outcome, *, is_api: bool) -> Response:
@@ -215,7 +226,11 @@ def _told(outcome: Outcome, *, is_api: bool) -> Response:
 
 
 class NotAllowed(Refused):
-    """A change that this console, or this request, may not make."""
+    """A change in a console that only reads."""
+
+
+class OldForm(Refused):
+    """A change without the session's token."""
 
 
 def _document(make: Callable[[], Mapping[str, Any]]) -> Callable[[Request], Any]:

@@ -1,6 +1,7 @@
 """The errors of reading and changing, as pages and statuses."""
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 
 class StackStarting(Exception):
@@ -11,32 +12,56 @@ class StackStarting(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class Fault:
-    """What went wrong. `is_lost`: the services could not be reached, so the context is chosen again."""
+    """What went wrong.
+
+    Attributes:
+        command: what helps; empty where no command does.
+        is_lost: the services could not be reached: the context is chosen again, and an open page keeps its content.
+        back: the address of the form that was sent, to fill it in again; empty if that does not help.
+    """
 
     status: int
     title: str
     message: str
     command: str
     is_lost: bool = False
+    back: str = ""
 
 
 def fault_of(error: Exception) -> Fault | None:
     """The fault that an error of `trainmaster.client` or of a client library stands for; None for any other error."""
-    kinds = {f"{each.__module__}.{each.__qualname__}" for each in type(error).__mro__}
-    for status, title, names, is_lost in _FAULTS:
-        if kinds & names:
-            text = str(getattr(error, "message", "") or error)
-            return Fault(status=status, title=title, message=text, command=_COMMANDS[status], is_lost=is_lost)
+    names = {f"{each.__module__}.{each.__qualname__}" for each in type(error).__mro__}
+    for kind in _KINDS:
+        if names & kind.names:
+            text = NO_ANSWER if _CONNECTION in names else str(getattr(error, "message", "") or error)
+            return Fault(
+                status=kind.status, title=kind.title, message=text, command=kind.command, is_lost=kind.is_lost
+            )
     return None
 
 
+class _Kind(NamedTuple):
+    status: int
+    title: str
+    command: str
+    names: set[str]
+    """Of the errors."""
+    is_lost: bool = False
+
+
+NO_ANSWER = "The stack does not answer, or has stopped. Start it again: trainmaster up"
 _CORE = "google.api_core.exceptions"
-_FAULTS: tuple[tuple[int, str, set[str], bool], ...] = (
-    (403, "Not allowed", {"trainmaster.web.app.NotAllowed", f"{_CORE}.Forbidden"}, False),
-    (404, "Not found", {"trainmaster.client.errors.NotFound", f"{_CORE}.NotFound"}, False),
-    (
+_CONNECTION = "requests.exceptions.RequestException"
+_KINDS = (
+    _Kind(403, "Form out of date", "", {"trainmaster.web.app.OldForm"}),
+    _Kind(403, "Not allowed", "trainmaster web --write", {"trainmaster.web.app.NotAllowed"}),
+    _Kind(403, "Not allowed", "trainmaster doctor", {f"{_CORE}.Forbidden"}),
+    _Kind(404, "Not found", "trainmaster ls", {"trainmaster.client.errors.NotFound", f"{_CORE}.NotFound"}),
+    _Kind(413, "Too large", "", {"trainmaster.web.forms.TooLarge"}),
+    _Kind(
         422,
         "Refused",
+        "trainmaster --help",
         {
             "trainmaster.client.errors.Refused",
             "trainmaster.client.request_files.UnusableFile",
@@ -46,14 +71,20 @@ _FAULTS: tuple[tuple[int, str, set[str], bool], ...] = (
             f"{_CORE}.InvalidArgument",
             f"{_CORE}.BadRequest",
         },
-        False,
     ),
-    (409, "Damaged", {"trainmaster.client.errors.Damaged"}, False),
-    (504, "Not done yet", {"trainmaster.client.errors.TimedOut"}, False),
-    (503, "The stack is starting", {"trainmaster.web.faults.StackStarting"}, True),
-    (
+    _Kind(409, "Damaged", "trainmaster doctor", {"trainmaster.client.errors.Damaged"}),
+    _Kind(504, "Not done yet", "trainmaster ls", {"trainmaster.client.errors.TimedOut"}),
+    _Kind(
+        503,
+        "The stack is starting",
+        "trainmaster up --detach",
+        {"trainmaster.web.faults.StackStarting"},
+        is_lost=True,
+    ),
+    _Kind(
         503,
         "Nothing answers",
+        "trainmaster up --detach",
         {
             "trainmaster.client.context.NoContext",
             "trainmaster.client.context.UnknownContext",
@@ -61,16 +92,8 @@ _FAULTS: tuple[tuple[int, str, set[str], bool], ...] = (
             f"{_CORE}.GoogleAPICallError",
             f"{_CORE}.RetryError",
             "google.auth.exceptions.GoogleAuthError",
-            "requests.exceptions.RequestException",
+            _CONNECTION,
         },
-        True,
+        is_lost=True,
     ),
 )
-_COMMANDS = {
-    403: "trainmaster web --write",
-    404: "trainmaster ls",
-    422: "trainmaster --help",
-    409: "trainmaster doctor",
-    504: "trainmaster ls",
-    503: "trainmaster up --detach",
-}

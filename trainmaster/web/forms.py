@@ -13,11 +13,16 @@ FIELDS_MAX = 200
 FORM_TYPE, JSON_TYPE = "application/x-www-form-urlencoded", "application/json"
 
 
+class TooLarge(Refused):
+    """A body of more than BODY_MAX bytes."""
+
+
 async def form_of(request: Request) -> dict[str, str]:
     """The fields of a form or of a flat JSON object.
 
     Raises:
-        Refused: the body is too large, or neither, or the connection was closed before its end.
+        TooLarge: the body has more than BODY_MAX bytes.
+        Refused: the body is neither, or the connection was closed before its end.
     """
     body = await _body(request)
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
@@ -48,7 +53,7 @@ async def _body(request: Request) -> bytes:
         async for part in request.stream():
             body += part
             if len(body) > BODY_MAX:
-                raise Refused(f"The body has more than {BODY_MAX} bytes.")
+                raise TooLarge(f"The body has more than {BODY_MAX} bytes.")
     except ClientDisconnect as error:
         raise Refused("The connection was closed before the end of the body.") from error
     return bytes(body)

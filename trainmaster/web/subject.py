@@ -58,6 +58,7 @@ class Page:
         command: what prints the same in a terminal, for example `trainmaster ls --state failed`.
         is_final: nothing on it will change; the browser does not ask again.
         is_fault: it stands for the page that could not be shown, and the browser loads that once it can be.
+        is_lost: it is a fault, for which the browser keeps the last content of an open page.
     """
 
     title: str
@@ -66,6 +67,7 @@ class Page:
     command: str
     is_final: bool = False
     is_fault: bool = False
+    is_lost: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -45,6 +45,20 @@ def test_a_lost_connection_is_said_and_found_again(window: Window) -> None:
     window.seen.complaints.clear()  # Chromium itself reports the failed request
 
 
+def test_an_open_page_keeps_its_content_while_the_stack_does_not_answer(window: Window) -> None:
+    page = window.open("/runs")
+    lost = '<main id="main" data-live data-fault="lost" data-title="Nothing answers" data-where="no stack">gone</main>'
+    page.route("**/runs", lambda route: route.fulfill(body=lost, content_type="text/html", status=503))
+    page.evaluate(
+        "() => { document.body.dataset.pollS = '0.1'; document.dispatchEvent(new Event('visibilitychange')); }"
+    )
+    expect(page.locator("#link-state")).to_have_text("the stack does not answer, retrying")
+    expect(page.locator("main h1")).to_have_text("Runs")
+    page.unroute("**/runs")
+    expect(page.locator("#link-state")).to_have_text("")
+    window.seen.complaints.clear()  # Chromium itself reports the failed request
+
+
 def test_ages_grow_while_a_page_stays_open(window: Window) -> None:
     page = window.open("/runs")
     first = page.locator("main time").first

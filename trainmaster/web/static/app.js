@@ -40,14 +40,19 @@
     link.classList.toggle("bad", isBad);
   }
   function current() { return document.getElementById("main"); }
+  // Whether the page is shown: while the services cannot be reached, a page that had content keeps it.
   function show(html) {
     const parsed = new DOMParser().parseFromString(html, "text/html");
     const fresh = parsed.getElementById("main");
     const main = current();
-    if (!fresh || !main) return;
+    if (!fresh || !main) return false;
+    if (fresh.dataset.fault === "lost" && !main.hasAttribute("data-fault")) {
+      said("the stack does not answer, retrying", true);
+      return false;
+    }
     if (main.hasAttribute("data-fault") && !fresh.hasAttribute("data-fault")) {
       location.reload(); // for the page's own scripts, which a fault's page has not loaded
-      return;
+      return true;
     }
     showTimesOf(fresh);
     Idiomorph.morph(main, fresh, {
@@ -63,6 +68,7 @@
     if (where) where.textContent = where.title = main.dataset.where;
     dress();
     document.dispatchEvent(new CustomEvent("page-changed"));
+    return true;
   }
   function showTimesOf(fresh) {
     const now = Date.now();
@@ -84,7 +90,7 @@
     if (pollS > 0) { timer = setTimeout(poll, pollS * 1000); return; }
     stream = new EventSource(location.href);
     stream.addEventListener("open", () => { retryMs = FIRST_RETRY_MS; said("live", false); });
-    stream.addEventListener("page", (event) => show(JSON.parse(event.data)));
+    stream.addEventListener("page", (event) => { if (show(JSON.parse(event.data))) said("live", false); });
     stream.addEventListener("final", () => { stop(); said("", false); });
     stream.addEventListener("error", () => {
       stop();
@@ -96,8 +102,7 @@
   async function poll() {
     try {
       const answer = await fetch(location.href, { headers: { accept: "text/html" } });
-      show(await answer.text());
-      said("", false);
+      if (show(await answer.text())) said("", false);
     } catch {
       said("connection lost, retrying", true);
     }

@@ -4,14 +4,19 @@ The script itself is unpacked by the job's own command, as in the cloud. Here on
 read, to make its environment before it starts.
 """
 
+import gzip
 import hashlib
+import os
 import re
 import shutil
 import tarfile
 import tempfile
-from dataclasses import dataclass
+import threading
+import zlib
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from trainmaster.local.jobs.images.dockerfile import ImageError
 from trainmaster.local.jobs.images.installs import Install
 from trainmaster.local.jobs.images.requirements import lines_of, names_a_path
 
@@ -30,10 +35,14 @@ _REQUIREMENTS = "requirements.txt"
 
 @dataclass(frozen=True, kw_only=True)
 class Scripts:
-    """Unpacked archives below `folder`, read from the buckets, which are the folders of `buckets`."""
+    """Unpacked archives below `folder`, read from the buckets, which are the folders of `buckets`.
+
+    Threads may share it: parallel trials start with one archive at the same time. `folder` has one user.
+    """
 
     buckets: Path
     folder: Path
+    _unpacking: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False, compare=False)
 
     def install_of(self, archive_uri: str) -> Install | None:
         """What the requirements.txt of the archive installs.
@@ -41,17 +50,24 @@ class Scripts:
         None without one, and for an archive that is missing, damaged or too large: the job's own command says why.
 
         Raises:
-            ImageError: a requirement file cannot be read, or is too large.
+            ImageError: a requirement file cannot be read, or is too large; or the archive cannot be unpacked here.
         """
         found = _ARCHIVE.fullmatch(archive_uri)
         if found is None or ".." in archive_uri.split("/"):
             return None
         target = self.folder / found["sha256"]
-        try:
-            if not target.is_dir():
-                self._unpack(self.buckets / found["bucket"] / found["name"], found["sha256"])
-        except (OSError, tarfile.TarError, EOFError):
+        archive = self.buckets / found["bucket"] / found["name"]
+        if not target.is_dir() and not archive.is_file():
             return None
+        try:
+            with self._unpacking:
+                if not target.is_dir():
+                    self._unpack(archive, found["sha256"])
+                os.utime(target)  # the one that was not used for longest is removed first
+        except (tarfile.TarError, gzip.BadGzipFile, EOFError, zlib.error):
+            return None
+        except OSError as error:
+            raise ImageError(f"The script's archive {archive_uri} cannot be unpacked: {error}") from error
         path = target / _REQUIREMENTS
         if not path.is_file():
             return None

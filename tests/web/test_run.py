@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from functools import cache
 from typing import Any
 
@@ -16,7 +17,9 @@ from tests.client.served import ROOT, run_record, served_context
 from tests.web.consoles import console_of
 from trainmaster.client.clients import Clients
 from trainmaster.client.find import Run
+from trainmaster.client.watch.timeline import Stage
 from trainmaster.local import logging
+from trainmaster.web.pages.run.times import stage_rows
 
 Browser = httpx.Client
 LINES = 450
@@ -225,3 +228,22 @@ def test_a_wrong_query_of_the_log_is_refused(browser: Browser, query: dict[str, 
     answer = browser.get("/api/v1/runs/trains/log", params=query)
     assert answer.status_code == status
     assert answer.json()["error"]["message"]
+
+
+def test_each_step_has_the_time_until_the_next_one_and_the_last_of_an_open_run_is_in_progress() -> None:
+    at = datetime(2026, 3, 1, tzinfo=UTC)
+    stages = [
+        Stage(title="Job submitted", at=at),
+        Stage(title="Job running", at=at + timedelta(seconds=2)),
+        Stage(title="Model exported"),
+        Stage(title="Job ended", at=at + timedelta(seconds=112)),
+        Stage(title="Last log line", at=at + timedelta(seconds=111)),  # by another service's clock
+    ]
+    found = [(row.title, row.took, row.is_last) for row in stage_rows(stages)]
+    assert found == [
+        ("Job submitted", "2.0s", False),
+        ("Job running", "1m 50s", False),
+        ("Model exported", "", False),
+        ("Job ended", "0.0s", False),
+        ("Last log line", "", True),
+    ]

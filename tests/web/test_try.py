@@ -1,11 +1,14 @@
 """Try a request: its faults in their places, its plan, and its submission."""
 
 import json
+import subprocess
+import sys
 from collections.abc import Iterator
 from html import unescape
 from pathlib import Path
 
 import pytest
+import yaml
 from httpx import Client as Browser
 from jsonschema import Draft202012Validator
 
@@ -13,7 +16,7 @@ from tests.client.recording import service
 from tests.client.served import ROOT, Served, served_context
 from tests.web.consoles import console_of, form
 from trainmaster.orchestrator.core.sizes import MAX_REQUEST_BYTES
-from trainmaster.web.pages.attempt import EXAMPLES
+from trainmaster.web.pages.attempt import EXAMPLES, EXCERPT_CHARS
 
 SMALL = (ROOT / "examples/small.yaml").read_text()
 FAULTY = SMALL.replace("machine: n1-standard-4", "machine: n1-standard-5").replace(
@@ -61,8 +64,8 @@ def test_a_sound_request_shows_its_job_and_cost(browser: Browser) -> None:
 
 
 def test_the_plan_says_what_would_happen_first(browser: Browser) -> None:
-    assert "It would start at once" in answer(browser, SMALL, "/try")
-    assert "It would start at once" not in answer(browser, SMALL)
+    assert "<dt>Next</dt><dd>starts at once" in answer(browser, SMALL, "/try")
+    assert "starts at once" not in answer(browser, SMALL)
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
@@ -73,6 +76,33 @@ def test_every_example_is_sound(browser: Browser, name: str) -> None:
     file = page.partition('name="file" value="')[2].partition('"')[0]
     said = answer(browser, text, file=file)
     assert "has no faults" in said, said
+
+
+def test_the_first_example_trains_without_data_and_packages(tmp_path: Path) -> None:
+    file, _ = next(iter(EXAMPLES.values()))
+    request = yaml.safe_load((ROOT / file).read_text())
+    python, *rest = request["command"]
+    assert python == "python"
+    env = {"TRAINMASTER_GCS_ROOT": str(tmp_path), "AIP_MODEL_DIR": "gs://models/hello/model/"}
+    command = [sys.executable, "-I", "-S", *rest]  # the standard library alone
+    done = subprocess.run(command, env=env, capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout.splitlines()[-1])["epoch"] == 20
+    assert json.loads((tmp_path / "models/hello/model/model.json").read_text())["slope"] == pytest.approx(3)
+
+
+def test_an_example_says_what_it_needs_before_it_can_succeed(browser: Browser, served: Served) -> None:
+    needs = f"from gs://{served.clients.context.project}-data/tfds, and needs TensorFlow"
+    assert needs in browser.get("/try?example=small").text
+    assert 'id="needs"' not in browser.get("/try?example=hello").text
+
+
+def test_the_mark_of_a_fault_far_to_the_right_is_in_sight(browser: Browser) -> None:
+    labels = ", ".join(f"label{number}: a" for number in range(12))
+    said = answer(browser, SMALL.replace("cluster:", f"labels: {{{labels}, Wrong: a}}\ncluster:"))
+    line, mark = said.partition('<pre class="excerpt" tabindex="0">')[2].partition("</pre>")[0].split("\n")
+    assert line.startswith("…")
+    assert line[mark.index("^") :].startswith("Wrong")
+    assert mark.index("^") < EXCERPT_CHARS
 
 
 def test_a_rule_is_checked_and_says_how_to_apply_it(browser: Browser) -> None:

@@ -42,7 +42,8 @@ from trainmaster.web.subject import (
 )
 
 EXAMPLES: Mapping[str, tuple[str, str]] = {
-    "small": ("examples/small.yaml", "A small training"),
+    "hello": ("examples/hello.yaml", "A first training, without data"),
+    "small": ("examples/small.yaml", "A training on pictures"),
     "distributed": ("examples/cassava.yaml", "Several workers with GPUs"),
     "tuning": ("examples/tuning.yaml", "A tuning with six trials"),
     "roles": ("examples/roles.yaml", "Parameter servers and an evaluator"),
@@ -52,7 +53,14 @@ EXAMPLES: Mapping[str, tuple[str, str]] = {
 }
 """By the name in the address: the file, and what it is."""
 EXAMPLES_PROJECT = "my-project"
+PREPARATION: Mapping[str, str] = {
+    "small": "This training reads the data set horses_or_humans from gs://PROJECT-data/tfds, and needs TensorFlow."
+    " For a local stack, docs/reference/local-stack.md, “Submit a request”, says how to prepare both.",
+}
+"""What an example needs before it can succeed, by its name."""
 BEHIND_SHOWN = 5
+EXCERPT_CHARS, EXCERPT_LEAD = 100, 30
+"""Characters that are shown of a line, and of them those before a fault that is far to the right."""
 _NAMES = {Kind.REQUEST: "request.yaml", Kind.RULE: "rule.yaml", Kind.ORDER: "order.yaml"}
 _ELSEWHERE = {
     Kind.RULE: "This is a retraining rule. Save it, and apply it: trainmaster rules apply {file}",
@@ -87,7 +95,8 @@ def form(ask: Ask) -> Page:
     if name not in EXAMPLES:
         raise Refused(f"example: expected one of {', '.join(EXAMPLES)}, found {name[:40]!r}")
     text = _example(name).replace(EXAMPLES_PROJECT, ask.source.context.project)
-    return _page(text, PurePath(EXAMPLES[name][0]).name, None)
+    needs = PREPARATION.get(name, "").replace("PROJECT", ask.source.context.project)
+    return _page(text, PurePath(EXAMPLES[name][0]).name, None, needs=needs)
 
 
 @cache
@@ -138,7 +147,13 @@ def _rules(ask: Ask) -> tuple[RequestRules, Prices]:
 
 
 def _page(
-    text: str, file: str, found: Examined | None, *, problem: str = "", loads_more: bool = False
+    text: str,
+    file: str,
+    found: Examined | None,
+    *,
+    problem: str = "",
+    needs: str = "",
+    loads_more: bool = False,
 ) -> Page:
     plan = found.plan if found else None
     has_script = found is not None and plan is not None and found.given.has_local_script
@@ -152,6 +167,7 @@ def _page(
             "file": file,
             "examples": [(key, title) for key, (_, title) in EXAMPLES.items()],
             "problem": problem,
+            "needs": needs,
             "found": found.checked if found else None,
             "faults": list(_faults(found)) if found else [],
             "plan": plan,
@@ -184,7 +200,19 @@ def _faults(found: Examined) -> Iterator[ShownFault]:
     """In the order of the text, at most MAX_FAULTS of each level."""
     for level, faults in (("error", found.checked.faults), ("warning", found.checked.warnings)):
         for each in sorted(faults[:MAX_FAULTS], key=_position):
-            yield ShownFault(fault=each, level=level, excerpt=each.place.excerpt if each.place else None)
+            yield ShownFault(fault=each, level=level, excerpt=_excerpt(each))
+
+
+def _excerpt(fault: Fault) -> tuple[str, str] | None:
+    """The line and the mark below it, cut so that the mark's beginning is in sight."""
+    if fault.place is None or fault.place.excerpt is None:
+        return None
+    line, mark = fault.place.excerpt
+    shift = len(mark) - len(mark.lstrip())
+    if shift > EXCERPT_CHARS - EXCERPT_LEAD:
+        line, mark = f"…{line[shift - EXCERPT_LEAD :]}", f" {mark[shift - EXCERPT_LEAD :]}"
+    cut = f"{line[:EXCERPT_CHARS]}…" if len(line) > EXCERPT_CHARS else line
+    return cut, mark[:EXCERPT_CHARS]
 
 
 def _position(fault: Fault) -> tuple[int, int]:
@@ -198,11 +226,11 @@ def _would(plan: Plan) -> str:
     how = "the request itself" if outlook.candidate == 0 else f"fallback {outlook.candidate}"
     match outlook.verdict:
         case "starts":
-            return f"It would start at once, with {how}, if Vertex AI has room."
+            return f"starts at once, with {how}, if Vertex AI has room."
         case "waits":
-            return f"It would wait with {how}: {outlook.reason}."
+            return f"waits, with {how}: {outlook.reason}."
         case _:
-            return f"It would be refused: {outlook.reason}"
+            return f"is refused: {outlook.reason}"
 
 
 def _job(job: PlannedJob) -> ShownJob:

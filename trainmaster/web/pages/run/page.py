@@ -12,6 +12,7 @@ from trainmaster.client.find import Drop, Run
 from trainmaster.client.runs.shown import cost_facts, job_facts, result_facts, source_text
 from trainmaster.client.terminal import size_text, visible
 from trainmaster.client.watch.monitor import Monitored
+from trainmaster.client.watch.timeline import timeline
 from trainmaster.orchestrator.core.names import JobKind, job_kind
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.web.pages.run.actions import ACTIONS
@@ -47,7 +48,7 @@ def _run_page(ask: Ask, found: Monitored) -> Page:
         "place": _place(why),
         "facts": _facts(ask, record),
         "labels": _labels(record),
-        "stages": stage_rows(found),
+        "stages": stage_rows(timeline(found.seen)),
         "lanes": lane_table(found),
         "charts": chart_views(found.charts),
         "is_partial": found.is_partial,

@@ -8,7 +8,7 @@ from trainmaster.client.logs.progress import ReplicaProgress
 from trainmaster.client.times import span
 from trainmaster.client.watch.lanes import ENDED, Lane, LaneState, LaneStep
 from trainmaster.client.watch.monitor import Monitored
-from trainmaster.client.watch.timeline import Stage, timeline
+from trainmaster.client.watch.timeline import Stage
 
 WIDTH = 1000
 """Of a drawing, in its own units."""
@@ -19,12 +19,16 @@ PERIOD_MIN = 3
 
 @dataclass(frozen=True, kw_only=True)
 class StageRow:
-    """A stage: when it was passed, how long after the stage before, and that time on the line."""
+    """A stage: when it began, how long it took until the next one, and that time on the line.
+
+    `is_last`: no later stage is passed yet.
+    """
 
     title: str
     at: datetime | None
     detail: str
     took: str
+    is_last: bool
     x: int
     width: int
 
@@ -63,22 +67,27 @@ class LaneTable:
     end: datetime | None
 
 
-def stage_rows(found: Monitored) -> list[StageRow]:
-    """The stages in order, with their durations."""
-    stages = list(timeline(found.seen))
+def stage_rows(stages: Sequence[Stage]) -> list[StageRow]:
+    """The stages of a timeline in order, with their durations."""
     passed = [stage.at for stage in stages if stage.at is not None]
     line = _Line(min(passed, default=None), max(passed, default=None))
     return list(_stage_rows(stages, line))
 
 
 def _stage_rows(stages: Sequence[Stage], line: "_Line") -> Iterator[StageRow]:
-    before: datetime | None = None
-    for stage in stages:
-        start = before or stage.at
-        x, width = line.part(start, stage.at) if start and stage.at else (0, 0)
-        took = _took(max(stage.at - before, timedelta())) if before and stage.at else ""
-        yield StageRow(title=stage.title, at=stage.at, detail=stage.detail, took=took, x=x, width=width)
-        before = stage.at or before
+    for number, stage in enumerate(stages):
+        after = next((later.at for later in stages[number + 1 :] if later.at), None)
+        end = max(after or stage.at, stage.at) if stage.at else None
+        x, width = line.part(stage.at, end) if stage.at and end else (0, 0)
+        yield StageRow(
+            title=stage.title,
+            at=stage.at,
+            detail=stage.detail,
+            took=_took(end - stage.at) if after and stage.at and end else "",
+            is_last=stage.at is not None and after is None,
+            x=x,
+            width=width,
+        )
 
 
 def _took(length: timedelta) -> str:

@@ -46,8 +46,9 @@ class Window:
         return self.page
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
+    """Closed after the last test here: playwright keeps an event loop running in this thread, and other tests start theirs."""
     if CHROMIUM is None:
         reason = "Chromium is not installed. On Debian: apt-get install chromium"
         if os.environ.get("TRAINMASTER_TEST_BROWSER") == "1":
@@ -60,7 +61,7 @@ def browser() -> Iterator[Browser]:
         browser.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def sample(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sample]:
     folder = tmp_path_factory.mktemp("browser")
     with running_project(folder / "state", *options(folder), project=PROJECT_ID) as project:

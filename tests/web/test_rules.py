@@ -143,6 +143,12 @@ def test_a_proposal_says_what_happens_and_the_command(browser: Browser) -> None:
     assert "weekly is not paused." in browser.get("/rules/weekly/resume").text
 
 
+def test_a_rule_without_the_button_fire_says_why(browser: Browser) -> None:
+    for page in ("/rules", "/rules/cassava.new-data"):
+        assert "cassava.new-data accepts no orders to fire: add `manual: {}`" in browser.get(page).text
+    assert "accepts no orders" not in browser.get("/rules/weekly").text
+
+
 def test_a_paused_rule_is_not_fired(tmp_path: Path) -> None:
     """The service would carry out the order, and start nothing."""
     with served_context(tmp_path) as served, console_of(served.clients, writable=True) as browser:

@@ -5,12 +5,14 @@ import io
 import json
 import re
 from collections.abc import Iterator
+from html import escape
 from html.parser import HTMLParser
 from typing import Any
 
 import pytest
 
-from tests.client.study.jobs import HOSTILE, LAYERS, RUN, Jobs, served_jobs, trial, tuning_job
+from tests.client.served import run_record
+from tests.client.study.jobs import HOSTILE, JOB, LAYERS, RUN, Jobs, served_jobs, trial, tuning_job
 from tests.web.consoles import console_of
 
 PAGE = f"/runs/{RUN}/study"
@@ -60,7 +62,7 @@ def test_the_best_trial_its_parameters_and_the_command_that_trains_with_them_are
     assert f"gs://models/horses/{RUN}/2/model/" in best
     assert f"trainmaster study {RUN} --request | trainmaster submit -" in best
     assert f"<code>trainmaster study {RUN}</code>" in shown.text
-    assert "3 of 20" in shown.text
+    assert "2 of 20</b><span>trials ended: 1 active, 2 succeeded" in shown.text
     assert "data-live" in shown.text
 
 
@@ -138,6 +140,18 @@ def test_a_study_without_trials_and_one_without_results_say_so(jobs: Jobs) -> No
     assert "No trial has a result yet." in waits.text
     assert "No trial has reported accuracy yet." in waits.text
     assert '<td data-label="Took"></td>' in waits.text
+
+
+def test_a_failed_tuning_shows_its_cause_and_the_likely_repair(jobs: Jobs) -> None:
+    failed = run_record("failed", run_id="tuned-in-vain")
+    failed["job"] = {**failed["job"], "name": JOB}
+    jobs.served.write("ledger", "runs/tuned-in-vain.json", failed)
+    jobs.document = tuning_job(trial(1, state="INFEASIBLE"), endTime="2026-03-01T13:00:00Z")
+    with console_of(jobs.served.clients) as browser:
+        text = browser.get("/runs/tuned-in-vain/study").text
+    assert f"<strong>Failed:</strong> {escape(failed['failure']['message'])}" in text
+    assert "<strong>Likely repair:</strong>" in text
+    assert "No trial has a result." in text
 
 
 def test_one_parameter_is_enough(jobs: Jobs) -> None:

@@ -10,6 +10,7 @@ from trainmaster.client.errors import Refused
 from trainmaster.client.find import Run, read_run
 from trainmaster.client.runs.comparison import RUNS_MAX, RUNS_MIN, Section, compare
 from trainmaster.orchestrator.core.names import is_run_id
+from trainmaster.web.pages.runs import runs
 from trainmaster.web.source import Age
 from trainmaster.web.subject import ApiRoute, Ask, Page, PageRoute, Parameter, Subject
 
@@ -18,7 +19,12 @@ if TYPE_CHECKING:
 
 
 def comparison(ask: Ask) -> Page:
-    """The marked runs, with the values that differ marked, or alone if the query says `only=differing`."""
+    """The marked runs, with the values that differ marked, or alone if the query says `only=differing`.
+
+    With too few or too many marks, the list of runs says so.
+    """
+    if problem := _miscount(_ids(ask)):
+        return runs(ask, notice=problem)
     found = _runs(ask)
     only = ask.query.get("only") == "differing"
     sections = compare([run.record for run in found])
@@ -56,15 +62,23 @@ def _runs(ask: Ask) -> list[Run]:
         Refused: they are too few or too many, or some are no run's id.
         NotFound: a run does not exist.
     """
-    ids = list(dict.fromkeys(filter(None, ask.query.getlist("run"))))
-    if not RUNS_MIN <= len(ids) <= RUNS_MAX:
-        raise Refused(
-            f"Mark {RUNS_MIN} to {RUNS_MAX} runs to compare; found {len(ids)}. The page Runs lists them."
-        )
+    ids = _ids(ask)
+    if problem := _miscount(ids):
+        raise Refused(problem)
     wrong = [each[:80] for each in ids if not is_run_id(each)]
     if wrong:
         raise Refused(f"run: expected the ids of runs, found {', '.join(map(repr, wrong))}")
     return ask.source.read(("compared", *ids), Age.LIVE, lambda clients: _read(clients, ids))
+
+
+def _ids(ask: Ask) -> list[str]:
+    return list(dict.fromkeys(filter(None, ask.query.getlist("run"))))
+
+
+def _miscount(ids: list[str]) -> str:
+    if RUNS_MIN <= len(ids) <= RUNS_MAX:
+        return ""
+    return f"Mark {RUNS_MIN} to {RUNS_MAX} runs to compare; found {len(ids)}."
 
 
 def _read(clients: "Clients", ids: list[str]) -> list[Run]:

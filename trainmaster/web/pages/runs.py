@@ -20,8 +20,11 @@ VALUES_MAX = 20
 _FILTERS = ("state", "model", "label", "text", "since", "before", "team")
 
 
-def runs(ask: Ask) -> Page:
-    """The runs that match the query, newest first; or what is wrong with the query, beside the filters."""
+def runs(ask: Ask, notice: str = "") -> Page:
+    """The runs that match the query, newest first; or what is wrong with the query, beside the filters.
+
+    `notice` is shown above the list.
+    """
     try:
         found, problem = _listed(ask, scanned_max=SEARCHED_MAX), ""
     except Refused as refused:
@@ -29,6 +32,7 @@ def runs(ask: Ask) -> Page:
     values = {
         "found": found,
         "problem": problem,
+        "notice": notice,
         "query": {name: ask.query.get(name, "") for name in ("model", "text", "since", "team", "limit")},
         "labels": _given(ask, "label"),
         "states": [(each.value, each.value in _given(ask, "state")) for each in RunState],

@@ -4,9 +4,11 @@ import shlex
 from typing import Any
 from urllib.parse import quote
 
+from trainmaster.client.explaining.explanation import RunExplanation
 from trainmaster.client.find import read_run
 from trainmaster.client.study.document import study_csv, study_document
 from trainmaster.client.study.find import Tuning, tuning_of
+from trainmaster.web.pages.run.found import explanation_of
 from trainmaster.web.source import Age
 from trainmaster.web.study.view import columns, study_values
 from trainmaster.web.subject import ApiRoute, Ask, File, FileRoute, Page, PageRoute, Subject
@@ -27,6 +29,7 @@ def study(ask: Ask) -> Page:
     tuning, run_id = _tuning(ask), ask.path["run_id"]
     sort, descending = ask.query.get("sort") or "trial", ask.query.get("order") == "desc"
     rows = ask.whole("rows", ROWS, ROWS_MAX)
+    why = _why(ask, tuning)
     view = study_values(tuning, sort=sort, descending=descending, most=rows)
     here, quoted = f"/runs/{quote(run_id, safe='')}", shlex.quote(run_id)
     hidden = len(tuning.study.trials) > rows < ROWS_MAX
@@ -35,6 +38,7 @@ def study(ask: Ask) -> Page:
         template="study.html",
         values={
             "view": view,
+            "why": why,
             "run_path": here,
             "csv_path": f"{here}/study.csv",
             "train": f"trainmaster study {quoted} --request | trainmaster submit -",
@@ -44,6 +48,13 @@ def study(ask: Ask) -> Page:
         command=f"trainmaster study {quoted}",
         is_final=tuning.has_ended,
     )
+
+
+def _why(ask: Ask, tuning: Tuning) -> RunExplanation | None:
+    """Why the run failed, once it has ended."""
+    if tuning.run is None or not tuning.run.record.ended:
+        return None
+    return explanation_of(ask, tuning.run).run
 
 
 def _links(ask: Ask, tuning: Tuning, sort: str, *, descending: bool) -> dict[str, str]:

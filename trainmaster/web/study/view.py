@@ -73,6 +73,8 @@ def study_values(tuning: Tuning, *, sort: str, descending: bool, most: int) -> d
         "metric": one_line(study.metric, NAME_CHARS),
         "goal": study.goal.value,
         "trials": len(study.trials),
+        "ended": sum(each.state.ended for each in study.trials),
+        "has_ended": tuning.has_ended,
         "max_trials": study.max_trials,
         "counts": counts(study.trials),
         "best": None if best is None else _row(study, best),

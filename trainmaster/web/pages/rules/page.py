@@ -48,6 +48,8 @@ class RuleRow:
     reasons: tuple[str, ...]
     changes: tuple[tuple[str, str], ...]
     """What may be done with it now: the last part of the action's address, and the button's text."""
+    not_fired: str
+    """Why an accepted rule has no button Fire, where its state does not say so; or empty."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,6 +81,7 @@ def _row(rule: FoundRule, ask: Ask) -> RuleRow:
         awaited=tuple(rule.awaited(ask.now)),
         reasons=tuple(_reasons(rule)),
         changes=tuple(_changes(rule)),
+        not_fired=one_line(fire_refusal(rule), NAME_MAX_CHARS) if rule.decides else "",
     )
 
 

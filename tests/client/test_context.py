@@ -77,6 +77,31 @@ def test_a_stack_of_another_folder_is_found_if_it_is_the_only_one(tmp_path: Path
         assert choose_context(None, {}, directory=tmp_path / "here", settings=settings).state == state
 
 
+@pytest.mark.parametrize("name", [None, "local"])
+def test_another_stack_never_replaces_the_stopped_one_of_this_folder(
+    name: str | None, tmp_path: Path, settings: Path
+) -> None:
+    here = tmp_path / "here"
+    stopped = here / ".trainmaster"
+    (here / "src").mkdir(parents=True)
+    stopped.mkdir()
+    (stopped / "project.json").touch()
+    with stack_on(tmp_path / ".trainmaster") as parent, stack_on(tmp_path / "far") as far:
+        for other in (far, parent):
+            register_stack(other, settings)
+        for folder, start in ((here, ""), (here / "src", f" --state {stopped}")):
+            with pytest.raises(NoContext) as refused:
+                choose_context(name, {}, directory=folder, settings=settings)
+            assert str(refused.value) == (
+                f"The stack of this folder, '{stopped}', is not running. Start it: trainmaster up --detach{start}\n"
+                f"To use another:\n  --context local:{parent}"
+            )
+        assert choose_context(f"local:{far}", {}, directory=here, settings=settings).state == far
+    with stack_on(stopped / "demo") as demo, stack_on(tmp_path / "far2") as other:
+        register_stack(other, settings)
+        assert choose_context(name, {}, directory=here, settings=settings).state == demo
+
+
 def test_two_stacks_are_not_chosen_between_and_both_are_named(tmp_path: Path, settings: Path) -> None:
     folder = tmp_path / ".trainmaster"
     with stack_on(folder / "demo") as one, stack_on(folder / "demo-tuning") as other:

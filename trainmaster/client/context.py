@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from trainmaster.client.stack import NoStack, environment_on, running_stacks
+from trainmaster.client.stack import DEFAULT_STATE, NoStack, environment_on, running_stacks, start_command, stopped_stack
 
 VARIABLE = "TRAINMASTER_CONTEXT"
 TEAM_VARIABLE = "TRAINMASTER_TEAM"
@@ -123,7 +123,8 @@ def choose_context(
 
     Raises:
         NothingChosen: nothing was chosen, and no stack runs.
-        NoContext: nothing was chosen and several stacks run, or the chosen stack does not answer.
+        NoContext: nothing was chosen and several stacks run, or only stacks of other folders while this folder's is
+            stopped; or the chosen stack does not answer.
         UnknownContext: the text that chooses has another form.
     """
     chosen = _chosen(name, environment, directory, settings, named_by)
@@ -140,7 +141,7 @@ def _chosen(
     ):
         if text:
             return _named(text, chosen_by, directory, settings)
-    stacks = running_stacks(directory, settings)
+    stacks = _running(directory, settings)
     if not stacks:
         raise NothingChosen(_NONE_RUNS)
     return _only(stacks)
@@ -151,11 +152,24 @@ def _named(text: str, chosen_by: str, directory: Path, settings: Path) -> Contex
     if kind == LOCAL and folder:
         return _on(directory / Path(folder).expanduser(), chosen_by)
     if text == LOCAL:
-        return replace(_only(running_stacks(directory, settings)), chosen_by=chosen_by)
+        return replace(_only(_running(directory, settings)), chosen_by=chosen_by)
     cloud = _CLOUD.fullmatch(text)
     if cloud is None:
         raise UnknownContext(f"Expected {FORMS}, found {text!r}, {chosen_by}.")
     return replace(context_in_cloud(cloud["project"], cloud["region"]), chosen_by=chosen_by)
+
+
+def _running(directory: Path, settings: Path) -> list[Path]:
+    """As `running_stacks`, but never another folder's stack in place of this folder's, which is stopped."""
+    stacks = running_stacks(directory, settings)
+    stopped = stopped_stack(directory) if stacks else None
+    if stopped is None:
+        return stacks
+    start = start_command(DEFAULT_STATE if stopped.parent == directory else stopped)
+    others = "".join(f"\n  --context {LOCAL}:{each}" for each in stacks)
+    raise NoContext(
+        f"The stack of this folder, {str(stopped)!r}, is not running. Start it: {start}\nTo use another:{others}"
+    )
 
 
 def _only(stacks: list[Path]) -> Context:

@@ -11,6 +11,8 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 DEFAULT_STATE = Path(".trainmaster")
+PROJECT = "project.json"
+"""In a state folder once a stack has run on it."""
 ANSWERS_WITHIN_S = 5
 STACKS_MAX = 100
 LOCK_MAX_BYTES = 4096
@@ -81,16 +83,26 @@ def running_stacks(directory: Path, settings: Path) -> list[Path]:
         settings: the user's folder of settings, where stacks are registered.
     """
     for folder in (directory, *directory.parents):
-        state = folder / ".trainmaster"
-        ready = [
-            each.parent
-            for each in (state / "stack.env", *sorted(state.glob("*/stack.env")))
-            if _is_ready(each)
-        ]
-        if ready:
+        if ready := _ready_in(folder / DEFAULT_STATE):
             return ready
     registered = {_registered_state(each) for each in sorted((settings / "stacks").glob("*"))[:STACKS_MAX]}
     return sorted(each for each in registered if each is not None and _is_ready(each / "stack.env"))
+
+
+def _ready_in(state: Path) -> list[Path]:
+    env_files = (state / "stack.env", *sorted(state.glob("*/stack.env")))
+    return [each.parent for each in env_files if _is_ready(each)]
+
+
+def stopped_stack(directory: Path) -> Path | None:
+    """The state folder of this directory, else of the nearest parent that has one, if no stack runs on it or below it."""
+    for folder in (directory, *directory.parents):
+        state = folder / DEFAULT_STATE
+        if _ready_in(state):
+            return None
+        if (state / PROJECT).is_file():
+            return state
+    return None
 
 
 def _is_ready(env_file: Path) -> bool:

@@ -273,7 +273,7 @@ def test_reason_and_problem_of_a_tuning_count_alike_and_quote_the_trial_that_fai
 
 
 def test_the_first_failed_trial_is_quoted_also_where_the_service_gives_its_reason() -> None:
-    missing = "The trial ended without reporting the metric 'accuracy'; it reported []."
+    missing = "The trial ended without reporting the metric 'accuracy'; it reported no metric."
     _, record, _ = tuned(JobState.FAILED, [infeasible(1, missing), infeasible(2)], refused=2)
     assert record.failure is not None
     assert record.failure.message == f"2 of 2 trials failed; the first, trial 1: {missing}"
@@ -282,7 +282,7 @@ def test_the_first_failed_trial_is_quoted_also_where_the_service_gives_its_reaso
 def test_of_many_failed_trials_the_first_are_read_and_those_with_a_reason_of_the_services_own_are_not() -> (
     None
 ):
-    missing = "The trial ended without reporting the metric 'accuracy'; it reported []."
+    missing = "The trial ended without reporting the metric 'accuracy'; it reported no metric."
     trials = [infeasible(number) for number in range(1, 7)] + [infeasible(7, missing)]
     _, record, boundary = tuned(JobState.FAILED, trials, refused=7)
     assert record.tuning is not None

@@ -117,6 +117,7 @@ def convert(
 def _of_local_script(faults: Sequence[Fault], file: str) -> Iterator[Fault]:
     """The faults; of a script that was not uploaded, one that says how to see its job. Its image is not known before."""
     script = next((fault for fault in faults if fault.path == "$.script.archive" and not fault.found), None)
+    has_script_fault = any(fault.path.startswith("$.script") for fault in faults)
     for fault in faults:
         if fault is script:
             plan = f"trainmaster plan {shlex.quote(file)}"
@@ -124,7 +125,7 @@ def _of_local_script(faults: Sequence[Fault], file: str) -> Iterator[Fault]:
             yield replace(
                 fault, problem=problem, repair=f"see the job that `trainmaster submit` would start: {plan}"
             )
-        elif script is None or fault.path != "$.image" or fault.found:
+        elif not has_script_fault or fault.path != "$.image" or fault.found:
             yield fault
 
 

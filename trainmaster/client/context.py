@@ -9,7 +9,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from trainmaster.client.stack import DEFAULT_STATE, NoStack, environment_on, running_stacks, start_command, stopped_stack
+from trainmaster.client.stack import (
+    DEFAULT_STATE,
+    NoStack,
+    environment_on,
+    running_stacks,
+    start_command,
+    stopped_stack,
+)
 
 VARIABLE = "TRAINMASTER_CONTEXT"
 TEAM_VARIABLE = "TRAINMASTER_TEAM"

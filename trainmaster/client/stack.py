@@ -83,13 +83,13 @@ def running_stacks(directory: Path, settings: Path) -> list[Path]:
         settings: the user's folder of settings, where stacks are registered.
     """
     for folder in (directory, *directory.parents):
-        if ready := _ready_in(folder / DEFAULT_STATE):
+        if ready := _find_ready(folder / DEFAULT_STATE):
             return ready
     registered = {_registered_state(each) for each in sorted((settings / "stacks").glob("*"))[:STACKS_MAX]}
     return sorted(each for each in registered if each is not None and _is_ready(each / "stack.env"))
 
 
-def _ready_in(state: Path) -> list[Path]:
+def _find_ready(state: Path) -> list[Path]:
     env_files = (state / "stack.env", *sorted(state.glob("*/stack.env")))
     return [each.parent for each in env_files if _is_ready(each)]
 
@@ -98,7 +98,7 @@ def stopped_stack(directory: Path) -> Path | None:
     """The state folder of this directory, else of the nearest parent that has one, if no stack runs on it or below it."""
     for folder in (directory, *directory.parents):
         state = folder / DEFAULT_STATE
-        if _ready_in(state):
+        if _find_ready(state):
             return None
         if (state / PROJECT).is_file():
             return state

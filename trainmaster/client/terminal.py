@@ -33,6 +33,8 @@ def _escape(char: str) -> str:
 
 def size_text(size_bytes: int) -> str:
     """A size for people: `12.5 MiB`."""
+    if size_bytes == 1:
+        return "1 byte"
     size, units = float(size_bytes), ["bytes", "KiB", "MiB", "GiB"]
     while size >= _KIBI and len(units) > 1:
         size, units = size / _KIBI, units[1:]

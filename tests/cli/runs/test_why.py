@@ -168,6 +168,10 @@ def test_an_unknown_subject_ends_with_3_and_the_next_command(served: Served, nam
         ("ModuleNotFoundError: No module named 'yaml'", "requirements.txt"),
         ("google.api_core.exceptions.Forbidden: 403 GET", "service account"),
         ("FileNotFoundError: [Errno 2] No such file or directory: 'x'", "exists"),
+        (
+            "FileNotFoundError: [Errno 2] No such file or directory: 'gs://models/m.pkl'",
+            "with /gcs/ in place",
+        ),
         ("there was no capacity in the 7 days since", "fallbacks"),
         ("CANCELED: the job ran longer than its timeout of 2:00:00.", "timeout_s"),
         ("loss is NaN", "learning rate"),

@@ -165,6 +165,6 @@ def test_a_script_that_is_missing_or_ignored_or_no_python_is_refused(tmp_path: P
 
 
 def test_sizes_are_shown_to_one_digit() -> None:
-    assert [size_text(size) for size in (0, 1023, 1024, 1_500_000, 5 * 1024**4)] == [
-        "0 bytes", "1,023 bytes", "1 KiB", "1.4 MiB", "5,120 GiB"
+    assert [size_text(size) for size in (0, 1, 1023, 1024, 1_500_000, 5 * 1024**4)] == [
+        "0 bytes", "1 byte", "1,023 bytes", "1 KiB", "1.4 MiB", "5,120 GiB"
     ]  # fmt: skip

@@ -81,6 +81,32 @@ def test_a_missing_module_is_reported_with_the_line_that_installs_it(error: str,
     assert found(wrote(CHIEF, raised(text)), exited(CHIEF, 1)).message == text + repair
 
 
+@pytest.mark.parametrize(
+    ("module", "repair"),
+    [
+        ("sklearn.svm", "add `scikit-learn` to requirements.txt beside the script"),
+        (
+            "tqdm",
+            "add its package to requirements.txt beside the script, or put the module there if it is your own",
+        ),
+    ],
+)
+def test_a_module_that_a_script_lacks_is_reported_with_the_requirement_to_add(
+    module: str, repair: str
+) -> None:
+    text = f"ModuleNotFoundError: No module named '{module}'"
+    failure = first_failure(wrote(CHIEF, raised(text)), exited(CHIEF, 1), runs_script=True)
+    assert failure is not None
+    assert failure.message == f"{text}. It is not installed: {repair}"
+
+
+@pytest.mark.parametrize("path", ["gs://models/m/model.pkl", "gs:/models/m/model.pkl"])
+def test_a_uri_that_was_opened_as_a_plain_file_is_reported_with_the_path_to_use(path: str) -> None:
+    text = f"FileNotFoundError: [Errno 2] No such file or directory: '{path}'"
+    repair = "Functions for plain files need the path with /gcs/ in place of gs://"
+    assert found(wrote(CHIEF, raised(text)), exited(CHIEF, 1)).message == f"{text}. {repair}"
+
+
 def test_entries_in_any_order_tell_the_same() -> None:
     entries = wrote(CHIEF, raised("ValueError: a")) + wrote(WORKER, raised(LOST), after_s=1)
     shuffled = random.Random(7).sample(entries, len(entries))

@@ -127,6 +127,13 @@ def test_a_script_that_could_not_run_is_refused(changes: dict[str, Any], path: s
     assert said in str(found)
 
 
+@pytest.mark.parametrize("script", [{"fil": "mine.py"}, {}, {"file": "mine.py", "archiv": ARCHIVE}])
+def test_a_script_with_a_wrong_key_is_not_reported_as_not_uploaded(script: dict[str, str]) -> None:
+    faults = told(of_script(script=script))
+    assert faults
+    assert not any("was not uploaded" in str(fault) for fault in faults.values())
+
+
 def test_an_older_policy_allows_no_script() -> None:
     faults = told(of_script(image=OTHER), script_prefixes=())
     assert "allowed: none" in str(faults["$.script.archive"])

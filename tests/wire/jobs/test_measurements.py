@@ -2,10 +2,11 @@
 
 from datetime import UTC, datetime, timedelta
 
-from google.cloud.aiplatform_v1.types import Trial
+from google.cloud.aiplatform_v1.types import StudySpec, Trial
 from hypothesis import given
 from hypothesis import strategies as some
 
+from trainmaster.local.tuning import trial as tuned
 from trainmaster.local.tuning.measurements import Measured, merged, read, read_reports, write
 
 STARTED = datetime(2026, 1, 1, tzinfo=UTC)
@@ -98,3 +99,11 @@ def test_what_is_no_measurement_is_passed_over() -> None:
     ):  # fmt: skip
         assert read_reports("{" + fields + "}", started=STARTED) == [], fields
     assert read_reports("[]\n\n7\nnull\n\x00", started=STARTED) == []
+
+
+def test_a_trial_that_reported_no_metric_says_so() -> None:
+    study = StudySpec.pb(StudySpec(metrics=[{"metric_id": "accuracy", "goal": "MAXIMIZE"}]))
+    ended = tuned.Trial(Trial.pb(Trial(id="1"))).ended(study, at=STARTED, failure="")
+    assert ended.message.infeasible_reason == (
+        "The trial ended without reporting the metric 'accuracy'; it reported no metric."
+    )

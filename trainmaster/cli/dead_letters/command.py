@@ -19,6 +19,7 @@ from trainmaster.cli.verb import (
     takes_context,
     talk,
 )
+from trainmaster.orchestrator.core.sizes import in_bytes
 
 if TYPE_CHECKING:
     from trainmaster.client.clients import Clients
@@ -123,7 +124,7 @@ def _shown(letter: "Letter", failure: "FunctionLine | None") -> str:
     source, refusal = source_of(letter)
     if refusal is not None:
         return f"{letter.id}  cannot be replayed: {refusal}"
-    what = f"a message of {len(letter.data)} bytes"
+    what = f"a message of {in_bytes(len(letter.data))}"
     if letter.object is not None:
         bucket, name, generation = letter.object
         what = ascii(f"gs://{bucket}/{name}#{generation}")[1:-1]

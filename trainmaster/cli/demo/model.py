@@ -16,7 +16,7 @@ from rich.console import Console
 
 from trainmaster.cli.demo.stage import Scene
 from trainmaster.cli.watch.live import doing
-from trainmaster.orchestrator.core.sizes import MAX_MANIFEST_BYTES
+from trainmaster.orchestrator.core.sizes import MAX_MANIFEST_BYTES, in_bytes
 
 MANIFEST_NAME = "export.json"
 
@@ -71,7 +71,7 @@ def _difference(directory: Path, file: dict[str, Any]) -> str | None:
     if not path.is_file():
         return f"{file['path']}: missing"
     if path.stat().st_size != file["size_bytes"]:
-        return f"{file['path']}: {path.stat().st_size} bytes, the manifest says {file['size_bytes']}"
+        return f"{file['path']}: {in_bytes(path.stat().st_size)}, the manifest says {file['size_bytes']}"
     with path.open("rb") as content:
         found = hashlib.file_digest(content, "sha256").hexdigest()
     return None if found == file["sha256"] else f"{file['path']}: sha256 {found}, not {file['sha256']}"

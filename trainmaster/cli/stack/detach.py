@@ -23,6 +23,8 @@ from trainmaster.client.stack import DEFAULT_STATE, NoStack, environment_on
 from trainmaster.local.stack.state import StateFolder, owner_of
 
 LOG = "stack.log"
+REQUEST = Path("request.yaml")
+"""What `trainmaster init` writes."""
 
 
 def detach_stack(state: Path, arguments: Sequence[str]) -> int:
@@ -44,7 +46,7 @@ def detach_stack(state: Path, arguments: Sequence[str]) -> int:
         say_address(address)
     click.echo(f"The local stack is running on {str(state)!r}: process {owner_of(state)}, "
                f"project {environment['GOOGLE_CLOUD_PROJECT']}, region {environment['TRAINMASTER_REGION']}.")  # fmt: skip
-    for title, command in _next(state):
+    for title, command in next_steps(state):
         click.echo(f"  {title:26}{command}")
     return 0
 
@@ -81,10 +83,12 @@ def _started(state: Path, arguments: Sequence[str]) -> dict[str, str]:
         raise
 
 
-def _next(state: Path) -> list[tuple[str, str]]:
+def next_steps(state: Path) -> list[tuple[str, str]]:
+    """What to do with the stack on `state`: titles with commands."""
     of_state = _of_state(state)
+    first = [] if REQUEST.exists() else [("Write a first request", "trainmaster init")]
     return [
-        ("Write a first request", "trainmaster init"),
+        *first,
         ("Submit it", "trainmaster submit request.yaml --logs"),
         ("List runs", "trainmaster ls"),
         ("Let gcloud use the stack", f'eval "$(trainmaster stack env{of_state})"'),

@@ -26,6 +26,10 @@ _REPAIRS = (
         "grant the job's service account access to what it names; `trainmaster doctor` tests the deployment",
     ),
     (
+        r"\bFileNotFoundError: \[Errno 2\] No such file or directory: 'gs:/",
+        "functions for plain files need the path with /gcs/ in place of gs://",
+    ),
+    (
         (
             r"\bNotFound: 404 (?:GET|POST|PUT|PATCH|DELETE)\b|\bNotFoundError: Error executing an HTTP request: HTTP response code 404"
             r"|\bFileNotFoundError: [^\n]{0,300}(?:gs://|/gcs/)|\bno data in gs://"

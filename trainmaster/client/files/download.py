@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from trainmaster.client.errors import Damaged, Refused
 from trainmaster.client.files.listing import RemoteFile
 from trainmaster.orchestrator.core.names import split_object_uri
+from trainmaster.orchestrator.core.sizes import in_bytes
 
 if TYPE_CHECKING:
     from trainmaster.client.clients import Clients
@@ -128,7 +129,7 @@ def difference(file: RemoteFile, path: Path) -> str | None:
     """How the file on this machine differs from what is listed; None if it does not."""
     size = path.stat().st_size
     if size != file.size_bytes:
-        return f"{size} bytes, not {file.size_bytes}"
+        return f"{in_bytes(size)}, not {file.size_bytes}"
     if file.crc32c is not None and (found := _crc32c(path)) != file.crc32c:
         return f"crc32c {found}, not {file.crc32c}"
     if file.sha256 is not None and (found := _sha256(path)) != file.sha256:

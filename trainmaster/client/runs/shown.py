@@ -93,15 +93,15 @@ def _number(value: object) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
+def _counted(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
 def model_lines(model: Model) -> list[str]:
     """The model's place, format and size."""
-    files = model.files
     what = [model.format or "unknown format"]
-    what += (
-        [f"{files.count} {'file' if files.count == 1 else 'files'}, {files.size_bytes:,} bytes"]
-        if files
-        else []
-    )
+    if files := model.files:
+        what += [_counted(files.count, "file"), _counted(files.size_bytes, "byte")]
     return [model.uri, ", ".join(what)]
 
 

@@ -14,10 +14,7 @@ from trainmaster.local.functions.function import BucketTrigger, Function
 from trainmaster.local.stack.services import Services
 from trainmaster.local.stack.topology import Topology
 
-WELCOME = (
-    "The local stack is ready. In another shell: trainmaster init, then "
-    "trainmaster submit request.yaml --logs. Ctrl-C here, or trainmaster down, stops the stack."
-)
+_REQUEST = Path("request.yaml")
 NOT_ENFORCED = "not enforced: --isolation none"
 _WIDEST = 1000
 
@@ -63,10 +60,18 @@ def show(table: Table) -> None:
 
     Lines are never wrapped, not even on a narrow terminal or in a pipe: users copy addresses from them.
     """
-    sys.stdout.write(f"{WELCOME}\n")
+    sys.stdout.write(f"{_welcome()}\n")
     console = Console()
     unlimited = console.options.update(width=_WIDEST)
     Console(width=Measurement.get(console, unlimited, table).maximum).print(table)
+
+
+def _welcome() -> str:
+    init = "" if _REQUEST.exists() else "trainmaster init, then "
+    return (
+        f"The local stack is ready. In another shell: {init}trainmaster submit {_REQUEST} --logs. "
+        "Ctrl-C here, or trainmaster down, stops the stack."
+    )
 
 
 def _source(function: Function) -> str:

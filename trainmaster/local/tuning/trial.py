@@ -122,7 +122,8 @@ class Trial:
 
     def _never_reported(self, missing: Sequence[str]) -> str:
         seen = sorted({one.metric_id for one in measurements.read(self.message.measurements)})
-        return f"The trial ended without reporting the metric {', '.join(missing)!r}; it reported {seen}."
+        reported = seen or "no metric"
+        return f"The trial ended without reporting the metric {', '.join(missing)!r}; it reported {reported}."
 
     def _changed(self, state: TrialState, **times: datetime) -> Self:
         changed = copied(self.message)

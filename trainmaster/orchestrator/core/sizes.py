@@ -22,3 +22,8 @@ MAX_STATE_BYTES = MIB
 MAX_BATCH_BYTES = 8 * MIB
 MAX_MARK_BYTES = 64 * KIB
 """Of a small object whose name says most: an index row, a position, the mark of a reported cap."""
+
+
+def in_bytes(size_bytes: int) -> str:
+    """`1 byte`, `2 bytes`."""
+    return f"{size_bytes} {'byte' if size_bytes == 1 else 'bytes'}"

@@ -11,13 +11,14 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 from trainmaster.orchestrator.core.completion.entry import END_LINES
+from trainmaster.orchestrator.core.completion.error_repair import with_repair
 from trainmaster.orchestrator.core.completion.last_error import (
     ErrorFound,
     error_found,
     is_lost_peer_error,
     shortened_error,
 )
-from trainmaster.orchestrator.core.completion.missing_module import with_repair
+from trainmaster.orchestrator.core.requests.draft import SCRIPT
 from trainmaster.orchestrator.core.runs.end import TuningResult
 from trainmaster.orchestrator.core.runs.job import Failure, RecordedTrial, TrialState
 from trainmaster.orchestrator.core.runs.record import RunRecord
@@ -71,10 +72,14 @@ class LogQuery:
 
 @dataclass(frozen=True, kw_only=True)
 class Question:
-    """A job or a trial whose failure the log may explain. `words` are the service's own message about it."""
+    """A job or a trial whose failure the log may explain. `words` are the service's own message about it.
+
+    `runs_script`: its replicas run the request's packed script.
+    """
 
     query: LogQuery
     words: str
+    runs_script: bool = False
 
     @property
     def trial_id(self) -> str | None:
@@ -114,20 +119,31 @@ def questions_about(record: RunRecord) -> Sequence[Question]:
         return ()
     query = LogQuery(job_id=job.name.rpartition("/")[2], since=job.create_time)
     if record.tuning is not None:
-        return _about_trials(record.tuning.trials, query)
+        return _about_trials(record.tuning.trials, query, runs_script=_runs_script(record))
     if record.state is not RunState.FAILED or record.failure is None or record.failure.last_lines is not None:
         return ()
-    return (Question(query=query, words=_service_words(record.failure)),)
+    words = _service_words(record.failure)
+    return (Question(query=query, words=words, runs_script=_runs_script(record)),)
+
+
+def _runs_script(record: RunRecord) -> bool:
+    return record.request is not None and SCRIPT in record.request.document
 
 
 def _service_words(failure: Failure) -> str:
     return failure.message if failure.code else ""
 
 
-def _about_trials(trials: Sequence[RecordedTrial], query: LogQuery) -> Sequence[Question]:
+def _about_trials(
+    trials: Sequence[RecordedTrial], query: LogQuery, *, runs_script: bool
+) -> Sequence[Question]:
     failed = list(filter(_may_have_failed, _failed(trials)))
     return [
-        Question(query=replace(query, trial_id=trial.id), words=trial.infeasible_reason or "")
+        Question(
+            query=replace(query, trial_id=trial.id),
+            words=trial.infeasible_reason or "",
+            runs_script=runs_script,
+        )
         for trial in failed[:TRIALS_EXPLAINED]
         if trial.failure is None
     ]
@@ -150,18 +166,18 @@ def has_arrived(entries: Sequence[LogEntry]) -> bool:
     return any(entry.task == SERVICE and any(line in entry.text for line in END_LINES) for entry in entries)
 
 
-def first_failure(entries: Sequence[LogEntry], words: str) -> Failure | None:
+def first_failure(entries: Sequence[LogEntry], words: str, *, runs_script: bool = False) -> Failure | None:
     """The replica that failed first, its error in one line, and its last lines; None if no entry shows them.
 
-    `entries` may be in any order; `words` are the service's message, which may be empty. The failure's message is
-    empty if the replica was killed.
+    `entries` may be in any order; `words` are the service's message, which may be empty; `runs_script` is the question's.
+    The failure's message is empty if the replica was killed.
     """
     exited = _EXITED.search(words) or _exit_logged(entries)
     killed = exited is not None and exited[2] == _KILLED
     ending = _first(_endings(entries), named=exited[1] if exited else None, killed=killed)
     if ending is None:
         return None
-    message = "" if killed else _message(ending)
+    message = "" if killed else _message(ending, runs_script=runs_script)
     return Failure(message=message, replica=ending.replica, last_lines=ending.last_lines)
 
 
@@ -172,12 +188,12 @@ def _exit_logged(entries: Sequence[LogEntry]) -> re.Match[str] | None:
     return found[-1] if found else None
 
 
-def _message(ending: _Ending) -> str:
+def _message(ending: _Ending, *, runs_script: bool) -> str:
     if ending.error is None:  # after sys.exit(text), for example
         return f"its last line was: {shortened_error(ending.last_lines[-1])!r}"
     if ending.error.refused_arguments:
         return f"the program rejected its arguments: {ending.error.text}"
-    return with_repair(ending.error.text)
+    return with_repair(ending.error.text, runs_script=runs_script)
 
 
 def _first(endings: Sequence[_Ending], *, named: str | None, killed: bool) -> _Ending | None:

@@ -21,7 +21,7 @@ from trainmaster.orchestrator.core.documents.quoting import plain
 from trainmaster.orchestrator.core.documents.validation import schema_faults
 from trainmaster.orchestrator.core.documents.work import has_too_many_values
 from trainmaster.orchestrator.core.runs.end import Model, ModelData, ModelFiles
-from trainmaster.orchestrator.core.sizes import MAX_METRICS_BYTES
+from trainmaster.orchestrator.core.sizes import MAX_METRICS_BYTES, in_bytes
 
 MANIFEST_NAME, METRICS_NAME = "export.json", "metrics.json"
 MAX_METRICS = 200
@@ -263,7 +263,7 @@ def _false_claims(claims: Sequence[Mapping[str, Any]], files: Mapping[str, Model
     missing = [plain(claim["path"]) for claim in claims if claim["path"] not in files]
     there = [(claim, files[claim["path"]]) for claim in claims if claim["path"] in files]
     sizes = [
-        f"{plain(file.path)} has {file.size_bytes} bytes, not {claim['size_bytes']}"
+        f"{plain(file.path)} has {in_bytes(file.size_bytes)}, not {claim['size_bytes']}"
         for claim, file in there
         if claim["size_bytes"] != file.size_bytes
     ]

@@ -76,7 +76,7 @@ def _ask(services: Services, questions: Sequence[Question]) -> _Answer:
             return _Answer(found=found, missing=f"{denied}; `trainmaster deploy` grants it")
         except ServiceFailed as failed:
             return _Answer(found=found, missing=shortened(str(failed)), may_come=True)
-        failure = first_failure(entries, question.words)
+        failure = first_failure(entries, question.words, runs_script=question.runs_script)
         if failure is not None:
             found[question.trial_id] = failure
         elif not has_arrived(entries):

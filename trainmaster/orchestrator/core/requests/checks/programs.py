@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from trainmaster.orchestrator.core.documents.faults import Fault, nearest
-from trainmaster.orchestrator.core.documents.unvalidated import at
+from trainmaster.orchestrator.core.documents.unvalidated import at, mapping_at
 from trainmaster.orchestrator.core.names import LABEL_MAX_CHARS
 from trainmaster.orchestrator.core.requests.draft import SCRIPT, Draft, names_program
 from trainmaster.orchestrator.core.requests.placeholders import filled
@@ -71,7 +71,9 @@ def _script(draft: Draft) -> Iterator[Fault]:
     """What a script still lacks when it reaches the service."""
     if not any(draft.running[role].script is not None for role in draft.roles):
         return
-    if at(draft.document, SCRIPT, "archive") is None:
+    script = mapping_at(draft.document, SCRIPT)
+    # Where the schema has another fault in `script`, that is the one to repair.
+    if script.get("archive") is None and "file" in script and script.keys() <= {"file", "archive"}:
         yield Fault(
             at=(SCRIPT, "archive"),
             problem="missing: the script was not uploaded",

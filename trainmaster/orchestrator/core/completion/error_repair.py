@@ -1,0 +1,47 @@
+"""How to fix a program that lacks a module, or gives a gs:// path to a function for plain files."""
+
+import re
+
+_MISSING = re.compile(r"ModuleNotFoundError: No module named '([\w.]{1,80})'.*")
+_PACKAGES = {
+    "PIL": "pillow",
+    "bs4": "beautifulsoup4",
+    "cv2": "opencv-python-headless",
+    "dateutil": "python-dateutil",
+    "hypertune": "cloudml-hypertune",
+    "skimage": "scikit-image",
+    "sklearn": "scikit-learn",
+    "tensorflow_datasets": "tensorflow-datasets",
+    "yaml": "pyyaml",
+}
+"""PyPI packages by the module that they install, where the names differ."""
+
+
+_PLAIN_FILE = re.compile(r"FileNotFoundError: \[Errno 2\] No such file or directory: 'gs:/")
+"""`pathlib` makes one slash of two."""
+
+
+def with_repair(error: str, *, runs_script: bool = False) -> str:
+    """The error; for a missing module or a gs:// path that was opened as a plain file, with its repair.
+
+    `runs_script`: packages are added beside a packed script, not in an image's Dockerfile.
+    """
+    if _PLAIN_FILE.match(error):
+        return f"{error}. Functions for plain files need the path with /gcs/ in place of gs://"
+    missing = _MISSING.fullmatch(error)
+    if missing is None:
+        return error
+    package = _PACKAGES.get(missing[1].partition(".")[0])
+    if runs_script:
+        return f"{error}. It is not installed: {_beside_script(package)}"
+    if package:
+        repair = f"add `RUN pip install {package}` to the Dockerfile"
+    else:
+        repair = "install its package with RUN, or COPY it if it is your own, in the Dockerfile"
+    return f"{error}. The image lacks it: {repair}"
+
+
+def _beside_script(package: str | None) -> str:
+    if package:
+        return f"add `{package}` to requirements.txt beside the script"
+    return "add its package to requirements.txt beside the script, or put the module there if it is your own"

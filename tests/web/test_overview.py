@@ -18,7 +18,7 @@ from tests.web.consoles import console_of
 from trainmaster.orchestrator.core.names import marker_object
 from trainmaster.orchestrator.core.runs.states import RunState
 from trainmaster.web.pages.lately import document, lately
-from trainmaster.web.pages.overview import overview
+from trainmaster.web.pages.overview import Today, overview
 from trainmaster.web.rendering import Frame, whole_page
 from trainmaster.web.source import Source
 from trainmaster.web.subject import Ask, Page
@@ -156,3 +156,13 @@ def test_rules_that_fire_next_champions_and_runs_a_day_come_later(tmp_path: Path
     assert f"{now:%a %d %b}: 2" in html
     assert f"{now - timedelta(days=1):%a %d %b}: 1" in html
     assert (len(days), days[f"{now:%Y-%m-%d}"], sum(days.values())) == (14, 2, 3)
+
+
+def test_what_ended_runs_cost_is_parted_from_what_the_others_may_cost() -> None:
+    ended = row(0, state=RunState.SUCCEEDED, currency="USD", cost=Decimal("0.01"), at_most=Decimal(47))
+    runs = replace(row(1, state=RunState.RUNNING, currency="USD", at_most=Decimal(30)), ended_at=None)
+    never = row(2, state=RunState.CANCELLED, currency="USD", at_most=Decimal(9))
+    assert Today(rows=[ended, ended, never], complete=True).spent == "0.02 USD"
+    assert Today(rows=[ended, ended, never], complete=True).may_follow == ""
+    assert Today(rows=[ended, runs], complete=True).may_follow == "30.00 USD"
+    assert Today(rows=[ended, runs], complete=False).spent == "over 0.01 USD"

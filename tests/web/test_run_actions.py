@@ -109,7 +109,9 @@ def test_run_again_uploads_the_same_text_beside_the_users_files(
 ) -> None:
     write_run(functions, "repeat")
     page = browser.get("/runs/repeat/again").text
-    assert f"gs://{PROJECT}-inbox/{AGAIN}" in page
+    assert f"The same text is uploaded as gs://{PROJECT}-inbox/{AGAIN}" in page
+    kept, sent = f"gs://{PROJECT}-ledger/submitted/repeat/text.json", f"gs://{PROJECT}-inbox/{AGAIN}"
+    assert f"<code>gcloud storage cat {kept} | jq -j .text | gcloud storage cp - {sent}</code>" in page
     for _ in range(2):
         with recording(functions, "submitted"):
             done = browser.post("/runs/repeat/again", data=form())

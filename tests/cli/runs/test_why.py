@@ -97,7 +97,7 @@ def test_a_champion_leads_back_to_the_last_object_that_it_learned_from(served: S
     for step in (
         "gs://champions/cassava-resnet50/b-20260301t121100-6024327c9f/",
         f"run          {CHAMPION}",
-        "rule nightly, firing 3, by new_data",
+        "firing 3 of the rule nightly (condition new_data)",
         "gs://inbox/rules/nightly.yaml#7",
         "gs://inbox/requests/cassava.yaml#2",
         "200 objects since the firing before",

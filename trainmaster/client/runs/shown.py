@@ -28,7 +28,7 @@ def source_text(source: Source) -> str:
     """What started the run: the file with its generation, the message, or the rule."""
     uri = f"{source.uri}#{source.generation}" if source.uri else ""
     if source.rule_id is not None:
-        return f"rule {source.rule_id}, firing {source.firing}, by {source.condition}"
+        return f"firing {source.firing} of the rule {source.rule_id} (condition {source.condition})"
     if source.message_id is not None:
         key = f", key {source.idempotency_key}" if source.idempotency_key else ""
         return f"message {source.message_id}{key}"

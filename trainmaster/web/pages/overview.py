@@ -60,6 +60,24 @@ class Today:
     complete: bool
 
     @property
+    def spent(self) -> str:
+        """What those cost that have ended. Empty without a known price."""
+        return self._sum([row for row in self.rows if row.cost is not None])
+
+    @property
+    def may_follow(self) -> str:
+        """The most that the others may cost. Empty where none has a known price."""
+        return self._sum([row for row in self.rows if row.state not in ENDS and row.at_most is not None])
+
+    def _sum(self, rows: Sequence[IndexRow]) -> str:
+        currency = next((row.currency for row in rows if row.currency), None)
+        if currency is None:
+            return ""
+        amounts = (row.at_most if row.cost is None else row.cost for row in rows if row.currency == currency)
+        text = shown_money(sum(filter(None, amounts), Decimal(0)), currency)
+        return text if self.complete else f"over {text}"
+
+    @property
     def cost(self) -> str:
         """What they cost; of those that have not ended, the most that they may cost. Empty without a known price."""
         priced = [

@@ -70,23 +70,28 @@ def cancel(ask: Ask) -> Outcome:
 def propose_again(ask: Ask) -> Proposal:
     """Where the request goes, after the deployment's checks."""
     run = run_of(ask)
-    refusal, effects = "", list[str]()
+    refusal, effects, command = "", list[str](), "trainmaster submit FILE"
     try:
-        effects = _effects_of_again(ask, run, prepare_again(ask.source.clients, run))
+        prepared = prepare_again(ask.source.clients, run)
+        effects = _effects_of_again(ask, run, prepared)
+        command = _command_of_again(ask, run, prepared)
     except Refused as refused:
         refusal = str(refused)
     return Proposal(
         title=f"Run {run.record.run_id} again?",
         effects=effects,
-        command=shlex.join(["trainmaster", "submit", _file_of(run.record)]),
+        command=command,
         button="Run again",
         back=_page_of(run.record.run_id),
         refusal=refusal,
     )
 
 
-def _file_of(record: "RunRecord") -> str:
-    return (record.source.object_name or f"{record.model_name or 'request'}.yaml").rpartition("/")[2]
+def _command_of_again(ask: Ask, run: Run, prepared: "Prepared") -> str:
+    """Uploads the text that the ledger keeps, under the same name."""
+    kept = run.record.request.original.uri if run.record.request else ""
+    uri = object_uri(ask.source.context.inbox_bucket, prepared.object_name)
+    return f"gcloud storage cat {shlex.quote(kept)} | jq -j .text | gcloud storage cp - {shlex.quote(uri)}"
 
 
 def _effects_of_again(ask: Ask, run: Run, prepared: "Prepared") -> list[str]:

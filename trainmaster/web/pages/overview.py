@@ -74,8 +74,9 @@ class Today:
         if currency is None:
             return ""
         amounts = (row.at_most if row.cost is None else row.cost for row in rows if row.currency == currency)
-        text = shown_money(sum(filter(None, amounts), Decimal(0)), currency)
-        return text if self.complete else f"over {text}"
+        total = sum(filter(None, amounts), Decimal(0))
+        text = shown_money(total, currency).replace("less than", "<")  # a tile is narrow
+        return text if self.complete else f"{text} and more"
 
     @property
     def cost(self) -> str:

@@ -10,10 +10,12 @@ from urllib.parse import urlsplit
 import pytest
 
 from tests.client.served import Served, run_record, served_context
+from trainmaster.cli.runs.following import say_end
+from trainmaster.client import wait
 from trainmaster.client.clients import Clients
 from trainmaster.client.durations import parse_duration
 from trainmaster.client.errors import TimedOut
-from trainmaster.client.find import Run
+from trainmaster.client.find import Run, find_run
 from trainmaster.client.stack import NoStack
 from trainmaster.client.wait import wait_for_end
 from trainmaster.local.storage import serve
@@ -45,6 +47,32 @@ def test_the_exit_status_is_that_of_the_end(served: Served, state: str, status: 
         "rejected": "was rejected",
     }
     assert f"a-{state} {words[state]}" in done.err
+
+
+def test_the_last_state_has_the_cause_that_the_service_reads_after_the_end(
+    served: Served, capsys: pytest.CaptureFixture[str]
+) -> None:
+    record(served, "broke", "failed")
+    seen = find_run(served.clients, "broke")
+    failure = {"message": "workerpool0-0: KeyError: 'label'"}
+    explained = run_record(
+        run_id="broke", state="failed", failure=failure, completion={"steps_done": ["reason"]}
+    )
+    served.write("ledger", "runs/broke.json", explained)
+    assert say_end(served.clients, seen) == 1
+    said = capsys.readouterr().err
+    assert "broke failed: workerpool0-0: KeyError: 'label'\n" in said
+    assert "has not read the cause" not in said
+
+
+def test_a_cause_that_the_service_has_not_read_in_time_is_announced(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(wait, "EXPLAINED_WITHIN_S", 0.1)
+    record(served, "unread", "failed")
+    done = served.trainmaster("wait", "unread")
+    assert done.status == 1
+    assert "has not read the cause from the job's log yet; status will show it.\nSee more:" in done.err
 
 
 def test_a_run_that_has_not_ended_in_time_ends_the_wait_with_5_and_its_state(served: Served) -> None:

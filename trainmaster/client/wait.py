@@ -83,20 +83,28 @@ def _read_again(clients: "Clients", run: Run, deadline: float | None) -> Run:
     )
 
 
-def with_reason(clients: "Clients", run: Run, *, timeout_s: float = EXPLAINED_WITHIN_S) -> Run:
-    """A run that has failed, once the service has read the reason from the job's log, or as it is at the timeout."""
+def with_reason(clients: "Clients", run: Run) -> Run:
+    """A run that has failed, once the service has read the reason from the job's log, or as it was at the timeout."""
+    timeout_s = EXPLAINED_WITHIN_S
     deadline = time.monotonic() + timeout_s
+    now = run
 
     def explained() -> Run | None:
+        nonlocal now
         now = _read_again(clients, run, deadline)
-        return now if is_over(now.record, REASON) else None
+        return None if lacks_reason(now) else now
 
-    if run.record.state is not RunState.FAILED:
+    if not lacks_reason(run):
         return run
     try:
         return poll(explained, is_local=clients.context.state is not None, timeout_s=timeout_s, late=str)
     except (TimedOut, NoStack):
-        return run
+        return now
+
+
+def lacks_reason(run: Run) -> bool:
+    """Whether the service has yet to read from the job's log why the run failed."""
+    return run.record.state is RunState.FAILED and not is_over(run.record, REASON)
 
 
 def poll(

@@ -66,13 +66,15 @@ def in_words(state: RunState) -> str:
 
 def say_end(clients: "Clients", run: Run) -> Exit:
     """Say why the run ended badly and how to see more, if it did; 0 for success, 1 for any other end."""
-    from trainmaster.client.wait import with_reason
+    from trainmaster.client.wait import lacks_reason, with_reason
 
     if run.record.state is RunState.SUCCEEDED:
         return Exit.DONE
     explained = with_reason(clients, run)
     if explained.record.failure != run.record.failure:
         say_state(explained)
+    if lacks_reason(explained):
+        talk("The service has not read the cause from the job's log yet; status will show it.")
     run_id = run.record.run_id
     talk(f"See more:\n  trainmaster status {run_id}\n  trainmaster logs {run_id}")
     return Exit.FINDING

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 
 from starlette.requests import Request
@@ -82,6 +83,29 @@ def test_a_page_that_stays_the_same_is_sent_once_with_signs_of_life() -> None:
         )
         + found[2:]
     )
+
+
+def test_a_look_without_an_answer_is_said_and_its_page_is_sent_again() -> None:
+    answered = threading.Event()
+    looks: Iterator[Callable[[], bool]] = iter([lambda: True, lambda: answered.wait(DEADLINE_S)])
+
+    def render() -> tuple[str, bool, int]:
+        look = next(looks)
+        return "a", look() and answered.is_set(), 200
+
+    async def run() -> list[str]:
+        found = []
+        streams = Streams(pause_s=0, late_s=0.01)
+        async for part in parts(streams, streams.answer(request(), render)):
+            found.append(part)
+            if part.startswith("event: late") and sent("a") in found:
+                answered.set()
+        return found
+
+    found = asyncio.run(asyncio.wait_for(run(), DEADLINE_S))
+    late = [number for number, part in enumerate(found) if part.startswith("event: late")]
+    assert late
+    assert sent("a") in found[late[-1] :]
 
 
 def test_a_stream_ends_after_its_longest_time() -> None:

@@ -19,6 +19,8 @@ LONGEST_S = 3600.0
 """A browser reconnects by itself after that."""
 BEAT_S = 15.0
 """A comment is sent after so long without a change, so that a closed connection is noticed."""
+LATE_S = 5.0
+"""After so long without an answer to one look, the browser says that the services do not answer."""
 _TYPE = "text/event-stream"
 
 Render = Callable[[], tuple[str, bool, int]]
@@ -33,8 +35,16 @@ def wants_stream(request: Request) -> bool:
 class Streams:
     """The pages that browsers watch."""
 
-    def __init__(self, *, pause_s: float, beat_s: float = BEAT_S, longest_s: float = LONGEST_S) -> None:
-        """`pause_s`: between two looks at a page; the others as BEAT_S and LONGEST_S."""
+    def __init__(
+        self,
+        *,
+        pause_s: float,
+        beat_s: float = BEAT_S,
+        longest_s: float = LONGEST_S,
+        late_s: float = LATE_S,
+    ) -> None:
+        """`pause_s`: between two looks at a page; the others as BEAT_S, LONGEST_S and LATE_S."""
+        self._late_s = late_s
         self._pause_s, self._beat_s, self._longest_s = pause_s, beat_s, longest_s
         self._open = 0
         self._closed = asyncio.Event()
@@ -61,7 +71,11 @@ class Streams:
             while loop.time() - began < self._longest_s and not (
                 self._closed.is_set() or await request.is_disconnected()
             ):
-                html, is_final, _ = await run_in_threadpool(render)
+                look = asyncio.ensure_future(run_in_threadpool(render))
+                while not (await asyncio.wait([look], timeout=self._late_s))[0]:
+                    last = b""  # the page is sent again then, though it may be the same
+                    yield b"event: late\ndata: 1\n\n"
+                html, is_final, _ = await look
                 digest = hashlib.blake2b(html.encode()).digest()
                 if digest != last:
                     last, spoke = digest, loop.time()

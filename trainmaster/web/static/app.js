@@ -91,6 +91,7 @@
     stream = new EventSource(location.href);
     stream.addEventListener("open", () => { retryMs = FIRST_RETRY_MS; said("live", false); });
     stream.addEventListener("page", (event) => { if (show(JSON.parse(event.data))) said("live", false); });
+    stream.addEventListener("late", () => said("the stack does not answer, retrying", true));
     stream.addEventListener("final", () => { stop(); said("", false); });
     stream.addEventListener("error", () => {
       stop();

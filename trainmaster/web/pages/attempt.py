@@ -1,10 +1,8 @@
 """Try a request: its faults, its plan and cost as it is typed, and its submission."""
 
 import shlex
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import cache
-from pathlib import PurePath
 from typing import Any
 from urllib.parse import quote
 
@@ -27,7 +25,7 @@ from trainmaster.orchestrator.core.policy.currency import shown_bound, shown_mon
 from trainmaster.orchestrator.core.requests.request import RequestRules
 from trainmaster.orchestrator.core.runs.record import Estimate
 from trainmaster.orchestrator.core.sizes import MAX_REQUEST_BYTES
-from trainmaster.resources import EDITOR_LINE, ROOT
+from trainmaster.web.pages.examples import EXAMPLES, example
 from trainmaster.web.source import Age
 from trainmaster.web.subject import (
     Action,
@@ -41,23 +39,6 @@ from trainmaster.web.subject import (
     Subject,
 )
 
-EXAMPLES: Mapping[str, tuple[str, str]] = {
-    "hello": ("examples/hello.yaml", "A first training, without data"),
-    "small": ("examples/small.yaml", "A training on pictures"),
-    "distributed": ("examples/cassava.yaml", "Several workers with GPUs"),
-    "tuning": ("examples/tuning.yaml", "A tuning with six trials"),
-    "roles": ("examples/roles.yaml", "Parameter servers and an evaluator"),
-    "vertex": ("examples/vertex/custom-job.yaml", "gcloud's form of a custom job"),
-    "ai-platform": ("examples/ai_platform/config.yaml", "AI Platform's form"),
-    "rule": ("examples/rules/new-data.yaml", "A retraining rule, to check"),
-}
-"""By the name in the address: the file, and what it is."""
-EXAMPLES_PROJECT = "my-project"
-PREPARATION: Mapping[str, str] = {
-    "small": "This training reads the data set horses_or_humans from gs://PROJECT-data/tfds, and needs TensorFlow."
-    " For a local stack, docs/reference/local-stack.md, “Submit a request”, says how to prepare both.",
-}
-"""What an example needs before it can succeed, by its name."""
 BEHIND_SHOWN = 5
 EXCERPT_CHARS, EXCERPT_LEAD = 100, 30
 """Characters that are shown of a line, and of them those before a fault that is far to the right."""
@@ -94,17 +75,8 @@ def form(ask: Ask) -> Page:
         return _page("", "", None)
     if name not in EXAMPLES:
         raise Refused(f"example: expected one of {', '.join(EXAMPLES)}, found {name[:40]!r}")
-    text = _example(name).replace(EXAMPLES_PROJECT, ask.source.context.project)
-    needs = PREPARATION.get(name, "").replace("PROJECT", ask.source.context.project)
-    return _page(text, PurePath(EXAMPLES[name][0]).name, None, needs=needs)
-
-
-@cache
-def _example(name: str) -> str:
-    """The example without the line that names its schema to editors."""
-    text = (ROOT / EXAMPLES[name][0]).read_text(encoding="utf-8")
-    first, _, rest = text.partition("\n")
-    return rest if first.startswith(EDITOR_LINE) else text
+    text, file, needs = example(name, ask.source.context.project)
+    return _page(text, file, None, needs=needs)
 
 
 def checked(ask: Ask) -> Page:

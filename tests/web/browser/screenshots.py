@@ -24,6 +24,8 @@ from .places import places
 from .sample import PROJECT_ID, Sample, filled, options
 
 SIZES = ((360, 740), (1280, 800), (3840, 2160))
+FIRST, FIRST_HEIGHT = ("overview", SIZES[1]), 1100
+"""The page whose upper part is the README's picture, `console-THEME.png`."""
 SETTLED_MS = 2500
 """For charts to be drawn, and for the parts that are loaded after the first paint."""
 COLOURS = 256
@@ -72,7 +74,14 @@ def take(browser: Browser, sample: Sample, folder: Path, size: tuple[int, int], 
             page = window.open(path)
             page.wait_for_timeout(SETTLED_MS)
             taken = Image.open(BytesIO(page.screenshot(full_page=size != SIZES[-1]))).convert("RGB")
-            taken.quantize(COLOURS).save(folder / f"{name}-{width}-{theme}.png", optimize=True)
+            keep(taken, folder / f"{name}-{width}-{theme}.png")
+            if (name, size) == FIRST:
+                keep(taken.crop((0, 0, width, FIRST_HEIGHT)), folder / f"console-{theme}.png")
+
+
+def keep(taken: Image.Image, path: Path) -> None:
+    """Write the picture with few colours."""
+    taken.quantize(COLOURS).save(path, optimize=True)
 
 
 if __name__ == "__main__":

@@ -72,6 +72,11 @@ def test_without_a_line_of_the_service_a_second_start_is_a_restart() -> None:
     assert states(*lines) == ["starting", "training", "lost", "restarted", "training"]
 
 
+def test_a_killed_replica_that_starts_again_is_a_restart() -> None:
+    lines = (line(1, event("train_started")), line(2, STEP), line(3, event("train_started")), line(4, STEP))
+    assert states(*lines) == ["starting", "training", "restarted", "training"]
+
+
 def test_a_restart_of_the_job_restarts_every_replica() -> None:
     text = f"The replica {CHIEF} exited with status 134; all replicas of the job are restarted."
     lines = (line(1, STEP), line(2, STEP, WORKER), line(3, text, SERVICE))

@@ -13,7 +13,7 @@ from trainmaster.orchestrator.adapters.memory import MemoryJobs
 from trainmaster.orchestrator.core.errors import ServiceFailed
 from trainmaster.orchestrator.core.names import JobKind
 from trainmaster.orchestrator.core.requests.submission import Submission
-from trainmaster.orchestrator.core.runs.index_row import INDEX_PREFIX, IndexRow
+from trainmaster.orchestrator.core.runs.index_row import INDEX_PREFIX, IndexRow, bounded_text
 from trainmaster.orchestrator.core.runs.job import Job, JobState
 from trainmaster.orchestrator.core.runs.states import RunState
 from trainmaster.orchestrator.flows.completion.status import show
@@ -90,6 +90,18 @@ def test_the_row_follows_the_run_to_its_end() -> None:
     (row,) = rows(world)
     assert (row.state, row.ended_at) == (RunState.SUCCEEDED, ended.end_time)
     assert mismatches(world, incoming.run_id) == []
+
+
+def test_a_run_that_succeeded_and_left_no_model_says_so_in_its_row() -> None:
+    world = World()
+    incoming = world.drop()
+    world.launch(incoming)
+    (job,) = world.jobs.all()
+    world.jobs.become(job.name, JobState.SUCCEEDED)
+    world.complete(world.hint(job))
+    (row,) = rows(world)
+    (problem,) = world.record(incoming.run_id).problems
+    assert (row.state, row.reason) == (RunState.SUCCEEDED, bounded_text(problem))
 
 
 def test_a_late_writer_does_not_bring_an_older_state_back() -> None:

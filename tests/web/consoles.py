@@ -1,11 +1,12 @@
 """Consoles over the contexts of tests, served on a real port."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import httpx
 
 from trainmaster.client.clients import Clients
+from trainmaster.client.context import Context
 from trainmaster.local.http import in_thread, serving
 from trainmaster.web.app import make_app
 from trainmaster.web.source import Source
@@ -15,8 +16,15 @@ TOKEN = "the-token-of-this-session"
 
 @contextmanager
 def console_of(clients: Clients, *, writable: bool = False) -> Iterator[httpx.Client]:
-    """A browser without JavaScript, on a console that shows the context of `clients`. It follows no redirection."""
-    source = Source(lambda: clients.context, writable=writable)
+    """As `console_over`, on the context of `clients`."""
+    with console_over(lambda: clients.context, writable=writable) as browser:
+        yield browser
+
+
+@contextmanager
+def console_over(choose: Callable[[], Context], *, writable: bool = False) -> Iterator[httpx.Client]:
+    """A browser without JavaScript, on a console that shows what `choose` returns. It follows no redirection."""
+    source = Source(choose, writable=writable)
     app = make_app(source, token=TOKEN, is_secret=False)
     try:
         with in_thread(lambda: serving(app)) as url, httpx.Client(base_url=url, timeout=120) as browser:

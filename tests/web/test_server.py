@@ -17,6 +17,8 @@ from tests.client.served import BUCKETS, ROOT, served_context
 from tests.command import trainmaster
 from tests.e2e.project import eventually
 from tests.ready_stack import announce
+from tests.web.consoles import console_over
+from trainmaster.client.context import Context, NoContext
 from trainmaster.web.live import STREAMS_MAX
 
 DEADLINE_S = 60
@@ -123,6 +125,25 @@ def test_more_streams_than_allowed_are_refused_until_one_ends(console: tuple[str
         assert stream_status(console) == 503
         assert get(console, "/runs")[0] == 200
     eventually(lambda: stream_status(console) == 200, "a closed connection makes room for another stream")
+
+
+def test_a_page_opened_after_its_stack_has_stopped_says_so_at_once(tmp_path: Path) -> None:
+    """Without trying the storage again, which its client does for two minutes."""
+    with contextlib.ExitStack() as open_stack:
+        stack = open_stack.enter_context(served_context(tmp_path))
+        runs = [stack.clients.context]
+
+        def choose() -> Context:
+            if not runs:
+                raise NoContext("No local stack is running.")
+            return runs[0]
+
+        with console_over(choose) as browser:
+            assert browser.get("/runs").status_code == 200
+            open_stack.close()
+            runs.clear()
+            page = browser.get("/models", timeout=DEADLINE_S)
+            assert (page.status_code, "No local stack is running." in page.text) == (503, True)
 
 
 def test_a_port_in_use_is_named(console: tuple[str, int], tmp_path: Path) -> None:

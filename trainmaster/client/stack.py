@@ -51,14 +51,21 @@ def environment_on(state: Path) -> dict[str, str]:
         raise NoStack(f"The stack on {str(state)!r} was killed. Start it again: {start}")
     # Its logging service is always its own process; storage and Pub/Sub may be servers that run elsewhere.
     address = environment.get("LOGGING_EMULATOR_HOST", "")
-    where = urlsplit(address)
-    try:
-        socket.create_connection((where.hostname or "", where.port or 0), timeout=ANSWERS_WITHIN_S).close()
-    except OSError as fault:
+    if not is_open(address):
         raise NoStack(
             f"The stack on {str(state)!r} no longer answers at {address!r}. Start it again: {start}"
-        ) from fault
+        )
     return environment
+
+
+def is_open(address: str) -> bool:
+    """Whether something accepts connections at an address such as `http://127.0.0.1:4711`, within ANSWERS_WITHIN_S."""
+    try:
+        where = urlsplit(address)
+        socket.create_connection((where.hostname or "", where.port or 0), timeout=ANSWERS_WITHIN_S).close()
+    except (OSError, ValueError):
+        return False
+    return True
 
 
 def _owner_is_alive(state: Path) -> bool:

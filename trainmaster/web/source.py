@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from trainmaster.client.clients import Clients
 from trainmaster.client.context import Context
+from trainmaster.client.stack import is_open
 from trainmaster.web.shared import Shared
 
 SHARED_MAX, SHARED_IDLE_S = 16, 60.0
@@ -72,11 +73,13 @@ class Source:
 
     @property
     def clients(self) -> Clients:
-        """The clients of the context.
+        """The clients of the context. Those of a stack that has stopped are not used: they would try again for minutes.
 
         Raises:
             NoContext: no stack runs.
         """
+        if (clients := self._clients) is not None and _is_gone(clients.context):
+            self.reconnect()
         with self._choosing:
             if self._clients is None:
                 self._clients = Clients(self._choose())
@@ -163,3 +166,7 @@ class Source:
         ]
         for key in stale:
             del self._kept[key]
+
+
+def _is_gone(context: Context) -> bool:
+    return context.storage_host is not None and not is_open(context.storage_host)

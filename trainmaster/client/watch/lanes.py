@@ -104,6 +104,8 @@ class _Building:
     count: int = 0
     progress: TrainingProgress = field(default_factory=TrainingProgress)
     called: str = ""
+    has_started: bool = False
+    """It has said that its training started."""
 
     def step(self, state: LaneState, at: datetime, detail: str = "") -> None:
         if not self.steps or self.steps[-1].state is not state:
@@ -188,8 +190,11 @@ def _add(lane: _Building, line: LogLine) -> None:
         if not lane.steps or lane.steps[-1].state is LaneState.STARTING:
             lane.step(LaneState.RUNNING, line.at)
         return
-    if lane.steps and lane.steps[-1].state in _INTERRUPTED and payload["event"] == "train_started":
-        lane.step(LaneState.RESTARTED, line.at)
+    if payload["event"] == "train_started":
+        # A killed process says nothing: that it starts again is the first that is known of it.
+        if lane.has_started or (lane.steps and lane.steps[-1].state in _INTERRUPTED):
+            lane.step(LaneState.RESTARTED, line.at)
+        lane.has_started = True
     if (called := _text(payload, "replica")) and lane.called in ("", called):
         lane.called = called
         lane.progress = lane.progress.after(payload)

@@ -35,9 +35,19 @@ def _ended_at(record: RunRecord) -> datetime | None:
 
 
 def _reason(record: RunRecord) -> str | None:
-    is_rejected = record.state is RunState.REJECTED and record.problems
-    reason = record.problems[0] if is_rejected else reason_of(record)
+    reason = reason_of(record)
+    if record.state is RunState.REJECTED and record.problems:
+        reason = record.problems[0]
+    elif record.state is RunState.SUCCEEDED and (problems := _problems_at_end(record)):
+        reason = problems[-1]
     return bounded_text(reason) if reason is not None else None
+
+
+def _problems_at_end(record: RunRecord) -> tuple[str, ...]:
+    """Without those of the steps after the end, which come last: the row is written before such a step is given up."""
+    failed = (record.completion.steps_failed or {}) if record.completion is not None else {}
+    given_up = sum(each.next_at is None for each in failed.values())
+    return record.problems[: len(record.problems) - given_up]
 
 
 def _with_request(row: IndexRow, record: RunRecord) -> IndexRow:

@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from trainmaster.client.runs.listing import row_cost
 from trainmaster.client.study.study import number
-from trainmaster.client.terminal import visible
+from trainmaster.client.terminal import size_text, visible
 from trainmaster.client.times import span
 from trainmaster.orchestrator.core.documents.codec import encoded
 from trainmaster.orchestrator.core.policy.currency import shown_money
@@ -82,6 +82,7 @@ def environment() -> Environment:
         "number": number,
         "encoded": encoded,
         "cost": row_cost,
+        "size": size_text,
         "visible": visible,
     }
     # Not imported by the templates: `main_part` renders a block without the statements around it.

@@ -1,6 +1,7 @@
 """What a person changes on a page happens, and is on record: a submission, a cancellation, a rollback, a replay."""
 
 import re
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import expect
@@ -32,6 +33,26 @@ def test_wrong_input_is_marked_as_it_is_typed_and_cannot_be_submitted(window: Wi
     expect(faults).to_contain_text("line 6, column 5")
     expect(faults).to_contain_text("typo")
     expect(page.get_by_role("button", name=re.compile("^Submit"))).to_have_count(0)
+
+
+def test_a_file_dropped_on_the_text_or_chosen_replaces_it(window: Window, tmp_path: Path) -> None:
+    page = window.open("/try")
+    text = page.get_by_label("Request as YAML or JSON")
+    transfer = page.evaluate_handle(
+        """text => {
+            const transfer = new DataTransfer();
+            transfer.items.add(new File([text], "request.yaml"));
+            return transfer;
+        }""",
+        request(model_name="dropped"),
+    )
+    text.dispatch_event("drop", {"dataTransfer": transfer})
+    expect(text).to_have_value(request(model_name="dropped"))
+    expect(page.get_by_role("button", name="Submit: start a run of dropped")).to_be_visible()
+    chosen = tmp_path / "request.yaml"
+    chosen.write_text(request(model_name="chosen"))
+    page.get_by_label("Choose a file").set_input_files(chosen)
+    expect(page.get_by_role("button", name="Submit: start a run of chosen")).to_be_visible()
 
 
 def test_a_run_is_cancelled_after_the_page_has_said_what_will_happen(window: Window, sample: Sample) -> None:

@@ -1,10 +1,11 @@
-"""The console's pages with 10,000 runs in the ledger: how long each takes, and the memory of its process.
+"""The console's pages with 10,000 runs in the ledger: how long each takes, when an upload is seen, and the memory.
 
 python bench/console.py [--rounds 5] [--runs 10000]
 
 Every page is opened once, after which the resident memory is read; then the pages take turns. A page's time is that of its whole
 HTML over one connection, without the browser's drawing. Limits apply to the fastest, because other work on the machine only
-adds to the time; the first time has the imports of a page in it. The exit status says whether every limit holds. Linux only, as bench/stack_start.py.
+adds to the time; the first time has the imports of a page in it. Then requests are uploaded while the Overview is open:
+each takes the time from the end of its upload to the first change of the page that shows its run. The exit status says whether every limit holds. Linux only, as bench/stack_start.py.
 """
 
 import argparse
@@ -23,12 +24,14 @@ import psutil  # noqa: E402
 
 from bench.cli import fill  # noqa: E402
 from bench.stack_start import console_of  # noqa: E402
-from tests.e2e.project import running_project  # noqa: E402
+from tests.e2e.project import Project, request, running_project  # noqa: E402
 from trainmaster.web.pages import SUBJECTS  # noqa: E402
 from trainmaster.web.source import Age  # noqa: E402
 
 PAGE_S, PAGING_S = 0.5, 0.3
+SEEN_S = 1.5
 MEMORY_MIB = 160
+PROJECT = "bench-console"
 PAGING = "/runs?before="
 PAUSE_S = 1.2 * Age.SLOW.value[0]
 """Between two rounds, so that pages are read again, but for what the console keeps longer than that."""
@@ -41,7 +44,7 @@ def main() -> int:
     asked = parser.parse_args()
     with (
         tempfile.TemporaryDirectory() as folder,
-        running_project(Path(folder) / "state", "--console", "write", project="bench-console") as project,
+        running_project(Path(folder) / "state", "--console", "write", project=PROJECT) as project,
     ):
         run_id = fill(project, asked.runs)
         paths = list(addresses(run_id))
@@ -53,7 +56,8 @@ def main() -> int:
                 time.sleep(PAUSE_S)
                 for path in paths:
                     took[path].append(opened(browser, path))
-        return report(first, took, memory)
+            seen = [seen_after(browser, project, f"seen{number}") for number in range(asked.rounds)]
+        return report(first, took, seen, memory)
 
 
 def addresses(run_id: str) -> Iterator[str]:
@@ -75,8 +79,23 @@ def opened(browser: httpx.Client, path: str) -> float:
     return time.perf_counter() - began
 
 
-def report(first: Mapping[str, float], took: Mapping[str, Sequence[float]], memory: float) -> int:
-    """Print each page's times beside its limit, and the memory; 1 if a limit is broken."""
+def seen_after(browser: httpx.Client, project: Project, name: str) -> float:
+    """Seconds until the open Overview shows the run of a request that is uploaded."""
+    began = None
+    with browser.stream("GET", "/", headers={"accept": "text/event-stream"}) as changes:
+        for line in changes.iter_lines():
+            if began is None and line.startswith("data: "):
+                project.upload(f"requests/{name}.json", request(PROJECT, model_name=name))
+                began = time.perf_counter()
+            elif began is not None and f"{name}-" in line:
+                return time.perf_counter() - began
+    raise AssertionError(f"the Overview's stream ended before it showed {name}")
+
+
+def report(
+    first: Mapping[str, float], took: Mapping[str, Sequence[float]], seen: Sequence[float], memory: float
+) -> int:
+    """Print each page's times beside its limit, the times until uploads were seen, and the memory; 1 if a limit is broken."""
     broken = []
     print(f"{'':44}{'first':>8}{'median':>9}{'fastest':>9}{'limit':>7}")
     for path, seconds in took.items():
@@ -85,6 +104,10 @@ def report(first: Mapping[str, float], took: Mapping[str, Sequence[float]], memo
             f"{path[:43]:44}{first[path]:6.2f} s{statistics.median(seconds):7.2f} s{min(seconds):7.2f} s{limit:5.1f} s"
         )
         broken += [path] if min(seconds) > limit else []
+    print(
+        f"{'an upload seen on the open Overview':44}{'':8}{statistics.median(seen):7.2f} s{min(seen):7.2f} s{SEEN_S:5.1f} s"
+    )
+    broken += ["the Overview's change"] if min(seen) > SEEN_S else []
     broken += ["memory"] if memory > MEMORY_MIB else []
     print(f"memory: {memory:.0f} MiB, limit {MEMORY_MIB} MiB")
     print(f"limits: {'kept' if not broken else 'broken: ' + ', '.join(broken)}")

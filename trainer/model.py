@@ -29,6 +29,8 @@ def built_model(subject: Subject, *, weights: StartingWeights, strategy: Any, to
     with strategy.scope():
         model = subject.workload.build(spec)
         _create_training_variables(model)
+    # A metric's result is already that of all replicas. By default Keras adds the replicas' copies of it.
+    model.distribute_reduction_method = "first"
     momentum = batch_norm_momentum(flags.batch_norm_momentum, total_steps)
     for layer in model.layers:
         if isinstance(layer, tf.keras.layers.BatchNormalization):

@@ -29,7 +29,6 @@ class ProgressReport(tf.keras.callbacks.Callback):  # type: ignore[misc]  # Tens
     """
 
     replica: str
-    replicas: int
     epochs: int
     steps_per_epoch: int
     global_batch_size: int
@@ -54,8 +53,7 @@ class ProgressReport(tf.keras.callbacks.Callback):  # type: ignore[misc]  # Tens
         at_an_end = is_first or self._step == self.steps_per_epoch
         if not at_an_end and now - self._reported_at < MIN_INTERVAL_S:
             return
-        # Between the ends of epochs Keras hands over the sum of the replicas' means.
-        values = {name: value / self.replicas for name, value in numbers(logs).items()}
+        values = numbers(logs)
         now = time.monotonic()  # reading waited for the device
         images = (self._step - self._reported_step) * self.global_batch_size
         speed = images / max(now - self._reported_at, 1e-9)

@@ -139,7 +139,6 @@ class Training:
     def _progress(self) -> Any:  # tf.keras.callbacks.Callback
         return ProgressReport(
             replica=self.cluster.replica,
-            replicas=self.strategy.num_replicas_in_sync,
             epochs=self.flags.epochs,
             steps_per_epoch=self.steps_per_epoch,
             global_batch_size=self.global_batch_size,

@@ -53,13 +53,17 @@ class Replica:
 
 
 def start_replica(
-    *arguments: str, cwd: Path, files: Path, environment: Mapping[str, str] | None = None
+    *arguments: str,
+    cwd: Path,
+    files: Path,
+    environment: Mapping[str, str] | None = None,
+    module: str = "trainer.task",
 ) -> Replica:
-    """`python -m trainer.task` in `cwd`; output, errors and scratch are `files` with .out, .err and .tmp."""
+    """`python -m` this module in `cwd`; output, errors and scratch are `files` with .out, .err and .tmp."""
     out, err, scratch = (files.with_name(f"{files.name}.{end}") for end in ("out", "err", "tmp"))
     scratch.mkdir()
     process = WarmProcess(
-        "trainer.task",
+        module,
         *arguments,
         cwd=cwd,
         environment={**os.environ, "TMPDIR": str(scratch), **(environment or {})},
@@ -95,7 +99,7 @@ class Runner:
     def run_dir(self) -> Path:
         return self.root / "buckets" / "models" / "run-1"
 
-    def start(self, *arguments: str, environment: dict[str, str]) -> Replica:
+    def start(self, *arguments: str, environment: dict[str, str], module: str = "trainer.task") -> Replica:
         self.run_dir.parent.mkdir(parents=True, exist_ok=True)
         replica = start_replica(
             f"--data_dir={self.data_dir}",
@@ -104,6 +108,7 @@ class Runner:
             cwd=ROOT,
             files=self.root / str(len(self.started)),
             environment=places("run-1", self.root / "buckets") | environment,
+            module=module,
         )
         self.started.append(replica)
         return replica

@@ -80,8 +80,8 @@ def take(browser: Browser, sample: Sample, folder: Path, size: tuple[int, int], 
 
 
 def keep(taken: Image.Image, path: Path) -> None:
-    """Write the picture with few colours."""
-    taken.quantize(COLOURS).save(path, optimize=True)
+    """Write the picture with few colours, of which small things, such as the dots of a legend, get theirs."""
+    taken.quantize(COLOURS, Image.Quantize.MAXCOVERAGE).save(path, optimize=True)
 
 
 if __name__ == "__main__":

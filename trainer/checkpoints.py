@@ -16,7 +16,7 @@ import json
 import re
 import shutil
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,9 @@ CHIEFS_FOLDER = "chief"
 STATE_FILE = "checkpoint"  # TensorFlow's name for it
 KEPT = 2
 COPIED_BYTES = 8 << 20
-DESCRIPTION = re.compile(r"ckpt-(\d+)\.json")
+DESCRIPTION = re.compile(r"ckpt-(\d{1,9})\.json", re.ASCII)
+DESCRIPTION_BYTES = 1 << 20
+COUNTS = {"epoch": 0, "step": 0, "global_batch_size": 1}  # of a description, with the least that is allowed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,6 +41,7 @@ class Checkpoint:
         step: steps done within the next epoch.
         global_batch_size: examples per step; with `step` it gives the examples that were seen.
         metrics: of the last finished epoch, with its evaluation; None if the epoch is not evaluated yet.
+        files: name, size in bytes and SHA-256 of each of TensorFlow's files, as the description has them.
     """
 
     path: str
@@ -46,6 +49,7 @@ class Checkpoint:
     step: int
     global_batch_size: int = 1
     metrics: Mapping[str, float] | None = None
+    files: tuple[Mapping[str, Any], ...] = field(default=(), repr=False, compare=False)
 
     @property
     def number(self) -> int:
@@ -120,41 +124,37 @@ def numbered(checkpoints: Path, number: int) -> Checkpoint:
         OSError: it does not exist, or not yet: mounted buckets show other machines' files with a delay.
         ValueError: it is not complete.
     """
-    try:
-        return _read(checkpoints / CHIEFS_FOLDER / f"ckpt-{number}")
-    except (KeyError, TypeError) as error:
-        raise ValueError(f"its description lacks {error}") from error
+    found = _described(checkpoints / CHIEFS_FOLDER / f"ckpt-{number}")
+    for entry in found.files:
+        _check_file(Path(found.path).with_name(entry["name"]), entry)
+    return found
 
 
 def publish(written: Path, checkpoints: Path, *, epoch: int, step: int, global_batch_size: int) -> Checkpoint:
     """Copy the files that tf.train.Checkpoint.write left at the prefix `written` into the bucket as the newest checkpoint.
 
-    Only for the chief. A crash at any point leaves the previous checkpoint as the newest.
+    Only for the chief. A crash at any point leaves the previous checkpoint as the newest. Reads nothing back: through
+    a mounted bucket that would be a download of everything just uploaded, in the seconds that a SIGTERM leaves.
     """
     folder = checkpoints / CHIEFS_FOLDER
     folder.mkdir(parents=True, exist_ok=True)
     number = max(_numbers(folder), default=0) + 1
     prefix = folder / f"ckpt-{number}"
-    files = [
+    files = tuple(
         _copied(source, prefix.with_name(prefix.name + source.name.removeprefix(written.name)))
         for source in sorted(written.parent.glob(f"{written.name}.*"))
-    ]
-    description = {
-        "epoch": epoch,
-        "step": step,
-        "global_batch_size": global_batch_size,
-        "metrics": None,
-        "files": files,
-    }
-    write_whole(prefix.with_name(f"{prefix.name}.json"), json.dumps(description, indent=2) + "\n")
+    )
+    published = Checkpoint(
+        path=str(prefix), epoch=epoch, step=step, global_batch_size=global_batch_size, files=files
+    )
+    _write_description(published)
     write_whole(folder / STATE_FILE, f'model_checkpoint_path: "{prefix.name}"\n')
-    return _read(prefix)
+    return published
 
 
 def record_metrics(checkpoint: Checkpoint, metrics: Mapping[str, float]) -> None:
     """Record that the epoch of `checkpoint` is evaluated, so that a restart does not evaluate it again."""
-    path = Path(f"{checkpoint.path}.json")
-    write_whole(path, json.dumps(json.loads(path.read_text()) | {"metrics": dict(metrics)}, indent=2) + "\n")
+    _write_description(replace(checkpoint, metrics=dict(metrics)))
 
 
 def remove_older(checkpoints: Path) -> None:
@@ -178,22 +178,53 @@ def _numbers(folder: Path) -> set[int]:
     return {int(match[1]) for path in folder.iterdir() if (match := DESCRIPTION.fullmatch(path.name))}
 
 
-def _read(prefix: Path) -> Checkpoint:
-    document: dict[str, Any] = json.loads(prefix.with_name(f"{prefix.name}.json").read_text())
-    for entry in document["files"]:
-        path = prefix.with_name(entry["name"])
-        found = path.stat()
-        if found.st_size != entry["size"]:
-            raise ValueError(f"{path.name} has {found.st_size} bytes, expected {entry['size']}")
-        if _sha256(path, found.st_size, found.st_mtime_ns) != entry["sha256"]:
-            raise ValueError(f"{path.name} has changed since it was written: its hash differs")
-    return Checkpoint(
-        path=str(prefix),
-        epoch=int(document["epoch"]),
-        step=int(document["step"]),
-        global_batch_size=int(document["global_batch_size"]),
-        metrics=document["metrics"],
-    )
+def _write_description(checkpoint: Checkpoint) -> None:
+    members = (*COUNTS, "metrics", "files")
+    document = {name: getattr(checkpoint, name) for name in members}
+    write_whole(Path(f"{checkpoint.path}.json"), json.dumps(document, indent=2) + "\n")
+
+
+def _described(prefix: Path) -> Checkpoint:
+    """What the description says, its types checked; the files are not."""
+    path = prefix.with_name(f"{prefix.name}.json")
+    if (size := path.stat().st_size) > DESCRIPTION_BYTES:
+        raise ValueError(f"its description has {size} bytes, at most {DESCRIPTION_BYTES} are allowed")
+    try:
+        parsed = json.loads(path.read_bytes())
+    except RecursionError as error:
+        raise ValueError("its description is nested too deeply") from error
+    document = parsed if isinstance(parsed, dict) else {}
+    for name, least in COUNTS.items():
+        if type(found := document.get(name)) is not int or found < least:
+            raise ValueError(f"its description has {name} {found!r}, expected an integer of at least {least}")
+    metrics, files = document.get("metrics"), document.get("files")
+    if not (metrics is None or _is_metrics(metrics)):
+        raise ValueError(f"its description has metrics {metrics!r}, expected numbers by name, or null")
+    if not (isinstance(files, list) and files and all(_is_entry(entry, prefix.name) for entry in files)):
+        raise ValueError(f"its description has no valid list of files, each named {prefix.name}.*")
+    counts = {name: document[name] for name in COUNTS}
+    return Checkpoint(path=str(prefix), metrics=metrics, files=tuple(files), **counts)
+
+
+def _is_metrics(found: object) -> bool:
+    return isinstance(found, dict) and all(isinstance(value, int | float) for value in found.values())
+
+
+def _is_entry(entry: object, prefix: str) -> bool:
+    """Whether `entry` has name, size and hash of a file beside the description."""
+    if not isinstance(entry, dict):
+        return False
+    name, size, sha256 = (entry.get(key) for key in ("name", "size", "sha256"))
+    is_beside = isinstance(name, str) and name.startswith(f"{prefix}.") and "/" not in name
+    return is_beside and isinstance(size, int) and isinstance(sha256, str)
+
+
+def _check_file(path: Path, entry: Mapping[str, Any]) -> None:
+    found = path.stat()
+    if found.st_size != entry["size"]:
+        raise ValueError(f"{path.name} has {found.st_size} bytes, expected {entry['size']}")
+    if _sha256(path, found.st_size, found.st_mtime_ns) != entry["sha256"]:
+        raise ValueError(f"{path.name} has changed since it was written: its hash differs")
 
 
 def _copied(source: Path, target: Path) -> dict[str, object]:

@@ -1,6 +1,8 @@
 """The checkpoints of a run as files: which one counts, whatever a killed process left behind."""
 
 import json
+import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -121,6 +123,60 @@ def test_a_description_without_a_member_is_damaged(checkpoints: Path, scratch: P
     assert latest(checkpoints) is None
     with pytest.raises(ValueError, match="step"):
         numbered(checkpoints, 1)
+
+
+def described(**members: object) -> str:
+    files = [{"name": "ckpt-2.index", "size": 5, "sha256": "0"}]
+    return json.dumps(
+        {"epoch": 2, "step": 0, "global_batch_size": 8, "metrics": None, "files": files} | members
+    )
+
+
+@pytest.mark.parametrize(
+    ("description", "why"),
+    [
+        ("[]", "has epoch None, expected an integer"),
+        ("null", "has epoch None, expected an integer"),
+        ("[" * 100_000, "nested too deeply"),
+        (described().replace('"epoch": 2', '"epoch": 1e999'), "has epoch inf, expected an integer"),
+        (described(step=-1), "has step -1, expected an integer of at least 0"),
+        (described(global_batch_size=0), "has global_batch_size 0, expected an integer of at least 1"),
+        (described(metrics="good"), "has metrics 'good', expected numbers by name"),
+        (described(metrics={"loss": "low"}), "expected numbers by name"),
+        (described(files=[]), "has no valid list of files"),
+        (described(files=[{"name": "ckpt-2.x/../../ckpt-1.index", "size": 5, "sha256": "0"}]), "named ckpt-2.*"),
+        (described(files=["ckpt-2.index"]), "has no valid list of files"),
+        (described() + " " * (1 << 20), "at most 1048576 are allowed"),
+    ],
+)  # fmt: skip
+def test_a_description_of_any_content_is_named_and_the_checkpoint_before_is_used(
+    checkpoints: Path, scratch: Path, description: str, why: str
+) -> None:
+    put(checkpoints, scratch, epoch=1)
+    put(checkpoints, scratch, epoch=2)
+    (folder_of(checkpoints) / "ckpt-2.json").write_text(description)
+    damaged, whole = newest_first(checkpoints)
+    assert isinstance(damaged, Damaged)
+    assert why in damaged.why
+    assert isinstance(whole, Checkpoint)
+    assert whole.epoch == 1
+
+
+def test_publishing_reads_nothing_back(checkpoints: Path, scratch: Path) -> None:
+    """A pipe in place of the file gives its bytes to one reader, which here is not the trainer."""
+    pipe = folder_of(checkpoints) / "ckpt-1.data-00000-of-00001"
+    pipe.parent.mkdir(parents=True)
+    os.mkfifo(pipe)
+    with ThreadPoolExecutor(1) as pool:
+        read = pool.submit(pipe.read_bytes)
+        published = put(checkpoints, scratch, epoch=1)
+        content = read.result()
+    pipe.unlink()
+    pipe.write_bytes(content)
+    (folder_of(checkpoints) / "ckpt-1.json").unlink()
+    record_metrics(published, {"loss": 0.5})
+    assert latest(checkpoints) == numbered(checkpoints, 1)
+    assert numbered(checkpoints, 1).metrics == {"loss": 0.5}
 
 
 def test_two_are_kept_and_the_last_can_be_removed(checkpoints: Path, scratch: Path) -> None:

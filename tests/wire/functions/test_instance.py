@@ -1,50 +1,24 @@
 """A function's process runs as the platform runs it, is kept running, and its output is logged."""
 
 import contextlib
-import json
 import shutil
 import socket
-import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, asynccontextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
 
 import psutil
 import pytest
 
-from trainmaster.local.functions import (
-    Deployment,
-    Function,
-    FunctionsHost,
-    Instance,
-    StartFailedError,
-    TopicTrigger,
-)
-from trainmaster.local.functions.instance import PENDING_S
-from trainmaster.local.http import in_thread
-from trainmaster.local.process.processes import ProcessGuard
+from trainmaster.local.functions import Instance, StartFailedError
+
+from .hosted import DEADLINE_S, SOURCES, Entries, answered, event, hosted, until
 
 ROOT = Path(__file__).parents[3]
-SOURCES = Path(__file__).parent / "sources"
-DEADLINE_S = 60
 SHARED = {"GOOGLE_CLOUD_PROJECT": "p1", "TRAINMASTER_REGION": "us-central1"}
 
 Run = Callable[..., AbstractContextManager[Instance]]
-
-
-class Entries:
-    """What was written to Cloud Logging."""
-
-    def __init__(self) -> None:
-        self.kept: list[Mapping[str, Any]] = []
-
-    def write(self, entries: Sequence[Mapping[str, Any]]) -> None:
-        self.kept.extend(entries)
-
-    def of(self, log: str) -> list[Mapping[str, Any]]:
-        return [each for each in self.kept if each["logName"].endswith(f"run.googleapis.com%2F{log}")]
 
 
 @pytest.fixture
@@ -56,69 +30,21 @@ def entries() -> Entries:
 def run(tmp_path: Path, entries: Entries) -> Run:
     """Runs one function of a source directory while the block runs."""
 
+    @contextlib.contextmanager
     def running(
         entry_point: str, *, source: str | Path = "loud", timeout_s: int = 30, **more: str
-    ) -> AbstractContextManager[Instance]:
-        function = Function(
-            name=entry_point.replace("_", "-"),
-            entry_point=entry_point,
-            trigger=TopicTrigger(topic="topic-1"),
+    ) -> Iterator[Instance]:
+        with hosted(
+            entry_point,
+            source=SOURCES / source,
+            state=tmp_path,
+            environment={**SHARED, **more},
+            entries=entries,
             timeout_s=timeout_s,
-            memory_mib=256,
-            concurrency=4,
-            retry=True,
-        )
-
-        @asynccontextmanager
-        async def hosted() -> AsyncIterator[Instance]:
-            guard = ProcessGuard()
-            deployment = Deployment(
-                source=SOURCES / source,
-                environment={**SHARED, **more},
-                state=tmp_path,
-                project="p1",
-                region="us-central1",
-                guard=guard,
-                write_log=entries.write,
-            )
-            host = FunctionsHost([function], deployment)
-            try:
-                await host.start()
-                yield host.instances[function.name]
-            finally:
-                await host.stop()
-                await guard.stop(grace_s=1)
-
-        return in_thread(hosted)
+        ) as instances:
+            yield instances[entry_point.replace("_", "-")]
 
     return running
-
-
-def event(event_id: str = "1", **data: object) -> tuple[dict[str, str], bytes]:
-    headers = {
-        "ce-id": event_id,
-        "ce-source": "//pubsub.googleapis.com/projects/p1/topics/topic-1",
-        "ce-specversion": "1.0",
-        "ce-type": "google.cloud.pubsub.topic.v1.messagePublished",
-        "Content-Type": "application/json",
-    }
-    return headers, json.dumps(data).encode()
-
-
-def until(condition: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + DEADLINE_S
-    while not condition():
-        assert time.monotonic() < deadline, f"not within {DEADLINE_S} s: {what}"
-        time.sleep(0.02)
-
-
-def answered(instance: Instance, *given: Any) -> int:
-    """The status; 503 only if it came before a request's time to wait for a process was over."""
-    while True:
-        began = time.monotonic()
-        status = instance.post(*given)
-        if status != 503 or time.monotonic() - began < PENDING_S - 0.1:
-            return status
 
 
 def _family(pid: int) -> list[psutil.Process]:

@@ -10,7 +10,7 @@ from google.cloud.storage import Client
 from trainmaster.deploy.stage import stage
 from trainmaster.local import pubsub, storage
 from trainmaster.local.events.clients import clients_of
-from trainmaster.local.functions import Deployment, Function, Instance, TopicTrigger
+from trainmaster.local.functions import Deployment, Function, FunctionsHost, TopicTrigger
 from trainmaster.local.http import in_thread
 from trainmaster.local.process.processes import ProcessGuard
 from trainmaster.local.vertex import Jobs, serve
@@ -80,10 +80,10 @@ async def _instance(entry_point: str, state: Path, shared: dict[str, str]) -> As
         source=state / "source", environment=shared, state=state, project=PROJECT, region=REGION,
         guard=guard, write_log=lambda _: None,
     )  # fmt: skip
-    instance = Instance(described, deployment, home=state / "home")
+    host = FunctionsHost([described], deployment)
     try:
-        await instance.start()
-        yield int(instance.url.rpartition(":")[2])
+        await host.start()
+        yield int(host.instances[described.name].url.rpartition(":")[2])
     finally:
-        await instance.stop()
+        await host.stop()
         await guard.stop(grace_s=1)

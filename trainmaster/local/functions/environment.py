@@ -28,10 +28,7 @@ def environment_of(function: Function, *, shared: Mapping[str, str], port: int, 
         home: a directory for this process alone, where gunicorn keeps its control socket.
     """
     return {
-        "PATH": f"{Path(sys.executable).parent}:{SYSTEM_PATH}",
-        "HOME": str(home),
-        "LANG": "C.UTF-8",
-        "PYTHONUNBUFFERED": "1",
+        **server_environment({}, home=home),
         "HOST": "127.0.0.1",
         "PORT": str(port),
         "K_SERVICE": function.name,
@@ -44,4 +41,15 @@ def environment_of(function: Function, *, shared: Mapping[str, str], port: int, 
         "THREADS": str(function.concurrency),
         **shared,
         "TRAINMASTER_FUNCTION_TIMEOUT_S": str(function.timeout_s),
+    }
+
+
+def server_environment(shared: Mapping[str, str], *, home: Path) -> dict[str, str]:
+    """The variables of the process that loads what all functions import: no function's, and no identity."""
+    return {
+        "PATH": f"{Path(sys.executable).parent}:{SYSTEM_PATH}",
+        "HOME": str(home),
+        "LANG": "C.UTF-8",
+        "PYTHONUNBUFFERED": "1",
+        **shared,
     }

@@ -2,11 +2,17 @@
 
 import asyncio
 import shutil
+import sys
 from collections.abc import Sequence
+from pathlib import Path
 
+from trainmaster.local.functions.environment import server_environment
 from trainmaster.local.functions.function import Deployment, Function
 from trainmaster.local.functions.instance import Instance, StartFailedError
+from trainmaster.local.process.fork_server import ForkServer
 from trainmaster.local.process.scratch import empty_folder
+
+_SERVER = Path(__file__).resolve().parent / "serve.py"
 
 
 class FunctionsHost:
@@ -19,8 +25,14 @@ class FunctionsHost:
             OSError: the state folder is not writable.
         """
         self._homes = empty_folder("tm-home", deployment.state)
+        self._server = ForkServer(
+            [sys.executable, "-P", str(_SERVER)],
+            env=server_environment(deployment.environment, home=self._homes),
+            cwd=deployment.source,
+            guard=deployment.guard,
+        )
         self.instances = {
-            function.name: Instance(function, deployment, home=self._homes / function.name)
+            function.name: Instance(function, deployment, self._server, home=self._homes / function.name)
             for function in functions
         }
 
@@ -42,4 +54,5 @@ class FunctionsHost:
     async def stop(self) -> None:
         """End every function. Safe to call twice."""
         await asyncio.gather(*(instance.stop() for instance in self.instances.values()))
+        await self._server.stop()
         shutil.rmtree(self._homes, ignore_errors=True)

@@ -6,7 +6,6 @@ import http.client
 import os
 import signal
 import socket
-import sys
 import threading
 import time
 from collections.abc import Mapping
@@ -16,6 +15,7 @@ from trainmaster.local.functions.environment import environment_of
 from trainmaster.local.functions.function import Deployment, Function
 from trainmaster.local.functions.log import FunctionLog
 from trainmaster.local.process.child import Child
+from trainmaster.local.process.fork_server import ForkFailedError, ForkServer
 
 START_DEADLINE_S = 60.0
 """How long a process may take until its port answers; Cloud Run's startup probe allows 240 s."""
@@ -23,7 +23,6 @@ START_DEADLINE_S = 60.0
 PENDING_S = 10.0
 """How long a request waits for a starting instance; the minimum that Cloud Run documents."""
 
-_SERVER = Path(__file__).resolve().parent / "serve.py"
 STOP_GRACE_S = 3.0
 STEADY_S = 30.0
 FIRST_PAUSE_S = 0.25
@@ -42,14 +41,14 @@ class Instance:
     LONGEST_PAUSE_S, until one has run for STEADY_S seconds.
     """
 
-    def __init__(self, function: Function, deployment: Deployment, *, home: Path) -> None:
-        """Reserve a port, open the log and create `home`, the function's HOME.
+    def __init__(self, function: Function, deployment: Deployment, server: ForkServer, *, home: Path) -> None:
+        """Reserve a port, open the log and create `home`, the function's HOME. Processes are forked from `server`.
 
         Raises:
             OSError: the state folder is not writable.
         """
         self.function = function
-        self._deployment = deployment
+        self._server = server
         self._log = FunctionLog(function, deployment)
         self._port = _ReservedPort()
         self._environment = environment_of(
@@ -178,12 +177,10 @@ class Instance:
                 pause_s = min(LONGEST_PAUSE_S, max(FIRST_PAUSE_S, 2 * pause_s))
 
     async def _run(self) -> Child:
-        child = self._child = self._deployment.guard.start(
-            [sys.executable, "-P", str(_SERVER)],
-            env=self._environment,
-            cwd=self._deployment.source,
-            on_lines=self._log.lines,
-        )
+        try:
+            child = self._child = await self._server.fork(self._environment, self._log.lines)
+        except ForkFailedError as failure:
+            raise StartFailedError(f"Function {self.function.name} did not start: {failure}") from failure
         if not await self._answers(child):
             code = await child.stop(grace_s=0.0)
             raise StartFailedError(_why(self.function, code, self._log.tail))

@@ -1,17 +1,20 @@
-"""Runs functions-framework as its own command does, but refuses requests from web pages of other sites.
+"""Runs functions-framework as its own command does, in one process for each function, all forked from this one.
 
-It also does what Cloud Run's front end does for a function: it reads each request whole before the function's
+This process loads what the functions import, which takes most of the time of their start; main.py itself runs in each
+function's process. Unlike the framework's command, it refuses requests from web pages of other sites. It also does what Cloud Run's front end does for a function: it reads each request whole before the function's
 concurrency counts it, so that clients that send slowly, or never finish, delay no event.
 
-python -P trainmaster/local/functions/serve.py
+python -P trainmaster/local/functions/serve.py DESCRIPTOR
 
-Run it in the staged source's directory, with the variables that functions-framework reads: FUNCTION_TARGET,
-FUNCTION_SIGNATURE_TYPE, HOST, PORT. In the cloud, Cloud Run's front end requires a token from every caller;
+Run it in the staged source's directory, with the descriptor of the socket for orders (forks.py); an order has the
+variables that functions-framework reads: FUNCTION_TARGET, FUNCTION_SIGNATURE_TYPE, HOST, PORT. In the cloud, Cloud Run's front end requires a token from every caller;
 here every process of this machine can reach the port, and so can any web page in a browser on it. It is a
 script, not a module of the package: the process sees the function's source and the installed packages only.
 """
 
+import ast
 import atexit
+import contextlib
 import errno
 import gc
 import io
@@ -21,11 +24,13 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 from functools import partial
+from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
-# Until the function is loaded: imports leave little garbage, and collections would take a tenth of the start.
+# Until everything is loaded: imports leave little garbage, and collections would take a tenth of the start.
 gc.disable()
 
 import flask  # noqa: E402
@@ -39,20 +44,45 @@ READERS = 64
 """Requests that are being read at once, besides those that the function works on."""
 _MAX_BODY_BYTES = 32 << 20
 """The largest request that Cloud Run accepts over HTTP/1: https://cloud.google.com/run/quotas"""
-_LOOPBACK = Path(__file__).resolve().parent.parent / "loopback.py"
+_FUNCTIONS = Path(__file__).resolve().parent
+_SOURCE = Path("main.py")
 
 
 def main() -> None:
-    """Serve until a signal ends the process."""
-    spec = spec_from_file_location("_trainmaster_loopback", _LOOPBACK)
-    if spec is None or spec.loader is None:
-        raise ImportError(f"{str(_LOOPBACK)!r} cannot be loaded")
-    loopback = module_from_spec(spec)
-    spec.loader.exec_module(loopback)
+    """Fork a process for each order, until a signal ends this one; each serves its function until a signal ends it."""
+    forks = _loaded("_trainmaster_forks", _FUNCTIONS / "forks.py")
+    loopback = _loaded("_trainmaster_loopback", _FUNCTIONS.parent / "loopback.py")
     # The framework appends the source's folder to the import path; a trainmaster installed here would take
     # precedence.
     sys.path.insert(0, str(Path.cwd()))
-    app = create_app(os.environ["FUNCTION_TARGET"], "main.py", os.environ["FUNCTION_SIGNATURE_TYPE"])
+    _load_imports(_SOURCE)
+    gc.freeze()
+    forks.take_orders(int(sys.argv[1]))
+    _serve(loopback)
+
+
+def _loaded(name: str, path: Path) -> ModuleType:
+    spec = spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise ImportError(f"{str(path)!r} cannot be loaded")
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def _load_imports(source: Path) -> None:
+    """Load the modules that `source` imports. What fails here fails again in each function's process, and is logged there."""
+    with contextlib.suppress(Exception):
+        for statement in ast.parse(source.read_bytes()).body:
+            if isinstance(statement, ast.Import):
+                for each in statement.names:
+                    import_module(each.name)
+            elif isinstance(statement, ast.ImportFrom) and statement.module:
+                import_module(statement.module)
+
+
+def _serve(loopback: ModuleType) -> None:
+    app = create_app(os.environ["FUNCTION_TARGET"], str(_SOURCE), os.environ["FUNCTION_SIGNATURE_TYPE"])
 
     def refuse_other_sites() -> None:
         refusal = loopback.foreign(flask.request.method, flask.request.headers.items())

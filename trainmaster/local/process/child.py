@@ -2,22 +2,44 @@
 
 import asyncio
 import os
-import subprocess
 import time
+from typing import IO, Protocol
 
 from trainmaster.local.process import family
 from trainmaster.local.process.output import OnLines, Output, Stream, readable
 
 
+class Process(Protocol):
+    """The part of Popen's interface that `Child` uses."""
+
+    pid: int
+    returncode: int | None
+    stdout: IO[bytes] | None
+    stderr: IO[bytes] | None
+
+    def terminate(self) -> None:
+        """Send SIGTERM, unless the end is known."""
+
+    def kill(self) -> None:
+        """Send SIGKILL, unless the end is known."""
+
+    def wait(self) -> int:
+        """The exit code."""
+        ...
+
+
 class Child:
-    """A started process. Created by `ProcessGuard.start` in a running event loop.
+    """A started process. Created by `ProcessGuard` in a running event loop.
 
     asyncio's subprocesses are not used: their `wait` also waits for the pipes, which a grandchild in another
     session may keep open indefinitely.
     """
 
-    def __init__(self, process: "subprocess.Popen[bytes]", *, mark: str, on_lines: OnLines | None) -> None:
-        """Start reading the output and waiting for the end of `process`, which carries `mark`."""
+    def __init__(self, process: Process, *, end: int, mark: str, on_lines: OnLines | None) -> None:
+        """Start reading the output and waiting for the end of `process`, which carries `mark`.
+
+        `end` is a descriptor that is readable when the process has ended; it is closed then.
+        """
         self._process = process
         self._mark = mark
         self._ended_at: float | None = None
@@ -25,7 +47,7 @@ class Child:
         if on_lines is not None and process.stdout is not None and process.stderr is not None:
             pipes = {Stream.STDOUT: process.stdout, Stream.STDERR: process.stderr}
             self._output = Output(pipes, on_lines)
-        self._ended = asyncio.create_task(self._end(os.pidfd_open(process.pid)))
+        self._ended = asyncio.create_task(self._end(end))
 
     @property
     def pid(self) -> int:
@@ -57,11 +79,11 @@ class Child:
             self._process.kill()
         return await self.wait()
 
-    async def _end(self, pidfd: int) -> int:
-        await readable(pidfd)
+    async def _end(self, end: int) -> int:
+        await readable(end)
         self._ended_at = time.monotonic()
-        os.close(pidfd)
         code = self._process.wait()
+        os.close(end)
         # A container ends with its first process; end what that process left running.
         await asyncio.to_thread(family.end, self._mark, grace_s=0.0)
         if self._output is not None:

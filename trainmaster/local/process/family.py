@@ -84,7 +84,7 @@ def _carries(pid: int, token: str) -> bool:
     wanted = f"{MARK}={token}".encode()
     return any(
         variable == wanted or variable.startswith(wanted + b":")
-        for variable in _read(pid, "environ").split(b"\0")
+        for variable in _read(pid, "environ").rstrip(b"\0").split(b"\0")
         if variable.startswith(wanted)
     )
 

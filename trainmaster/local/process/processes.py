@@ -75,7 +75,7 @@ class ProcessGuard:
         Raises:
             OSError: the program or the directory does not exist, or access is denied.
         """
-        mark = f"{self._token}:{next(self._numbers)}"
+        mark = self.new_mark()
         pipe = subprocess.PIPE if on_lines is not None else None
         process = subprocess.Popen(
             argv,
@@ -88,7 +88,14 @@ class ProcessGuard:
             start_new_session=True,
             pass_fds=descriptors,
         )
-        child = Child(process, mark=mark, on_lines=on_lines)
+        return self.keep(Child(process, end=os.pidfd_open(process.pid), mark=mark, on_lines=on_lines))
+
+    def new_mark(self) -> str:
+        """The value of the variable `MARK` for one more child."""
+        return f"{self._token}:{next(self._numbers)}"
+
+    def keep(self, child: Child) -> Child:
+        """End this child, too, in `stop`."""
         self._children = [kept for kept in self._children if kept.returncode is None] + [child]
         return child
 

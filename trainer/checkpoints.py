@@ -68,12 +68,15 @@ class Position:
 def position_after(
     checkpoint: Checkpoint | None, *, steps_per_epoch: int, global_batch_size: int
 ) -> Position:
-    """Where the run continues: after the examples that were seen, which are other steps if the batch size changed."""
+    """Where the run continues: after the examples that were seen, which are other steps if the batch size changed.
+
+    A batch of which some were seen is left out, so that no example of an epoch is trained on twice.
+    """
     if checkpoint is None:
         return Position()
     if checkpoint.step:
-        step = checkpoint.step * checkpoint.global_batch_size // global_batch_size
-        return Position(epoch=checkpoint.epoch, step=min(step, steps_per_epoch - 1))
+        step = -(-checkpoint.step * checkpoint.global_batch_size // global_batch_size)
+        return Position(epoch=checkpoint.epoch, step=min(step, steps_per_epoch))
     if checkpoint.metrics is None and checkpoint.epoch:
         return Position(epoch=checkpoint.epoch - 1, step=steps_per_epoch)
     return Position(epoch=checkpoint.epoch)

@@ -9,7 +9,7 @@ from typing import Any
 import tensorflow as tf
 
 from trainer.cluster import Cluster
-from trainer.pipeline import decoded
+from trainer.images import pixels, scaled
 
 
 def class_probabilities(outputs: Any) -> Any:
@@ -44,11 +44,11 @@ def save_model(
 
     def serve(image_bytes: Any) -> dict[str, Any]:
         images = tf.map_fn(
-            lambda encoded: decoded(encoded, image_size),
+            lambda encoded: pixels(encoded, image_size),
             image_bytes,
-            fn_output_signature=tf.TensorSpec([*image_size, 3], tf.float32),
+            fn_output_signature=tf.TensorSpec([*image_size, 3], tf.uint8),
         )
-        probabilities = class_probabilities(model(images, training=False))
+        probabilities = class_probabilities(model(scaled(images), training=False))
         return {
             "probabilities": probabilities,
             "class_name": tf.gather(names, tf.argmax(probabilities, axis=1)),

@@ -6,19 +6,17 @@ def steps_per_epoch(train_examples: int, global_batch_size: int, cap: int | None
     return min(max(1, train_examples // global_batch_size), cap or train_examples)
 
 
-def evaluation_batch_size(examples: int, batch_size: int, replicas: int) -> int | None:
-    """The largest global batch size, at most `batch_size` per replica, that gives every replica an example in each batch.
+def evaluation_parts(examples: int, batch_size: int, replicas: int) -> list[range] | None:
+    """Every replica's part of every batch of an evaluation, as examples counted from 0: part i is for replica i % `replicas`.
 
-    TensorFlow splits a last, smaller batch of k examples into parts of ceil(k / replicas). If the last
-    replica gets an empty part, its convolutions fail on CPUs (TensorFlow 2.21 with oneDNN). None if there
-    are too few examples for this number of replicas.
+    A part has at most `batch_size` examples, and at most one more than any other. None if one would be empty, with
+    which its replica fails: convolutions of empty batches do on CPUs (TensorFlow 2.21 with oneDNN).
     """
-    each, over = divmod(examples, replicas)
-    if not over:
-        return min(batch_size, each) * replicas if each else None
-    # The last batch holds replicas * (each % size) + over examples.
-    fitting = (size for size in range(batch_size, 0, -1) if each % size >= replicas - over)
-    return next((size * replicas for size in fitting), None)
+    batches = -(-examples // (batch_size * replicas))
+    parts = batches * replicas
+    if not 0 < parts <= examples:
+        return None
+    return [range(examples * part // parts, examples * (part + 1) // parts) for part in range(parts)]
 
 
 KERAS_BATCH_NORM_MOMENTUM = 0.99

@@ -18,7 +18,7 @@ from trainer.loop import Batches, Loop
 from trainer.metric_file import MetricFile, Trial
 from trainer.model import built_model
 from trainer.peers import Peers
-from trainer.pipeline import Pipeline
+from trainer.pipeline import Pipeline, distributed
 from trainer.preemption import Preemption
 from trainer.reporting import MetricReport, ProgressReport
 from trainer.saver import Saver, chosen
@@ -153,16 +153,17 @@ class Training:
             replicas=self.strategy.num_replicas_in_sync,
             threads=max(2, self.processors),
         )
-        training = pipeline.training(
-            first_epoch=min(place.epoch, self.flags.epochs - 1),
+        training = partial(
+            pipeline.training,
+            first_epoch=place.epoch,
             first_step=place.step,
             steps_per_epoch=self.steps_per_epoch,
         )
-        distributed, evaluation = self.strategy.experimental_distribute_dataset, pipeline.evaluation()
+        evaluation_steps = pipeline.evaluation_steps
         return Batches(
-            training=distributed(training),
-            evaluation=None if evaluation is None else distributed(evaluation),
-            evaluation_steps=pipeline.evaluation_steps,
+            training=distributed(self.strategy, training),
+            evaluation=distributed(self.strategy, pipeline.evaluation) if evaluation_steps else None,
+            evaluation_steps=evaluation_steps,
         )
 
     def _exported(self, model: Any, scratch: Path) -> Any:  # noqa: ARG002 - CoordinatedTraining writes there

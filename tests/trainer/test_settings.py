@@ -2,7 +2,7 @@
 
 import pytest
 
-from trainer.settings import batch_norm_momentum, evaluation_batch_size, steps_per_epoch
+from trainer.settings import batch_norm_momentum, evaluation_parts, steps_per_epoch
 
 
 @pytest.mark.parametrize(
@@ -27,31 +27,28 @@ def test_long_runs_and_given_values_are_left_as_keras_and_the_user_want_them() -
     assert batch_norm_momentum(0.9, 10) == 0.9
 
 
-def parts_of_last_batch(examples: int, batch: int, replicas: int) -> list[int]:
-    """How TensorFlow splits the last batch: parts of ceil(size / replicas), until nothing is left."""
-    left = examples % batch or batch
-    part = -(-left // replicas)
-    return [max(0, min(part, left - part * replica)) for replica in range(replicas)]
-
-
 @pytest.mark.parametrize("replicas", [1, 2, 3, 8])
 @pytest.mark.parametrize("batch_size", [1, 4, 64])
-def test_every_replica_has_an_example_in_every_evaluation_batch(replicas: int, batch_size: int) -> None:
+def test_an_evaluation_has_every_example_once_and_one_for_every_replica_in_each_batch(
+    replicas: int, batch_size: int
+) -> None:
     refused = []
     for examples in range(300):
-        batch = evaluation_batch_size(examples, batch_size, replicas)
-        if batch is None:
+        parts = evaluation_parts(examples, batch_size, replicas)
+        if parts is None:
             refused.append(examples)
-        else:
-            assert batch <= batch_size * replicas
-            assert batch % replicas == 0
-            assert all(parts_of_last_batch(examples, batch, replicas)), examples
-    if batch_size == 64:
-        assert max(refused) < replicas**2
+            continue
+        assert [example for part in parts for example in part] == list(range(examples))
+        assert len(parts) % replicas == 0
+        assert 1 <= min(map(len, parts)) <= max(map(len, parts)) <= batch_size
+        assert max(map(len, parts)) - min(map(len, parts)) <= 1
+    if batch_size > 1:
+        assert refused == list(range(replicas))
+    else:
+        assert refused == [0, *(examples for examples in range(300) if examples % replicas)]
 
 
-def test_the_evaluation_batch_is_as_large_as_may_be() -> None:
-    assert evaluation_batch_size(1889, 64, 2) == 128
-    assert evaluation_batch_size(9, 4, 2) == 6
-    assert evaluation_batch_size(80, 16, 2) == 32
-    assert evaluation_batch_size(1, 16, 2) is None
+def test_an_evaluation_has_as_few_batches_as_may_be() -> None:
+    assert [len(evaluation_parts(*of) or ()) for of in ((1889, 64, 2), (9, 4, 2), (80, 16, 2))] == [30, 4, 6]
+    assert evaluation_parts(9, 4, 2) == [range(2), range(2, 4), range(4, 6), range(6, 9)]
+    assert evaluation_parts(1, 16, 2) is None

@@ -42,7 +42,7 @@ def test_a_checkpoint_before_the_first_epoch_leaves_nothing_to_evaluate() -> Non
     assert after(epoch=0) == Position(epoch=0, step=0)
 
 
-@pytest.mark.parametrize(("saved", "expected"), [(4, 3), (16, 9), (8, 6)])
+@pytest.mark.parametrize(("saved", "expected"), [(4, 3), (6, 5), (16, STEPS), (8, 6)])
 def test_with_another_batch_it_goes_on_behind_the_examples_that_were_seen(saved: int, expected: int) -> None:
     assert after(epoch=1, step=6, global_batch_size=saved) == Position(epoch=1, step=expected)
 

@@ -37,8 +37,8 @@ def evaluate(flags: Flags, cluster: Cluster, outputs: Outputs, environment: Mapp
     processors = processors_for(cluster)
     limit_threads(processors)
     subject = ready_subject(flags, cluster, environment)
-    data = Pipeline(subject=subject, replicas=1, threads=max(2, processors)).evaluation()
-    if data is None:
+    pipeline = Pipeline(subject=subject, replicas=1, threads=max(2, processors))
+    if not pipeline.evaluation_steps:
         raise Unusable(
             f"An evaluator needs an evaluation split: {subject.dataset.name} has none. Name one with "
             f"--evaluation_split, or leave worker pool 3 out of the request."
@@ -47,7 +47,7 @@ def evaluate(flags: Flags, cluster: Cluster, outputs: Outputs, environment: Mapp
     Evaluator(
         cluster=cluster,
         model=built_model(subject, weights=RANDOM, strategy=strategy, total_steps=flags.epochs),
-        data=data,
+        data=pipeline.evaluation(tf.distribute.InputContext()),
         outputs=outputs,
         still_due=ChiefWatch(cluster, peers_within_s=flags.peers_within_s).check,
     ).run()

@@ -5,6 +5,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from trainer.order import Share
 from trainer.pipeline import Pipeline
 
 
@@ -22,9 +23,11 @@ class WorkerPipeline(Pipeline):
         away, its share is not trained; the next pass distributes the examples again.
         """
         worker = tf.cast(tf.distribute.coordinator.experimental_get_current_worker_index(), tf.int64)
-        order = tf.data.Dataset.counter(first_pass).flat_map(self._one_pass()).shard(self.workers, worker)
-        batches = self._decoded(order).batch(self.global_batch_size, drop_remainder=True)
-        return batches.prefetch(tf.data.AUTOTUNE).with_options(self._options())
+        share = Share(block=self.workers, start=worker, stop=worker + 1)
+        examples = self.subject.dataset.train_examples
+        return self._batches(
+            self._shuffled(share, length=examples, first=examples * first_pass), self.global_batch_size
+        )
 
     def in_shards(self) -> Any:
         """The evaluation split for Keras' exact evaluation, which hands out shards of it, each evaluated once.
@@ -35,7 +38,9 @@ class WorkerPipeline(Pipeline):
         dataset = self.subject.dataset
         assert dataset.evaluation_split is not None, "asked for where there is one"  # noqa: S101 - for the type checker
         hint = tf.data.experimental.SHARD_HINT
-        source = self._source(dataset.evaluation_split, dataset.evaluation_examples)
+        if self.subject.flags.cache:
+            self._check_cache(dataset.evaluation_examples)
+        source = self._encoded(dataset.evaluation_split)
         # Counted before it is cut, the marked place makes a negative number of examples, which Keras may take for
         # endless; behind a filter nothing is counted.
         shard = source.shard(hint, hint).filter(lambda *_: True)
@@ -46,6 +51,4 @@ class WorkerPipeline(Pipeline):
             .batch(self.global_batch_size)
             .map(lambda image, label: (image, label[:, tf.newaxis]))
         )
-        options = self._options()
-        options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.HINT
-        return batches.prefetch(tf.data.AUTOTUNE).with_options(options)
+        return self._ready(batches, tf.data.experimental.AutoShardPolicy.HINT)

@@ -1,0 +1,210 @@
+"""Prints, as JSON, the batches of input pipelines over a data set, and what each of them decoded.
+
+Run by test_pipeline.py, which asserts: TensorFlow is loaded once, in a process of this program.
+"""
+
+import json
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from hashlib import sha256
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import trainer  # noqa: F401  # chooses Keras before TensorFlow is loaded
+
+# isort: split
+import numpy as np
+import tensorflow as tf
+import tensorflow_datasets as tfds
+
+from trainer.cluster import Cluster
+from trainer.dataset import Subject, ready_subject
+from trainer.export import save_model
+from trainer.flags import flags_from
+from trainer.images import pixels
+from trainer.pipeline import Pipeline, distributed
+
+REPLICAS, BATCH_SIZE, STEPS = 4, 2, 4
+TAKEN = 10  # steps: two epochs and a half
+SIDE = 8
+
+tf.config.set_logical_device_configuration(
+    tf.config.list_physical_devices("CPU")[0], [tf.config.LogicalDeviceConfiguration()] * 2
+)
+
+
+def main() -> None:
+    data_dir = sys.argv[1]
+    plain, cached = (subject(data_dir, *options) for options in ((), ("--cache",)))
+    print(  # noqa: T201
+        json.dumps(
+            {
+                "kept": {workers: orders(plain, workers) for workers in (1, 2, 4)},
+                "buffered": {workers: orders(plain, workers, kept_limit_bytes=0) for workers in (1, 2)},
+                "cached": {workers: orders(cached, workers) for workers in (1, 2)},
+                "evaluated": {workers: evaluations(plain, workers) for workers in (1, 2, 4)},
+                "evaluated_twice_with_cache": evaluations(cached, 2, times=2),
+                "served_as_trained": served_as_trained(plain, cached),
+                "device": device_of_batches(plain),
+                "mirrored": mirrored(plain),
+            }
+        )
+    )
+
+
+def subject(data_dir: str, *options: str) -> Subject:
+    flags = flags_from(
+        [f"--data_dir={data_dir}", f"--image_size={SIDE}", f"--batch_size={BATCH_SIZE}", *options]
+    )
+    return ready_subject(flags, Cluster(), {})
+
+
+class Counting:
+    """Decodes as the trainer does, and keeps the name of each image that it decoded."""
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+
+    def __call__(self, encoded: Any, size: tuple[int, int]) -> Any:
+        image = pixels(encoded, size)
+        return tf.ensure_shape(tf.numpy_function(self._noted, [image], tf.uint8), image.shape)
+
+    def _noted(self, image: Any) -> Any:
+        self.names.append(name_of(image))
+        return image
+
+
+def name_of(image: Any) -> str:
+    return sha256(image.tobytes()).hexdigest()[:12]
+
+
+def names_of(batch: Any) -> list[str]:
+    """Of a batch of images from 0 to 1."""
+    return [name_of(np.rint(image * 255).astype(np.uint8)) for image in batch]
+
+
+def pipelines(
+    of: Subject, workers: int, **options: Any
+) -> Iterator[tuple[tf.distribute.InputContext, Pipeline, Counting]]:
+    for worker in range(workers):
+        context = tf.distribute.InputContext(
+            num_input_pipelines=workers, input_pipeline_id=worker, num_replicas_in_sync=REPLICAS
+        )
+        decode = Counting()
+        yield (
+            context,
+            Pipeline(subject=of, replicas=REPLICAS, threads=2, decode=decode, **options),
+            decode,
+        )
+
+
+def orders(of: Subject, workers: int, **options: Any) -> dict[str, Any]:
+    """Of each worker: the images of its first steps, and what it decoded for them and ahead of them.
+
+    Where there are several, `due` are more steps than one can be ahead, and `continued` the last ones, from step 3
+    of the second epoch on.
+    """
+    found: dict[str, Any] = {"steps": [], "decoded": [], "continued": [], "due": []}
+    for context, pipeline, decode in pipelines(of, workers, **options):
+        found["steps"].append(trained(pipeline, context, TAKEN, epoch=0, step=0))
+        found["decoded"].append(list(decode.names))
+        if workers > 1:
+            found["due"].append(trained(pipeline, context, 4 * TAKEN, epoch=0, step=0))
+        if workers == 2:
+            found["continued"].append(trained(pipeline, context, TAKEN - STEPS - 3, epoch=1, step=3))
+    return found
+
+
+def trained(pipeline: Pipeline, context: Any, steps: int, *, epoch: int, step: int) -> list[list[str]]:
+    batches = pipeline.training(context, first_epoch=epoch, first_step=step, steps_per_epoch=STEPS)
+    local = REPLICAS // context.num_input_pipelines
+    taken = [names_of(images) for images, _ in batches.take(steps * local).as_numpy_iterator()]
+    assert all(len(batch) == BATCH_SIZE for batch in taken)
+    return [flat(taken[first : first + local]) for first in range(0, len(taken), local)]
+
+
+def flat(lists: Iterable[list[str]]) -> list[str]:
+    return [each for some in lists for each in some]
+
+
+def evaluations(of: Subject, workers: int, *, times: int = 1) -> dict[str, Any]:
+    """Each worker's batches, of the last time, and what it decoded in all times."""
+    found: dict[str, Any] = {"batches": [], "decoded": []}
+    for context, pipeline, decode in pipelines(of, workers):
+        data = pipeline.evaluation(context)
+        taken = [[names_of(images) for images, _ in data.as_numpy_iterator()] for _ in range(times)]
+        found["batches"].append(taken[-1])
+        found["decoded"].append(decode.names)
+    return found
+
+
+def served_as_trained(*of: Subject) -> bool:
+    """Whether an export gives its model exactly the numbers that training gave it, with --cache and without."""
+    trained_on = [first_batch(each) for each in of]
+    encoded = {name_of(pixels(image, (SIDE, SIDE)).numpy()): image for image in encoded_images(of[0])}
+    sent = [encoded[name] for name in names_of(trained_on[0])]
+    with TemporaryDirectory() as name:
+        count = SIDE * SIDE * 3
+        save_model(
+            Repeating(),
+            Path(name),
+            image_size=(SIDE, SIDE),
+            class_names=[str(number) for number in range(count)],
+        )
+        serve = tf.saved_model.load(name).signatures["serving_default"]
+        served = serve(image_bytes=tf.stack(sent))["probabilities"].numpy()
+    return all(np.array_equal(served, images.reshape(len(sent), count)) for images in trained_on)
+
+
+class Repeating(tf.Module):  # type: ignore[misc]  # TensorFlow has no types
+    """Answers with the numbers that it was given."""
+
+    def __call__(self, images: Any, *, training: bool) -> Any:
+        assert not training
+        return tf.reshape(images, [-1, SIDE * SIDE * 3])
+
+
+def first_batch(of: Subject) -> Any:
+    pipeline = Pipeline(subject=of, replicas=1, threads=2)
+    data = pipeline.training(tf.distribute.InputContext(), first_epoch=0, first_step=0, steps_per_epoch=1)
+    return next(data.as_numpy_iterator())[0]
+
+
+def encoded_images(of: Subject) -> Iterator[Any]:
+    skip = {"image": tfds.decode.SkipDecoding()}
+    for example in of.dataset.builder.as_dataset(split="train", decoders=skip):
+        yield example["image"]
+
+
+def batches_of(pipeline: Pipeline) -> Callable[[Any], Any]:
+    return lambda worker: pipeline.training(worker, first_epoch=0, first_step=0, steps_per_epoch=STEPS)
+
+
+def device_of_batches(of: Subject) -> str:
+    """Where the batches of a run without a strategy are, if its steps run on the second device."""
+    pipeline = Pipeline(subject=of, replicas=1, threads=2)
+    data = distributed(tf.distribute.get_strategy(), batches_of(pipeline), device="/device:CPU:1")
+    return str(next(iter(data))[0].device)
+
+
+def mirrored(of: Subject) -> dict[str, Any]:
+    """On two devices of this machine: three steps' images, and the sizes of every evaluation batch."""
+    strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+    pipeline = Pipeline(subject=of, replicas=2, threads=2)
+    steps = iter(distributed(strategy, batches_of(pipeline)))
+    evaluation = distributed(strategy, pipeline.evaluation)
+    return {
+        "steps": [
+            [names_of(part.numpy()) for part in strategy.experimental_local_results(next(steps)[0])]
+            for _ in range(3)
+        ],
+        "sizes": [
+            [int(part.shape[0]) for part in strategy.experimental_local_results(images)]
+            for images, _ in evaluation
+        ],
+    }
+
+
+if __name__ == "__main__":
+    main()

@@ -11,6 +11,7 @@ A file's name therefore proves nothing: a checkpoint is complete if its descript
 files. Two are kept, so that there is always one to fall back to. Nothing here needs TensorFlow.
 """
 
+import errno
 import hashlib
 import json
 import re
@@ -41,7 +42,7 @@ class Checkpoint:
         step: steps done within the next epoch.
         global_batch_size: examples per step; with `step` it gives the examples that were seen.
         metrics: of the last finished epoch, with its evaluation; None if the epoch is not evaluated yet.
-        files: name, size in bytes and SHA-256 of each of TensorFlow's files, as the description has them.
+        files: name, size in bytes and SHA-256 of each of TensorFlow's files, as in the description.
     """
 
     path: str
@@ -147,6 +148,8 @@ def publish(written: Path, checkpoints: Path, *, epoch: int, step: int, global_b
         _copied(source, prefix.with_name(prefix.name + source.name.removeprefix(written.name)))
         for source in sorted(written.parent.glob(f"{written.name}.*"))
     )
+    if not files:
+        raise FileNotFoundError(errno.ENOENT, "TensorFlow's files are gone", f"{written}.*")
     published = Checkpoint(
         path=str(prefix), epoch=epoch, step=step, global_batch_size=global_batch_size, files=files
     )

@@ -14,16 +14,20 @@ PEER_LOST = 134  # 128 + SIGABRT: Vertex AI treats it as possibly transient and 
 PREEMPTED = 143  # 128 + SIGTERM, a shell's status of a process that SIGTERM ended
 AGREED_WITHIN_S = 1.0
 
+_before_loss: list[Callable[[], object]] = []
+
 
 def end_with(status: int) -> NoReturn:
     """Exit at once. The interpreter's and TensorFlow's shutdown would wait for peers that may be gone.
 
     A peer that exited by agreement looks lost: before PEER_LOST this waits briefly for the thread of this
-    process that carries out the agreement and exits with PREEMPTED.
+    process that carries out the agreement and exits with PREEMPTED, and calls what `before_loss` names.
     """
-    if status == PEER_LOST:
-        time.sleep(AGREED_WITHIN_S)
     try:
+        if status == PEER_LOST:
+            time.sleep(AGREED_WITHIN_S)
+            for finish in _before_loss:
+                finish()
         sys.stdout.flush()
         sys.stderr.flush()
     finally:  # also if the readers of the pipes are gone
@@ -36,6 +40,11 @@ def end_without_peer(event: str, message: str, *, replica: str, **fields: object
         report(event, message, severity="ERROR", replica=replica, **fields)
     finally:
         end_with(PEER_LOST)
+
+
+def before_loss(finish: Callable[[], object]) -> None:
+    """Call `finish`, which must not take long, before this process exits with PEER_LOST; the latest call counts."""
+    _before_loss[:] = [finish]
 
 
 def on_sigterm(react: Callable[[], None]) -> None:

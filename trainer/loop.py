@@ -64,6 +64,7 @@ class Loop:
                 self._save_when_due(epoch, step + 1)
             reached = numbers(model.get_metrics_result())
             reached |= self._evaluated()
+            self.saver.finish_upload()  # what is reported is never trained again
             self.callbacks.on_epoch_end(epoch, dict(reached))
             self.saver.note_evaluated(reached)
         self.callbacks.on_train_end(dict(reached))

@@ -15,13 +15,14 @@ replicas are never more than one step apart, so no replica is past the next step
            │ no (start, evaluation, export): propose the step that is saved
            └──► status 143
 
-The chief's checkpoint is in the bucket before any other replica exits. For checkpoints by the clock,
-the chief proposes a step in the same way, and all replicas continue after it.
+A checkpoint is saved once every replica has written it to its own disk; the chief uploads it while training
+continues. Before the chief exits it finishes the upload, and before any other replica exits it waits for that.
+For checkpoints by the clock, the chief proposes a step in the same way, and all replicas continue after it.
 """
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -31,7 +32,7 @@ from trainer.events import report
 from trainer.peers import Peers
 
 READ_WITHIN_S = 5.0  # notes about the end
-PUBLISHED_WITHIN_S = 60.0
+PUBLISHED_WITHIN_S = 120.0  # two uploads: the one under way when SIGTERM arrives, and the last
 DAY_S = 86400.0
 READ_AGAIN_S = 1.0
 
@@ -56,16 +57,21 @@ def agreement_from(text: str) -> Agreement:
 class Preemption:
     """One replica's part in the agreements; its main thread trains, other threads listen."""
 
-    def __init__(self, cluster: Cluster, peers: Peers, *, done: int) -> None:
-        """`done` steps are in the checkpoint that the run continues from. Reacts to SIGTERM from now on."""
+    def __init__(
+        self, cluster: Cluster, peers: Peers, *, done: int, finish_upload: Callable[[], bool]
+    ) -> None:
+        """`done` steps are in the checkpoint that the run continues from. Reacts to SIGTERM from now on.
+
+        `finish_upload` waits until this replica's last checkpoint is in the bucket; whether it is.
+        """
         self._cluster = cluster
         self._peers = peers
+        self._finish_upload = finish_upload
         self._changed = threading.Condition(threading.RLock())
         self._done = self._saved = done
         self._asked_at: float | None = None
         self._agreement: Agreement | None = None
         self._number = 1  # of the next agreement
-        self._leaving = threading.Lock()
         if peers.board is not None:
             threading.Thread(target=self._read_notes, name="agreements", daemon=True).start()
         on_sigterm(self._asked)
@@ -84,19 +90,19 @@ class Preemption:
 
     @contextmanager
     def saving(self, done: int) -> Iterator[None]:
-        """The block saves the state after `done` steps. Does not return if the replicas agreed to exit there."""
+        """The block writes the state after `done` steps. Does not return if the replicas agreed to exit there."""
         with self._changed:
             self._done = done
             yield
             self._saved = done
             self._carry_out()
             asked = self._asked_at is not None
-        if asked and self._propose(Agreement(step=done, leave=True)):
-            self._leave()
+        if asked:
+            self._propose_to_leave(done)
 
     def _asked(self) -> None:
         """React to SIGTERM; a second one changes nothing."""
-        with self._changed:  # waits while a checkpoint is being written
+        with self._changed:  # waits while a checkpoint is being written, not while it is uploaded
             if self._asked_at is not None:
                 return
             self._asked_at = time.monotonic()
@@ -108,8 +114,13 @@ class Preemption:
             replica=self._cluster.replica,
             steps_to_save=done - saved,
         )
-        if done == saved and self._propose(Agreement(step=saved, leave=True)):
-            self._leave()
+        if done == saved:
+            self._propose_to_leave(saved)
+
+    def _propose_to_leave(self, saved: int) -> None:
+        if self._propose(Agreement(step=saved, leave=True)):
+            with self._changed:
+                self._leave()
 
     def _propose(self, agreement: Agreement) -> bool:
         """Whether `agreement` became the next one, and every replica has read it.
@@ -170,18 +181,18 @@ class Preemption:
         self._changed.notify_all()
 
     def _leave(self) -> None:
-        """Exit; the chief is the last. Of several threads that call this, one continues."""
+        """Exit; the chief is the last. The caller holds the lock: no other thread saves or leaves meanwhile."""
         import tensorflow as tf
 
-        self._leaving.acquire()  # never released: the others wait here for the end
-        own = self._cluster.replica
+        own, is_saved = self._cluster.replica, self._finish_upload()
         after_s = None if self._asked_at is None else round(time.monotonic() - self._asked_at, 2)
+        where = "all saved in a checkpoint" if is_saved else "the last of which could not be saved"
         report(
             "preempted",
-            f"{own} exits after {self._saved} steps, all saved in a checkpoint",
+            f"{own} exits after {self._saved} steps, {where}",
             severity="NOTICE",
             replica=own,
-            saved=True,
+            saved=is_saved,
             steps=self._saved,
             seconds_since_sigterm=after_s,
         )

@@ -1,8 +1,10 @@
 """Checkpoints of a model in training: restored at the start by all replicas, saved by all together."""
 
+import itertools
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ from trainer.events import report
 from trainer.faults import Unusable
 from trainer.peers import Board
 from trainer.preemption import Preemption
+from trainer.upload import Uploads
 
 APPEARS_WITHIN_S = 90.0  # Cloud Storage FUSE keeps what it knows of a folder for 60 s by default
 POLL_S = 1.0
@@ -72,6 +75,7 @@ class Saver:
 
     Attributes:
         scratch: a local folder of this replica: TensorFlow renames files as it writes, which buckets cannot.
+            It holds at most two checkpoints, one being written and one being uploaded.
         io_device: the device that reads and writes files; None leaves it to TensorFlow.
         wait_for_steps: returns when every started step is finished, so that the step of a checkpoint is known.
     """
@@ -80,6 +84,7 @@ class Saver:
     checkpoints: Path
     cluster: Cluster
     scratch: Path
+    uploads: Uploads
     global_batch_size: int
     io_device: str | None
     wait_for_steps: Callable[[], None]
@@ -88,14 +93,13 @@ class Saver:
         # With the metrics, an epoch that resumes in the middle ends with the averages of all its steps.
         self._state = tf.train.Checkpoint(model=self.model, metrics=list(self.model.metrics))
         self._options = tf.train.CheckpointOptions(experimental_io_device=self.io_device)
-        self._written = self.scratch / "own"
+        self._prefixes = itertools.cycle(self.scratch / name for name in ("one", "other"))
         self._newest: Checkpoint | None = None
-        self._saved_at = time.monotonic()
 
     @property
     def age_s(self) -> float:
-        """Seconds since the last checkpoint, or since the start."""
-        return time.monotonic() - self._saved_at
+        """Seconds since the last checkpoint was in the bucket, or since the start; 0 while one is on its way there."""
+        return self.uploads.idle_s
 
     def restore(self, checkpoint: Checkpoint) -> None:
         """Restore weights, optimizer and metrics from `checkpoint`.
@@ -111,41 +115,55 @@ class Saver:
                 f"({str(error).splitlines()[0]}). Use the flags that the run started with, or another "
                 f"AIP_CHECKPOINT_DIR."
             ) from error
-        self._newest = checkpoint
+        self._newest = checkpoint if self.cluster.is_chief else None
 
     def save(self, preemption: Preemption, *, done: int, epoch: int, step: int) -> None:
         """Save the state after `done` steps; all replicas must call this at the same step.
 
+        Returns when every replica has written its files, and on the chief when the previous upload has ended.
         If the bucket refuses the chief's files, the run loses this checkpoint and continues.
         """
         self.wait_for_steps()
-        began = time.monotonic()
+        began, written = time.monotonic(), next(self._prefixes)
         with preemption.saving(done):
             # A collective operation: it reads variables of all replicas.
-            self._state.write(str(self._written), self._options)
+            self._state.write(str(written), self._options)
             if self.cluster.is_chief:
-                try:
-                    self._newest = publish(
-                        self._written,
-                        self.checkpoints,
-                        epoch=epoch,
-                        step=step,
-                        global_batch_size=self.global_batch_size,
-                    )
-                    files.remove_older(self.checkpoints)
-                except (OSError, ValueError) as error:
-                    self._report_unsaved(error)
-                else:
-                    self._report_saved(self._newest, time.monotonic() - began)
-            self._saved_at = time.monotonic()
+                self.uploads.start(partial(self._upload, written, epoch=epoch, step=step, began=began))
+            else:
+                _remove(written)
+
+    def finish_upload(self) -> None:
+        """Wait until the last checkpoint is in the bucket, or was refused: what builds on it may be recorded then."""
+        self.uploads.finish()
 
     def note_evaluated(self, metrics: Mapping[str, float]) -> None:
         """On the chief, record the metrics of the epoch that was saved last."""
-        if self.cluster.is_chief and self._newest is not None and not self._newest.step:
+        self.finish_upload()
+        if self._newest is not None and not self._newest.step:
             try:
                 files.record_metrics(self._newest, metrics)
             except OSError as error:
-                self._report_unsaved(error)
+                self._report_refused("The epoch's metrics could not be written to", error)
+
+    def _upload(self, written: Path, *, epoch: int, step: int, began: float) -> bool:
+        """Whether the checkpoint is in the bucket."""
+        self._newest = None  # so that no later epoch's metrics are recorded for an earlier one
+        try:
+            self._newest = publish(
+                written, self.checkpoints, epoch=epoch, step=step, global_batch_size=self.global_batch_size
+            )
+        except (OSError, ValueError) as error:
+            self._report_refused("The checkpoint could not be written to", error)
+            return False
+        finally:
+            _remove(written)
+        self._report_saved(self._newest, time.monotonic() - began)
+        try:
+            files.remove_older(self.checkpoints)
+        except OSError as error:
+            self._report_refused("Older checkpoints could not be removed from", error)
+        return True
 
     def _report_saved(self, checkpoint: Checkpoint, seconds: float) -> None:
         report(
@@ -158,10 +176,15 @@ class Saver:
             seconds=round(seconds, 2),
         )
 
-    def _report_unsaved(self, error: Exception) -> None:
+    def _report_refused(self, what: str, error: Exception) -> None:
         report(
             "checkpoint_failed",
-            f"The checkpoint could not be written to {self.checkpoints}: {error}",
+            f"{what} {self.checkpoints}: {error}",
             severity="WARNING",
             replica=self.cluster.replica,
         )
+
+
+def _remove(written: Path) -> None:
+    for path in written.parent.glob(f"{written.name}.*"):
+        path.unlink(missing_ok=True)

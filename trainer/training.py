@@ -25,6 +25,7 @@ from trainer.saver import Saver, chosen
 from trainer.settings import steps_per_epoch
 from trainer.storage import Outputs
 from trainer.strategy import name_of
+from trainer.upload import Uploads
 from trainer.weights import StartingWeights
 
 
@@ -90,13 +91,15 @@ class Training:
         metric_report = self._metric_report(initial_epoch)
         self._report_start(initial_epoch, place.step % steps)
         progress = self._progress()
-        with tempfile.TemporaryDirectory(prefix=f"trainer-{self.cluster.replica}-checkpoint-") as name:
+        scratch_prefix = f"trainer-{self.cluster.replica}-checkpoint-"
+        with tempfile.TemporaryDirectory(prefix=scratch_prefix) as name, Uploads() as uploads:
             scratch = Path(name)
             saver = Saver(
                 model=model,
                 checkpoints=self.outputs.checkpoints.path,
                 cluster=self.cluster,
                 scratch=scratch,
+                uploads=uploads,
                 global_batch_size=self.global_batch_size,
                 io_device=self.IO_DEVICE,
                 wait_for_steps=partial(self._wait_for_steps, model, progress),
@@ -115,7 +118,12 @@ class Training:
                 steps_per_epoch=steps,
                 callbacks=tf.keras.callbacks.CallbackList(callbacks, model=model, epochs=epochs, steps=steps),
                 saver=saver,
-                preemption=Preemption(self.cluster, self.peers, done=place.epoch * steps + place.step),
+                preemption=Preemption(
+                    self.cluster,
+                    self.peers,
+                    done=place.epoch * steps + place.step,
+                    finish_upload=uploads.finish,
+                ),
                 cadence=Cadence(
                     every_s=self.flags.checkpoint_every_s, every_steps=self.flags.checkpoint_steps
                 ),

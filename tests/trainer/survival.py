@@ -1,6 +1,8 @@
 """Clusters of a small model that tests kill, freeze and start again."""
 
 import json
+import os
+import select
 import shutil
 import time
 from collections.abc import Callable
@@ -125,6 +127,27 @@ def has_saved(epoch: int, step: int) -> Callable[[Replica], bool]:
     return lambda replica: any(
         (line["epoch"], line["step"]) >= (epoch, step) for line in replica.events("checkpoint_saved")
     )
+
+
+def hold_upload(run_dir: Path, number: int) -> Path:
+    """A pipe in the place of a checkpoint's largest file: its upload lasts until `release_upload`."""
+    pipe = run_dir / "checkpoints" / "chief" / f"ckpt-{number}.data-00000-of-00001"
+    pipe.parent.mkdir(parents=True)
+    os.mkfifo(pipe)
+    return pipe
+
+
+def release_upload(pipe: Path) -> None:
+    """Let the upload that waits at `pipe` continue, with a file in its place."""
+    with os.fdopen(os.open(pipe, os.O_RDONLY | os.O_NONBLOCK), "rb") as reading:
+        readable = select.poll()
+        readable.register(reading, select.POLLIN)
+        assert readable.poll(ENDS_WITHIN_S * 1000), "no upload waits here"
+        os.set_blocking(reading.fileno(), True)
+        content = reading.read()
+    partial = pipe.with_name(f".{pipe.name}")
+    partial.write_bytes(content)
+    partial.replace(pipe)
 
 
 def output_tails(replicas: list[Replica]) -> str:

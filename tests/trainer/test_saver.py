@@ -1,0 +1,120 @@
+"""Saving: to the replica's own disk at once, to the bucket in the background."""
+
+import os
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from trainer.checkpoints import CHIEFS_FOLDER, latest
+from trainer.cluster import Cluster, Role
+from trainer.preemption import Preemption
+from trainer.upload import Uploads
+
+pytestmark = pytest.mark.timeout(200)
+
+
+class Unasked(Preemption):
+    """No SIGTERM arrives, and the tests' process keeps its own reaction to one."""
+
+    def __init__(self) -> None:
+        pass
+
+    @contextmanager
+    def saving(self, done: int) -> Iterator[None]:  # noqa: ARG002 - the overridden signature
+        yield
+
+
+def saver_of(root: Path, uploads: Uploads, cluster: Cluster | None = None) -> Any:
+    import tensorflow as tf  # not at every worker's collection
+
+    from trainer.saver import Saver
+
+    model = tf.Module()
+    model.metrics = ()
+    model.weights = tf.Variable(tf.random.uniform([1000]))
+    (root / "scratch").mkdir()
+    return Saver(
+        model=model,
+        checkpoints=root / "checkpoints",
+        cluster=cluster or Cluster(),
+        scratch=root / "scratch",
+        uploads=uploads,
+        global_batch_size=8,
+        io_device=None,
+        wait_for_steps=lambda: None,
+    )
+
+
+def save(saver: Any, epoch: int) -> None:
+    saver.save(Unasked(), done=epoch, epoch=epoch, step=0)
+
+
+def held_upload(root: Path, number: int) -> Path:
+    """A pipe in the place of a checkpoint's largest file: the upload lasts until the pipe is read."""
+    pipe = root / "checkpoints" / CHIEFS_FOLDER / f"ckpt-{number}.data-00000-of-00001"
+    pipe.parent.mkdir(parents=True, exist_ok=True)
+    os.mkfifo(pipe)
+    return pipe
+
+
+def test_training_continues_during_an_upload_and_the_next_save_waits_for_it(tmp_path: Path) -> None:
+    pipe, scratch = held_upload(tmp_path, 1), tmp_path / "scratch"
+    with Uploads() as uploads, ThreadPoolExecutor(1) as pool:
+        saver = saver_of(tmp_path, uploads)
+        save(saver, 1)
+        assert saver.age_s == 0
+        assert latest(tmp_path / "checkpoints") is None, "a process killed now loses this checkpoint only"
+        second = pool.submit(save, saver, 2)
+        while len({path.stem for path in scratch.glob("*.index")}) < 2:
+            assert not second.done()
+        assert sorted(path.name for path in pipe.parent.iterdir()) == [pipe.name]
+        content = pipe.read_bytes()
+        second.result()
+        saver.finish_upload()
+    pipe.unlink()
+    pipe.write_bytes(content)
+    assert sorted(path.name for path in pipe.parent.glob("*.json")) == ["ckpt-1.json", "ckpt-2.json"]
+    assert (latest(tmp_path / "checkpoints") or pytest.fail("none")).epoch == 2
+    assert list(scratch.iterdir()) == []
+
+
+def test_the_metrics_of_an_epoch_are_recorded_once_its_checkpoint_is_in_the_bucket(tmp_path: Path) -> None:
+    pipe = held_upload(tmp_path, 1)
+    with Uploads() as uploads, ThreadPoolExecutor(1) as pool:
+        saver = saver_of(tmp_path, uploads)
+        save(saver, 1)
+        noting = pool.submit(saver.note_evaluated, {"loss": 0.5})
+        content = pipe.read_bytes()
+        noting.result()
+    pipe.unlink()
+    pipe.write_bytes(content)
+    found = latest(tmp_path / "checkpoints")
+    assert found is not None
+    assert found.metrics == {"loss": 0.5}
+
+
+def test_an_epoch_whose_checkpoint_is_refused_leaves_the_one_before_as_it_was(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with Uploads() as uploads:
+        saver = saver_of(tmp_path, uploads)
+        save(saver, 1)
+        saver.note_evaluated({"loss": 1.0})
+        (tmp_path / "checkpoints" / CHIEFS_FOLDER / "ckpt-2.index").mkdir()
+        save(saver, 2)
+        saver.note_evaluated({"loss": 0.5})
+    assert '"event": "checkpoint_failed"' in capsys.readouterr().out
+    found = latest(tmp_path / "checkpoints")
+    assert found is not None
+    assert (found.epoch, found.metrics) == (1, {"loss": 1.0})
+
+
+def test_a_worker_keeps_no_copy(tmp_path: Path) -> None:
+    with Uploads() as uploads:
+        save(saver_of(tmp_path, uploads, Cluster(role=Role.WORKER)), 1)
+    assert list((tmp_path / "scratch").iterdir()) == []
+    assert not (tmp_path / "checkpoints").exists()

@@ -1,0 +1,94 @@
+"""Uploads in the background: one at a time, in order, and finished before the process ends."""
+
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from tests.trainer.conftest import ROOT
+from trainer.upload import Uploads
+
+DEADLINE_S = 60
+
+
+class Held:
+    """An upload that lasts until it is released."""
+
+    def __init__(self) -> None:
+        self.began, self.released = threading.Event(), threading.Event()
+
+    def __call__(self) -> bool:
+        self.began.set()
+        return self.released.wait(DEADLINE_S)
+
+
+@pytest.fixture
+def uploads() -> Iterator[Uploads]:
+    with Uploads() as made:
+        yield made
+
+
+def test_the_next_upload_begins_only_once_the_previous_one_has_ended(uploads: Uploads) -> None:
+    first, second = Held(), Held()
+    uploads.start(first)
+    assert first.began.wait(DEADLINE_S)
+    assert uploads.idle_s == 0
+    with ThreadPoolExecutor(1) as pool:
+        starting = pool.submit(uploads.start, second)
+        assert not second.began.is_set()
+        assert not starting.done()
+        first.released.set()
+        assert second.began.wait(DEADLINE_S)
+        second.released.set()
+    assert uploads.finish()
+    assert uploads.idle_s > 0
+
+
+def test_waiting_says_whether_the_upload_succeeded(uploads: Uploads) -> None:
+    assert uploads.finish(), "there was none"
+    held = Held()
+    uploads.start(held)
+    assert not uploads.finish(0)
+    held.released.set()
+    assert uploads.finish()
+    uploads.start(lambda: False)
+    assert not uploads.finish()
+
+
+def test_the_context_ends_once_the_upload_has() -> None:
+    held = Held()
+    with Uploads() as uploads:
+        uploads.start(held)
+        threading.Timer(0.1, held.released.set).start()
+    assert held.released.is_set()
+
+
+LOSES = """
+import threading, time
+from types import SimpleNamespace
+from trainer.peers import end_for_loss
+from trainer.upload import Uploads
+
+def upload():
+    lost.wait()
+    time.sleep(1.5)  # longer than the exit takes without an upload
+    print("uploaded", flush=True)
+    return True
+
+lost = threading.Event()
+uploads = Uploads()
+uploads.start(upload)
+lost.set()
+end_for_loss(SimpleNamespace(replica="chief-0"), "worker-0", "it is not running")
+"""
+
+
+def test_a_replica_that_loses_a_peer_finishes_its_upload_before_it_exits() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", LOSES], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 134, done.stderr
+    assert done.stdout.splitlines()[-1] == "uploaded"

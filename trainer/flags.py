@@ -85,6 +85,23 @@ class Flags:
     mixed_precision: bool = flag(
         read.truth, "compute in 16 bits: float16 on GPUs, bfloat16 elsewhere", default=False, is_switch=True
     )
+    jit: bool = flag(
+        read.truth,
+        "compile the forward and backward pass of training with XLA",
+        default=False,
+        is_switch=True,
+    )
+    steps_per_execution: int = flag(
+        read.count,
+        "steps that run without a return to Python; progress, checkpoints and preemptions wait for their end",
+        default=1,
+    )
+    accumulate_steps: int = flag(
+        read.count,
+        "parts of a replica's batch that are computed one after the other, with less memory, for one update; must "
+        "divide --batch_size",
+        default=1,
+    )
     cache: bool = flag(read.truth, "keep decoded images in memory", default=False, is_switch=True)
     seed: int = flag(
         read.seed,
@@ -151,13 +168,15 @@ def flags_from(arguments: Sequence[str]) -> Flags:
             values[name] = flag.default if text is None else flag.reads(text)
         except ValueError as error:
             faults.append(f"--{name}={text}: expected {error}; found {text!r}.")
-    if not faults:
-        faults += _unknown_metrics(values["reported_metrics"] or (), workload)
     if faults:
         raise Unusable(*faults)
     defaults = {name: getattr(workload_named(workload), name) for name in OF_WORKLOAD}
     for name, default in {**defaults, "reported_metrics": DEFAULT_REPORTED}.items():
         values[name] = default if values[name] is None else values[name]
+    faults += _uneven_parts(values["accumulate_steps"], values["batch_size"])
+    faults += _unknown_metrics(values["reported_metrics"], workload)
+    if faults:
+        raise Unusable(*faults)
     return Flags(
         **{name: values[name] for name in FLAGS}, hyperparameters={name: values[name] for name in own}
     )
@@ -223,6 +242,16 @@ def _unknown(argument: str, workload: str, own: Mapping[str, Flag]) -> str | Non
         return f"--{name} is a flag of --workload={' and '.join(others)}; --workload={workload} does not have it."
     suggestion = nearest(name, [*FLAGS, *own])
     return f"Unknown flag {'--' + name!r}.{suggestion} `python -m trainer.task --help` lists all flags."
+
+
+def _uneven_parts(parts: int, batch_size: int) -> list[str]:
+    if batch_size % parts == 0:
+        return []
+    fault = (
+        f"--accumulate_steps={parts}: expected a divisor of --batch_size, which is {batch_size}; the parts of a batch "
+        f"must have the same size."
+    )
+    return [fault]
 
 
 def _unknown_metrics(names: Sequence[str], workload: str) -> list[str]:

@@ -1,7 +1,7 @@
 """The epochs of one run: steps, checkpoint, evaluation, from wherever an earlier attempt stopped.
 
 Keras' `fit` is not used: it cannot start after an epoch's last step with only the evaluation left, and a
-callback cannot stop all replicas at the same step. The functions called here are those that `fit` calls.
+callback cannot stop all replicas at the same step.
 """
 
 from collections.abc import Mapping
@@ -12,6 +12,7 @@ from trainer.checkpoints import Cadence, Position
 from trainer.preemption import Preemption
 from trainer.reporting import EVALUATED, numbers
 from trainer.saver import Saver
+from trainer.steps import Steps
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,12 +26,19 @@ class Batches:
 
 @dataclass(frozen=True, kw_only=True)
 class Loop:
-    """What training needs besides the starting position."""
+    """What training needs besides the starting position.
+
+    At most `steps_per_execution` steps run between two calls of callbacks, checkpoints and preemptions.
+    A callback that sets the model's `stop_training` ends the run after the steps that run, or after the epoch, as in
+    `fit`; all replicas must set it at the same place. A restarted run does not continue the training then.
+    """
 
     model: Any  # tf.keras.Model
+    steps: Steps
     batches: Batches
     epochs: int
     steps_per_epoch: int
+    steps_per_execution: int
     callbacks: Any  # tf.keras.callbacks.CallbackList
     saver: Saver
     preemption: Preemption
@@ -50,43 +58,61 @@ class Loop:
 
     def _epochs_from(self, place: Position) -> dict[str, float]:
         model, reached = self.model, dict[str, float]()
-        step_function, batches = model.make_train_function(), iter(self.batches.training)
+        batches = iter(self.batches.training)
+        model.stop_training = False
         self.callbacks.on_train_begin()
         for epoch in range(place.epoch, self.epochs):
             first = place.step if epoch == place.epoch else 0
             if not first:
                 model.reset_metrics()
             self.callbacks.on_epoch_begin(epoch)
-            for step in range(first, self.steps_per_epoch):
-                self.callbacks.on_train_batch_begin(step)
-                logs = step_function(batches)
-                self.callbacks.on_train_batch_end(step, logs)
-                self._save_when_due(epoch, step + 1)
+            self._train(epoch, first, batches)
+            is_saved = model.stop_training
             reached = numbers(model.get_metrics_result())
             reached |= self._evaluated()
             self.saver.finish_upload()  # what is reported is never trained again
             self.callbacks.on_epoch_end(epoch, dict(reached))
+            if model.stop_training and not is_saved:
+                self._save(epoch, self.steps_per_epoch)
             self.saver.note_evaluated(reached)
+            if model.stop_training:
+                break
         self.callbacks.on_train_end(dict(reached))
         return reached
+
+    def _train(self, epoch: int, first: int, batches: Any) -> None:
+        """The steps of an epoch from step `first`, and the checkpoints among and after them."""
+        step = first
+        while step < self.steps_per_epoch and not self.model.stop_training:
+            before = step
+            step = min(
+                step - step % self.steps_per_execution + self.steps_per_execution, self.steps_per_epoch
+            )
+            self.callbacks.on_train_batch_begin(before)
+            logs = self.steps.train(batches, step - before)
+            self.callbacks.on_train_batch_end(step - 1, logs)
+            self._save_when_due(epoch, before, step)
 
     def _evaluated(self) -> dict[str, float]:
         if self.batches.evaluation is None:
             return {}
-        found = self.model.evaluate(
-            self.batches.evaluation,
-            steps=self.batches.evaluation_steps,
-            callbacks=self.callbacks,
-            verbose=0,
-            return_dict=True,
-        )
-        return {EVALUATED + name: value for name, value in numbers(found).items()}
+        found = self.steps.evaluate(self.batches.evaluation, self.batches.evaluation_steps, self.callbacks)
+        return {EVALUATED + name: value for name, value in found.items()}
 
-    def _save_when_due(self, epoch: int, step: int) -> None:
+    def _save_when_due(self, epoch: int, before: int, step: int) -> None:
+        """Save at an epoch's end, where steps since `before` reached a checkpoint's place, or where replicas agreed."""
+        if step == self.steps_per_epoch or self.model.stop_training:
+            self._save(epoch, self.steps_per_epoch)
+            return
+        done = epoch * self.steps_per_epoch + step
+        is_late = self.is_chief and self.saver.age_s >= self.cadence.every_s
+        is_agreed = self.preemption.is_agreed(done, propose=is_late)
+        if is_agreed or any(self.cadence.is_due(each - step + done) for each in range(before + 1, step + 1)):
+            self._save(epoch, step)
+
+    def _save(self, epoch: int, step: int) -> None:
+        """Save after `step` steps of an epoch; once training was stopped, as the end of the last epoch."""
         done = epoch * self.steps_per_epoch + step
         if step == self.steps_per_epoch:
-            self.saver.save(self.preemption, done=done, epoch=epoch + 1, step=0)
-            return
-        is_late = self.is_chief and self.saver.age_s >= self.cadence.every_s
-        if self.preemption.is_agreed(done, propose=is_late) or self.cadence.is_due(done):
-            self.saver.save(self.preemption, done=done, epoch=epoch, step=step)
+            epoch, step = self.epochs if self.model.stop_training else epoch + 1, 0
+        self.saver.save(self.preemption, done=done, epoch=epoch, step=step)

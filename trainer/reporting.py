@@ -37,17 +37,21 @@ class ProgressReport(tf.keras.callbacks.Callback):  # type: ignore[misc]  # Tens
         super().__init__()
         # Keras then hands tensors over; reading them waits for the device, so only reported steps do.
         self._supports_tf_logs = True
-        self._epoch, self._step, self._reported_step = 0, 0, 0
-        self._reported_at = 0.0
+        self._epoch, self._step, self._reported_at = 0, 0, 0.0
+        self._reported_step: int | None = None
 
     def on_epoch_begin(self, epoch: int, logs: object = None) -> None:  # noqa: ARG002 - Keras' signature
-        self._epoch, self._step, self._reported_step = epoch + 1, 0, 0
-        self._reported_at = time.monotonic()
+        self._epoch, self._step, self._reported_at = epoch + 1, 0, time.monotonic()
+        self._reported_step = None
+
+    def on_train_batch_begin(self, batch: int, logs: object = None) -> None:  # noqa: ARG002 - Keras' signature
+        # Not always the epoch's first: a restarted run may continue in its middle.
+        if self._reported_step is None:
+            self._reported_step = batch
 
     def on_train_batch_end(self, batch: int, logs: Mapping[str, Any]) -> None:
+        """`batch` is the last one of those that ran since `on_train_batch_begin`, from 0."""
         is_first = not self._step
-        if is_first:  # not always the epoch's first: a restarted run may continue in its middle
-            self._reported_step = batch
         self._step = batch + 1
         now = time.monotonic()
         at_an_end = is_first or self._step == self.steps_per_epoch
@@ -55,7 +59,7 @@ class ProgressReport(tf.keras.callbacks.Callback):  # type: ignore[misc]  # Tens
             return
         values = numbers(logs)
         now = time.monotonic()  # reading waited for the device
-        images = (self._step - self._reported_step) * self.global_batch_size
+        images = (self._step - (self._reported_step or 0)) * self.global_batch_size
         speed = images / max(now - self._reported_at, 1e-9)
         self._reported_step, self._reported_at = self._step, now
         report(

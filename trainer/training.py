@@ -7,13 +7,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
-import tensorflow as tf
-
 from trainer.checkpoints import Cadence, Position, position_after
 from trainer.cluster import Cluster
 from trainer.dataset import Subject
 from trainer.events import report
 from trainer.flags import Flags
+from trainer.keras_models import callbacks_of
 from trainer.loop import Batches, Loop
 from trainer.metric_file import MetricFile, Trial
 from trainer.model import built_model
@@ -23,6 +22,7 @@ from trainer.preemption import Preemption
 from trainer.reporting import MetricReport, ProgressReport
 from trainer.saver import Saver, chosen
 from trainer.settings import steps_per_epoch
+from trainer.steps import StepOptions, Steps
 from trainer.storage import Outputs
 from trainer.strategy import name_of
 from trainer.upload import Uploads
@@ -78,8 +78,8 @@ class Training:
         Every replica must call this with the same flags. Does not return if SIGTERM ends the run.
 
         Raises:
-            Unusable: the model cannot be built for this data, the checkpoint belongs to a different model, or a
-                trial's metric file cannot be written.
+            Unusable: the model cannot be built for this data or trained with these flags, the checkpoint belongs to
+                a different model, or a trial's metric file cannot be written.
             tf.errors.OpError: another replica is gone; the run can be started again and continues.
         """
         epochs, steps = self.flags.epochs, self.steps_per_epoch
@@ -102,21 +102,21 @@ class Training:
                 uploads=uploads,
                 global_batch_size=self.global_batch_size,
                 io_device=self.IO_DEVICE,
-                wait_for_steps=partial(self._wait_for_steps, model, progress),
+                wait_for_steps=partial(self._wait_for_steps, progress),
             )
             if checkpoint is not None:
                 saver.restore(checkpoint)
-            callbacks = [progress, *metric_report]
+            callbacks, keras_callbacks = [progress, *metric_report], callbacks_of(model)
             if self.cluster.is_chief:  # one writer; no graph, which is large and never read
-                callbacks.append(
-                    tf.keras.callbacks.TensorBoard(str(self.outputs.logs.path), write_graph=False)
-                )
+                callbacks.append(keras_callbacks.TensorBoard(str(self.outputs.logs.path), write_graph=False))
             loop = Loop(
                 model=model,
-                batches=self._batches(model, place),
+                steps=self._steps(model),
+                batches=self._batches(place),
                 epochs=epochs,
                 steps_per_epoch=steps,
-                callbacks=tf.keras.callbacks.CallbackList(callbacks, model=model, epochs=epochs, steps=steps),
+                steps_per_execution=self.flags.steps_per_execution,
+                callbacks=keras_callbacks.CallbackList(callbacks, model=model, epochs=epochs, steps=steps),
                 saver=saver,
                 preemption=Preemption(
                     self.cluster,
@@ -144,6 +144,15 @@ class Training:
         total_steps = self.flags.epochs * self.steps_per_epoch
         return built_model(self.subject, weights=weights, strategy=strategy, total_steps=total_steps)
 
+    def _steps(self, model: Any) -> Steps:
+        return Steps(model, self._step_options())
+
+    def _step_options(self) -> StepOptions:
+        flags = self.flags
+        return StepOptions(
+            jit=flags.jit, per_execution=flags.steps_per_execution, parts=flags.accumulate_steps
+        )
+
     def _progress(self) -> Any:  # tf.keras.callbacks.Callback
         return ProgressReport(
             replica=self.cluster.replica,
@@ -152,10 +161,10 @@ class Training:
             global_batch_size=self.global_batch_size,
         )
 
-    def _wait_for_steps(self, model: Any, progress: Any) -> None:
+    def _wait_for_steps(self, progress: Any) -> None:
         """Return when every step that was started is finished; nothing to wait for in this class."""
 
-    def _batches(self, model: Any, place: Position) -> Batches:  # noqa: ARG002 - CoordinatedTraining needs the model
+    def _batches(self, place: Position) -> Batches:
         pipeline = Pipeline(
             subject=self.subject,
             replicas=self.strategy.num_replicas_in_sync,

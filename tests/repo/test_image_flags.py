@@ -11,16 +11,19 @@ from trainmaster.orchestrator.core.requests.checks.programs import STRATEGIES
 
 ROOT = Path(__file__).resolve().parents[2]
 SAME_FOR_ALL_TRIALS = {
+    "accumulate_steps",
     "checkpoint_every_s",
     "checkpoint_steps",
     "data_dir",
     "download",
+    "jit",
     "job_dir",
     "peers_within_s",
     "reported_metrics",
+    "steps_per_execution",
     "strategy",
 }
-"""What does not shape a model: where things are, how a run survives, and how its replicas work together."""
+"""What does not shape a model: where things are, how a run survives, and how its replicas and devices compute."""
 
 
 def test_the_policy_lists_every_flag_of_the_trainer_that_a_trial_may_vary() -> None:

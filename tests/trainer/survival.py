@@ -21,38 +21,38 @@ from trainer.hyperparameters import OneOf, WholeNumber
 from trainer.workloads import Workload
 
 
-def paused(function, seconds):
-    def after_pause(iterator):
-        time.sleep(seconds)
-        return function(iterator)
-
-    return after_pause
-
-
 def build(spec):
     import tensorflow as tf
 
-    class Paced(tf.keras.Sequential):
-        def make_train_function(self, force=False):
-            return paused(super().make_train_function(force), spec.hyperparameters["step_ms"] / 1000)
+    if spec.hyperparameters["keras"] == "3":
+        import keras
+    else:
+        keras = tf.keras
+    layers = keras.layers
 
-        def make_test_function(self, force=False):
-            return paused(super().make_test_function(force), spec.hyperparameters["evaluation_step_ms"] / 1000)
+    class Pause(layers.Layer):
+        def call(self, images, training=None):
+            seconds = spec.hyperparameters["step_ms" if training else "evaluation_step_ms"] / 1000
+            if not seconds:
+                return images
+            with tf.control_dependencies([tf.py_function(lambda: time.sleep(seconds), [], [])]):
+                return tf.identity(images)
 
-    layers = tf.keras.layers
-    model = Paced([layers.Input((*spec.image_size, 3)), layers.Conv2D(8, 3, strides=2)])
+    model = keras.Sequential([layers.Input((*spec.image_size, 3)), Pause(), layers.Conv2D(8, 3, strides=2)])
     if spec.hyperparameters["norm"] == "batch":
         model.add(layers.BatchNormalization())
     for layer in (layers.ReLU(), layers.GlobalAveragePooling2D(), layers.Dense(spec.classes, activation="softmax")):
         model.add(layer)
-    adam = tf.keras.optimizers.legacy.Adam(spec.learning_rate)
-    model.compile(adam, "sparse_categorical_crossentropy", ["accuracy"])
+    optimizers = keras.optimizers if keras is not tf.keras else keras.optimizers.legacy
+    adam = optimizers.Adam(spec.learning_rate)
+    model.compile(optimizer=adam, loss="sparse_categorical_crossentropy", metrics=["accuracy"])
     return model
 
 
 WORKLOAD = Workload(
     build=build, dataset="cassava", image_size=(16, 16), batch_size=4, epochs=3, learning_rate=0.01,
     hyperparameters={
+        "keras": OneOf(default="2", choices=("2", "3"), help="the version that builds the model"),
         "norm": OneOf(default="batch", choices=("batch", "none"), help="of the convolution"),
         "step_ms": WholeNumber(default=0, minimum=0, help="pause before each step"),
         "evaluation_step_ms": WholeNumber(default=0, minimum=0, help="pause before each step of an evaluation"),

@@ -12,7 +12,9 @@ from trainer.loop import Batches
 from trainer.parameter_server.input import WorkerPipeline
 from trainer.parameter_server.peers import guard
 from trainer.parameter_server.progress import AHEAD_PER_WORKER, RemoteProgressReport
+from trainer.parameter_server.steps import CoordinatedSteps
 from trainer.peers import end_for_loss, is_loss_of_peer
+from trainer.steps import Steps
 from trainer.training import Trained, Training
 from trainer.weights import RANDOM
 
@@ -40,23 +42,35 @@ class CoordinatedTraining(Training):
                 end_for_loss(self.cluster, "a parameter server", type(error).__name__)
             raise
 
+    @property
+    def _evaluation_shards(self) -> int:
+        return self._workers * EVALUATION_SHARDS_PER_WORKER
+
+    @property
+    def _coordinator(self) -> Any:
+        """The strategy's only one: TensorFlow returns the same each time."""
+        return tf.distribute.coordinator.ClusterCoordinator(self.strategy)
+
     def _model(self) -> Any:
         """With what `fit` and `compile` would set: an evaluation is handed out in shards that are each evaluated once."""
         model = super()._model()
-        model._cluster_coordinator = tf.distribute.coordinator.ClusterCoordinator(self.strategy)  # noqa: SLF001
-        model._pss_evaluation_shards = self._workers * EVALUATION_SHARDS_PER_WORKER  # noqa: SLF001
+        model._cluster_coordinator = self._coordinator  # noqa: SLF001
+        model._pss_evaluation_shards = self._evaluation_shards  # noqa: SLF001
         return model
+
+    def _steps(self, model: Any) -> Steps:
+        return CoordinatedSteps(model, self._step_options(), self._coordinator)
 
     def _progress(self) -> Any:
         progress = RemoteProgressReport(super()._progress(), ahead=AHEAD_PER_WORKER * self._workers)
         guard(self.cluster, idle_s=progress.idle_s)
         return progress
 
-    def _wait_for_steps(self, model: Any, progress: RemoteProgressReport) -> None:
-        model._cluster_coordinator.join()  # noqa: SLF001 - set above
+    def _wait_for_steps(self, progress: RemoteProgressReport) -> None:
+        self._coordinator.join()
         progress.drain()
 
-    def _batches(self, model: Any, place: Position) -> Batches:
+    def _batches(self, place: Position) -> Batches:
         pipeline = WorkerPipeline(
             subject=self.subject,
             replicas=self.strategy.num_replicas_in_sync,
@@ -71,9 +85,9 @@ class CoordinatedTraining(Training):
         shards = tf.autograph.experimental.do_not_convert(lambda _: pipeline.in_shards())
         evaluation = tf.keras.utils.experimental.DatasetCreator(shards)
         return Batches(
-            training=model._cluster_coordinator.create_per_worker_dataset(lambda: distributed(batches)),  # noqa: SLF001
+            training=self._coordinator.create_per_worker_dataset(lambda: distributed(batches)),
             evaluation=evaluation if self.subject.dataset.evaluation_split else None,
-            evaluation_steps=model._pss_evaluation_shards,  # noqa: SLF001 - set above
+            evaluation_steps=self._evaluation_shards,
         )
 
     def _exported(self, model: Any, scratch: Path) -> Any:

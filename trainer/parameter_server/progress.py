@@ -36,8 +36,9 @@ class RemoteProgressReport(tf.keras.callbacks.Callback):  # type: ignore[misc]  
     def on_epoch_end(self, epoch: int, logs: Mapping[str, Any]) -> None:
         self._report.on_epoch_end(epoch, logs)
 
-    def on_train_batch_begin(self, batch: int, logs: object = None) -> None:  # noqa: ARG002 - Keras' signature
+    def on_train_batch_begin(self, batch: int, logs: object = None) -> None:
         self._under_way.acquire()
+        self._report.on_train_batch_begin(batch, logs)
 
     def on_train_batch_end(self, batch: int, logs: Any) -> None:
         self._promised.put((batch, logs))

@@ -1,0 +1,250 @@
+"""What the trainer's steps leave in small models on two devices, as JSON by case: `python -m` this module."""
+
+import json
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import trainer  # noqa: F401  # chooses what tf.keras is, before TensorFlow is loaded
+
+import keras as keras_3  # isort: skip
+import numpy as np  # isort: skip
+import tensorflow as tf  # isort: skip
+
+from trainer.checkpoints import Cadence, Position, latest
+from trainer.cluster import Cluster
+from trainer.dataset import Dataset, Subject
+from trainer.faults import Unusable
+from trainer.flags import flags_from
+from trainer.keras_models import build_variables
+from trainer.loop import Batches, Loop
+from trainer.model import built_model
+from trainer.peers import Peers
+from trainer.preemption import Preemption
+from trainer.saver import Saver
+from trainer.steps import StepOptions, Steps
+from trainer.upload import Uploads
+from trainer.weights import RANDOM
+from trainer.workloads import Workload
+
+keras_2: Any = tf.keras  # TensorFlow has no types
+tf.config.set_logical_device_configuration(
+    tf.config.list_physical_devices("CPU")[0], [tf.config.LogicalDeviceConfiguration()] * 2
+)
+STRATEGY = tf.distribute.MirroredStrategy()
+BATCH, STEPS = 8, 4
+RANDOM_NUMBERS = np.random.default_rng(3)
+IMAGES = RANDOM_NUMBERS.random((BATCH * STEPS + 6, 8, 8, 3), dtype=np.float32)  # the last batch is smaller
+LABELS = RANDOM_NUMBERS.integers(0, 3, len(IMAGES))
+
+ONE_AT_A_TIME = StepOptions()
+ALL_AT_ONCE = StepOptions(jit=True, parts=2, per_execution=3)
+
+
+class OwnStep(tf.keras.Sequential):  # type: ignore[misc]  # TensorFlow has no types
+    """Each step ends with a bias of ones."""
+
+    def train_step(self, batch: Any) -> Any:
+        found = super().train_step(batch)
+        self.layers[-1].bias.assign(tf.ones([3]))
+        return found
+
+
+def small_model(keras: Any, *, norm: bool = True, kind: Any = None, optimizer: Any = None) -> Any:
+    """A compiled model with a nested backbone and a regularization loss."""
+    keras.utils.set_random_seed(5)
+    layers = keras.layers
+    inside = [layers.Input((8, 8, 3)), layers.Conv2D(4, 3, kernel_regularizer=keras.regularizers.L2(0.1))]
+    if norm:
+        inside.append(layers.BatchNormalization(momentum=0.5))
+    backbone = keras.Sequential([*inside, layers.GlobalAveragePooling2D()])
+    head = layers.Dense(3, activation="softmax", dtype="float32")
+    model = (kind or keras.Sequential)([layers.Input((8, 8, 3)), backbone, head])
+    model.compile(
+        optimizer=optimizer or keras.optimizers.Adam(0.1),
+        loss="sparse_categorical_crossentropy",
+        metrics=["accuracy"],
+    )
+    return model
+
+
+def data(*, endless: bool = True) -> Any:
+    examples = tf.data.Dataset.from_tensor_slices((IMAGES, LABELS))
+    batches = (
+        examples.take(BATCH * STEPS).repeat().batch(BATCH, drop_remainder=True)
+        if endless
+        else examples.batch(BATCH)
+    )
+    options = tf.data.Options()
+    options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.OFF
+    return STRATEGY.experimental_distribute_dataset(batches.with_options(options))
+
+
+def contents(model: Any, logs: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "weights": [np.asarray(each.numpy()).ravel().tolist() for each in model.weights],
+        "logs": {name: float(value) for name, value in logs.items()},
+    }
+
+
+def trained(keras: Any, options: StepOptions = ONE_AT_A_TIME, **how: Any) -> dict[str, Any]:
+    """A model after STEPS steps, `per_execution` at a time."""
+    with STRATEGY.scope():
+        model = small_model(keras, **how)
+        build_variables(model)
+        steps, batches, logs = Steps(model, options), iter(data()), {}
+        for first in range(0, STEPS, options.per_execution):
+            logs = dict(steps.train(batches, min(options.per_execution, STEPS - first)))
+        return contents(model, logs)
+
+
+def fitted() -> dict[str, Any]:
+    """A model after the steps of Keras 2's `fit`."""
+    with STRATEGY.scope():
+        model = small_model(keras_2)
+        step, batches = model.make_train_function(), iter(data())
+        for _ in range(STEPS):
+            step(batches)
+        return contents(model, model.get_metrics_result())
+
+
+def evaluated(keras: Any, per_execution: int = 1) -> dict[str, Any]:
+    """The metrics by the trainer's steps, and computed from all predictions."""
+    with STRATEGY.scope():
+        model = small_model(keras)
+        build_variables(model)
+        steps = Steps(model, StepOptions(per_execution=per_execution))
+        by_steps = steps.evaluate(data(endless=False), STEPS + 1, keras_2.callbacks.CallbackList())
+    predicted = np.asarray(model(IMAGES, training=False))
+    loss = -np.log(predicted[np.arange(len(LABELS)), LABELS]).mean() + sum(map(float, model.losses))
+    whole = {"loss": float(loss), "accuracy": float((predicted.argmax(axis=1) == LABELS).mean())}
+    return {"by steps": by_steps, "whole": whole}
+
+
+def overflowed(keras: Any) -> list[Any]:
+    """Trainable weights at the start, after a step whose gradients overflow, and once the scale has come down."""
+    precision = keras.mixed_precision
+    choose = getattr(precision, "set_global_policy", None) or precision.set_dtype_policy
+    choose("mixed_float16")
+    try:
+        with STRATEGY.scope():
+            optimizer = precision.LossScaleOptimizer(keras.optimizers.Adam(0.1), initial_scale=2.0**40)
+            model = small_model(keras, optimizer=optimizer)
+            build_variables(model)
+            steps, batches = Steps(model, ONE_AT_A_TIME), iter(data())
+            found = []
+            for count in (0, 1, 40):
+                for _ in range(count):
+                    steps.train(batches, 1)
+                found.append([each.numpy().ravel().tolist() for each in model.trainable_variables])
+            return found
+    finally:
+        choose("float32")
+
+
+def refused() -> str:
+    """Why a model with its own step cannot be compiled."""
+    with STRATEGY.scope():
+        model = small_model(keras_2, kind=OwnStep)
+        try:
+            Steps(model, StepOptions(jit=True))
+        except Unusable as unusable:
+            return str(unusable)
+    return ""
+
+
+class StopAfter(tf.keras.callbacks.Callback):  # type: ignore[misc]  # as above
+    """Stops the training after this number of steps or of epochs, and counts both."""
+
+    def __init__(self, *, steps: int | None = None, epochs: int | None = None) -> None:
+        super().__init__()
+        self.limits, self.done = {"steps": steps, "epochs": epochs}, {"steps": 0, "epochs": 0}
+
+    def on_train_batch_end(self, batch: int, logs: object = None) -> None:  # noqa: ARG002 - Keras' signature
+        self._count("steps")
+
+    def on_epoch_end(self, epoch: int, logs: object = None) -> None:  # noqa: ARG002 - Keras' signature
+        self._count("epochs")
+
+    def _count(self, what: str) -> None:
+        self.done[what] += 1
+        self.model.stop_training = self.model.stop_training or self.done[what] == self.limits[what]
+
+
+def stopped(**limits: int) -> dict[str, Any]:
+    """What was done when a callback stopped a run of five epochs, and its checkpoint."""
+    callback = StopAfter(**limits)
+    with tempfile.TemporaryDirectory() as name, Uploads() as uploads, STRATEGY.scope():
+        checkpoints = Path(name) / "checkpoints"
+        model = small_model(keras_2)
+        build_variables(model)
+        saver = Saver(
+            model=model,
+            checkpoints=checkpoints,
+            cluster=Cluster(),
+            scratch=Path(name),
+            uploads=uploads,
+            global_batch_size=BATCH,
+            io_device=None,
+            wait_for_steps=lambda: None,
+        )
+        loop = Loop(
+            model=model,
+            steps=Steps(model, ONE_AT_A_TIME),
+            batches=Batches(training=data(), evaluation=data(endless=False), evaluation_steps=STEPS + 1),
+            epochs=5,
+            steps_per_epoch=STEPS,
+            steps_per_execution=1,
+            callbacks=keras_2.callbacks.CallbackList([callback], model=model),
+            saver=saver,
+            preemption=Preemption(Cluster(), Peers(Cluster()), done=0, finish_upload=uploads.finish),
+            cadence=Cadence(every_s=600, every_steps=None),
+            is_chief=True,
+        )
+        metrics = loop.run(Position(), {})
+        found = latest(checkpoints)
+        assert found is not None
+        return {**callback.done, "metrics": metrics, "saved": [found.epoch, found.step, found.metrics]}
+
+
+def nested_momentum() -> list[float]:
+    """Of the batch normalization in the backbone of a run with 50 steps."""
+    workload = Workload(
+        build=lambda _: small_model(keras_2), dataset="a", image_size=(8, 8), batch_size=8, epochs=1, learning_rate=1
+    )  # fmt: skip
+    dataset = Dataset(
+        builder=None, name="a", version="1", image_key="image", label_key="label", class_names=("a", "b", "c"),
+        train_split="train", train_examples=9, evaluation_split=None, evaluation_examples=0,
+    )  # fmt: skip
+    subject = Subject(flags=flags_from([]), workload=workload, dataset=dataset)
+    model = built_model(subject, weights=RANDOM, strategy=STRATEGY, total_steps=50)
+    (backbone,) = (layer for layer in model.layers if hasattr(layer, "layers"))
+    return [layer.momentum for layer in backbone.layers if hasattr(layer, "momentum")]
+
+
+CASES: Mapping[str, Callable[[], Any]] = {
+    "by fit": fitted,
+    "legacy Adam": lambda: trained(keras_2, optimizer=keras_2.optimizers.legacy.Adam(0.1)),
+    "own step": lambda: trained(keras_2, kind=OwnStep),
+    "own step, compiled": refused,
+    "stopped in an epoch": lambda: stopped(steps=6),
+    "stopped after an epoch": lambda: stopped(epochs=2),
+    "nested momentum": nested_momentum,
+} | {
+    f"{name} of Keras {number}": case
+    for number, keras in ((2, keras_2), (3, keras_3))
+    for name, case in {
+        "plain": lambda keras=keras: trained(keras),
+        "three at once": lambda keras=keras: trained(keras, StepOptions(per_execution=3)),
+        "without norm": lambda keras=keras: trained(keras, norm=False),
+        "in parts, compiled": lambda keras=keras: trained(keras, ALL_AT_ONCE, norm=False),
+        "evaluated": lambda keras=keras: evaluated(keras),
+        "evaluated three at once": lambda keras=keras: evaluated(keras, 3),
+        "overflowed": lambda keras=keras: overflowed(keras),
+    }.items()
+}
+
+if __name__ == "__main__":
+    # Standard output has the events of the runs.
+    Path("cases.json").write_text(json.dumps({name: case() for name, case in CASES.items()}))

@@ -1,0 +1,103 @@
+"""The trainer's own steps against Keras', against arithmetic, and against each other, on two devices."""
+
+import json
+import math
+import os
+from typing import Any
+
+import pytest
+
+from tests.trainer.conftest import ENDS_WITHIN_S, ROOT
+from tests.trainer.warm import WarmProcess
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+KERAS = ("Keras 2", "Keras 3")
+
+
+@pytest.fixture(scope="module")
+def cases(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    folder = tmp_path_factory.mktemp("steps")
+    out, err = folder / "out", folder / "err"
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    process = WarmProcess("tests.trainer.step_cases", cwd=folder, environment=environment, out=out, err=err)
+    assert process.wait(ENDS_WITHIN_S) == 0, err.read_text()[-3000:]
+    found: dict[str, Any] = json.loads((folder / "cases.json").read_text())
+    return found
+
+
+def test_steps_leave_the_weights_averages_and_metrics_that_fit_leaves(cases: dict[str, Any]) -> None:
+    assert cases["plain of Keras 2"] == cases["by fit"]
+
+
+def test_keras_3_reaches_the_metrics_of_keras_2(cases: dict[str, Any]) -> None:
+    reached = cases["plain of Keras 3"]["logs"]
+    assert reached == pytest.approx(cases["plain of Keras 2"]["logs"], rel=1e-4)
+    assert cases["legacy Adam"]["logs"] == pytest.approx(reached, rel=1e-4)
+
+
+@pytest.mark.parametrize("keras", KERAS)
+def test_several_steps_in_one_call_leave_what_single_steps_leave(cases: dict[str, Any], keras: str) -> None:
+    assert cases[f"three at once of {keras}"] == cases[f"plain of {keras}"]
+
+
+@pytest.mark.parametrize("keras", KERAS)
+def test_a_batch_computed_in_parts_and_compiled_gives_the_same_update(
+    cases: dict[str, Any], keras: str
+) -> None:
+    whole, parts = cases[f"without norm of {keras}"], cases[f"in parts, compiled of {keras}"]
+    assert parts["logs"] == pytest.approx(whole["logs"], rel=1e-5)
+    for one, other in zip(parts["weights"], whole["weights"], strict=True):
+        assert one == pytest.approx(other, abs=1e-4)
+
+
+@pytest.mark.parametrize("keras", KERAS)
+@pytest.mark.parametrize("how", ["evaluated", "evaluated three at once"])
+def test_an_evaluation_gives_each_example_the_same_weight_in_a_smaller_last_batch_too(
+    cases: dict[str, Any], keras: str, how: str
+) -> None:
+    found = cases[f"{how} of {keras}"]
+    assert found["by steps"] == pytest.approx(found["whole"], rel=1e-5)
+
+
+@pytest.mark.parametrize("keras", KERAS)
+def test_a_step_whose_float16_gradients_overflow_on_any_device_is_skipped_and_the_scale_halved(
+    cases: dict[str, Any], keras: str
+) -> None:
+    start, overflow, later = cases[f"overflowed of {keras}"]
+    assert overflow == start
+    assert later != start
+    assert all(math.isfinite(value) for values in later for value in values)
+
+
+def test_a_model_with_its_own_step_trains_with_it(cases: dict[str, Any]) -> None:
+    assert cases["own step"]["weights"][-1] == [1.0, 1.0, 1.0]
+
+
+def test_a_model_with_its_own_step_is_not_compiled(cases: dict[str, Any]) -> None:
+    assert (
+        "--jit and --accumulate_steps: the model's class, OwnStep, has its own train_step"
+        in cases["own step, compiled"]
+    )
+
+
+def test_a_callback_ends_a_run_within_an_epoch_and_a_restart_has_nothing_left_to_train(
+    cases: dict[str, Any],
+) -> None:
+    found = cases["stopped in an epoch"]
+    assert (found["steps"], found["epochs"]) == (6, 2)
+    assert found["saved"] == [5, 0, found["metrics"]]
+    assert "val_loss" in found["metrics"]
+
+
+def test_a_callback_ends_a_run_after_an_evaluation_and_a_restart_has_nothing_left_to_train(
+    cases: dict[str, Any],
+) -> None:
+    found = cases["stopped after an epoch"]
+    assert (found["steps"], found["epochs"]) == (8, 2)
+    assert found["saved"] == [5, 0, found["metrics"]]
+
+
+def test_batch_normalization_of_a_nested_backbone_follows_the_length_of_the_run(
+    cases: dict[str, Any],
+) -> None:
+    assert cases["nested momentum"] == [pytest.approx(0.8)]

@@ -1,0 +1,103 @@
+"""What differs between models of Keras 2, which `tf.keras` is here, and of Keras 3, which `import keras` is."""
+
+import importlib
+from typing import Any
+
+import tensorflow as tf
+
+KERAS_2 = "tf_keras."
+_OF_KERAS = (KERAS_2, "keras.")
+
+
+def is_keras_2(model: Any) -> bool:
+    return any(each.__module__.startswith(KERAS_2) for each in type(model).__mro__)
+
+
+def overrides(model: Any, *methods: str) -> bool:
+    """Whether the model's class defines one of these methods itself, in place of Keras'."""
+    return any(not getattr(type(model), name).__module__.startswith(_OF_KERAS) for name in methods)
+
+
+def callbacks_of(model: Any) -> Any:
+    """The module `callbacks` of the model's Keras."""
+    if is_keras_2(model):
+        return tf.keras.callbacks
+    return importlib.import_module("keras").callbacks
+
+
+def build_variables(model: Any) -> None:
+    """Create what the first training step would create: optimizer slots and metric variables.
+
+    A tf.function that creates variables is traced twice, and the first trace is thrown away; with
+    large models that is seconds. Must be called in the strategy's scope, after `compile`.
+    """
+    optimizer, labels = model.optimizer, tf.zeros([1], tf.int64)
+    if not is_keras_2(model):
+        images = tf.zeros([1, *model.input_shape[1:]])
+        model._symbolic_build(data_batch=(images, labels))  # noqa: SLF001 - what `fit` calls under a strategy
+        return
+    if isinstance(optimizer, tf.keras.optimizers.legacy.Optimizer):
+        optimizer._create_all_weights(model.trainable_variables)  # noqa: SLF001 - the only way in Keras 2, now frozen
+    else:
+        optimizer.build(model.trainable_variables)
+    predictions = tf.zeros([1, *model.output_shape[1:]])
+    model.compiled_loss.build(predictions)
+    model.compiled_metrics.build(predictions, labels)
+
+
+def inputs_of(batch: Any) -> Any:
+    return tf.keras.utils.unpack_x_y_sample_weight(batch)[0]
+
+
+def loss_of(model: Any, batch: Any, predicted: Any, *, training: bool) -> Any:
+    """The loss with the regularization losses, float [], divided by the number of replicas in sync."""
+    x, y, weight = tf.keras.utils.unpack_x_y_sample_weight(batch)
+    if is_keras_2(model):
+        return model.compute_loss(x, y, predicted, weight)
+    return model.compute_loss(x=x, y=y, y_pred=predicted, sample_weight=weight, training=training)
+
+
+def update_metrics(model: Any, batch: Any, predicted: Any, loss: Any) -> None:
+    """Add a replica's batch to the metrics. Reads no metric: that would wait for all replicas."""
+    x, y, weight = tf.keras.utils.unpack_x_y_sample_weight(batch)
+    if is_keras_2(model):  # its `compute_loss` has updated the metric `loss`
+        model.compiled_metrics.update_state(y, predicted, weight)
+        return
+    examples = tf.shape(tf.nest.flatten(x)[0])[0]
+    replicas = tf.distribute.get_strategy().num_replicas_in_sync
+    model._loss_tracker.update_state(loss * tf.cast(replicas, loss.dtype), sample_weight=examples)  # noqa: SLF001
+    if model._compile_metrics is not None:  # noqa: SLF001 - `compute_metrics` would read them, too
+        model._compile_metrics.update_state(y, predicted, weight)  # noqa: SLF001
+
+
+def scaled_loss(optimizer: Any, loss: Any) -> Any:
+    """`loss`, multiplied as the optimizer's loss scaling asks; mixed_float16 has one."""
+    if hasattr(optimizer, "get_scaled_loss"):
+        return optimizer.get_scaled_loss(loss)
+    return optimizer.scale_loss(loss) if hasattr(optimizer, "scale_loss") else loss
+
+
+def apply_gradients(model: Any, gradients: list[Any]) -> None:
+    """Update the weights with the sum of the replicas' gradients of the scaled loss."""
+    optimizer = model.optimizer
+    if hasattr(optimizer, "get_unscaled_gradients"):
+        gradients = optimizer.get_unscaled_gradients(gradients)
+    elif hasattr(optimizer, "dynamic_scale"):  # Keras 3's loss scaling, which divides by the scale itself
+        gradients = _finite_on_all_replicas_or_none(gradients)
+    optimizer.apply_gradients(zip(gradients, model.trainable_variables, strict=True))
+
+
+def _finite_on_all_replicas_or_none(gradients: list[Any]) -> list[Any]:
+    """The gradients; not a number where any replica has one that is not finite.
+
+    To skip a step that overflowed, Keras 3.15 looks at the gradients of the first replica alone.
+    """
+    is_lost = [
+        tf.logical_not(tf.reduce_all(tf.math.is_finite(each))) for each in gradients if each is not None
+    ]
+    count = tf.reduce_sum(tf.cast(tf.stack(is_lost), tf.float32))
+    count = tf.distribute.get_replica_context().all_reduce("SUM", count)
+    return [
+        each if each is None else tf.where(count > 0, tf.constant(float("nan"), each.dtype), each)
+        for each in gradients
+    ]

@@ -1,0 +1,27 @@
+"""Steps that the chief hands out to workers."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from trainer.reporting import numbers
+from trainer.steps import StepOptions, Steps
+
+
+class CoordinatedSteps(Steps):
+    """`train` returns at once, with a promise of the metrics; the evaluation is Keras' exact one."""
+
+    def __init__(self, model: Any, options: StepOptions, coordinator: Any) -> None:
+        """`coordinator` hands out the steps; the model is of Keras 2."""
+        super().__init__(model, options)
+        self._coordinator = coordinator
+
+    def train(self, batches: Any, count: int) -> Any:
+        """A RemoteValue of what Steps' returns; one worker runs all `count` steps."""
+        return self._coordinator.schedule(self._train, args=(batches, *self._counted(count)))
+
+    def evaluate(self, data: Any, steps: int, callbacks: Any) -> dict[str, float]:
+        """As Steps'; `steps` is the number of shards, each of which a worker evaluates once."""
+        found: Mapping[str, Any] = self.model.evaluate(
+            data, steps=steps, callbacks=callbacks, verbose=0, return_dict=True
+        )
+        return numbers(found)

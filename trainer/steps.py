@@ -1,0 +1,166 @@
+"""Steps of training and evaluation: TensorFlow functions that compute on every replica of a strategy.
+
+Keras' own functions are not used. Keras 3's fail under MultiWorkerMirroredStrategy, and Keras 2's read every metric
+twice across all replicas in each step. These work with models of both.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import tensorflow as tf
+
+from trainer import keras_models as keras
+from trainer.faults import Unusable
+
+
+@dataclass(frozen=True, kw_only=True)
+class StepOptions:
+    """How steps are computed.
+
+    Attributes:
+        jit: compile the forward and backward pass with XLA; the optimizer's update, which crosses replicas, is not.
+        per_execution: steps that one call of a TensorFlow function may run.
+        parts: of a replica's batch, computed one after the other; their gradients are averaged for one update.
+    """
+
+    jit: bool = False
+    per_execution: int = 1
+    parts: int = 1
+
+
+class Steps:
+    """The steps of one compiled model; must be used in its strategy's scope.
+
+    Batches are what `tf.keras.utils.unpack_x_y_sample_weight` takes. A model that overrides `train_step`,
+    `test_step` or `compute_metrics` computes with these.
+    """
+
+    def __init__(self, model: Any, options: StepOptions) -> None:
+        """Nothing is traced before the first step.
+
+        Raises:
+            Unusable: the options need the trainer's step, but the model overrides it.
+        """
+        self.model = model
+        self._options = options
+        self._train = tf.function(self._function(self._training_step()), reduce_retracing=True)
+        self._test = tf.function(self._function(self._evaluation_step()), reduce_retracing=True)
+
+    def train(self, batches: Any, count: int) -> Mapping[str, Any]:
+        """The metrics of the epoch so far, as tensors, over all replicas and after `count` further steps.
+
+        `batches` is an iterator of a distributed data set. All replicas must call this with the same `count`, at
+        most `per_execution`.
+        """
+        return dict(self._train(batches, *self._counted(count)))
+
+    def evaluate(self, data: Any, steps: int, callbacks: Any) -> dict[str, float]:
+        """The metrics over `steps` batches of a distributed data set, each example with the same weight."""
+        self.model.reset_metrics()
+        callbacks.on_test_begin()
+        batches, at_once = iter(data), self._options.per_execution
+        logs: Mapping[str, Any] = {}
+        for step in range(0, steps, at_once):
+            callbacks.on_test_batch_begin(step)
+            end = min(step + at_once, steps)
+            logs = self._test(batches, *self._counted(end - step))
+            callbacks.on_test_batch_end(end - 1, logs)
+        found = {name: float(value) for name, value in logs.items()}
+        callbacks.on_test_end(found)
+        return found
+
+    def _counted(self, count: int) -> tuple[Any, ...]:
+        """The number of steps as an argument, where a call may run several."""
+        return () if self._options.per_execution == 1 else (tf.constant(count),)
+
+    def _function(self, step: Callable[[Any], None]) -> Callable[..., Mapping[str, Any]]:
+        """A function that runs `step` on every replica for the next batches, and returns the metrics of all replicas."""
+        model, strategy = self.model, self.model.distribute_strategy
+
+        def run_one(batches: Any) -> Mapping[str, Any]:
+            strategy.run(step, args=(next(batches),))
+            return dict(model.get_metrics_result())
+
+        def run_several(batches: Any, count: Any) -> Mapping[str, Any]:
+            for _ in tf.range(count):
+                strategy.run(step, args=(next(batches),))
+            return dict(model.get_metrics_result())
+
+        # One step without a loop: TensorFlow optimizes its graph better.
+        return run_one if self._options.per_execution == 1 else run_several
+
+    def _training_step(self) -> Callable[[Any], None]:
+        model, options = self.model, self._options
+        if keras.overrides(model, "train_step", "compute_metrics"):
+            if options.jit or options.parts > 1:
+                raise Unusable(
+                    f"--jit and --accumulate_steps: the model's class, {type(model).__name__}, has its own train_step or "
+                    f"compute_metrics, which they would replace. Remove these flags, or the method."
+                )
+            return _without_result(model.train_step)
+        gradients_of = self._gradients if options.parts == 1 else self._mean_gradients
+        if options.jit:
+            gradients_of = tf.function(gradients_of, jit_compile=True, reduce_retracing=True)
+
+        def step(batch: Any) -> None:
+            # Keras scales the loss by the number of replicas, and its optimizers add up the replicas' gradients.
+            keras.apply_gradients(model, gradients_of(batch))
+
+        return step
+
+    def _evaluation_step(self) -> Callable[[Any], None]:
+        model = self.model
+        if keras.overrides(model, "test_step", "compute_metrics"):
+            return _without_result(model.test_step)
+
+        def step(batch: Any) -> None:
+            predicted = model(keras.inputs_of(batch), training=False)
+            loss = keras.loss_of(model, batch, predicted, training=False)
+            keras.update_metrics(model, batch, predicted, loss)
+
+        return step
+
+    def _gradients(self, batch: Any, unconnected: str = "none") -> list[Any]:
+        """The gradients of one replica's batch; updates the metrics and the moving averages of the layers."""
+        model = self.model
+        with tf.GradientTape() as tape:
+            predicted = model(keras.inputs_of(batch), training=True)
+            loss = keras.loss_of(model, batch, predicted, training=True)
+            scaled = keras.scaled_loss(model.optimizer, loss)
+        keras.update_metrics(model, batch, predicted, loss)
+        found: list[Any] = tape.gradient(
+            scaled, model.trainable_variables, unconnected_gradients=tf.UnconnectedGradients(unconnected)
+        )
+        return found
+
+    def _mean_gradients(self, batch: Any) -> list[Any]:
+        """The mean of the parts' gradients: that of the whole batch, where layers treat examples separately."""
+        count = self._options.parts
+        parts = tf.nest.map_structure(lambda values: _in_parts(values, count), batch)
+        mean = [tf.zeros(each.shape, each.dtype) for each in self.model.trainable_variables]
+        for number in tf.range(count):
+            part = tf.nest.map_structure(lambda values: values[number], parts)  # noqa: B023 - called at once
+            found = self._gradients(part, unconnected="zero")
+            mean = [
+                total + tf.convert_to_tensor(each) / count for total, each in zip(mean, found, strict=True)
+            ]
+        return mean
+
+
+def _without_result(step: Callable[[Any], object]) -> Callable[[Any], None]:
+    """Keras' own step without the metrics that it returns: `_function` reads them, for all replicas."""
+
+    def without_result(batch: Any) -> None:
+        step(batch)
+
+    return without_result
+
+
+def _in_parts(values: Any, count: int) -> Any:
+    """[batch, …] as [count, batch / count, …]."""
+    shape = tf.shape(values)
+    parts = tf.reshape(values, tf.concat([[count, shape[0] // count], shape[1:]], axis=0))
+    size = values.shape[0]
+    parts.set_shape(tf.TensorShape([count, size and size // count]).concatenate(values.shape[1:]))
+    return parts

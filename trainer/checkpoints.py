@@ -172,6 +172,11 @@ def remove_older(checkpoints: Path) -> None:
             path.unlink(missing_ok=True)
 
 
+def has_any(checkpoints: Path) -> bool:
+    """Whether a checkpoint is left, complete or not."""
+    return bool(_numbers(checkpoints / CHIEFS_FOLDER))
+
+
 def remove_backups(checkpoints: Path) -> None:
     """Remove the checkpoints that a restart would continue from: the run is exported."""
     shutil.rmtree(checkpoints / CHIEFS_FOLDER, ignore_errors=True)

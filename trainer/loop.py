@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from trainer.checkpoints import Cadence, Position
+from trainer.metric_file import EVALUATED
 from trainer.preemption import Preemption
-from trainer.reporting import EVALUATED, numbers
+from trainer.reporting import numbers
 from trainer.saver import Saver
 from trainer.steps import Steps
 

@@ -16,6 +16,7 @@ from trainer.storage import write_whole
 MANIFEST_NAME = "export.json"
 SCHEMA = "model_export.v1"
 CHUNK_BYTES = 1 << 20
+MANIFEST_BYTES = 4 << 20  # as many as the service reads
 OWN = {MANIFEST_NAME, f".{MANIFEST_NAME}.partial"}  # files of the manifest, not of the model
 
 
@@ -50,6 +51,33 @@ def manifest_of(
         "files": file_entries(directory),
         **description,
     }
+
+
+def job_of(service_variables: Mapping[str, str]) -> dict[str, str] | None:
+    """What a manifest says about its job: the job's id, and the trial's in a tuning. None outside of a job.
+
+    A job's arguments cannot change, so its restarts, and nothing else, have the same ids.
+    """
+    job_id, trial_id = (service_variables.get(f"CLOUD_ML_{name}_ID") for name in ("JOB", "TRIAL"))
+    if not job_id:
+        return None
+    return {"job_id": job_id, **({"trial_id": trial_id} if trial_id else {})}
+
+
+def finished_export(directory: Path, job: Mapping[str, str] | None) -> dict[str, Any] | None:
+    """The manifest in `directory`, if `job` wrote it and all its files are there in their sizes; else None."""
+    if job is None:
+        return None
+    path = directory / MANIFEST_NAME
+    try:
+        if path.stat().st_size > MANIFEST_BYTES:
+            return None
+        manifest: dict[str, Any] = json.loads(path.read_bytes())
+        sizes = {entry["path"]: entry["size_bytes"] for entry in manifest["files"]}
+        is_whole = all((directory / name).stat().st_size == size for name, size in sizes.items())
+        return manifest if is_whole and sizes and manifest["job"] == job else None
+    except (OSError, ValueError, LookupError, TypeError, RecursionError):
+        return None
 
 
 def write_manifest(directory: Path, manifest: Mapping[str, Any]) -> Path:

@@ -10,7 +10,7 @@ import json
 import math
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from trainer.faults import Unusable
 MAX_REPORTS = 100
 DEFAULT_METRIC_FILE = "/tmp/hypertune/output.metrics"  # noqa: S108 - where the service's agent looks
 NO_TRIAL = "0"
+EVALUATED = "val_"  # what Keras calls the metrics of the evaluation
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,6 +96,11 @@ class MetricFile:
     def _write(self) -> None:
         """Write in place, as hypertune does: the file may be a mount point."""
         self._path.write_text("".join(json.dumps(report, sort_keys=True) + "\n" for report in self._reports))
+
+
+def evaluated(metrics: Mapping[str, float], names: Iterable[str]) -> dict[str, float]:
+    """The evaluation's values of those of `names` that it has, under their plain names."""
+    return {name: metrics[EVALUATED + name] for name in names if EVALUATED + name in metrics}
 
 
 def parse_reports(text: str, trial_id: str) -> list[dict[str, Any]]:

@@ -9,10 +9,9 @@ from typing import Any
 import tensorflow as tf
 
 from trainer.events import report
-from trainer.metric_file import MetricFile
+from trainer.metric_file import MetricFile, evaluated
 
 MIN_INTERVAL_S = 0.5
-EVALUATED = "val_"  # what Keras calls the metrics of the evaluation
 
 
 def numbers(logs: Mapping[str, Any]) -> dict[str, float]:
@@ -108,5 +107,4 @@ class MetricReport(tf.keras.callbacks.Callback):  # type: ignore[misc]  # as abo
 
     def report(self, metrics: Mapping[str, float], *, epochs: int) -> None:
         """Report the metrics after `epochs` epochs; the step counts training steps from the start of the run."""
-        evaluated = {name: metrics[EVALUATED + name] for name in self.names if EVALUATED + name in metrics}
-        self.file.report(evaluated, step=epochs * self.steps_per_epoch)
+        self.file.report(evaluated(metrics, self.names), step=epochs * self.steps_per_epoch)

@@ -23,6 +23,7 @@ from trainer.cluster import Cluster, Role
 from trainer.cluster_variable import cluster_from
 from trainer.ending import PEER_LOST, end_at_once, end_with, on_sigterm
 from trainer.faults import Unusable, collected
+from trainer.finished import has_finished
 from trainer.flags import Flags, flags_from
 from trainer.peers import is_loss_of_peer
 from trainer.storage import Outputs, outputs_from
@@ -39,6 +40,8 @@ def main(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
     try:
         flags, cluster, outputs = _parse_arguments(arguments, environment)
         print(cluster.description(), file=sys.stderr, flush=True)  # noqa: T201 - the job's log
+        if has_finished(flags, cluster, outputs, environment):
+            return 0
         require_accelerators(cluster, environment)
         _load_tensorflow()
         _part_of(cluster, flags)(flags, cluster, outputs, environment)
@@ -174,7 +177,7 @@ def _strategy(flags: Flags, cluster: Cluster, *, mirrored: bool) -> Any:
 
 def _export(training: "Training", trained: "Trained", started: float) -> None:
     from trainer.checkpoints import remove_backups
-    from trainer.evaluator.evaluator import await_evaluators
+    from trainer.evaluator.evaluations import await_evaluators
     from trainer.events import report
     from trainer.export import export_directory, save_model
     from trainer.manifest import MANIFEST_NAME, manifest_of, remove_manifest, write_manifest
@@ -229,10 +232,13 @@ def _description(training: "Training", trained: "Trained", seconds: float) -> di
     import tf_keras
 
     from trainer.events import finite
+    from trainer.manifest import job_of
     from trainer.strategy import name_of
 
     flags, dataset = training.flags, training.subject.dataset
+    job = job_of(training.cluster.service_variables)
     return {
+        **({"job": job} if job else {}),
         "metrics": {name: value for name, value in finite(trained.metrics).items() if value is not None},
         "class_names": list(dataset.class_names),
         "image_size": list(flags.image_size),

@@ -7,7 +7,13 @@ import pytest
 
 from tests.trainer.conftest import Runner, reap
 from tests.trainer.roles import Roles
-from trainer.evaluator.evaluations import FILE_NAME, Evaluation, Evaluations, read_evaluations
+from trainer.evaluator.evaluations import (
+    FILE_NAME,
+    Evaluation,
+    Evaluations,
+    await_evaluators,
+    read_evaluations,
+)
 
 
 def evaluation(epoch: int, step: int = 0) -> Evaluation:
@@ -40,8 +46,6 @@ def test_a_line_that_is_not_whole_is_evaluated_again(tmp_path: Path) -> None:
 
 
 def test_the_chief_does_not_wait_without_evaluators_or_once_all_have_finished(tmp_path: Path) -> None:
-    from trainer.evaluator.evaluator import await_evaluators  # TensorFlow: not at every worker's collection
-
     await_evaluators(tmp_path, epochs=2, within_s=60)
     for name in ("evaluator-0", "evaluator-1"):
         Evaluations(tmp_path / name).add(evaluation(2))
@@ -49,8 +53,6 @@ def test_the_chief_does_not_wait_without_evaluators_or_once_all_have_finished(tm
 
 
 def test_an_evaluator_that_is_behind_is_waited_for_only_so_long(tmp_path: Path) -> None:
-    from trainer.evaluator.evaluator import await_evaluators
-
     Evaluations(tmp_path / "evaluator-0").add(evaluation(1))
     await_evaluators(tmp_path, epochs=2, within_s=0.2)
     assert (2, 0) not in Evaluations(tmp_path / "evaluator-0")

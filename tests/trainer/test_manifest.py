@@ -7,7 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from trainer.manifest import file_entries, manifest_of, remove_manifest, write_manifest
+from trainer.manifest import (
+    file_entries,
+    finished_export,
+    job_of,
+    manifest_of,
+    remove_manifest,
+    write_manifest,
+)
 
 
 @pytest.fixture
@@ -53,3 +60,47 @@ def test_a_new_export_first_takes_back_the_old_ones_promise(model: Path) -> None
     remove_manifest(model)
     remove_manifest(model)
     assert not (model / "export.json").exists()
+
+
+JOB = {"job_id": "7", "trial_id": "2"}
+
+
+def export(model: Path, job: object = JOB) -> Path:
+    description = {"job": job} if job else {}
+    made = manifest_of(model, model_uri="gs://b/m/", created_at=datetime.now(UTC), description=description)
+    return write_manifest(model, made)
+
+
+def test_a_job_is_known_by_its_id_and_its_trials() -> None:
+    assert job_of({"CLOUD_ML_JOB_ID": "7", "CLOUD_ML_TRIAL_ID": "2", "AIP_MODEL_DIR": "gs://b/m/"}) == JOB
+    assert job_of({"CLOUD_ML_JOB_ID": "7"}) == {"job_id": "7"}
+    assert job_of({"CLOUD_ML_TRIAL_ID": "2"}) is None
+
+
+def test_an_export_is_finished_for_the_job_that_wrote_it_alone(model: Path) -> None:
+    assert finished_export(model, JOB) is None
+    export(model)
+    found = finished_export(model, JOB)
+    assert found is not None
+    assert found["job"] == JOB
+    for other in ({"job_id": "8", "trial_id": "2"}, {"job_id": "7", "trial_id": "3"}, {"job_id": "7"}, None):
+        assert finished_export(model, other) is None
+    export(model, job=None)
+    assert finished_export(model, JOB) is None
+
+
+@pytest.mark.parametrize("name", ["saved_model.pb", "variables/variables.index"])
+def test_an_export_that_lacks_a_file_or_a_part_of_one_is_not_finished(model: Path, name: str) -> None:
+    export(model)
+    (model / name).write_bytes(b"another size")
+    assert finished_export(model, JOB) is None
+    (model / name).unlink()
+    assert finished_export(model, JOB) is None
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", "null", "[" * 100_000, '{"files": [1]}', '{"files": []}', " " * (5 << 20)]
+)
+def test_another_programs_manifest_is_no_finished_export(model: Path, text: str) -> None:
+    export(model).write_text(text)
+    assert finished_export(model, JOB) is None

@@ -4,6 +4,7 @@ Mounted buckets can neither append nor lock; a reader always sees a complete fil
 """
 
 import json
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -11,6 +12,8 @@ from pathlib import Path
 from trainer.storage import write_whole
 
 FILE_NAME = "evaluations.jsonl"
+CHIEF_WAITS_S = 60.0
+POLL_S = 0.5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,3 +59,18 @@ def read_evaluations(path: Path) -> Iterator[Evaluation]:
             yield Evaluation(**json.loads(line))
         except (ValueError, TypeError):
             continue
+
+
+def await_evaluators(logs: Path, *, epochs: int, within_s: float = CHIEF_WAITS_S) -> None:
+    """After the export, wait until the evaluators have evaluated the last epoch's checkpoint.
+
+    Vertex AI stops every other replica when the chief exits, and the chief removes its checkpoints.
+    All replicas that train together must call this: TensorFlow counts one that exits earlier as lost.
+    It waits at most `within_s` seconds.
+    """
+    deadline = time.monotonic() + within_s
+    files = list(logs.glob(f"evaluator-*/{FILE_NAME}"))
+    while time.monotonic() < deadline and not all(
+        any(found.epoch >= epochs for found in read_evaluations(path)) for path in files
+    ):
+        time.sleep(POLL_S)

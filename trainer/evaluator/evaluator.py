@@ -3,7 +3,6 @@
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import tensorflow as tf
@@ -11,7 +10,7 @@ import tensorflow as tf
 from trainer.checkpoints import Checkpoint, latest
 from trainer.cluster import Cluster, Role
 from trainer.dataset import ready_subject
-from trainer.evaluator.evaluations import FILE_NAME, Evaluation, Evaluations, read_evaluations
+from trainer.evaluator.evaluations import Evaluation, Evaluations
 from trainer.events import finite, report
 from trainer.faults import Unusable
 from trainer.flags import Flags
@@ -25,7 +24,6 @@ from trainer.strategy import limit_threads, processors_for
 from trainer.weights import RANDOM
 
 POLL_S = 0.5
-CHIEF_WAITS_S = 60.0
 
 
 def evaluate(flags: Flags, cluster: Cluster, outputs: Outputs, environment: Mapping[str, str]) -> None:
@@ -159,18 +157,3 @@ class ChiefWatch:
         )
         if end is not None:
             carry_out(end, self._replica)
-
-
-def await_evaluators(logs: Path, *, epochs: int, within_s: float = CHIEF_WAITS_S) -> None:
-    """After the export, wait until the evaluators have evaluated the last epoch's checkpoint.
-
-    Vertex AI stops every other replica when the chief exits, and the chief removes its checkpoints.
-    All replicas that train together must call this: TensorFlow counts one that exits earlier as lost.
-    It waits at most `within_s` seconds.
-    """
-    deadline = time.monotonic() + within_s
-    files = list(logs.glob(f"evaluator-*/{FILE_NAME}"))
-    while time.monotonic() < deadline and not all(
-        any(found.epoch >= epochs for found in read_evaluations(path)) for path in files
-    ):
-        time.sleep(POLL_S)

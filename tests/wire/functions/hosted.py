@@ -7,7 +7,14 @@ from contextlib import AbstractContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from trainmaster.local.functions import Deployment, Function, FunctionsHost, Instance, TopicTrigger
+from trainmaster.local.functions import (
+    Deployment,
+    Function,
+    FunctionsHost,
+    Instance,
+    TopicTrigger,
+    fork_server,
+)
 from trainmaster.local.functions.instance import PENDING_S
 from trainmaster.local.http import in_thread
 from trainmaster.local.process.processes import ProcessGuard
@@ -56,12 +63,11 @@ def hosted(
     async def running() -> AsyncIterator[dict[str, Instance]]:
         guard = ProcessGuard()
         deployment = Deployment(
-            source=source,
+            server=fork_server(source, environment, guard),
             environment=environment,
             state=state,
             project="p1",
             region="us-central1",
-            guard=guard,
             write_log=(entries or Entries()).write,
             identities=identities or {},
         )

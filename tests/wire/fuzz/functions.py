@@ -10,7 +10,7 @@ from google.cloud.storage import Client
 from trainmaster.deploy.stage import stage
 from trainmaster.local import pubsub, storage
 from trainmaster.local.events.clients import clients_of
-from trainmaster.local.functions import Deployment, Function, FunctionsHost, TopicTrigger
+from trainmaster.local.functions import Deployment, Function, FunctionsHost, TopicTrigger, fork_server
 from trainmaster.local.http import in_thread
 from trainmaster.local.process.processes import ProcessGuard
 from trainmaster.local.vertex import Jobs, serve
@@ -77,8 +77,8 @@ async def _instance(entry_point: str, state: Path, shared: dict[str, str]) -> As
     )
     guard = ProcessGuard()
     deployment = Deployment(
-        source=state / "source", environment=shared, state=state, project=PROJECT, region=REGION,
-        guard=guard, write_log=lambda _: None,
+        server=fork_server(state / "source", {}, guard), environment=shared, state=state, project=PROJECT, region=REGION,
+        write_log=lambda _: None,
     )  # fmt: skip
     host = FunctionsHost([described], deployment)
     try:

@@ -13,7 +13,14 @@ import pytest
 
 from trainmaster.local.events.cloudevent import CloudEvent
 from trainmaster.local.events.injections import with_injections
-from trainmaster.local.functions import Deployment, Function, FunctionsHost, Instance, TopicTrigger
+from trainmaster.local.functions import (
+    Deployment,
+    Function,
+    FunctionsHost,
+    Instance,
+    TopicTrigger,
+    fork_server,
+)
 from trainmaster.local.http import Server, in_thread
 from trainmaster.local.injections import Injections, plan_from
 from trainmaster.local.process.processes import ProcessGuard
@@ -128,7 +135,7 @@ def running(tmp_path: Path) -> Iterator[Running]:
         server = Server(storage)
         guard = ProcessGuard()
         deployment = Deployment(
-            source=SOURCES, state=tmp_path, project="p1", region="us-central1", guard=guard,
+            server=fork_server(SOURCES, {}, guard), state=tmp_path, project="p1", region="us-central1",
             environment={"STORAGE_EMULATOR_HOST": server.url},
             write_log=lambda _entries: None,
         )  # fmt: skip

@@ -8,7 +8,7 @@ from trainmaster.local.functions.function import (
     TopicTrigger,
     Trigger,
 )
-from trainmaster.local.functions.host import FunctionsHost
+from trainmaster.local.functions.host import FunctionsHost, fork_server
 from trainmaster.local.functions.instance import Instance, StartFailedError
 
 __all__ = [
@@ -21,4 +21,5 @@ __all__ = [
     "StartFailedError",
     "TopicTrigger",
     "Trigger",
+    "fork_server",
 ]

@@ -28,7 +28,8 @@ def environment_of(function: Function, *, shared: Mapping[str, str], port: int, 
         home: a directory for this process alone, where gunicorn keeps its control socket.
     """
     return {
-        **server_environment({}, home=home),
+        **server_environment({}),
+        "HOME": str(home),
         "HOST": "127.0.0.1",
         "PORT": str(port),
         "K_SERVICE": function.name,
@@ -44,11 +45,11 @@ def environment_of(function: Function, *, shared: Mapping[str, str], port: int, 
     }
 
 
-def server_environment(shared: Mapping[str, str], *, home: Path) -> dict[str, str]:
+def server_environment(shared: Mapping[str, str]) -> dict[str, str]:
     """The variables of the process that loads what all functions import: no function's, and no identity."""
     return {
         "PATH": f"{Path(sys.executable).parent}:{SYSTEM_PATH}",
-        "HOME": str(home),
+        "HOME": "/nonexistent",
         "LANG": "C.UTF-8",
         "PYTHONUNBUFFERED": "1",
         **shared,

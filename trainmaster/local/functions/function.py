@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeAlias
 
-from trainmaster.local.process.processes import ProcessGuard
+from trainmaster.local.process.fork_server import ForkServer
 
 Entry: TypeAlias = dict[str, object]
 WriteLog = Callable[[Sequence[Entry]], None]
@@ -58,24 +58,22 @@ class Function:
 
 @dataclass(frozen=True, kw_only=True)
 class Deployment:
-    """One deployment of a source directory.
+    """One deployment of the source directory that `server` has loaded.
 
     Attributes:
-        source: the source directory, with `main.py`.
+        server: forks the functions' processes; see `fork_server`.
         environment: variables of every function.
         identities: by function name, the variables with which it authenticates to the services.
         state: folder; the functions' output is in its folder `logs`.
         project: project id in log entries.
         region: location in log entries.
-        guard: starts and supervises the processes.
         write_log: writes log entries.
     """
 
-    source: Path
+    server: ForkServer
     environment: Mapping[str, str]
     state: Path
     project: str
     region: str
-    guard: ProcessGuard
     write_log: WriteLog
     identities: Mapping[str, Mapping[str, str]] = field(default_factory=dict)

@@ -3,16 +3,27 @@
 import asyncio
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from trainmaster.local.functions.environment import server_environment
 from trainmaster.local.functions.function import Deployment, Function
 from trainmaster.local.functions.instance import Instance, StartFailedError
 from trainmaster.local.process.fork_server import ForkServer
+from trainmaster.local.process.processes import ProcessGuard
 from trainmaster.local.process.scratch import empty_folder
 
 _SERVER = Path(__file__).resolve().parent / "serve.py"
+
+
+def fork_server(source: Path, environment: Mapping[str, str], guard: ProcessGuard) -> ForkServer:
+    """The server from which the functions of a source directory, with `main.py`, are forked.
+
+    `environment` has those variables of every function that Python, or a library that is imported, may read at once.
+    """
+    return ForkServer(
+        [sys.executable, "-P", str(_SERVER)], env=server_environment(environment), cwd=source, guard=guard
+    )
 
 
 class FunctionsHost:
@@ -25,14 +36,9 @@ class FunctionsHost:
             OSError: the state folder is not writable.
         """
         self._homes = empty_folder("tm-home", deployment.state)
-        self._server = ForkServer(
-            [sys.executable, "-P", str(_SERVER)],
-            env=server_environment(deployment.environment, home=self._homes),
-            cwd=deployment.source,
-            guard=deployment.guard,
-        )
+        self._server = deployment.server
         self.instances = {
-            function.name: Instance(function, deployment, self._server, home=self._homes / function.name)
+            function.name: Instance(function, deployment, home=self._homes / function.name)
             for function in functions
         }
 
@@ -52,7 +58,7 @@ class FunctionsHost:
             raise StartFailedError("\n".join(str(each) for each in failed))
 
     async def stop(self) -> None:
-        """End every function. Safe to call twice."""
+        """End every function and the server. Safe to call twice."""
         await asyncio.gather(*(instance.stop() for instance in self.instances.values()))
         await self._server.stop()
         shutil.rmtree(self._homes, ignore_errors=True)

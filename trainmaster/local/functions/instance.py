@@ -15,7 +15,7 @@ from trainmaster.local.functions.environment import environment_of
 from trainmaster.local.functions.function import Deployment, Function
 from trainmaster.local.functions.log import FunctionLog
 from trainmaster.local.process.child import Child
-from trainmaster.local.process.fork_server import ForkFailedError, ForkServer
+from trainmaster.local.process.fork_server import ForkFailedError
 
 START_DEADLINE_S = 60.0
 """How long a process may take until its port answers; Cloud Run's startup probe allows 240 s."""
@@ -41,14 +41,14 @@ class Instance:
     LONGEST_PAUSE_S, until one has run for STEADY_S seconds.
     """
 
-    def __init__(self, function: Function, deployment: Deployment, server: ForkServer, *, home: Path) -> None:
-        """Reserve a port, open the log and create `home`, the function's HOME. Processes are forked from `server`.
+    def __init__(self, function: Function, deployment: Deployment, *, home: Path) -> None:
+        """Reserve a port, open the log and create `home`, the function's HOME.
 
         Raises:
             OSError: the state folder is not writable.
         """
         self.function = function
-        self._server = server
+        self._server = deployment.server
         self._log = FunctionLog(function, deployment)
         self._port = _ReservedPort()
         self._environment = environment_of(

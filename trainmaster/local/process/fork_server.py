@@ -33,7 +33,7 @@ class ForkFailedError(Exception):
 
 
 class ForkServer:
-    """Forks processes from one that it starts with the first order.
+    """Forks processes from one that it starts with the first order, or before.
 
     It starts another when that one has ended, or when the Python files below its working directory have changed, so
     that a fork runs them as they are. A forked process that outlives its server is ended, because only the server would
@@ -44,11 +44,16 @@ class ForkServer:
         self, argv: Sequence[str], *, env: Mapping[str, str], cwd: Path, guard: ProcessGuard
     ) -> None:
         """`argv` gets one more argument: the descriptor of the socket for `trainmaster.local.functions.forks`."""
-        self._argv, self._env, self._cwd, self._guard = argv, env, cwd, guard
+        self.cwd = cwd
+        self._argv, self._env, self._guard = argv, env, guard
         self._server: Child | None = None
         self._orders: socket.socket | None = None
         self._loaded: Files = frozenset()
         self._tail: list[str] = []
+
+    def start(self) -> None:
+        """Let the server load what it needs, so that the first fork does not wait for that."""
+        self._running()
 
     async def fork(self, env: Mapping[str, str], on_lines: OnLines) -> Child:
         """A child in a new session, with only `env` and the guard's mark as environment.
@@ -92,7 +97,7 @@ class ForkServer:
                 os.close(descriptor)
 
     def _running(self) -> socket.socket:
-        files = _python_files(self._cwd)
+        files = _python_files(self.cwd)
         if self._orders is not None:
             runs = self._server is not None and self._server.returncode is None
             if runs and self._loaded == files:
@@ -106,7 +111,7 @@ class ForkServer:
                 [*self._argv, str(theirs.fileno())],
                 # A fork shows its environment where the server's is, and so needs as much room.
                 env={**self._env, _ROOM: "x" * ENVIRONMENT_BYTES},
-                cwd=self._cwd,
+                cwd=self.cwd,
                 on_lines=self._keep,
                 descriptors=[theirs.fileno()],
             )

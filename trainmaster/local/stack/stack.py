@@ -22,10 +22,11 @@ from trainmaster.local.events.delivery import Delivery, Invoke
 from trainmaster.local.events.injections import with_injections
 from trainmaster.local.events.rest import CallRefusedError, call
 from trainmaster.local.events.schedule import Scheduler
-from trainmaster.local.functions import Deployment, FunctionsHost, Instance, StartFailedError
+from trainmaster.local.functions import Deployment, FunctionsHost, Instance, StartFailedError, fork_server
 from trainmaster.local.functions.function import Function, TopicTrigger
 from trainmaster.local.iam import Grants
 from trainmaster.local.injections import Injections
+from trainmaster.local.process.fork_server import ForkServer
 from trainmaster.local.process.output import Stream
 from trainmaster.local.process.processes import ProcessGuard
 from trainmaster.local.sqlite import DiskFullError, StateDamagedError, StateInUseError
@@ -126,10 +127,8 @@ async def running_stack(
         ready = asyncio.Event()
         if console is not None:
             _start_console(console, guard, state, running, ready=ready)
-        staging = asyncio.create_task(
-            _source_directory(options.functions, destination=state.path / "functions", guard=guard)
-        )
-        running.callback(staging.cancel)
+        loading = asyncio.create_task(_fork_server(options, topology, state, guard, running))
+        running.callback(loading.cancel)
         teams = read_teams(policy_path(topology, options.functions or ROOT / "functions"))
         enforced = options.isolation == "enforced"
         grants = grants_of(topology, DEPLOY / "permissions.yaml", teams, enforced=enforced)
@@ -144,7 +143,7 @@ async def running_stack(
             )
         )
         deployment = Deployment(
-            source=await staging,
+            server=await loading,
             # The topology takes precedence: it may point a function at another server, for example a proxy.
             environment={
                 "GOOGLE_CLOUD_PROJECT": topology.project,
@@ -154,7 +153,6 @@ async def running_stack(
             state=state.path,
             project=topology.project,
             region=topology.region,
-            guard=guard,
             write_log=services.logging.write,
             identities=await function_variables(services, topology, running),
         )
@@ -169,7 +167,7 @@ async def running_stack(
             options, topology, sources, services, host, running=running, news=news, grants=grants
         )
         await asyncio.to_thread(
-            _publish, describe, topology, deployment.source, storage_url=services.storage_url
+            _publish, describe, topology, deployment.server.cwd, storage_url=services.storage_url
         )
         # Only from here on: injections must not affect the start of a stack.
         services.injections.put(options.injections)
@@ -307,6 +305,21 @@ def _images(options: Options, topology: Topology, state: StateFolder) -> Provide
     provide(state.path, options.images)
     remembered(state.path)  # refuses a damaged file now, not at the first job
     return ProvidedImages(state.path, own)
+
+
+async def _fork_server(
+    options: Options, topology: Topology, state: StateFolder, guard: ProcessGuard, running: AsyncExitStack
+) -> ForkServer:
+    """The functions' server, which loads their modules while the services start.
+
+    Raises:
+        StackRefusedError: the functions cannot be staged.
+    """
+    source = await _source_directory(options.functions, destination=state.path / "functions", guard=guard)
+    server = fork_server(source, topology.environment, guard)
+    running.push_async_callback(server.stop)
+    server.start()
+    return server
 
 
 async def _source_directory(given: Path | None, *, destination: Path, guard: ProcessGuard) -> Path:

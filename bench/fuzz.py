@@ -18,6 +18,7 @@ prefix, a text that would leave its line, or more than 0.5 s of processor time.
 """
 
 import argparse
+import gc
 import logging
 import os
 import sys
@@ -36,6 +37,8 @@ from tests.core.fuzz.parsers import PARSERS  # noqa: E402  # needs the line abov
 from tests.core.fuzz.slow import SLOW_PARSERS, SLOW_S, Slowest, search  # noqa: E402  # as above
 from tests.core.fuzz.verdicts import Finding, Verdict, fed, random_of  # noqa: E402  # as above
 from tests.wire.fuzz.surfaces import SURFACES, Surface, fed_wire, guarded  # noqa: E402  # as above
+
+gc.freeze()  # as functions/main.py does
 
 BLOCK = 500
 

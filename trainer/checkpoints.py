@@ -22,6 +22,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from trainer.faults import Unusable
 from trainer.storage import write_whole
 
 CHIEFS_FOLDER = "chief"
@@ -42,6 +43,7 @@ class Checkpoint:
         step: steps done within the next epoch.
         global_batch_size: examples per step; with `step` it gives the examples that were seen.
         metrics: of the last finished epoch, with its evaluation; None if the epoch is not evaluated yet.
+        trained_on: the flags, by name, that must not change in a run; empty in checkpoints of earlier versions.
         files: name, size in bytes and SHA-256 of each of TensorFlow's files, as in the description.
     """
 
@@ -50,12 +52,30 @@ class Checkpoint:
     step: int
     global_batch_size: int = 1
     metrics: Mapping[str, float] | None = None
+    trained_on: Mapping[str, str] = field(default_factory=dict)
     files: tuple[Mapping[str, Any], ...] = field(default=(), repr=False, compare=False)
 
     @property
     def number(self) -> int:
         """Counts the run's checkpoints; the newest has the highest."""
         return int(self.path.rpartition("-")[2])
+
+    def require(self, trained_on: Mapping[str, str]) -> None:
+        """Check that it was trained on the same.
+
+        Raises:
+            Unusable: it was not. Weights may fit all the same, so that training would silently continue on something else.
+        """
+        differing = [name for name, value in self.trained_on.items() if trained_on.get(name, value) != value]
+        if differing:
+            before, now = (
+                " ".join(f"{name}={values[name]}" for name in differing)
+                for values in (self.trained_on, trained_on)
+            )
+            raise Unusable(
+                f"The checkpoint {self.path} was trained with {before}, and this run has {now}. Use the flags that the "
+                f"run started with, or another AIP_CHECKPOINT_DIR."
+            )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,7 +154,15 @@ def numbered(checkpoints: Path, number: int) -> Checkpoint:
     return found
 
 
-def publish(written: Path, checkpoints: Path, *, epoch: int, step: int, global_batch_size: int) -> Checkpoint:
+def publish(
+    written: Path,
+    checkpoints: Path,
+    *,
+    epoch: int,
+    step: int,
+    global_batch_size: int,
+    trained_on: Mapping[str, str],
+) -> Checkpoint:
     """Copy the files that tf.train.Checkpoint.write left at the prefix `written` into the bucket as the newest checkpoint.
 
     Only for the chief. A crash at any point leaves the previous checkpoint as the newest. Reads nothing back: through
@@ -151,7 +179,12 @@ def publish(written: Path, checkpoints: Path, *, epoch: int, step: int, global_b
     if not files:
         raise FileNotFoundError(errno.ENOENT, "TensorFlow's files are gone", f"{written}.*")
     published = Checkpoint(
-        path=str(prefix), epoch=epoch, step=step, global_batch_size=global_batch_size, files=files
+        path=str(prefix),
+        epoch=epoch,
+        step=step,
+        global_batch_size=global_batch_size,
+        trained_on=dict(trained_on),
+        files=files,
     )
     _write_description(published)
     write_whole(folder / STATE_FILE, f'model_checkpoint_path: "{prefix.name}"\n')
@@ -190,7 +223,7 @@ def _numbers(folder: Path) -> set[int]:
 
 
 def _write_description(checkpoint: Checkpoint) -> None:
-    members = (*COUNTS, "metrics", "files")
+    members = (*COUNTS, "metrics", "trained_on", "files")
     document = {name: getattr(checkpoint, name) for name in members}
     write_whole(Path(f"{checkpoint.path}.json"), json.dumps(document, indent=2) + "\n")
 
@@ -208,13 +241,18 @@ def _described(prefix: Path) -> Checkpoint:
     for name, least in COUNTS.items():
         if type(found := document.get(name)) is not int or found < least:
             raise ValueError(f"its description has {name} {found!r}, expected an integer of at least {least}")
-    metrics, files = document.get("metrics"), document.get("files")
+    metrics, files, trained_on = (document.get(name) for name in ("metrics", "files", "trained_on"))
     if not (metrics is None or _is_metrics(metrics)):
         raise ValueError(f"its description has metrics {metrics!r}, expected numbers by name, or null")
     if not (isinstance(files, list) and files and all(_is_entry(entry, prefix.name) for entry in files)):
         raise ValueError(f"its description has no valid list of files, each named {prefix.name}.*")
-    counts = {name: document[name] for name in COUNTS}
-    return Checkpoint(path=str(prefix), metrics=metrics, files=tuple(files), **counts)
+    return Checkpoint(
+        path=str(prefix),
+        metrics=metrics,
+        trained_on=trained_on if isinstance(trained_on, dict) else {},
+        files=tuple(files),
+        **{name: document[name] for name in COUNTS},
+    )
 
 
 def _is_metrics(found: object) -> bool:

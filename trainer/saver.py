@@ -13,6 +13,7 @@ import tensorflow as tf
 from trainer import checkpoints as files
 from trainer.checkpoints import Checkpoint, newest_first, numbered, publish
 from trainer.cluster import Cluster
+from trainer.dataset import Subject
 from trainer.events import report
 from trainer.faults import Unusable
 from trainer.peers import Board
@@ -69,6 +70,16 @@ def _newest_whole(checkpoints: Path, cluster: Cluster) -> Checkpoint | None:
     return None
 
 
+def trained_on(subject: Subject) -> dict[str, str]:
+    """The flags that must not change between the attempts of a run; its checkpoints record them."""
+    height, width = subject.flags.image_size
+    return {
+        "--workload": subject.flags.workload,
+        "--dataset": subject.dataset.name,
+        "--image_size": f"{height}x{width}",
+    }
+
+
 @dataclass(kw_only=True)
 class Saver:
     """Saves one model. Every replica has one, and all save at the same steps.
@@ -86,6 +97,7 @@ class Saver:
     scratch: Path
     uploads: Uploads
     global_batch_size: int
+    trained_on: Mapping[str, str]
     io_device: str | None
     wait_for_steps: Callable[[], None]
 
@@ -105,8 +117,9 @@ class Saver:
         """Restore weights, optimizer and metrics from `checkpoint`.
 
         Raises:
-            Unusable: it belongs to a different model.
+            Unusable: it belongs to a different model, or was trained on something else.
         """
+        checkpoint.require(self.trained_on)
         try:
             self._state.read(checkpoint.path, self._options).assert_existing_objects_matched()
         except (AssertionError, ValueError, tf.errors.NotFoundError, tf.errors.InvalidArgumentError) as error:
@@ -151,7 +164,12 @@ class Saver:
         self._newest = None  # so that no later epoch's metrics are recorded for an earlier one
         try:
             self._newest = publish(
-                written, self.checkpoints, epoch=epoch, step=step, global_batch_size=self.global_batch_size
+                written,
+                self.checkpoints,
+                epoch=epoch,
+                step=step,
+                global_batch_size=self.global_batch_size,
+                trained_on=self.trained_on,
             )
         except (OSError, ValueError) as error:
             self._report_refused("The checkpoint could not be written to", error)

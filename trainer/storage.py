@@ -11,11 +11,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from trainer.faults import Unusable
+from trainer.faults import Unusable, collected
 
 SCHEME = "gs://"
 ROOT_VARIABLE = "TRAINMASTER_GCS_ROOT"
 DEFAULT_ROOT = "/gcs"
+VARIABLES = {
+    "model": "AIP_MODEL_DIR",
+    "checkpoints": "AIP_CHECKPOINT_DIR",
+    "logs": "AIP_TENSORBOARD_LOG_DIR",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,18 +80,29 @@ def outputs_from(environment: Mapping[str, str], job_dir: str | None) -> Outputs
     """The AIP directories; by default folders of `job_dir`, or of ./output without it.
 
     Raises:
-        Unusable: a directory lies in a bucket that is not mounted here.
+        Unusable: a directory lies in a bucket that is not mounted here, or a file is in its place.
     """
     base = (job_dir or "output").rstrip("/")
+    places, faults = dict[str, Location](), list[str]()
+    for folder, variable in VARIABLES.items():
+        with collected(faults):
+            found = located(environment.get(variable) or f"{base}/{folder}/", environment)
+            _require_directory(found, variable)
+            places[folder] = found
+    if faults:
+        raise Unusable(*faults)
+    return Outputs(**places)
 
-    def place(variable: str, folder: str) -> Location:
-        return located(environment.get(variable) or f"{base}/{folder}/", environment)
 
-    return Outputs(
-        model=place("AIP_MODEL_DIR", "model"),
-        checkpoints=place("AIP_CHECKPOINT_DIR", "checkpoints"),
-        logs=place("AIP_TENSORBOARD_LOG_DIR", "logs"),
-    )
+def _require_directory(location: Location, variable: str) -> None:
+    """Refuse at the start what would fail only at the first checkpoint or at the export."""
+    path = location.path
+    there = next((each for each in (path, *path.parents) if os.path.lexists(each)), path)
+    if not there.is_dir():
+        raise Unusable(
+            f"{variable}: {location.name!r} cannot be a directory, because {there} is not one. Remove it, or set "
+            f"{variable} or --job_dir to another directory."
+        )
 
 
 def write_whole(path: Path, text: str) -> None:

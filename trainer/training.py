@@ -20,7 +20,7 @@ from trainer.peers import Peers
 from trainer.pipeline import Pipeline, distributed
 from trainer.preemption import Preemption
 from trainer.reporting import MetricReport, ProgressReport
-from trainer.saver import Saver, chosen
+from trainer.saver import Saver, chosen, trained_on
 from trainer.settings import steps_per_epoch
 from trainer.steps import StepOptions, Steps
 from trainer.storage import Outputs
@@ -101,6 +101,7 @@ class Training:
                 scratch=scratch,
                 uploads=uploads,
                 global_batch_size=self.global_batch_size,
+                trained_on=trained_on(self.subject),
                 io_device=self.IO_DEVICE,
                 wait_for_steps=partial(self._wait_for_steps, progress),
             )

@@ -186,6 +186,7 @@ def stopped(**limits: int) -> dict[str, Any]:
             scratch=Path(name),
             uploads=uploads,
             global_batch_size=BATCH,
+            trained_on={},
             io_device=None,
             wait_for_steps=lambda: None,
         )

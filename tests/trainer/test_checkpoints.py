@@ -3,6 +3,7 @@
 import json
 import os
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ from trainer.checkpoints import (
     remove_backups,
     remove_older,
 )
+from trainer.faults import Unusable
 
 
 def put(
@@ -28,7 +30,14 @@ def put(
     scratch.mkdir(exist_ok=True)
     (scratch / "own.data-00000-of-00001").write_bytes(content * 1000)
     (scratch / "own.index").write_bytes(b"names")
-    return publish(scratch / "own", checkpoints, epoch=epoch, step=step, global_batch_size=8)
+    return publish(
+        scratch / "own",
+        checkpoints,
+        epoch=epoch,
+        step=step,
+        global_batch_size=8,
+        trained_on={"--image_size": "32x32"},
+    )
 
 
 @pytest.fixture
@@ -56,7 +65,12 @@ def test_the_newest_says_where_the_training_stood(checkpoints: Path, scratch: Pa
     put(checkpoints, scratch, epoch=1, step=5)
     found = latest(checkpoints)
     assert found == Checkpoint(
-        path=str(folder_of(checkpoints) / "ckpt-2"), epoch=1, step=5, global_batch_size=8, metrics=None
+        path=str(folder_of(checkpoints) / "ckpt-2"),
+        epoch=1,
+        step=5,
+        global_batch_size=8,
+        metrics=None,
+        trained_on={"--image_size": "32x32"},
     )
     assert found.number == 2
     assert (folder_of(checkpoints) / "checkpoint").read_text() == 'model_checkpoint_path: "ckpt-2"\n'
@@ -97,6 +111,30 @@ def test_a_changed_byte_is_found_though_the_size_is_right(checkpoints: Path, scr
     with pytest.raises(ValueError, match="hash differs"):
         numbered(checkpoints, 2)
     assert (latest(checkpoints) or pytest.fail("none left")).epoch == 1
+
+
+def test_a_run_on_something_else_is_refused_with_every_difference(checkpoints: Path, scratch: Path) -> None:
+    found = replace(
+        put(checkpoints, scratch, epoch=1), trained_on={"--dataset": "a", "--image_size": "32x32"}
+    )
+    found.require({"--dataset": "a", "--image_size": "32x32"})
+    with pytest.raises(Unusable) as caught:
+        found.require({"--dataset": "b", "--image_size": "64x64"})
+    assert str(caught.value) == (
+        f"The checkpoint {found.path} was trained with --dataset=a --image_size=32x32, and this run has --dataset=b "
+        f"--image_size=64x64. Use the flags that the run started with, or another AIP_CHECKPOINT_DIR."
+    )
+
+
+def test_an_earlier_versions_checkpoint_does_not_say_what_it_was_trained_on(
+    checkpoints: Path, scratch: Path
+) -> None:
+    put(checkpoints, scratch, epoch=1)
+    path = folder_of(checkpoints) / "ckpt-1.json"
+    description = json.loads(path.read_text())
+    assert description.pop("trained_on") == {"--image_size": "32x32"}
+    path.write_text(json.dumps(description))
+    numbered(checkpoints, 1).require({"--image_size": "64x64"})
 
 
 def test_files_without_a_description_do_not_count(checkpoints: Path, scratch: Path) -> None:

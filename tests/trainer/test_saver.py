@@ -44,6 +44,7 @@ def saver_of(root: Path, uploads: Uploads, cluster: Cluster | None = None) -> An
         scratch=root / "scratch",
         uploads=uploads,
         global_batch_size=8,
+        trained_on={"--image_size": "32x32"},
         io_device=None,
         wait_for_steps=lambda: None,
     )

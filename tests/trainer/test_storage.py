@@ -51,3 +51,18 @@ def test_outputs_go_where_vertex_says(gcs: dict[str, str]) -> None:
 
 def test_without_vertex_outputs_go_beside_the_caller() -> None:
     assert outputs_from({}, None).model.path == Path("output/model").absolute()
+
+
+def test_files_in_the_place_of_directories_are_all_refused_before_the_training(tmp_path: Path) -> None:
+    (tmp_path / "model").write_text("")
+    (tmp_path / "b").write_text("")
+    (tmp_path / "logs").symlink_to("nowhere")
+    with pytest.raises(Unusable) as caught:
+        outputs_from({"AIP_CHECKPOINT_DIR": f"{tmp_path}/b/c/d"}, str(tmp_path))
+    model, checkpoints, logs = caught.value.faults
+    assert model == (
+        f"AIP_MODEL_DIR: '{tmp_path}/model/' cannot be a directory, because {tmp_path}/model is not one. Remove it, or "
+        f"set AIP_MODEL_DIR or --job_dir to another directory."
+    )
+    assert f"because {tmp_path}/b is not one" in checkpoints
+    assert f"because {tmp_path}/logs is not one" in logs

@@ -221,11 +221,21 @@ def killed_in_export(small: Small) -> Replica:
     return alone
 
 
-def test_a_checkpoint_of_another_model_is_refused(small: Small, killed_in_export: Replica) -> None:
-    shutil.copytree(small.run_dir("exporting"), small.run_dir("other"))
-    other = small.start("other", "--norm=none")
+@pytest.mark.parametrize(
+    ("flag", "refusal"),
+    [
+        ("--norm=none", "belongs to a different model"),
+        ("--image_size=24", "was trained with --image_size=16x16, and this run has --image_size=24x24"),
+    ],
+)
+def test_a_checkpoint_of_another_model_or_image_size_is_refused(
+    small: Small, killed_in_export: Replica, flag: str, refusal: str
+) -> None:
+    run = f"other{flag}"
+    shutil.copytree(small.run_dir("exporting"), small.run_dir(run))
+    other = small.start(run, flag)
     assert statuses([other]) == [2], output_tails([other])
-    assert re.search(r"The checkpoint \S+ckpt-\d+ belongs to a different model", other.err.read_text())
+    assert re.search(rf"The checkpoint \S+ckpt-\d+ {refusal}", other.err.read_text())
 
 
 def test_a_process_killed_in_its_export_exports_the_same_model_when_started_again(

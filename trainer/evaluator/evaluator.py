@@ -19,6 +19,7 @@ from trainer.manifest import MANIFEST_NAME
 from trainer.model import built_model
 from trainer.pipeline import Pipeline
 from trainer.reporting import numbers
+from trainer.saver import trained_on
 from trainer.storage import Outputs
 from trainer.strategy import limit_threads, processors_for
 from trainer.weights import RANDOM
@@ -47,6 +48,7 @@ def evaluate(flags: Flags, cluster: Cluster, outputs: Outputs, environment: Mapp
         model=built_model(subject, weights=RANDOM, strategy=strategy, total_steps=flags.epochs),
         data=pipeline.evaluation(tf.distribute.InputContext()),
         outputs=outputs,
+        trained_on=trained_on(subject),
         still_due=ChiefWatch(cluster, peers_within_s=flags.peers_within_s).check,
     ).run()
 
@@ -62,6 +64,7 @@ class Evaluator:
     model: Any  # tf.keras.Model
     data: Any  # tf.data.Dataset
     outputs: Outputs
+    trained_on: Mapping[str, str]
     still_due: Callable[[], None]
 
     def run(self) -> None:
@@ -70,7 +73,7 @@ class Evaluator:
         A checkpoint is left out if a newer one appears before it is read, or if it is removed meanwhile.
 
         Raises:
-            Unusable: the checkpoints belong to a different model.
+            Unusable: the checkpoints belong to a different model, or were trained on something else.
         """
         directory = self.outputs.logs.path / self.cluster.replica
         evaluations = Evaluations(directory)
@@ -93,6 +96,7 @@ class Evaluator:
 
     def _evaluated(self, checkpoint: Checkpoint) -> Evaluation | None:
         """None if the chief removed the checkpoint, or part of it, before it was read completely."""
+        checkpoint.require(self.trained_on)
         try:
             status = tf.train.Checkpoint(model=self.model).restore(checkpoint.path)
             status.expect_partial().assert_nontrivial_match()

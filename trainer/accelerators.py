@@ -54,12 +54,12 @@ def expected_accelerator(
     """
     if LOCAL_STACK in environment or cluster.role is Role.PARAMETER_SERVER:
         return None
-    machine = _machine(cluster)
+    machine = _machine(cluster, cluster.role)
     if is_tpu(machine):
         has_address = any(environment.get(name) for name in TPU_VARIABLES)
         return None if has_address else (TPU, f"a TPU ({machine.get('machine_type', 'its machine')})")
-    count, kind = str(machine.get("accelerator_count") or ""), str(machine.get("accelerator_type") or "")
-    if count.isdecimal() and int(count) > 0 and kind not in ("", "ACCELERATOR_TYPE_UNSPECIFIED"):
+    count, kind = str(machine.get("accelerator_count") or ""), accelerator_of(cluster, cluster.role)
+    if count.isdecimal() and int(count) > 0 and kind:
         return GPU, f"{int(count)} {kind}"
     files = sorted(name for name in device_files if _GPU_FILE.fullmatch(name))
     return (GPU, f"/dev/{files[0]}") if files and environment.get("CLOUD_ML_JOB_ID") else None
@@ -89,8 +89,14 @@ def is_tpu(machine: Mapping[str, Any]) -> bool:
     )
 
 
-def _machine(cluster: Cluster) -> Mapping[str, Any]:
-    """The machine of this replica's worker pool; empty where the job does not say it."""
+def accelerator_of(cluster: Cluster, role: Role) -> str:
+    """The accelerator type in the worker pool of this role, such as NVIDIA_L4; empty where the job names none."""
+    kind = str(_machine(cluster, role).get("accelerator_type") or "")
+    return "" if kind == "ACCELERATOR_TYPE_UNSPECIFIED" else kind
+
+
+def _machine(cluster: Cluster, role: Role) -> Mapping[str, Any]:
+    """The machine of this role's worker pool; empty where the job does not say it."""
     machines = cluster.of_pools("machine_spec")
-    number = _POOLS.index(cluster.role)
+    number = _POOLS.index(role)
     return machines[number] if number < len(machines) else {}

@@ -75,7 +75,7 @@ class Flags:
     learning_rate: float = flag(read.positive, "learning rate of the optimizer (default: the workload's)")
     weights: str = flag(
         read.word,
-        "initial weights: imagenet, random, a path or gs:// URI of a file, or auto: imagenet if reachable, else random",
+        "initial weights: imagenet, random, a path or gs:// URI of a file, or auto: the public ones if there are any",
         default="auto",
     )
     batch_norm_momentum: float | None = flag(
@@ -83,7 +83,10 @@ class Flags:
         "momentum of batch normalization's averages, above 0 and below 1, or auto: 0.99, less in a short run",
     )
     mixed_precision: bool = flag(
-        read.truth, "compute in 16 bits: float16 on GPUs, bfloat16 elsewhere", default=False, is_switch=True
+        read.truth,
+        "compute in 16 bits: bfloat16, or float16 on GPUs without it",
+        default=False,
+        is_switch=True,
     )
     jit: bool = flag(
         read.truth,

@@ -5,14 +5,12 @@ from typing import Any
 
 import tensorflow as tf
 
-from trainer.accelerators import TPU_VARIABLES
+from trainer.accelerators import TPU_VARIABLES, accelerator_of
 from trainer.cluster import Cluster, Role
 from trainer.faults import Unusable
-from trainer.strategy_choice import Machine, Strategy, chosen
+from trainer.gpus import OwnGpus, collectives, computes_bfloat16, no_mixed_precision, own_gpus
+from trainer.strategy_choice import Machine, Strategy, chosen, uses_parameter_servers
 
-# Gradients travel in packs of about this size. In one pack they would be copied whole several times
-# at once: 400 MiB more memory and twice the system time with ResNet50 (bench/trainer_throughput.py).
-GRADIENT_PACK_BYTES = 8 << 20
 # Of a variable on one parameter server: TensorFlow's own advice for MinSizePartitioner.
 MIN_SHARD_BYTES = 256 << 10
 
@@ -32,50 +30,73 @@ def limit_threads(processors: int) -> None:
     tf.config.threading.set_inter_op_parallelism_threads(max(2, processors))
 
 
+def claim_gpus(cluster: Cluster, *, has_coordinator: bool) -> OwnGpus:
+    """Let TensorFlow see only this replica's GPUs, and take their memory as it needs it.
+
+    Must be called before TensorFlow's first operation. By default every process sees all GPUs of its host and takes
+    all of their memory, so the second one on a host would fail.
+    """
+    found = tf.config.list_physical_devices("GPU")
+    own = own_gpus(cluster, len(found), has_coordinator=has_coordinator)
+    visible = [found[index] for index in own.indices]
+    tf.config.set_visible_devices(visible, "GPU")
+    for gpu in visible:
+        tf.config.experimental.set_memory_growth(gpu, True)
+    return own
+
+
 def strategy_for(cluster: Cluster, *, asked: Strategy = Strategy.AUTO, mirrored: bool) -> Any:
     """The requested strategy, or the one that fits the cluster, this machine's devices and the workload.
 
-    Must be called before any operation or data set: collective operations are configured at start-up.
+    Must be called before any operation or data set: GPUs and collective operations are configured at start-up.
     With several replicas it returns when all of them have started.
 
     Raises:
         Unusable: a TPU is requested, but this machine has none.
     """
-    strategy = chosen(asked, cluster, machine(), mirrored=mirrored)
-    match strategy:
+    own = claim_gpus(cluster, has_coordinator=uses_parameter_servers(asked, cluster))
+    match chosen(asked, cluster, Machine(gpus=len(own.indices), has_tpu=_has_tpu()), mirrored=mirrored):
         case Strategy.PARAMETER_SERVER:
             return _parameter_server(cluster)
         case Strategy.MULTI_WORKER_MIRRORED:
-            packed = tf.distribute.experimental.CommunicationOptions(bytes_per_pack=GRADIENT_PACK_BYTES)
-            return tf.distribute.MultiWorkerMirroredStrategy(
-                cluster_resolver=resolver(cluster), communication_options=packed
-            )
+            return multi_worker_mirrored(cluster, own)
         case Strategy.MIRRORED:
             return tf.distribute.MirroredStrategy()
         case Strategy.ONE_DEVICE:
-            return tf.distribute.OneDeviceStrategy(
-                "/gpu:0" if tf.config.list_physical_devices("GPU") else "/cpu:0"
-            )
+            return tf.distribute.OneDeviceStrategy("/gpu:0" if own.indices else "/cpu:0")
         case Strategy.TPU:
             return _tpu()
         case Strategy.DEFAULT | Strategy.AUTO:
             return tf.distribute.get_strategy()
 
 
-def machine() -> Machine:
-    """This machine's devices. A TPU is one that TensorFlow lists, or whose address the environment gives."""
-    has_tpu = bool(tf.config.list_physical_devices("TPU")) or any(
-        os.environ.get(name) for name in TPU_VARIABLES
+def multi_worker_mirrored(cluster: Cluster, own: OwnGpus) -> Any:
+    """All replicas in step, on these GPUs of this one, or on its CPU if it has none."""
+    way = collectives(own)
+    return tf.distribute.MultiWorkerMirroredStrategy(
+        cluster_resolver=resolver(cluster, gpus=len(own.indices)),
+        communication_options=tf.distribute.experimental.CommunicationOptions(
+            bytes_per_pack=way.bytes_per_pack, implementation=way.implementation
+        ),
     )
-    return Machine(gpus=len(tf.config.list_physical_devices("GPU")), has_tpu=has_tpu)
 
 
-def resolver(cluster: Cluster) -> Any:
-    """TensorFlow's description of the cluster, and of which task this process is."""
+def _has_tpu() -> bool:
+    """Whether TensorFlow lists a TPU, or the environment gives the address of one."""
+    listed = tf.config.list_physical_devices("TPU")
+    return bool(listed) or any(os.environ.get(name) for name in TPU_VARIABLES)
+
+
+def resolver(cluster: Cluster, *, gpus: int = 0) -> Any:
+    """TensorFlow's description of the cluster, of which task this process is, and of its GPUs.
+
+    MultiWorkerMirroredStrategy looks for none itself: without a number it would compute on the CPU.
+    """
     return tf.distribute.cluster_resolver.SimpleClusterResolver(
         tf.train.ClusterSpec({str(role): list(addresses) for role, addresses in cluster.members.items()}),
         task_type=str(cluster.role),
         task_id=cluster.index,
+        num_accelerators={"GPU": gpus} if gpus else None,
         rpc_layer="grpc",
     )
 
@@ -122,7 +143,9 @@ def all_replicas_agree(strategy: Any, claim: bool) -> bool:
     Raises:
         tf.errors.UnavailableError: a replica is gone.
     """
-    if strategy.num_replicas_in_sync == 1:
+    # Other strategies have all their devices in one process, or in workers that make no choices.
+    is_alone = not isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy)
+    if is_alone or strategy.num_replicas_in_sync == 1:
         return claim
     vote = tf.constant(1.0 if claim else 0.0)
 
@@ -131,3 +154,22 @@ def all_replicas_agree(strategy: Any, claim: bool) -> bool:
 
     votes = tf.function(counted)()
     return bool(votes.numpy() >= strategy.num_replicas_in_sync)
+
+
+def sixteen_bits(strategy: Any, cluster: Cluster) -> str:
+    """The floats of mixed precision, the same on every replica: `bfloat16` if all devices compute it, else `float16`.
+
+    All replicas must call this; it returns after all of them have. Keras adds loss scaling for float16.
+
+    Raises:
+        Unusable: parameter servers are used, and their workers' GPUs need float16.
+        tf.errors.UnavailableError: a replica is gone.
+    """
+    if isinstance(strategy, tf.distribute.ParameterServerStrategy):
+        has_gpus = any("GPU" in device for device in strategy.extended.worker_devices)
+        if has_gpus and (fault := no_mixed_precision(accelerator_of(cluster, Role.WORKER))):
+            raise Unusable(fault)
+        return "bfloat16"
+    details = map(tf.config.experimental.get_device_details, tf.config.get_visible_devices("GPU"))
+    claim = computes_bfloat16([found.get("compute_capability") for found in details])
+    return "bfloat16" if all_replicas_agree(strategy, claim) else "float16"

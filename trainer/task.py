@@ -117,12 +117,13 @@ def train_and_export(
 def _prepared(flags: Flags, cluster: Cluster, outputs: Outputs, environment: Mapping[str, str]) -> "Training":
     import tensorflow as tf
 
+    from trainer.checkpoints import latest
     from trainer.dataset import ready_subject
     from trainer.metric_file import trial_from
     from trainer.peers import Peers
-    from trainer.strategy import all_replicas_agree, limit_threads, processors_for
+    from trainer.strategy import all_replicas_agree, limit_threads, processors_for, sixteen_bits
     from trainer.training import Training
-    from trainer.weights import RANDOM, starting_weights
+    from trainer.weights import RANDOM, starting_weights, warn_of_random
 
     subject = ready_subject(flags, cluster, environment)
     workload, dataset = subject.workload, subject.dataset
@@ -131,17 +132,22 @@ def _prepared(flags: Flags, cluster: Cluster, outputs: Outputs, environment: Map
             f"Trial {trial.trial_id} has no metric to report: {dataset.name} has no evaluation split, and a study "
             f"compares its trials by their evaluation. Name a split with --evaluation_split."
         )
-    weights = starting_weights(flags.weights, workload.pretrained, environment)
+    weights = starting_weights(
+        flags.weights,
+        workload.pretrained,
+        environment,
+        has_checkpoint=lambda: latest(outputs.checkpoints.path) is not None,
+    )
     processors = processors_for(cluster)
     limit_threads(processors)
     strategy = _strategy(flags, cluster, mirrored=workload.mirrored)
     tf.keras.utils.set_random_seed(flags.seed)
     if flags.mixed_precision:
-        floats = "float16" if tf.config.list_physical_devices("GPU") else "bfloat16"
-        tf.keras.mixed_precision.set_global_policy(f"mixed_{floats}")
+        tf.keras.mixed_precision.set_global_policy(f"mixed_{sixteen_bits(strategy, cluster)}")
     # Replicas with different initial weights would silently train different models.
     if not all_replicas_agree(strategy, weights.path is not None) and weights.path is not None:
         weights = replace(RANDOM, because="another replica could not read them")
+    warn_of_random(weights, workload.pretrained, cluster.replica)
     kind, joined = Training, cluster
     if uses_parameter_servers(flags.strategy, cluster):
         from trainer.parameter_server.coordinator import CoordinatedTraining

@@ -5,10 +5,12 @@ import os
 import shutil
 import tempfile
 import urllib.request
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from trainer.accelerators import LOCAL_STACK
+from trainer.events import report
 from trainer.faults import Unusable
 from trainer.network import why_unreachable
 from trainer.storage import located
@@ -20,7 +22,7 @@ CACHE = Path("~/.keras/models")  # where tf.keras keeps and looks for the same f
 
 @dataclass(frozen=True, kw_only=True)
 class StartingWeights:
-    """`path` is None for random values; `because` is empty unless `auto` fell back to them."""
+    """`path` is None for random values; `because` is empty unless they replace public ones, or a workload has none."""
 
     label: str  # imagenet, random, or the value of --weights
     path: Path | None
@@ -31,14 +33,21 @@ RANDOM = StartingWeights(label="random", path=None)
 
 
 def starting_weights(
-    choice: str, pretrained: Pretrained | None, environment: Mapping[str, str]
+    choice: str,
+    pretrained: Pretrained | None,
+    environment: Mapping[str, str],
+    *,
+    has_checkpoint: Callable[[], bool] = lambda: False,
 ) -> StartingWeights:
     """The weights for `--weights=choice`; a public file is downloaded once and kept.
 
-    `auto` never fails and never waits long: if the server does not answer within seconds, it is random.
+    Whether the server answers is known within seconds. If it does not, `auto` is random, except in a job of the
+    service, which would cost what it costs with the weights and end with a worse model. `has_checkpoint` is called
+    then: a run that continues needs no starting weights.
 
     Raises:
-        Unusable: the file does not exist, or public weights that `choice` names cannot be downloaded.
+        Unusable: the file does not exist, or public weights cannot be downloaded that `choice` names, or that a job of
+            the service would start from.
     """
     if choice == "random":
         return RANDOM
@@ -46,18 +55,32 @@ def starting_weights(
     if choice != "auto" and choice not in names:
         return _own_file(choice, names, environment)
     if pretrained is None:
-        return StartingWeights(label="random", path=None, because="this workload has no public weights")
+        return replace(RANDOM, because="this workload has no public weights")
     try:
         return StartingWeights(label=pretrained.name, path=_fetched(pretrained))
     except OSError as error:
-        if choice == "auto":
-            return StartingWeights(
-                label="random", path=None, because=f"{pretrained.name} is unreachable: {error}"
+        if choice == "auto" and not _is_job_of_service(environment):
+            return replace(RANDOM, because=f"{pretrained.name} is unreachable: {error}")
+        if has_checkpoint():
+            return replace(
+                RANDOM, because=f"{pretrained.name} is unreachable: {error}; the checkpoint's replace them"
             )
         raise Unusable(
             f"--weights={choice}: {pretrained.url} is unreachable ({error}). "
             f"Use --weights=PATH with the path of a copy, or --weights=random."
         ) from error
+
+
+def warn_of_random(weights: StartingWeights, pretrained: Pretrained | None, replica: str) -> None:
+    """Report a WARNING if `weights` replace public ones; nothing if they were asked for or there are no others."""
+    if weights.because and pretrained is not None:
+        message = f"{replica} starts from random weights: {weights.because}"
+        report("random_weights", message, severity="WARNING", replica=replica)
+
+
+def _is_job_of_service(environment: Mapping[str, str]) -> bool:
+    """Whether the service runs this replica, not a person or the local stack, which often has no network."""
+    return bool(environment.get("AIP_MODEL_DIR")) and LOCAL_STACK not in environment
 
 
 def _own_file(choice: str, names: set[str], environment: Mapping[str, str]) -> StartingWeights:

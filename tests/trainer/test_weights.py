@@ -1,6 +1,7 @@
 """Which weights a model starts from, with a server on loopback in place of the public one."""
 
 import hashlib
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -12,7 +13,7 @@ from threading import Thread
 import pytest
 
 from trainer.faults import Unusable
-from trainer.weights import RANDOM, starting_weights
+from trainer.weights import RANDOM, starting_weights, warn_of_random
 from trainer.workloads import Pretrained
 from trainmaster.local.ports import free_ports
 
@@ -72,6 +73,55 @@ def test_what_is_out_of_reach_is_replaced_by_random_values_only_when_the_choice_
     assert "imagenet is unreachable" in found.because
     with pytest.raises(Unusable, match=r"--weights=imagenet: .* is unreachable"):
         starting_weights("imagenet", nobody, {})
+
+
+JOB = {"AIP_MODEL_DIR": "gs://models/run-1/model/"}
+
+
+def unreachable() -> Pretrained:
+    return Pretrained(name="imagenet", url=f"http://127.0.0.1:{free_ports(1)[0]}/w.h5", md5="")
+
+
+@pytest.mark.usefixtures("home")
+def test_a_job_of_the_service_fails_rather_than_train_from_random_values() -> None:
+    with pytest.raises(
+        Unusable, match=r"--weights=auto: .* is unreachable .*Use --weights=PATH .*or --weights=random"
+    ):
+        starting_weights("auto", unreachable(), JOB)
+
+
+@pytest.mark.usefixtures("home")
+@pytest.mark.parametrize(
+    "environment", [{}, JOB | {"TRAINMASTER_STACK": "token:1"}], ids=["own", "local stack"]
+)
+def test_a_run_outside_the_service_starts_from_random_values_and_says_why(
+    environment: dict[str, str],
+) -> None:
+    found = starting_weights("auto", unreachable(), environment)
+    assert (found.label, found.path) == ("random", None)
+    assert "imagenet is unreachable" in found.because
+
+
+@pytest.mark.usefixtures("home")
+def test_random_values_in_place_of_public_weights_are_a_warning_in_the_log(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    missing = unreachable()
+    warn_of_random(starting_weights("random", missing, {}), missing, "chief-0")
+    warn_of_random(starting_weights("auto", None, {}), None, "chief-0")
+    assert capsys.readouterr().out == ""
+    warn_of_random(starting_weights("auto", missing, {}), missing, "chief-0")
+    event = json.loads(capsys.readouterr().out)
+    assert (event["event"], event["severity"]) == ("random_weights", "WARNING")
+    assert event["message"].startswith("chief-0 starts from random weights: imagenet is unreachable")
+
+
+@pytest.mark.usefixtures("home")
+@pytest.mark.parametrize("choice", ["auto", "imagenet"])
+def test_a_run_that_continues_from_a_checkpoint_needs_no_public_weights(choice: str) -> None:
+    found = starting_weights(choice, unreachable(), JOB, has_checkpoint=lambda: True)
+    assert found.path is None
+    assert "the checkpoint's replace them" in found.because
 
 
 def test_content_with_another_hash_is_not_used_and_not_kept(public: Pretrained, home: Path) -> None:

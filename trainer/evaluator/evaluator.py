@@ -21,7 +21,7 @@ from trainer.pipeline import Pipeline
 from trainer.reporting import numbers
 from trainer.saver import trained_on
 from trainer.storage import Outputs
-from trainer.strategy import limit_threads, processors_for
+from trainer.strategy import claim_gpus, limit_threads, processors_for
 from trainer.weights import RANDOM
 
 POLL_S = 0.5
@@ -35,6 +35,7 @@ def evaluate(flags: Flags, cluster: Cluster, outputs: Outputs, environment: Mapp
     """
     processors = processors_for(cluster)
     limit_threads(processors)
+    claim_gpus(cluster, has_coordinator=False)
     subject = ready_subject(flags, cluster, environment)
     pipeline = Pipeline(subject=subject, replicas=1, threads=max(2, processors))
     if not pipeline.evaluation_steps:

@@ -52,10 +52,8 @@ class CoordinatedTraining(Training):
         return tf.distribute.coordinator.ClusterCoordinator(self.strategy)
 
     def _model(self) -> Any:
-        """With what `fit` and `compile` would set: an evaluation is handed out in shards that are each evaluated once."""
         model = super()._model()
-        model._cluster_coordinator = self._coordinator  # noqa: SLF001
-        model._pss_evaluation_shards = self._evaluation_shards  # noqa: SLF001
+        evaluate_in_shards(model, self._coordinator, self._evaluation_shards)
         return model
 
     def _steps(self, model: Any) -> Steps:
@@ -101,3 +99,11 @@ class CoordinatedTraining(Training):
         path = tf.train.Checkpoint(model=model).write(str(scratch / "trained"), options)
         tf.train.Checkpoint(model=local).read(path).assert_existing_objects_matched()
         return local
+
+
+def evaluate_in_shards(model: Any, coordinator: Any, shards: int) -> None:
+    """Set what `fit` and `compile` would: an evaluation is handed out in shards, each evaluated once by any worker."""
+    model._cluster_coordinator = coordinator  # noqa: SLF001
+    model._pss_evaluation_shards = shards  # noqa: SLF001
+    # Of the examples and predictions of a worker's devices, which Keras would add up.
+    model.distribute_reduction_method = "concat"

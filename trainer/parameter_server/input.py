@@ -11,7 +11,11 @@ from trainer.pipeline import Pipeline
 
 @dataclass(frozen=True, kw_only=True)
 class WorkerPipeline(Pipeline):
-    """Batches for one worker at a time: `replicas` is how many devices it has."""
+    """Batches for one worker at a time: `replicas` is how many devices it has.
+
+    TensorFlow does not split these batches: of a data set that a function makes, each device of a worker takes the
+    next element whole (OwnedMultiDeviceIterator in tensorflow/python/distribute/input_lib.py, TensorFlow 2.21).
+    """
 
     workers: int
 
@@ -26,7 +30,7 @@ class WorkerPipeline(Pipeline):
         share = Share(block=self.workers, start=worker, stop=worker + 1)
         examples = self.subject.dataset.train_examples
         return self._batches(
-            self._shuffled(share, length=examples, first=examples * first_pass), self.global_batch_size
+            self._shuffled(share, length=examples, first=examples * first_pass), self.subject.flags.batch_size
         )
 
     def in_shards(self) -> Any:
@@ -48,7 +52,7 @@ class WorkerPipeline(Pipeline):
         # a batch for one example; Keras' other evaluations add the second.
         batches = (
             self._decoded(shard)
-            .batch(self.global_batch_size)
+            .batch(self.subject.flags.batch_size)
             .map(lambda image, label: (image, label[:, tf.newaxis]))
         )
         return self._ready(batches, tf.data.experimental.AutoShardPolicy.HINT)

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import tensorflow as tf
 
@@ -10,6 +11,7 @@ from trainer.cluster import Cluster, Role
 from trainer.dataset import ready_subject
 from trainer.events import report
 from trainer.flags import Flags
+from trainer.gpus import OwnGpus, own_gpus
 from trainer.liveness import EVERY_S, Attendance, answers_of, carry_out, ending
 from trainer.manifest import MANIFEST_NAME
 from trainer.storage import Outputs
@@ -25,12 +27,12 @@ def serve(flags: Flags, cluster: Cluster, outputs: Outputs, environment: Mapping
     if cluster.trains:  # its steps read the data, at the path that the chief names
         ready_subject(flags, cluster, environment)
     found, processors, model = resolver(cluster), processors_for(cluster), outputs.model.path
-    config = tf.compat.v1.ConfigProto(
-        intra_op_parallelism_threads=processors, inter_op_parallelism_threads=max(2, processors)
-    )
-    exported_before = _stamp(model)
+    exported_before, gpus = _stamp(model), len(tf.config.list_physical_devices("GPU"))
     server = tf.distribute.Server(
-        found.cluster_spec(), job_name=str(cluster.role), task_index=cluster.index, config=config
+        found.cluster_spec(),
+        job_name=str(cluster.role),
+        task_index=cluster.index,
+        config=configuration(processors, own_gpus(cluster, gpus, has_coordinator=True)),
     )
     report("serving", f"{cluster.replica} serves at {server.target}", replica=cluster.replica)
     chief = Attendance(addresses=cluster.members[Role.CHIEF])
@@ -48,6 +50,18 @@ def serve(flags: Flags, cluster: Cluster, outputs: Outputs, environment: Mapping
         )
         time.sleep(EVERY_S)
     carry_out(end, cluster.replica)
+
+
+def configuration(processors: int, gpus: OwnGpus) -> Any:
+    """What a server may use of its machine: so many processors, and of its GPUs these, taking memory as it needs it."""
+    return tf.compat.v1.ConfigProto(
+        intra_op_parallelism_threads=processors,
+        inter_op_parallelism_threads=max(2, processors),
+        device_count={} if gpus.indices else {"GPU": 0},
+        gpu_options=tf.compat.v1.GPUOptions(
+            allow_growth=True, visible_device_list=",".join(map(str, gpus.indices))
+        ),
+    )
 
 
 def _stamp(model: Path) -> int | None:

@@ -1,0 +1,169 @@
+"""Checks on a machine whose processor counts as two devices; each prints what it found as JSON.
+
+python -m tests.trainer.logical_devices CHECK DATA_DIR JOB_DIR
+"""
+
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import trainer  # noqa: F401  # chooses Keras before TensorFlow is loaded
+
+import tensorflow as tf  # isort: skip
+from tensorflow.python.distribute import input_ops
+from tensorflow.python.distribute.coordinator.coordinator_context import (
+    with_dispatch_context,
+)
+from tf_keras.src.engine.training import reduce_per_replica
+
+from trainer.cluster import Cluster, Role
+from trainer.dataset import Subject, ready_subject
+from trainer.ending import end_with
+from trainer.flags import flags_from
+from trainer.gpus import OwnGpus
+from trainer.parameter_server.coordinator import evaluate_in_shards
+from trainer.parameter_server.input import WorkerPipeline
+from trainer.parameter_server.server import configuration
+from trainer.peers import Peers
+from trainer.storage import outputs_from
+from trainer.strategy import multi_worker_mirrored, name_of, resolver, sixteen_bits, strategy_for
+from trainer.strategy_choice import Strategy
+from trainer.training import Training
+from trainer.weights import RANDOM
+from trainer.workloads import ModelSpec
+from trainmaster.local.ports import free_ports
+
+BATCH_SIZE = 4
+START = 1e-3
+LOSS_WEIGHT = 1e-9
+"""So small that a gradient in float16 is 0 unless the loss is scaled."""
+
+
+def subject_of(data_dir: str) -> Subject:
+    arguments = (
+        f"--data_dir={data_dir}", "--workload=horses_or_humans", "--image_size=32", f"--batch_size={BATCH_SIZE}",
+        "--epochs=1", "--steps_per_epoch=2", "--weights=random",
+    )  # fmt: skip
+    return ready_subject(flags_from(arguments), Cluster(), {})
+
+
+def strategies(*_: str) -> dict[str, Any]:
+    """Name and number of devices of each strategy that one process can build."""
+    asked = (Strategy.AUTO, Strategy.ONE_DEVICE, Strategy.MULTI_WORKER_MIRRORED, Strategy.MIRRORED)
+    built = {each: strategy_for(Cluster(), asked=each, mirrored=False) for each in asked}
+    return {
+        each: [name_of(found), found.num_replicas_in_sync, sixteen_bits(found, Cluster())]
+        for each, found in built.items()
+    }
+
+
+def multi_worker(*_: str) -> list[dict[str, Any]]:
+    """Devices and collectives of a replica without GPUs, with two, and with one that another replica uses."""
+    found = []
+    for own in (OwnGpus(), OwnGpus(indices=(0, 1)), OwnGpus(indices=(0,), is_shared=True)):
+        extended = multi_worker_mirrored(Cluster(), own).extended
+        options = extended._communication_options  # the only way to read them
+        devices = [device.rpartition("device:")[2] for device in extended.worker_devices]
+        found.append({"devices": devices, "by": options.implementation.name, "pack": options.bytes_per_pack})
+    return found
+
+
+def parameter_server(*_: str) -> dict[str, Any]:
+    """A coordinator that connects to a worker and a parameter server, all in this process."""
+    chief, worker, server = (f"127.0.0.1:{port}" for port in free_ports(3))
+    members = {Role.CHIEF: (chief,), Role.WORKER: (worker,), Role.PARAMETER_SERVER: (server,)}
+    cluster = Cluster(members=members)
+    running = [
+        tf.distribute.Server(
+            resolver(cluster).cluster_spec(), job_name=str(role), config=configuration(1, OwnGpus())
+        )
+        for role in (Role.WORKER, Role.PARAMETER_SERVER)
+    ]
+    strategy = strategy_for(cluster, mirrored=False)
+    with strategy.scope():
+        variable = tf.Variable(1.0)
+    return {
+        "name": name_of(strategy),
+        "servers": len(running),
+        "device": variable.device,
+        "floats": sixteen_bits(strategy, cluster),
+    }
+
+
+def batches(data_dir: str, _: str) -> dict[str, Any]:
+    """The examples of a worker's two devices in a step, to train on and to evaluate on, and those that Keras evaluates.
+
+    On two GPUs, a worker of ParameterServerStrategy takes its data from the same class as MirroredStrategy here.
+    """
+    strategy = tf.distribute.MirroredStrategy()
+    replicas = strategy.num_replicas_in_sync
+    pipeline = WorkerPipeline(subject=subject_of(data_dir), replicas=replicas, threads=2, workers=1)
+
+    def first(made: Callable[[], Any]) -> Any:
+        return next(iter(strategy.distribute_datasets_from_function(lambda _: made())))[1]
+
+    def sizes(labels: Any) -> list[int]:
+        return [len(each) for each in strategy.experimental_local_results(labels)]
+
+    with with_dispatch_context(SimpleNamespace(worker_index=0)):
+        training = tf.function(first)(lambda: pipeline.for_worker(first_pass=0))
+    evaluation = first(lambda: input_ops.auto_shard_dataset(pipeline.in_shards(), 1, 0))  # as Keras does
+    model = SimpleNamespace()
+    evaluate_in_shards(model, coordinator=None, shards=1)
+    evaluated = reduce_per_replica(evaluation, strategy, model.distribute_reduction_method)
+    return {
+        "training": sizes(training),
+        "evaluation": sizes(evaluation),
+        "evaluated": evaluated.shape.as_list(),
+    }
+
+
+def with_tiny_gradients(spec: ModelSpec) -> Any:
+    layers = tf.keras.layers
+    model = tf.keras.Sequential(
+        [
+            layers.Flatten(input_shape=(*spec.image_size, 3)),
+            layers.Dense(4, kernel_initializer=tf.keras.initializers.Constant(START)),
+            layers.Dense(1, activation="sigmoid", dtype="float32", kernel_initializer="ones"),
+        ]
+    )
+    model.compile(
+        optimizer=tf.keras.optimizers.SGD(1e-3 / LOSS_WEIGHT),
+        loss="binary_crossentropy",
+        loss_weights=[LOSS_WEIGHT],
+        metrics=["accuracy"],
+    )
+    return model
+
+
+def loss_scaling(data_dir: str, job_dir: str) -> dict[str, Any]:
+    """The largest change that a run in float16 makes to weights that were all START."""
+    subject = subject_of(data_dir)
+    strategy = strategy_for(Cluster(), mirrored=True)
+    tf.keras.mixed_precision.set_global_policy("mixed_float16")
+    trained = Training(
+        subject=replace(subject, workload=replace(subject.workload, build=with_tiny_gradients)),
+        cluster=Cluster(),
+        strategy=strategy,
+        peers=Peers(Cluster()),
+        weights=RANDOM,
+        trial=None,
+        outputs=outputs_from({}, job_dir),
+        processors=2,
+    ).run()
+    hidden = trained.model.layers[1].kernel
+    return {"moved": float(tf.reduce_max(tf.abs(hidden - START)))}
+
+
+if __name__ == "__main__":
+    processor = tf.config.list_physical_devices("CPU")[0]
+    # Each device's iterator blocks a thread while it waits for the next batch; two of them may block all.
+    tf.config.threading.set_inter_op_parallelism_threads(16)
+    tf.config.set_logical_device_configuration(processor, [tf.config.LogicalDeviceConfiguration()] * 2)
+    check, *folders, out = sys.argv[1:]
+    Path(out).write_text(json.dumps(globals()[check](*folders)))
+    end_with(0)  # as the trainer ends: TensorFlow's servers and iterators have no end that can be relied on

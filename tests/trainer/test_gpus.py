@@ -1,0 +1,107 @@
+"""Which GPUs a replica uses, how their gradients travel, and in which 16 bits they compute."""
+
+import pytest
+import yaml
+
+from tests.trainer.conftest import ROOT
+from trainer.cluster import Cluster, Role
+from trainer.gpus import (
+    CPU_PACK_BYTES,
+    GPU_PACK_BYTES,
+    WITHOUT_BFLOAT16,
+    Collectives,
+    OwnGpus,
+    collectives,
+    computes_bfloat16,
+    no_mixed_precision,
+    own_gpus,
+)
+
+CHIEF, WORKER, PS, EVALUATOR = Role.CHIEF, Role.WORKER, Role.PARAMETER_SERVER, Role.EVALUATOR
+ALONE = Cluster()
+HOSTS = {CHIEF: ("a:1",), WORKER: ("a:2", "b:1", "a:3"), PS: ("a:9",)}
+
+
+def place(role: Role, index: int = 0, *, servers: bool = False) -> Cluster:
+    """Three replicas on host a and one on b; with `servers`, also a parameter server on a."""
+    members = {each: found for each, found in HOSTS.items() if each is not PS or servers}
+    return Cluster(role=role, index=index, members=members)
+
+
+@pytest.mark.parametrize(
+    ("cluster", "count", "indices", "is_shared"),
+    [
+        (ALONE, 4, (0, 1, 2, 3), False),
+        (ALONE, 0, (), False),
+        (place(WORKER, 1), 2, (0, 1), False),
+        (place(CHIEF), 3, (0,), False),
+        (place(WORKER, 0), 3, (1,), False),
+        (place(WORKER, 2), 3, (2,), False),
+        (place(WORKER, 2), 8, (4, 5), False),
+        (place(WORKER, 0), 2, (0, 1), True),
+        (place(CHIEF), 1, (0,), True),
+        (place(CHIEF), 0, (), False),
+        (place(EVALUATOR), 2, (0, 1), False),
+        (place(CHIEF, servers=True), 4, (), False),
+        (place(PS, servers=True), 4, (), False),
+        (place(WORKER, 0, servers=True), 4, (0, 1), False),
+        (place(WORKER, 2, servers=True), 4, (2, 3), False),
+    ],
+    ids=[
+        "alone", "no GPU", "a separate host", "the first of three", "the second", "the last", "equal parts only",
+        "fewer GPUs than replicas", "one GPU", "a host without GPUs", "an evaluator", "a coordinator",
+        "a parameter server", "a worker beside a coordinator", "the other worker",
+    ],
+)  # fmt: skip
+def test_replicas_of_one_host_get_equal_parts_of_its_gpus_or_share_all(
+    cluster: Cluster, count: int, indices: tuple[int, ...], is_shared: bool
+) -> None:
+    found = own_gpus(cluster, count, has_coordinator=PS in cluster.members)
+    assert found == OwnGpus(indices=indices, is_shared=is_shared)
+
+
+@pytest.mark.parametrize(
+    ("own", "implementation", "pack"),
+    [
+        (OwnGpus(indices=(0, 1)), "NCCL", GPU_PACK_BYTES),
+        (OwnGpus(indices=(0,), is_shared=True), "RING", GPU_PACK_BYTES),
+        (OwnGpus(), "AUTO", CPU_PACK_BYTES),
+    ],
+)
+def test_gradients_of_gpus_travel_by_nccl_unless_two_replicas_share_one(
+    own: OwnGpus, implementation: str, pack: int
+) -> None:
+    assert collectives(own) == Collectives(implementation=implementation, bytes_per_pack=pack)
+
+
+@pytest.mark.parametrize(
+    ("capabilities", "expected"),
+    [
+        ([], True),
+        ([(8, 0)], True),
+        ([(8, 9), (12, 0)], True),
+        ([(7, 5)], False),
+        ([(9, 0), (7, 0)], False),
+        ([None], False),
+    ],
+)
+def test_gpus_compute_bfloat16_if_all_have_compute_capability_8(
+    capabilities: list[tuple[int, int] | None], expected: bool
+) -> None:
+    assert computes_bfloat16(capabilities) is expected
+
+
+@pytest.mark.parametrize("kind", ["NVIDIA_TESLA_T4", ""])
+def test_parameter_servers_refuse_mixed_precision_for_gpus_that_need_loss_scaling(kind: str) -> None:
+    fault = no_mixed_precision(kind)
+    assert fault is not None
+    assert fault.startswith(f"--mixed_precision: the workers have {kind or 'GPUs of an unknown type'}")
+    assert "leave out --mixed_precision" in fault
+    assert no_mixed_precision("NVIDIA_L4") is None
+
+
+def test_the_gpus_of_n1_machines_are_those_without_bfloat16() -> None:
+    """N1 is the only series that takes GPUs from before Ampere; all of them need loss scaling."""
+    policy = yaml.safe_load((ROOT / "functions" / "policy.yaml").read_text())
+    machines = [each for each in policy["machines"] if each["types"][0].startswith("n1-")]
+    assert {name for each in machines for name in each.get("accelerators", {})} == WITHOUT_BFLOAT16

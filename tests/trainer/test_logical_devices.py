@@ -1,0 +1,85 @@
+"""Strategies, batches and mixed precision on a machine whose processor counts as two devices."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.trainer.conftest import ENDS_WITHIN_S, ROOT
+from tests.trainer.warm import WarmProcess
+from trainer.gpus import CPU_PACK_BYTES, GPU_PACK_BYTES
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+
+
+def found_by(check: str, data_dir: Path, folder: Path) -> Any:
+    """What this check of logical_devices.py prints."""
+    out, err = folder / "out", folder / "err"
+    process = WarmProcess(
+        "tests.trainer.logical_devices",
+        check,
+        str(data_dir),
+        str(folder / "job"),
+        str(folder / "found.json"),
+        cwd=ROOT,
+        environment=os.environ,
+        out=out,
+        err=err,
+    )
+    assert process.wait(ENDS_WITHIN_S) == 0, err.read_text()[-3000:]
+    return json.loads((folder / "found.json").read_text())
+
+
+@pytest.fixture
+def found(request: pytest.FixtureRequest, horses_dir: Path, tmp_path: Path) -> Any:
+    return found_by(request.param, horses_dir, tmp_path)
+
+
+@pytest.mark.parametrize("found", ["strategies"], indirect=True)
+def test_every_strategy_of_one_process_is_built_with_its_devices_and_one_kind_of_floats(
+    found: dict[str, Any],
+) -> None:
+    assert found == {
+        "auto": ["default", 1, "bfloat16"],
+        "one_device": ["OneDeviceStrategy", 1, "bfloat16"],
+        "multi_worker_mirrored": ["MultiWorkerMirroredStrategy", 1, "bfloat16"],
+        "mirrored": ["MirroredStrategy", 2, "bfloat16"],
+    }
+
+
+@pytest.mark.parametrize("found", ["multi_worker"], indirect=True)
+def test_a_replica_of_several_computes_on_its_gpus_and_joins_them_by_nccl(
+    found: list[dict[str, Any]],
+) -> None:
+    assert found == [
+        {"devices": ["CPU:0"], "by": "AUTO", "pack": CPU_PACK_BYTES},
+        {"devices": ["GPU:0", "GPU:1"], "by": "NCCL", "pack": GPU_PACK_BYTES},
+        {"devices": ["GPU:0"], "by": "RING", "pack": GPU_PACK_BYTES},
+    ]
+
+
+@pytest.mark.parametrize("found", ["parameter_server"], indirect=True)
+def test_a_coordinator_decides_the_floats_by_its_workers(found: dict[str, Any]) -> None:
+    assert found == {
+        "name": "ParameterServerStrategy",
+        "servers": 2,
+        "device": "/job:ps/replica:0/task:0/device:CPU:0",
+        "floats": "bfloat16",
+    }
+
+
+@pytest.mark.parametrize("found", ["batches"], indirect=True)
+def test_each_device_of_a_worker_gets_one_batch_of_the_flags_size_and_all_are_evaluated(
+    found: dict[str, list[int]],
+) -> None:
+    """Of the 6 examples to evaluate on, the second device gets what is left."""
+    assert found == {"training": [4, 4], "evaluation": [4, 2], "evaluated": [6, 1]}
+
+
+@pytest.mark.parametrize("found", ["loss_scaling"], indirect=True)
+def test_a_run_in_float16_learns_from_gradients_that_only_a_scaled_loss_keeps_above_0(
+    found: dict[str, float],
+) -> None:
+    assert found["moved"] > 0

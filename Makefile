@@ -76,6 +76,7 @@ bench: $(STAMP) ## every benchmark, one after the other; bench/README.md has the
 	$(PY) bench/tuning_cost.py
 	$(PY) bench/data_events.py
 	$(PY) bench/recovery.py
+	$(PY) bench/checkpoint_save.py
 	$(PY) bench/gateway.py
 	$(PY) bench/reconcile_cost.py
 	$(PY) bench/simulation.py

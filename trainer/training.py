@@ -89,7 +89,7 @@ class Training:
         known = dict(checkpoint.metrics or {}) if checkpoint else {}
         model = self._model()
         metric_report = self._metric_report(initial_epoch)
-        self._report_start(initial_epoch, place.step % steps)
+        self._report_start(initial_epoch, place.step if place.epoch == initial_epoch else 0)
         progress = self._progress()
         scratch_prefix = f"trainer-{self.cluster.replica}-checkpoint-"
         with tempfile.TemporaryDirectory(prefix=scratch_prefix) as name, Uploads() as uploads:

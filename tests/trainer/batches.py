@@ -6,6 +6,7 @@ Run by test_pipeline.py, which asserts: TensorFlow is loaded once, in a process 
 import json
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -21,6 +22,7 @@ import tensorflow_datasets as tfds
 from trainer.cluster import Cluster
 from trainer.dataset import Subject, ready_subject
 from trainer.export import save_model
+from trainer.faults import Unusable
 from trainer.flags import flags_from
 from trainer.images import pixels
 from trainer.pipeline import Pipeline, distributed
@@ -46,6 +48,7 @@ def main() -> None:
                 "evaluated": {workers: evaluations(plain, workers) for workers in (1, 2, 4)},
                 "evaluated_twice_with_cache": evaluations(cached, 2, times=2),
                 "served_as_trained": served_as_trained(plain, cached),
+                "refusals": {count: refusal(data_dir, count) for count in (5656, 8000)},
                 "device": device_of_batches(plain),
                 "mirrored": mirrored(plain),
             }
@@ -155,6 +158,19 @@ def served_as_trained(*of: Subject) -> bool:
         serve = tf.saved_model.load(name).signatures["serving_default"]
         served = serve(image_bytes=tf.stack(sent))["probabilities"].numpy()
     return all(np.array_equal(served, images.reshape(len(sent), count)) for images in trained_on)
+
+
+def refusal(data_dir: str, count: int) -> str | None:
+    """How a run that caches this number of training images of 300 pixels is refused, if it is."""
+    of = subject(data_dir, "--cache", "--image_size=300")
+    dataset = replace(of.dataset, train_examples=count)
+    try:
+        batches_of(Pipeline(subject=replace(of, dataset=dataset), replicas=1, threads=2))(
+            tf.distribute.InputContext()
+        )
+    except Unusable as refused:
+        return str(refused)
+    return None
 
 
 class Repeating(tf.Module):  # type: ignore[misc]  # TensorFlow has no types

@@ -58,11 +58,27 @@ def expected_accelerator(
     if is_tpu(machine):
         has_address = any(environment.get(name) for name in TPU_VARIABLES)
         return None if has_address else (TPU, f"a TPU ({machine.get('machine_type', 'its machine')})")
-    count, kind = str(machine.get("accelerator_count") or ""), accelerator_of(cluster, cluster.role)
-    if count.isdecimal() and int(count) > 0 and kind:
-        return GPU, f"{int(count)} {kind}"
+    if count := _count(cluster, cluster.role):
+        return GPU, f"{count} {accelerator_of(cluster, cluster.role)}"
     files = sorted(name for name in device_files if _GPU_FILE.fullmatch(name))
     return (GPU, f"/dev/{files[0]}") if files and environment.get("CLOUD_ML_JOB_ID") else None
+
+
+def unequal_accelerators(cluster: Cluster, environment: Mapping[str, str]) -> str | None:
+    """The fault of chief and workers that are to train in step on different numbers of GPUs; None if there is none.
+
+    TensorFlow takes each replica's own number for that of all (collective_all_reduce_strategy.py, 2.21), and its first
+    collective operation would fail.
+    """
+    is_known = all(_machine(cluster, role) for role in (Role.CHIEF, Role.WORKER))
+    chief, worker = _count(cluster, Role.CHIEF), _count(cluster, Role.WORKER)
+    if LOCAL_STACK in environment or not (cluster.is_multi_worker and is_known) or chief == worker:
+        return None
+    return (
+        f"Worker pools 0 and 1 train in step and need the same number of accelerators in each replica: pool 0 has "
+        f"{chief or 'none'}, pool 1 has {worker or 'none'}. Give both the same machine and accelerators; a chief "
+        f"without them can coordinate workers that have them, with parameter servers in worker pool 2."
+    )
 
 
 def missing_accelerator(replica: str, expected: tuple[str, str], seen: Collection[str]) -> str | None:
@@ -93,6 +109,12 @@ def accelerator_of(cluster: Cluster, role: Role) -> str:
     """The accelerator type in the worker pool of this role, such as NVIDIA_L4; empty where the job names none."""
     kind = str(_machine(cluster, role).get("accelerator_type") or "")
     return "" if kind == "ACCELERATOR_TYPE_UNSPECIFIED" else kind
+
+
+def _count(cluster: Cluster, role: Role) -> int:
+    """The accelerators of each replica in the worker pool of this role; 0 where the job names none."""
+    count = str(_machine(cluster, role).get("accelerator_count") or "")
+    return int(count) if count.isdecimal() and accelerator_of(cluster, role) else 0
 
 
 def _machine(cluster: Cluster, role: Role) -> Mapping[str, Any]:

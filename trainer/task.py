@@ -18,7 +18,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from trainer.accelerators import require_accelerators
+from trainer.accelerators import require_accelerators, unequal_accelerators
 from trainer.cluster import Cluster, Role
 from trainer.cluster_variable import cluster_from
 from trainer.ending import PEER_LOST, end_at_once, end_with, on_sigterm
@@ -68,6 +68,9 @@ def _parse_arguments(
     if not faults:
         has_directory = bool(environment.get("AIP_CHECKPOINT_DIR") or flags.job_dir)
         faults += contradictions(flags.strategy, cluster, has_checkpoint_directory=has_directory)
+        in_step = not uses_parameter_servers(flags.strategy, cluster)
+        if in_step and (fault := unequal_accelerators(cluster, environment)):
+            faults.append(fault)
     if faults:
         raise Unusable(*faults)
     return flags, cluster, outputs_from(environment, flags.job_dir)

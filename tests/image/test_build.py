@@ -19,6 +19,17 @@ pytestmark = [pytest.mark.slow, needs("builder"), pytest.mark.timeout(1200)]
 
 FIXTURES = dict(zip(VARIANTS, ("trainer_image", "cuda_image"), strict=True))
 NO_GPU = ("env", "CUDA_VISIBLE_DEVICES=")  # nor the GPU of the machine that runs the tests
+STRATEGIES = """
+import trainer
+import tensorflow as tf
+from trainer.cluster import Cluster
+from trainer.strategy import strategy_for
+from trainer.strategy_choice import Strategy
+processor = tf.config.list_physical_devices("CPU")[0]
+tf.config.set_logical_device_configuration(processor, [tf.config.LogicalDeviceConfiguration()] * 2)
+for name in ("one_device", "mirrored", "multi_worker_mirrored"):
+    print(strategy_for(Cluster(), asked=Strategy(name), mirrored=False).num_replicas_in_sync)
+"""
 OTHER = "localhost/trainmaster/tests/other:latest"
 
 
@@ -70,6 +81,14 @@ def test_the_variant_for_gpus_brings_cuda_and_loads_without_a_gpu(cuda_image: st
         built, devices, cudnn = printed(name, *NO_GPU, "python", "-c", said).split()
     assert (built, devices) == ("True", "[]")
     assert cudnn.startswith("9.10.")
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_strategies_are_built_from_the_packages_of_each_variant(
+    variant: str, request: pytest.FixtureRequest
+) -> None:
+    with container(request.getfixturevalue(FIXTURES[variant])) as name:
+        assert printed(name, *NO_GPU, "python", "-c", STRATEGIES).split() == ["1", "2", "1"]
 
 
 @pytest.mark.parametrize("variant", VARIANTS)

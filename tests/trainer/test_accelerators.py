@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from trainer.accelerators import LOCAL_STACK, expected_accelerator, missing_accelerator
+from trainer.accelerators import LOCAL_STACK, expected_accelerator, missing_accelerator, unequal_accelerators
 from trainer.cluster_variable import cluster_from
 from trainer.task import main
 from trainmaster.local.process.family import MARK
@@ -54,6 +54,46 @@ def test_what_a_replica_expects_follows_from_its_own_worker_pool_or_from_its_dev
     environment: dict[str, str], files: tuple[str, ...], expected: tuple[str, str] | None
 ) -> None:
     assert expected_accelerator(cluster_from(environment), environment, files) == expected
+
+
+@pytest.mark.parametrize(
+    ("environment", "shown"),
+    [
+        (variables(CPU, T4), "pool 0 has none, pool 1 has 2"),
+        (variables(T4, CPU, pool=1), "pool 0 has 2, pool 1 has none"),
+        (variables(T4, {**T4, "accelerator_count": "4"}), "pool 0 has 2, pool 1 has 4"),
+        (variables(T4, T4), None),
+        (variables(T4, {"accelerator_type": "NVIDIA_L4", "accelerator_count": 2}), None),
+        (variables(CPU, CPU), None),
+        (variables(T4), None),
+        (variables(T4, {}), None),
+        (variables(CPU, T4, TRAINMASTER_STACK="token:1"), None),
+    ],
+    ids=[
+        "a chief without", "workers without", "other numbers", "the same", "other types", "none", "one replica",
+        "an unknown machine", "the local stack",
+    ],
+)  # fmt: skip
+def test_replicas_that_train_in_step_have_the_same_number_of_gpus(
+    environment: dict[str, str], shown: str | None
+) -> None:
+    fault = unequal_accelerators(cluster_from(environment), environment)
+    if shown is None:
+        assert fault is None
+    else:
+        assert fault is not None
+        assert shown in fault
+
+
+def test_a_job_whose_workers_alone_have_gpus_ends_with_status_2_unless_its_chief_coordinates(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["--dataset=horses_or_humans"], variables(CPU, T4)) == 2
+    assert "Give both the same machine and accelerators" in capsys.readouterr().err
+    assert main(["--strategy=mirrored"], variables(CPU, T4, CPU)) == 2
+    assert "Give both" in capsys.readouterr().err
+    assert main(["--strategy=parameter_server", "--epochs=0"], variables(CPU, T4, CPU)) == 2
+    assert "Give both" not in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

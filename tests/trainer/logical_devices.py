@@ -3,10 +3,12 @@
 python -m tests.trainer.logical_devices CHECK DATA_DIR JOB_DIR
 """
 
+import importlib
 import json
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -25,6 +27,7 @@ from trainer.dataset import Subject, ready_subject
 from trainer.ending import end_with
 from trainer.flags import flags_from
 from trainer.gpus import OwnGpus
+from trainer.keras_models import compute_in
 from trainer.parameter_server.coordinator import evaluate_in_shards
 from trainer.parameter_server.input import WorkerPipeline
 from trainer.parameter_server.server import configuration
@@ -122,17 +125,18 @@ def batches(data_dir: str, _: str) -> dict[str, Any]:
     }
 
 
-def with_tiny_gradients(spec: ModelSpec) -> Any:
-    layers = tf.keras.layers
-    model = tf.keras.Sequential(
+def with_tiny_gradients(spec: ModelSpec, *, keras: Any) -> Any:
+    layers = keras.layers
+    model = keras.Sequential(
         [
-            layers.Flatten(input_shape=(*spec.image_size, 3)),
-            layers.Dense(4, kernel_initializer=tf.keras.initializers.Constant(START)),
+            keras.Input((*spec.image_size, 3)),
+            layers.Flatten(),
+            layers.Dense(4, kernel_initializer=keras.initializers.Constant(START)),
             layers.Dense(1, activation="sigmoid", dtype="float32", kernel_initializer="ones"),
         ]
     )
     model.compile(
-        optimizer=tf.keras.optimizers.SGD(1e-3 / LOSS_WEIGHT),
+        optimizer=keras.optimizers.SGD(1e-3 / LOSS_WEIGHT),
         loss="binary_crossentropy",
         loss_weights=[LOSS_WEIGHT],
         metrics=["accuracy"],
@@ -141,12 +145,20 @@ def with_tiny_gradients(spec: ModelSpec) -> Any:
 
 
 def loss_scaling(data_dir: str, job_dir: str) -> dict[str, Any]:
-    """The largest change that a run in float16 makes to weights that were all START."""
-    subject = subject_of(data_dir)
+    """The floats of a run in mixed_float16, and the largest change that it makes to weights that were all START."""
+    return moved_in_float16(data_dir, job_dir, tf.keras)
+
+
+def loss_scaling_of_keras_3(data_dir: str, job_dir: str) -> dict[str, Any]:
+    return moved_in_float16(data_dir, job_dir, importlib.import_module("keras"))
+
+
+def moved_in_float16(data_dir: str, job_dir: str, keras: Any) -> dict[str, Any]:
+    subject, build = subject_of(data_dir), partial(with_tiny_gradients, keras=keras)
     strategy = strategy_for(Cluster(), mirrored=True)
-    tf.keras.mixed_precision.set_global_policy("mixed_float16")
+    compute_in("float16")
     trained = Training(
-        subject=replace(subject, workload=replace(subject.workload, build=with_tiny_gradients)),
+        subject=replace(subject, workload=replace(subject.workload, build=build)),
         cluster=Cluster(),
         strategy=strategy,
         peers=Peers(Cluster()),
@@ -155,8 +167,9 @@ def loss_scaling(data_dir: str, job_dir: str) -> dict[str, Any]:
         outputs=outputs_from({}, job_dir),
         processors=2,
     ).run()
-    hidden = trained.model.layers[1].kernel
-    return {"moved": float(tf.reduce_max(tf.abs(hidden - START)))}
+    hidden = trained.model.layers[1]
+    moved = tf.abs(tf.convert_to_tensor(hidden.kernel) - START)
+    return {"computed_in": hidden.compute_dtype, "moved": float(tf.reduce_max(moved))}
 
 
 if __name__ == "__main__":

@@ -78,8 +78,9 @@ def test_each_device_of_a_worker_gets_one_batch_of_the_flags_size_and_all_are_ev
     assert found == {"training": [4, 4], "evaluation": [4, 2], "evaluated": [6, 1]}
 
 
-@pytest.mark.parametrize("found", ["loss_scaling"], indirect=True)
+@pytest.mark.parametrize("found", ["loss_scaling", "loss_scaling_of_keras_3"], indirect=True)
 def test_a_run_in_float16_learns_from_gradients_that_only_a_scaled_loss_keeps_above_0(
-    found: dict[str, float],
+    found: dict[str, Any],
 ) -> None:
+    assert found["computed_in"] == "float16"
     assert found["moved"] > 0

@@ -25,7 +25,7 @@ def callbacks_of(model: Any) -> Any:
     return importlib.import_module("keras").callbacks
 
 
-def compute_in(floats: str) -> None:
+def set_mixed_precision(floats: str) -> None:
     """Mixed precision with these floats, `bfloat16` or `float16`, in models of both that are built from now on."""
     tf.keras.mixed_precision.set_global_policy(f"mixed_{floats}")
     importlib.import_module("keras").config.set_dtype_policy(f"mixed_{floats}")

@@ -122,7 +122,7 @@ def _prepared(flags: Flags, cluster: Cluster, outputs: Outputs, environment: Map
 
     from trainer.checkpoints import latest
     from trainer.dataset import ready_subject
-    from trainer.keras_models import compute_in
+    from trainer.keras_models import set_mixed_precision
     from trainer.metric_file import trial_from
     from trainer.peers import Peers
     from trainer.strategy import all_replicas_agree, limit_threads, processors_for, sixteen_bits
@@ -147,7 +147,7 @@ def _prepared(flags: Flags, cluster: Cluster, outputs: Outputs, environment: Map
     strategy = _strategy(flags, cluster, mirrored=workload.mirrored)
     tf.keras.utils.set_random_seed(flags.seed)
     if flags.mixed_precision:
-        compute_in(sixteen_bits(strategy, cluster))
+        set_mixed_precision(sixteen_bits(strategy, cluster))
     # Replicas with different initial weights would silently train different models.
     if not all_replicas_agree(strategy, weights.path is not None) and weights.path is not None:
         weights = replace(RANDOM, because="another replica could not read them")

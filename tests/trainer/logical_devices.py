@@ -27,7 +27,7 @@ from trainer.dataset import Subject, ready_subject
 from trainer.ending import end_with
 from trainer.flags import flags_from
 from trainer.gpus import OwnGpus
-from trainer.keras_models import compute_in
+from trainer.keras_models import set_mixed_precision
 from trainer.parameter_server.coordinator import evaluate_in_shards
 from trainer.parameter_server.input import WorkerPipeline
 from trainer.parameter_server.server import configuration
@@ -156,7 +156,7 @@ def loss_scaling_of_keras_3(data_dir: str, job_dir: str) -> dict[str, Any]:
 def moved_in_float16(data_dir: str, job_dir: str, keras: Any) -> dict[str, Any]:
     subject, build = subject_of(data_dir), partial(with_tiny_gradients, keras=keras)
     strategy = strategy_for(Cluster(), mirrored=True)
-    compute_in("float16")
+    set_mixed_precision("float16")
     trained = Training(
         subject=replace(subject, workload=replace(subject.workload, build=build)),
         cluster=Cluster(),

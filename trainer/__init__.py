@@ -1,6 +1,6 @@
 """The training image: `python -m trainer.task`. Imports nothing from the package trainmaster.
 
-Importing this package selects Keras 2 (tf_keras): Keras 3 does not support MultiWorkerMirroredStrategy in `fit`.
+Importing this package makes `tf.keras` Keras 2 (tf_keras), which traces and trains faster than Keras 3 on CPUs.
 TensorFlow reads the variable when it is first imported, so nothing here may import TensorFlow earlier. A value
 that the caller has set is overwritten.
 """

@@ -1,12 +1,14 @@
 """What differs between models of Keras 2, which `tf.keras` is here, and of Keras 3, which `import keras` is."""
 
 import importlib
+from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
 
 KERAS_2 = "tf_keras."
 _OF_KERAS = (KERAS_2, "keras.")
+_KERAS_3_AVERAGES = ("moving_mean", "moving_variance")  # Keras 2's names begin with the layer's
 
 
 def is_keras_2(model: Any) -> bool:
@@ -29,6 +31,22 @@ def set_mixed_precision(floats: str) -> None:
     """Mixed precision with these floats, `bfloat16` or `float16`, in models of both that are built from now on."""
     tf.keras.mixed_precision.set_global_policy(f"mixed_{floats}")
     importlib.import_module("keras").config.set_dtype_policy(f"mixed_{floats}")
+
+
+def moving_averages_of_all_replicas() -> Any:
+    """A context in which the moving averages of a model are created as Keras 2 creates them.
+
+    Each replica updates its copy, and a reader outside of steps, a checkpoint for example, gets their mean. Keras 3
+    (3.15) lets every replica update a copy, too, but a reader gets the first replica's.
+    """
+
+    def create(next_creator: Callable[..., Any], **how: Any) -> Any:
+        if how.get("name") in _KERAS_3_AVERAGES:
+            how["synchronization"] = tf.VariableSynchronization.ON_READ
+            how["aggregation"] = tf.VariableAggregation.MEAN
+        return next_creator(**how)
+
+    return tf.variable_creator_scope(create)
 
 
 def build_variables(model: Any) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 import tensorflow as tf
 
 from trainer.dataset import Subject
-from trainer.keras_models import build_variables
+from trainer.keras_models import build_variables, moving_averages_of_all_replicas
 from trainer.settings import batch_norm_momentum
 from trainer.weights import StartingWeights
 from trainer.workloads import ModelSpec
@@ -28,7 +28,8 @@ def built_model(subject: Subject, *, weights: StartingWeights, strategy: Any, to
         weights_path=None if weights.path is None else str(weights.path),
     )
     with strategy.scope():
-        model = subject.workload.build(spec)
+        with moving_averages_of_all_replicas():
+            model = subject.workload.build(spec)
         build_variables(model)
     momentum = batch_norm_momentum(flags.batch_norm_momentum, total_steps)
     for layer in model._flatten_layers():  # noqa: SLF001 - those of a nested model, too; both Keras have it

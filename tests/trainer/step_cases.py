@@ -17,9 +17,10 @@ from trainer.cluster import Cluster
 from trainer.dataset import Dataset, Subject
 from trainer.faults import Unusable
 from trainer.flags import flags_from
-from trainer.keras_models import build_variables
+from trainer.keras_models import build_variables, moving_averages_of_all_replicas
 from trainer.loop import Batches, Loop
 from trainer.model import built_model
+from trainer.parameter_server.steps import CoordinatedSteps
 from trainer.peers import Peers
 from trainer.preemption import Preemption
 from trainer.saver import Saver
@@ -53,6 +54,11 @@ class OwnStep(tf.keras.Sequential):  # type: ignore[misc]  # TensorFlow has no t
 
 def small_model(keras: Any, *, norm: bool = True, kind: Any = None, optimizer: Any = None) -> Any:
     """A compiled model with a nested backbone and a regularization loss."""
+    with moving_averages_of_all_replicas():
+        return compiled_model(keras, norm=norm, kind=kind or keras.Sequential, optimizer=optimizer)
+
+
+def compiled_model(keras: Any, *, norm: bool, kind: Any, optimizer: Any) -> Any:
     keras.utils.set_random_seed(5)
     layers = keras.layers
     inside = [layers.Input((8, 8, 3)), layers.Conv2D(4, 3, kernel_regularizer=keras.regularizers.L2(0.1))]
@@ -60,9 +66,9 @@ def small_model(keras: Any, *, norm: bool = True, kind: Any = None, optimizer: A
         inside.append(layers.BatchNormalization(momentum=0.5))
     backbone = keras.Sequential([*inside, layers.GlobalAveragePooling2D()])
     head = layers.Dense(3, activation="softmax", dtype="float32")
-    model = (kind or keras.Sequential)([layers.Input((8, 8, 3)), backbone, head])
+    model = kind([layers.Input((8, 8, 3)), backbone, head])
     model.compile(
-        optimizer=optimizer or keras.optimizers.Adam(0.1),
+        optimizer=optimizer or keras.optimizers.SGD(0.1, momentum=0.9),
         loss="sparse_categorical_crossentropy",
         metrics=["accuracy"],
     )
@@ -83,6 +89,9 @@ def data(*, endless: bool = True) -> Any:
 
 def contents(model: Any, logs: Mapping[str, Any]) -> dict[str, Any]:
     return {
+        "moving means": [
+            each.numpy().tolist() for each in model.non_trainable_variables if "moving_mean" in each.name
+        ],
         "weights": [np.asarray(each.numpy()).ravel().tolist() for each in model.weights],
         "logs": {name: float(value) for name, value in logs.items()},
     }
@@ -143,14 +152,12 @@ def overflowed(keras: Any) -> list[Any]:
         choose("float32")
 
 
-def refused() -> str:
-    """Why a model with its own step cannot be compiled."""
-    with STRATEGY.scope():
-        model = small_model(keras_2, kind=OwnStep)
-        try:
-            Steps(model, StepOptions(jit=True))
-        except Unusable as unusable:
-            return str(unusable)
+def refused(make: Callable[[], object]) -> str:
+    """Why the steps cannot be made."""
+    try:
+        make()
+    except Unusable as unusable:
+        return str(unusable)
     return ""
 
 
@@ -226,9 +233,13 @@ def nested_momentum() -> list[float]:
 
 CASES: Mapping[str, Callable[[], Any]] = {
     "by fit": fitted,
-    "legacy Adam": lambda: trained(keras_2, optimizer=keras_2.optimizers.legacy.Adam(0.1)),
     "own step": lambda: trained(keras_2, kind=OwnStep),
-    "own step, compiled": refused,
+    "own step, compiled": lambda: refused(
+        lambda: Steps(small_model(keras_2, kind=OwnStep), StepOptions(jit=True))
+    ),
+    "Keras 3 with parameter servers": lambda: refused(
+        lambda: CoordinatedSteps(small_model(keras_3), ONE_AT_A_TIME, None)
+    ),
     "stopped in an epoch": lambda: stopped(steps=6),
     "stopped after an epoch": lambda: stopped(epochs=2),
     "nested momentum": nested_momentum,

@@ -32,7 +32,14 @@ def test_steps_leave_the_weights_averages_and_metrics_that_fit_leaves(cases: dic
 def test_keras_3_reaches_the_metrics_of_keras_2(cases: dict[str, Any]) -> None:
     reached = cases["plain of Keras 3"]["logs"]
     assert reached == pytest.approx(cases["plain of Keras 2"]["logs"], rel=1e-4)
-    assert cases["legacy Adam"]["logs"] == pytest.approx(reached, rel=1e-4)
+
+
+def test_batch_normalization_of_keras_3_leaves_the_mean_of_the_devices_averages(
+    cases: dict[str, Any],
+) -> None:
+    (expected,) = cases["plain of Keras 2"]["moving means"]
+    (found,) = cases["plain of Keras 3"]["moving means"]
+    assert found == pytest.approx(expected, rel=1e-3)
 
 
 @pytest.mark.parametrize("keras", KERAS)
@@ -78,6 +85,10 @@ def test_a_model_with_its_own_step_is_not_compiled(cases: dict[str, Any]) -> Non
         "--jit and --accumulate_steps: the model's class, OwnStep, has its own train_step"
         in cases["own step, compiled"]
     )
+
+
+def test_a_model_of_keras_3_is_refused_with_parameter_servers(cases: dict[str, Any]) -> None:
+    assert "Build it with tf.keras, or leave worker pool 2 out" in cases["Keras 3 with parameter servers"]
 
 
 def test_a_callback_ends_a_run_within_an_epoch_and_a_restart_has_nothing_left_to_train(

@@ -9,7 +9,7 @@ import pytest
 
 from tests.trainer.conftest import Replica, two_replicas, write_demo_dataset
 from tests.trainer.exports import check_export
-from tests.trainer.survival import Small, output_tails, statuses
+from tests.trainer.survival import Small, output_tails, statuses, weights_of
 from trainer.evaluator.evaluations import FILE_NAME
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1500)]
@@ -134,6 +134,16 @@ def test_without_normalization_the_curves_of_two_workers_and_of_one_process_diff
     assert len(curve(single)) == EPOCHS
     assert curve(single)[-1] < curve(single)[0], "it learns"
     assert curve(watched["chief-0"]) == pytest.approx(curve(single), rel=1e-4)
+
+
+def test_two_workers_train_a_model_of_keras_3_as_one_process_does(small: Small) -> None:
+    arguments = ("--keras=3", "--norm=none", "--seed=1")
+    cluster = small.cluster("keras-3", *arguments, f"--batch_size={GLOBAL_BATCH // 2}")
+    single = small.start("alone-keras-3", *arguments, f"--batch_size={GLOBAL_BATCH}")
+    assert statuses([*cluster, single]) == [0, 0, 0], output_tails([*cluster, single])
+    assert weights_of(cluster)
+    assert curve(cluster[0]) == curve(cluster[1]) == pytest.approx(curve(single), rel=1e-4)
+    assert curve(single)[-1] < curve(single)[0], "it learns"
 
 
 def test_two_workers_reach_the_loss_curve_of_one_process_within_the_noise_of_the_seed(small: Small) -> None:

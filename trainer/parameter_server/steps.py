@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+from trainer.faults import Unusable
+from trainer.keras_models import is_keras_2
 from trainer.reporting import numbers
 from trainer.steps import StepOptions, Steps
 
@@ -11,7 +13,16 @@ class CoordinatedSteps(Steps):
     """`train` returns at once, with a promise of the metrics; the evaluation is Keras' exact one."""
 
     def __init__(self, model: Any, options: StepOptions, coordinator: Any) -> None:
-        """`coordinator` hands out the steps; the model is of Keras 2."""
+        """`coordinator` hands out the steps.
+
+        Raises:
+            Unusable: the model is of Keras 3, or as Steps.
+        """
+        if not is_keras_2(model):
+            raise Unusable(
+                "--strategy=parameter_server: the workload builds its model with Keras 3, which does not support "
+                "parameter servers. Build it with tf.keras, or leave worker pool 2 out of the request."
+            )
         super().__init__(model, options)
         self._coordinator = coordinator
 

@@ -118,11 +118,14 @@ class ForkServer:
         return self._orders
 
     async def _process_id(self, status: int) -> int:
+        server = self._server
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(FORK_DEADLINE_S):
                 await readable(status)
                 if number := os.read(status, _NUMBER_BYTES):
                     return int.from_bytes(number)
+                if server is not None:
+                    await server.wait()  # for the end of its output
         raise ForkFailedError(f"the process that loads its modules ended or was silent{self._output()}")
 
     def _keep(self, _stream: Stream, lines: list[bytes]) -> None:

@@ -3,6 +3,7 @@
 import json
 import tempfile
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -179,14 +180,23 @@ class StopAfter(tf.keras.callbacks.Callback):  # type: ignore[misc]  # as above
         self.model.stop_training = self.model.stop_training or self.done[what] == self.limits[what]
 
 
-def stopped(**limits: int) -> dict[str, Any]:
-    """What was done when a callback stopped a run of five epochs, and its checkpoint."""
+@dataclass(kw_only=True)
+class RecordingSaver(Saver):
+    places: list[tuple[int, int]] = field(default_factory=list)
+
+    def save(self, preemption: Preemption, *, done: int, epoch: int, step: int) -> None:
+        self.places.append((epoch, step))
+        super().save(preemption, done=done, epoch=epoch, step=step)
+
+
+def stopped(*, per_execution: int = 1, every_steps: int | None = None, **limits: int) -> dict[str, Any]:
+    """What was done when a callback stopped a run of five epochs, and its checkpoints."""
     callback = StopAfter(**limits)
     with tempfile.TemporaryDirectory() as name, Uploads() as uploads, STRATEGY.scope():
         checkpoints = Path(name) / "checkpoints"
         model = small_model(keras_2)
         build_variables(model)
-        saver = Saver(
+        saver = RecordingSaver(
             model=model,
             checkpoints=checkpoints,
             cluster=Cluster(),
@@ -199,21 +209,22 @@ def stopped(**limits: int) -> dict[str, Any]:
         )
         loop = Loop(
             model=model,
-            steps=Steps(model, ONE_AT_A_TIME),
+            steps=Steps(model, StepOptions(per_execution=per_execution)),
             batches=Batches(training=data(), evaluation=data(endless=False), evaluation_steps=STEPS + 1),
             epochs=5,
             steps_per_epoch=STEPS,
-            steps_per_execution=1,
+            steps_per_execution=per_execution,
             callbacks=keras_2.callbacks.CallbackList([callback], model=model),
             saver=saver,
             preemption=Preemption(Cluster(), Peers(Cluster()), done=0, finish_upload=uploads.finish),
-            cadence=Cadence(every_s=600, every_steps=None),
+            cadence=Cadence(every_s=600, every_steps=every_steps),
             is_chief=True,
         )
         metrics = loop.run(Position(), {})
         found = latest(checkpoints)
         assert found is not None
-        return {**callback.done, "metrics": metrics, "saved": [found.epoch, found.step, found.metrics]}
+        saved = [found.epoch, found.step, found.metrics]
+        return {**callback.done, "metrics": metrics, "saved": saved, "places": saver.places}
 
 
 def nested_momentum() -> list[float]:
@@ -242,6 +253,7 @@ CASES: Mapping[str, Callable[[], Any]] = {
     ),
     "stopped in an epoch": lambda: stopped(steps=6),
     "stopped after an epoch": lambda: stopped(epochs=2),
+    "stopped, three at once": lambda: stopped(epochs=2, per_execution=3, every_steps=2),
     "nested momentum": nested_momentum,
 } | {
     f"{name} of Keras {number}": case

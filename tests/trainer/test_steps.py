@@ -108,6 +108,13 @@ def test_a_callback_ends_a_run_after_an_evaluation_and_a_restart_has_nothing_lef
     assert found["saved"] == [5, 0, found["metrics"]]
 
 
+def test_checkpoints_wait_for_the_end_of_the_steps_that_run_in_one_call(cases: dict[str, Any]) -> None:
+    """Every 2 steps, 3 at once, in epochs of 4: due after 2, 4, 6 and 8; a callback stopped the run then."""
+    found = cases["stopped, three at once"]
+    assert (found["steps"], found["epochs"]) == (4, 2), "of 3, 1, 3 and 1"
+    assert found["places"] == [[0, 3], [1, 0], [1, 3], [2, 0], [5, 0]]
+
+
 def test_batch_normalization_of_a_nested_backbone_follows_the_length_of_the_run(
     cases: dict[str, Any],
 ) -> None:

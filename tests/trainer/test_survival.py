@@ -98,12 +98,17 @@ def test_a_worker_killed_and_restarted_alone_ends_its_peer_and_the_run_continues
 def test_a_run_that_is_terminated_again_and_again_continues_each_time_to_the_same_model(
     small: Small, weights: str
 ) -> None:
-    """SIGTERM for the chief, for the worker, whose checkpoint is then damaged, and in an evaluation."""
+    """SIGTERM for the chief, for the worker, with three steps at once, whose checkpoint is then damaged, and in an
+    evaluation.
+    """
     run = "terminated"
     saved = terminated(small, run, "chief", at=(1, 5))
     assert len(saved) > 1, "by the clock too"
 
-    first, second = terminated(small, run, "worker", at=(2, 5), begun=saved[-1])[-2:]
+    first, second = terminated(small, run, "worker", "--steps_per_execution=3", at=(2, 5), begun=saved[-1])[
+        -2:
+    ]
+    assert second[1] % 3 == 0, "replicas agree on the end of the steps that run in one call"
     newest = max((small.run_dir(run) / "checkpoints" / "chief").glob("*.data-00000-of-00001"), key=number_of)
     newest.write_bytes(newest.read_bytes()[:-100])
     assert second > first
@@ -125,10 +130,12 @@ def test_a_run_that_is_terminated_again_and_again_continues_each_time_to_the_sam
 
 
 def terminated(
-    small: Small, run: str, asked: str, *, at: tuple[int, int], begun: tuple[int, int] = (0, 0)
+    small: Small, run: str, asked: str, *flags: str, at: tuple[int, int], begun: tuple[int, int] = (0, 0)
 ) -> list[tuple[int, int]]:
     """Where checkpoints were saved in a life of a run that SIGTERM ended, the step of both replicas' end last."""
-    replicas = dict(zip(("chief", "worker"), small.cluster(run, "--checkpoint_every_s=0.4"), strict=True))
+    replicas = dict(
+        zip(("chief", "worker"), small.cluster(run, "--checkpoint_every_s=0.4", *flags), strict=True)
+    )
     replicas["chief"].wait_until(lambda chief: chief.events("checkpoint_saved") and has_reached(*at)(chief))
     replicas[asked].process.send_signal(signal.SIGTERM)
     replicas[asked].process.send_signal(signal.SIGTERM)

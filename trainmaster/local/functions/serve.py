@@ -1,15 +1,17 @@
 """Runs functions-framework as its own command does, in one process for each function, all forked from this one.
 
 This process loads what the functions import, which takes most of the time of their start; main.py itself runs in each
-function's process. Unlike the framework's command, it refuses requests from web pages of other sites. It also does what Cloud Run's front end does for a function: it reads each request whole before the function's
-concurrency counts it, so that clients that send slowly, or never finish, delay no event.
+function's process. Unlike the framework's command, it refuses requests from web pages of other sites. It also does what
+Cloud Run's front end does for a function: it reads each request whole before the function's concurrency counts it, so
+that clients that send slowly, or never finish, delay no event.
 
 python -P trainmaster/local/functions/serve.py DESCRIPTOR
 
 Run it in the staged source's directory, with the descriptor of the socket for orders (forks.py); an order has the
-variables that functions-framework reads: FUNCTION_TARGET, FUNCTION_SIGNATURE_TYPE, HOST, PORT. In the cloud, Cloud Run's front end requires a token from every caller;
-here every process of this machine can reach the port, and so can any web page in a browser on it. It is a
-script, not a module of the package: the process sees the function's source and the installed packages only.
+variables that functions-framework reads: FUNCTION_TARGET, FUNCTION_SIGNATURE_TYPE, HOST, PORT. In the cloud, Cloud
+Run's front end requires a token from every caller; here every process of this machine can reach the port, and so can
+any web page in a browser on it. It is a script, not a module of the package: the process sees the function's source and
+the installed packages only.
 """
 
 import ast

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from io import BytesIO
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 from PIL import Image
 from playwright.sync_api import Browser, sync_playwright
@@ -80,8 +81,12 @@ def take(browser: Browser, sample: Sample, folder: Path, size: tuple[int, int], 
 
 
 def keep(taken: Image.Image, path: Path) -> None:
-    """Write the picture with few colours, of which small things, such as the dots of a legend, get theirs."""
-    taken.quantize(COLOURS, Image.Quantize.MAXCOVERAGE).save(path, optimize=True)
+    """Write the picture with its most frequent colours. Pillow's own choices mix those of backgrounds, or of small things."""
+    # Any: Pillow gives colours of every mode one type; these are of RGB.
+    counted: Any = taken.getcolors(taken.width * taken.height)
+    palette = Image.new("P", (1, 1))
+    palette.putpalette([part for _, colour in sorted(counted)[-COLOURS:] for part in colour])
+    taken.quantize(palette=palette, dither=Image.Dither.NONE).save(path, optimize=True)
 
 
 if __name__ == "__main__":

@@ -99,7 +99,7 @@ def test_what_failed_today_says_why_and_what_failed_earlier_is_left_out(html: st
 
 
 def test_tiles_count(html: str) -> None:
-    tiles = [each.partition("<b>")[2].partition("</b>")[0] for each in html.split('class="tile"')[1:]]
+    tiles = [each.partition("<b>")[2].partition("</b>")[0] for each in html.split('class="tile')[1:]]
     assert tiles == ["2", "4", "1", "6", "1.50 USD", "–"]
 
 

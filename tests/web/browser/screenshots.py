@@ -81,11 +81,13 @@ def take(browser: Browser, sample: Sample, folder: Path, size: tuple[int, int], 
 
 
 def keep(taken: Image.Image, path: Path) -> None:
-    """Write the picture with its most frequent colours. Pillow's own choices mix those of backgrounds, or of small things."""
+    """Write the picture with few colours: half the most frequent ones, for backgrounds and text, half for small things."""
     # Any: Pillow gives colours of every mode one type; these are of RGB.
     counted: Any = taken.getcolors(taken.width * taken.height)
+    frequent = [part for _, colour in sorted(counted)[-COLOURS // 2 :] for part in colour]
+    rare = taken.quantize(COLOURS // 2, Image.Quantize.MAXCOVERAGE).getpalette() or []
     palette = Image.new("P", (1, 1))
-    palette.putpalette([part for _, colour in sorted(counted)[-COLOURS:] for part in colour])
+    palette.putpalette(frequent + rare)
     taken.quantize(palette=palette, dither=Image.Dither.NONE).save(path, optimize=True)
 
 

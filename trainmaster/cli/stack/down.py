@@ -17,7 +17,7 @@ def down(state: Path) -> int:
 
     Exit status: 0 stopped, or no stack was running; 1 the stack does not stop.
     """
-    from trainmaster.local.stack.owner import stop_stack
+    from trainmaster.local.stack.state import stop_stack
 
     if stop_stack(state):
         click.echo(f"The stack on {str(state)!r} has stopped.")

@@ -6,43 +6,32 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
-from datetime import timedelta
 from pathlib import Path
 from urllib.parse import quote
 
-from google.api_core.exceptions import GoogleAPICallError
-
 from trainmaster.client.stack import registered_stack
-from trainmaster.local.events.clients import clients_of
-from trainmaster.local.events.cloudevent import CloudEvent
-from trainmaster.local.events.delivery import Delivery, Invoke
-from trainmaster.local.events.injections import with_injections
 from trainmaster.local.events.rest import CallRefusedError, call
-from trainmaster.local.events.schedule import Scheduler
-from trainmaster.local.functions import Deployment, FunctionsHost, Instance, StartFailedError, fork_server
-from trainmaster.local.functions.function import Function, TopicTrigger
-from trainmaster.local.iam import Grants
-from trainmaster.local.injections import Injections
+from trainmaster.local.functions import Deployment, FunctionsHost, StartFailedError, fork_server
 from trainmaster.local.process.fork_server import ForkServer
 from trainmaster.local.process.output import Stream
 from trainmaster.local.process.processes import ProcessGuard
 from trainmaster.local.sqlite import DiskFullError, StateDamagedError, StateInUseError
-from trainmaster.local.stack.access import grants_of, markers_of, policy_path, read_teams
+from trainmaster.local.stack.access import grants_of, policy_path, read_teams
 from trainmaster.local.stack.clients import function_addresses, function_variables, user_variables
 from trainmaster.local.stack.console import SERVICE as CONSOLE
 from trainmaster.local.stack.console import Console, keep_console
+from trainmaster.local.stack.deliveries import deliver_events
 from trainmaster.local.stack.errors import StackRefusedError, StateError
 from trainmaster.local.stack.images import ProvidedImages, provide, remembered
 from trainmaster.local.stack.news import News
 from trainmaster.local.stack.options import Options
-from trainmaster.local.stack.provision import provision
 from trainmaster.local.stack.services import Services, running_services
 from trainmaster.local.stack.state import USER_FOLDER, StateFolder
 from trainmaster.local.stack.table import endpoints, show
-from trainmaster.local.stack.topology import Source, Topology, sources_of
+from trainmaster.local.stack.topology import Topology, sources_of
 from trainmaster.resources import DEPLOY, IMPORTED_FROM, ROOT
 
 _GUARD_GRACE_S = 2.0
@@ -163,7 +152,7 @@ async def running_stack(
         except StartFailedError as error:
             raise StackRefusedError(str(error)) from error
         sources = sources_of(topology, teams)
-        await _deliver_events(
+        await deliver_events(
             options, topology, sources, services, host, running=running, news=news, grants=grants
         )
         await asyncio.to_thread(
@@ -213,80 +202,6 @@ def _publish(describe: Describe, topology: Topology, source: Path, *, storage_ur
         )
     except (OSError, ValueError, KeyError, CallRefusedError) as fault:
         raise StackRefusedError(f"Cannot write {DEPLOYMENT} into the ledger: {fault}") from fault
-
-
-async def _deliver_events(
-    options: Options,
-    topology: Topology,
-    sources: Sequence[Source],
-    services: Services,
-    host: FunctionsHost,
-    *,
-    running: AsyncExitStack,
-    news: News,
-    grants: Grants,
-) -> None:
-    clients = running.enter_context(clients_of(services.pubsub_host))
-    try:
-        transports = await asyncio.to_thread(
-            provision,
-            topology,
-            [source.trigger for source in sources],
-            storage_url=services.storage_url,
-            logging_url=services.logging_url,
-            clients=clients,
-            backoff=options.backoff,
-            markers=markers_of(grants, services.buckets_dir),
-        )
-    except (CallRefusedError, GoogleAPICallError) as error:
-        raise StackRefusedError(f"cannot create a resource of the topology: {error}") from error
-    deliveries = [
-        Delivery(
-            function=source.trigger,
-            transport=transports[source.trigger.name],
-            subscriber=clients.subscriber,
-            invoke=_showing(
-                news,
-                source.trigger,
-                topology,
-                _posting_to(host.instances[source.function], services.injections),
-            ),
-        )
-        for source in sources
-    ]
-    running.push_async_callback(_stop_all, deliveries)
-    for delivery in deliveries:
-        delivery.start()
-    scheduler = Scheduler(
-        topology.schedules,
-        publish=lambda topic_name, data: services.publisher(topic_name, [(data, {})]),
-        every=timedelta(seconds=options.tick_s) if options.tick_s else None,
-    )
-    running.push_async_callback(scheduler.stop)
-    scheduler.start()
-
-
-async def _stop_all(deliveries: Sequence[Delivery]) -> None:
-    await asyncio.gather(*(delivery.stop() for delivery in deliveries))
-
-
-def _showing(news: News, function: Function, topology: Topology, invoke: Invoke) -> Invoke:
-    """`invoke`, after which a notice is shown."""
-    if function.trigger != TopicTrigger(topic=topology.topics.get("notices", "")):
-        return invoke
-
-    def invoked(event: CloudEvent) -> int:
-        news.show(event)
-        return invoke(event)
-
-    return invoked
-
-
-def _posting_to(instance: Instance, injections: Injections) -> Invoke:
-    def invoke(event: CloudEvent) -> int:
-        return instance.post(event.headers, event.body)
-
-    return with_injections(instance.function.name, invoke, kill=instance.kill, injections=injections)
 
 
 def _images_topic(options: Options, topology: Topology) -> str:

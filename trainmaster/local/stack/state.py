@@ -5,6 +5,7 @@ import fcntl
 import json
 import os
 import shlex
+import signal
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,6 +13,7 @@ from pathlib import Path
 from trainmaster.local.stack.errors import StateError
 
 LEFTOVERS_DEADLINE_S = 20.0
+STOP_DEADLINE_S = 20.0
 USER_FOLDER = "user"
 """The folder that only the local user can read: an access token, and the variables that refer to it."""
 PROJECT = "project.json"
@@ -139,6 +141,25 @@ def owner_of(path: Path) -> int | None:
         return None
     finally:
         os.close(lock)
+
+
+def stop_stack(state: Path) -> bool:
+    """Stop the stack of a state folder, and return when it has ended; False if none runs.
+
+    Raises:
+        StateError: it still runs after STOP_DEADLINE_S.
+    """
+    owner = owner_of(state)
+    if owner is None:
+        return False
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(owner, signal.SIGTERM)
+    deadline = time.monotonic() + STOP_DEADLINE_S
+    while owner_of(state) is not None:
+        if time.monotonic() > deadline:
+            raise StateError(f"The stack (process {owner}) did not stop within {STOP_DEADLINE_S:.0f} s.")
+        time.sleep(_POLL_S)
+    return True
 
 
 def refuse_other_project(path: Path, project: str, region: str) -> None:

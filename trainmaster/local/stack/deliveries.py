@@ -1,0 +1,105 @@
+"""Brings events to functions: the resources that events need, a delivery for each trigger, and the scheduler."""
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from datetime import timedelta
+
+from google.api_core.exceptions import GoogleAPICallError
+
+from trainmaster.local.events.clients import clients_of
+from trainmaster.local.events.cloudevent import CloudEvent
+from trainmaster.local.events.delivery import Delivery, Invoke
+from trainmaster.local.events.injections import with_injections
+from trainmaster.local.events.rest import CallRefusedError
+from trainmaster.local.events.schedule import Scheduler
+from trainmaster.local.functions import FunctionsHost, Instance
+from trainmaster.local.functions.function import Function, TopicTrigger
+from trainmaster.local.iam import Grants
+from trainmaster.local.injections import Injections
+from trainmaster.local.stack.access import markers_of
+from trainmaster.local.stack.errors import StackRefusedError
+from trainmaster.local.stack.news import News
+from trainmaster.local.stack.options import Options
+from trainmaster.local.stack.provision import provision
+from trainmaster.local.stack.services import Services
+from trainmaster.local.stack.topology import Source, Topology
+
+
+async def deliver_events(
+    options: Options,
+    topology: Topology,
+    sources: Sequence[Source],
+    services: Services,
+    host: FunctionsHost,
+    *,
+    running: AsyncExitStack,
+    news: News,
+    grants: Grants,
+) -> None:
+    """Deliver events from now on, until `running` ends.
+
+    Raises:
+        StackRefusedError: a resource of the topology cannot be created.
+    """
+    clients = running.enter_context(clients_of(services.pubsub_host))
+    try:
+        transports = await asyncio.to_thread(
+            provision,
+            topology,
+            [source.trigger for source in sources],
+            storage_url=services.storage_url,
+            logging_url=services.logging_url,
+            clients=clients,
+            backoff=options.backoff,
+            markers=markers_of(grants, services.buckets_dir),
+        )
+    except (CallRefusedError, GoogleAPICallError) as error:
+        raise StackRefusedError(f"cannot create a resource of the topology: {error}") from error
+    deliveries = [
+        Delivery(
+            function=source.trigger,
+            transport=transports[source.trigger.name],
+            subscriber=clients.subscriber,
+            invoke=_showing(
+                news,
+                source.trigger,
+                topology,
+                _posting_to(host.instances[source.function], services.injections),
+            ),
+        )
+        for source in sources
+    ]
+    running.push_async_callback(_stop_all, deliveries)
+    for delivery in deliveries:
+        delivery.start()
+    scheduler = Scheduler(
+        topology.schedules,
+        publish=lambda topic_name, data: services.publisher(topic_name, [(data, {})]),
+        every=timedelta(seconds=options.tick_s) if options.tick_s else None,
+    )
+    running.push_async_callback(scheduler.stop)
+    scheduler.start()
+
+
+async def _stop_all(deliveries: Sequence[Delivery]) -> None:
+    await asyncio.gather(*(delivery.stop() for delivery in deliveries))
+
+
+def _showing(news: News, function: Function, topology: Topology, invoke: Invoke) -> Invoke:
+    """`invoke`, after which a notice is shown."""
+    if function.trigger != TopicTrigger(topic=topology.topics.get("notices", "")):
+        return invoke
+
+    def invoked(event: CloudEvent) -> int:
+        news.show(event)
+        return invoke(event)
+
+    return invoked
+
+
+def _posting_to(instance: Instance, injections: Injections) -> Invoke:
+    def invoke(event: CloudEvent) -> int:
+        return instance.post(event.headers, event.body)
+
+    return with_injections(instance.function.name, invoke, kill=instance.kill, injections=injections)

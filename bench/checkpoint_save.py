@@ -21,10 +21,10 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))  # run as a file, from anywhere
 
-from trainer.checkpoints import CHIEFS_FOLDER  # noqa: E402  # needs the line above
-from trainer.cluster import Cluster  # noqa: E402
-from trainer.preemption import Preemption  # noqa: E402
-from trainer.upload import Uploads  # noqa: E402
+from trainer.checkpoints.files import CHIEFS_FOLDER  # noqa: E402  # needs the line above
+from trainer.checkpoints.upload import Uploads  # noqa: E402
+from trainer.replicas.cluster import Cluster  # noqa: E402
+from trainer.replicas.preemption import Preemption  # noqa: E402
 
 CHUNK_BYTES = 1 << 20
 VARIABLES = 48
@@ -45,7 +45,7 @@ class Unasked(Preemption):
 def saver_of(root: Path, uploads: Uploads, megabytes: int) -> Any:
     import tensorflow as tf
 
-    from trainer.saver import Saver
+    from trainer.checkpoints.saver import Saver
 
     model = tf.Module()
     model.metrics = ()

@@ -18,19 +18,19 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from trainer.accelerators import require_accelerators, unequal_accelerators
-from trainer.cluster import Cluster, Role
-from trainer.cluster_variable import cluster_from
-from trainer.ending import PEER_LOST, end_at_once, end_with, on_sigterm
+from trainer.command_line.flags import Flags, flags_from
+from trainer.devices.accelerators import require_accelerators, unequal_accelerators
+from trainer.devices.strategy_choice import contradictions, uses_parameter_servers
+from trainer.export.finished import has_finished
 from trainer.faults import Unusable, collected
-from trainer.finished import has_finished
-from trainer.flags import Flags, flags_from
-from trainer.peers import is_loss_of_peer
+from trainer.replicas.cluster import Cluster, Role
+from trainer.replicas.cluster_variable import cluster_from
+from trainer.replicas.ending import PEER_LOST, end_at_once, end_with, on_sigterm
+from trainer.replicas.peers import is_loss_of_peer
 from trainer.storage import Outputs, outputs_from
-from trainer.strategy_choice import contradictions, uses_parameter_servers
 
 if TYPE_CHECKING:
-    from trainer.training import Trained, Training
+    from trainer.training.attempt import Trained, Training
 
 Part = Callable[[Flags, Cluster, Outputs, Mapping[str, str]], None]
 
@@ -120,14 +120,14 @@ def train_and_export(
 def _prepared(flags: Flags, cluster: Cluster, outputs: Outputs, environment: Mapping[str, str]) -> "Training":
     import tensorflow as tf
 
-    from trainer.checkpoints import latest
-    from trainer.dataset import ready_subject
-    from trainer.keras_models import set_mixed_precision
-    from trainer.metric_file import trial_from
-    from trainer.peers import Peers
-    from trainer.strategy import all_replicas_agree, limit_threads, processors_for, sixteen_bits
-    from trainer.training import Training
-    from trainer.weights import RANDOM, starting_weights, warn_of_random
+    from trainer.checkpoints.files import latest
+    from trainer.data.dataset import ready_subject
+    from trainer.devices.strategy import all_replicas_agree, limit_threads, processors_for, sixteen_bits
+    from trainer.replicas.peers import Peers
+    from trainer.training.attempt import Training
+    from trainer.training.keras_models import set_mixed_precision
+    from trainer.training.metric_file import trial_from
+    from trainer.training.weights import RANDOM, starting_weights, warn_of_random
 
     subject = ready_subject(flags, cluster, environment)
     workload, dataset = subject.workload, subject.dataset
@@ -172,8 +172,8 @@ def _prepared(flags: Flags, cluster: Cluster, outputs: Outputs, environment: Map
 
 def _strategy(flags: Flags, cluster: Cluster, *, mirrored: bool) -> Any:
     """The run's strategy, built once all the replicas that it needs have started."""
-    from trainer.gathering import gather
-    from trainer.strategy import strategy_for
+    from trainer.devices.strategy import strategy_for
+    from trainer.replicas.gathering import gather
 
     if uses_parameter_servers(flags.strategy, cluster):
         from trainer.parameter_server.peers import await_peers, guard
@@ -186,12 +186,12 @@ def _strategy(flags: Flags, cluster: Cluster, *, mirrored: bool) -> Any:
 
 
 def _export(training: "Training", trained: "Trained", started: float) -> None:
-    from trainer.checkpoints import remove_backups
+    from trainer.checkpoints.files import remove_backups
     from trainer.evaluator.evaluations import await_evaluators
     from trainer.events import report
-    from trainer.export import export_directory, save_model
-    from trainer.manifest import MANIFEST_NAME, manifest_of, remove_manifest, write_manifest
-    from trainer.training import weights_sha256
+    from trainer.export.manifest import MANIFEST_NAME, manifest_of, remove_manifest, write_manifest
+    from trainer.export.saved_model import export_directory, save_model
+    from trainer.training.attempt import weights_sha256
 
     cluster, flags, outputs = training.cluster, training.flags, training.outputs
     with export_directory(outputs.model.path, cluster) as directory:
@@ -241,9 +241,9 @@ def _description(training: "Training", trained: "Trained", seconds: float) -> di
     import tensorflow_datasets as tfds
     import tf_keras
 
+    from trainer.devices.strategy import name_of
     from trainer.events import finite
-    from trainer.manifest import job_of
-    from trainer.strategy import name_of
+    from trainer.export.manifest import job_of
 
     flags, dataset = training.flags, training.subject.dataset
     job = job_of(training.cluster.service_variables)

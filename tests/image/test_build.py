@@ -22,9 +22,9 @@ NO_GPU = ("env", "CUDA_VISIBLE_DEVICES=")  # nor the GPU of the machine that run
 STRATEGIES = """
 import trainer
 import tensorflow as tf
-from trainer.cluster import Cluster
-from trainer.strategy import strategy_for
-from trainer.strategy_choice import Strategy
+from trainer.replicas.cluster import Cluster
+from trainer.devices.strategy import strategy_for
+from trainer.devices.strategy_choice import Strategy
 processor = tf.config.list_physical_devices("CPU")[0]
 tf.config.set_logical_device_configuration(processor, [tf.config.LogicalDeviceConfiguration()] * 2)
 for name in ("one_device", "mirrored", "multi_worker_mirrored"):

@@ -5,8 +5,8 @@ from pathlib import Path
 import yaml
 
 from trainer import workloads
-from trainer.flags import FLAGS
-from trainer.strategy_choice import Strategy
+from trainer.command_line.flags import FLAGS
+from trainer.devices.strategy_choice import Strategy
 from trainmaster.orchestrator.core.requests.checks.programs import STRATEGIES
 
 ROOT = Path(__file__).resolve().parents[2]

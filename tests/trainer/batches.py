@@ -19,13 +19,13 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_datasets as tfds
 
-from trainer.cluster import Cluster
-from trainer.dataset import Subject, ready_subject
-from trainer.export import save_model
+from trainer.command_line.flags import flags_from
+from trainer.data.dataset import Subject, ready_subject
+from trainer.data.images import pixels
+from trainer.data.pipeline import Pipeline, distributed
+from trainer.export.saved_model import save_model
 from trainer.faults import Unusable
-from trainer.flags import flags_from
-from trainer.images import pixels
-from trainer.pipeline import Pipeline, distributed
+from trainer.replicas.cluster import Cluster
 
 REPLICAS, BATCH_SIZE, STEPS = 4, 2, 4
 TAKEN = 10  # steps: two epochs and a half

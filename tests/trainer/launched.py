@@ -38,12 +38,15 @@ def spec_of(
 
 
 def launch(
-    *arguments: str, environment: Mapping[str, str], python: Sequence[str] = (sys.executable,)
+    *arguments: str,
+    environment: Mapping[str, str],
+    python: Sequence[str] = (sys.executable,),
+    folder: Path = ROOT,
 ) -> "subprocess.CompletedProcess[str]":
-    """`python -m trainer.launch` run to its end."""
+    """`python -m trainer.launch` run to its end, with the package `trainer` of this folder."""
     return subprocess.run(
         [*python, "-m", "trainer.launch", *arguments],
-        cwd=ROOT,
+        cwd=folder,
         env={**BARE, **environment},
         capture_output=True,
         text=True,

@@ -22,21 +22,21 @@ from tensorflow.python.distribute.coordinator.coordinator_context import (
 )
 from tf_keras.src.engine.training import reduce_per_replica
 
-from trainer.cluster import Cluster, Role
-from trainer.dataset import Subject, ready_subject
-from trainer.ending import end_with
-from trainer.flags import flags_from
-from trainer.gpus import OwnGpus
-from trainer.keras_models import set_mixed_precision
+from trainer.command_line.flags import flags_from
+from trainer.data.dataset import Subject, ready_subject
+from trainer.devices.gpus import OwnGpus
+from trainer.devices.strategy import multi_worker_mirrored, name_of, resolver, sixteen_bits, strategy_for
+from trainer.devices.strategy_choice import Strategy
 from trainer.parameter_server.coordinator import evaluate_in_shards
 from trainer.parameter_server.input import WorkerPipeline
 from trainer.parameter_server.server import configuration
-from trainer.peers import Peers
+from trainer.replicas.cluster import Cluster, Role
+from trainer.replicas.ending import end_with
+from trainer.replicas.peers import Peers
 from trainer.storage import outputs_from
-from trainer.strategy import multi_worker_mirrored, name_of, resolver, sixteen_bits, strategy_for
-from trainer.strategy_choice import Strategy
-from trainer.training import Training
-from trainer.weights import RANDOM
+from trainer.training.attempt import Training
+from trainer.training.keras_models import set_mixed_precision
+from trainer.training.weights import RANDOM
 from trainer.workloads import ModelSpec
 from trainmaster.local.ports import free_ports
 

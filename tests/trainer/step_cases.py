@@ -13,21 +13,21 @@ import keras as keras_3  # isort: skip
 import numpy as np  # isort: skip
 import tensorflow as tf  # isort: skip
 
-from trainer.checkpoints import Cadence, Position, latest
-from trainer.cluster import Cluster
-from trainer.dataset import Dataset, Subject
+from trainer.checkpoints.files import Cadence, Position, latest
+from trainer.checkpoints.saver import Saver
+from trainer.checkpoints.upload import Uploads
+from trainer.command_line.flags import flags_from
+from trainer.data.dataset import Dataset, Subject
 from trainer.faults import Unusable
-from trainer.flags import flags_from
-from trainer.keras_models import build_variables, moving_averages_of_all_replicas
-from trainer.loop import Batches, Loop
-from trainer.model import built_model
 from trainer.parameter_server.steps import CoordinatedSteps
-from trainer.peers import Peers
-from trainer.preemption import Preemption
-from trainer.saver import Saver
-from trainer.steps import StepOptions, Steps
-from trainer.upload import Uploads
-from trainer.weights import RANDOM
+from trainer.replicas.cluster import Cluster
+from trainer.replicas.peers import Peers
+from trainer.replicas.preemption import Preemption
+from trainer.training.keras_models import build_variables, moving_averages_of_all_replicas
+from trainer.training.loop import Batches, Loop
+from trainer.training.model import built_model
+from trainer.training.steps import StepOptions, Steps
+from trainer.training.weights import RANDOM
 from trainer.workloads import Workload
 
 keras_2: Any = tf.keras  # TensorFlow has no types

@@ -17,7 +17,7 @@ from tests.trainer.conftest import ENDS_WITHIN_S, ROOT, Replica, places, reap, s
 SMALL = """
 import time
 
-from trainer.hyperparameters import OneOf, WholeNumber
+from trainer.command_line.hyperparameters import OneOf, WholeNumber
 from trainer.workloads import Workload
 
 

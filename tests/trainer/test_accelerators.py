@@ -5,8 +5,13 @@ from typing import Any
 
 import pytest
 
-from trainer.accelerators import LOCAL_STACK, expected_accelerator, missing_accelerator, unequal_accelerators
-from trainer.cluster_variable import cluster_from
+from trainer.devices.accelerators import (
+    LOCAL_STACK,
+    expected_accelerator,
+    missing_accelerator,
+    unequal_accelerators,
+)
+from trainer.replicas.cluster_variable import cluster_from
 from trainer.task import main
 from trainmaster.local.process.family import MARK
 

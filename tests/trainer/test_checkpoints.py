@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from trainer.checkpoints import (
+from trainer.checkpoints.files import (
     CHIEFS_FOLDER,
     Checkpoint,
     Damaged,

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from trainer.cluster import Role
-from trainer.cluster_variable import cluster_from
 from trainer.faults import Unusable
+from trainer.replicas.cluster import Role
+from trainer.replicas.cluster_variable import cluster_from
 
 TWO_POOLS = {"chief": ["c-0:2222"], "worker": ["w-0:2222", "w-1:2222"]}
 

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainer.cluster import Cluster, Role
-from trainer.cluster_variable import ROLE_OF_TASK_TYPE, cluster_from
 from trainer.faults import Unusable
+from trainer.replicas.cluster import Cluster, Role
+from trainer.replicas.cluster_variable import ROLE_OF_TASK_TYPE, cluster_from
 
 POOLS = {"workerpool0": ["c:2222"], "workerpool1": ["w-0:2222", "w-1:2222"], "workerpool2": ["p:2222"],
          "workerpool3": ["e:2222"]}  # fmt: skip

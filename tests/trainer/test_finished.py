@@ -13,9 +13,9 @@ import pytest
 
 from tests.trainer.conftest import ROOT, places
 from tests.trainer.survival import Small, output_tails, statuses
-from trainer.checkpoints import CHIEFS_FOLDER
+from trainer.checkpoints.files import CHIEFS_FOLDER
 from trainer.evaluator.evaluations import Evaluation, Evaluations
-from trainer.manifest import manifest_of, write_manifest
+from trainer.export.manifest import manifest_of, write_manifest
 
 RUN = """
 import sys

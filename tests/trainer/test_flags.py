@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from trainer.command_line.flags import FLAGS, Flags, flags_from
 from trainer.faults import Unusable
-from trainer.flags import FLAGS, Flags, flags_from
 
 
 def test_every_flag_is_in_the_trainers_page() -> None:

@@ -4,8 +4,7 @@ import pytest
 import yaml
 
 from tests.trainer.conftest import ROOT
-from trainer.cluster import Cluster, Role
-from trainer.gpus import (
+from trainer.devices.gpus import (
     CPU_PACK_BYTES,
     GPU_PACK_BYTES,
     WITHOUT_BFLOAT16,
@@ -16,6 +15,7 @@ from trainer.gpus import (
     no_mixed_precision,
     own_gpus,
 )
+from trainer.replicas.cluster import Cluster, Role
 
 CHIEF, WORKER, PS, EVALUATOR = Role.CHIEF, Role.WORKER, Role.PARAMETER_SERVER, Role.EVALUATOR
 ALONE = Cluster()

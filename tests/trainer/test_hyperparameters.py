@@ -2,7 +2,7 @@
 
 import pytest
 
-from trainer.hyperparameters import Hyperparameter, Number, OneOf, Value, WholeNumber
+from trainer.command_line.hyperparameters import Hyperparameter, Number, OneOf, Value, WholeNumber
 from trainer.workloads import names, names_with, workload_named
 
 UNITS = WholeNumber(default=8, minimum=1, maximum=512, help="")

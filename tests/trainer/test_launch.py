@@ -17,7 +17,7 @@ from trainer.launch.__main__ import applied
 from trainer.launch.order import NAMES, Framework, Order, order_from
 from trainer.launch.settings import Settings
 
-from .launched import BARE, TELL, launch, spec, told
+from .launched import BARE, ROOT, TELL, launch, spec, told
 
 
 @pytest.mark.parametrize(
@@ -148,11 +148,26 @@ def _interpreters() -> Iterator[str]:
             yield path
 
 
-def test_it_needs_the_standard_library_alone() -> None:
+def test_it_needs_the_standard_library_and_the_files_that_its_page_copies(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "how-to" / "frameworks.md").read_text()
+    for *sources, target in (line.split()[1:] for line in page.splitlines() if line.startswith("COPY ")):
+        place = tmp_path / target.removeprefix("/app/")
+        for source in map(ROOT.joinpath, sources):
+            if source.is_dir():
+                shutil.copytree(source, place, ignore=shutil.ignore_patterns("__pycache__"))
+            else:
+                place.mkdir(exist_ok=True)
+                shutil.copy(source, place)
     environment = spec([1, 2], pool=1, index=1)
     for python in _interpreters():
         command = ("--", python, "-c", "import os, sys; print(os.environ['RANK'])")
-        done = launch("--framework=torch", *command, environment=environment, python=(python, "-S", "-E"))
+        done = launch(
+            "--framework=torch",
+            *command,
+            environment=environment,
+            python=(python, "-S", "-E"),
+            folder=tmp_path,
+        )
         assert (done.stdout, done.returncode) == ("2\n", 0), f"{python}: {done.stderr}"
 
 

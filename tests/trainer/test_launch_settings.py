@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from google.cloud.aiplatform_v1.types import CustomJob
 
-from trainer.cluster_variable import cluster_from
 from trainer.faults import Unusable
 from trainer.launch.__main__ import gpus
 from trainer.launch.settings import horovod, jax, mxnet, torch
 from trainer.launch.tf_config import ai_platform, tensorflow
+from trainer.replicas.cluster_variable import cluster_from
 from trainmaster.local.jobs.replicas import cluster as local
 from trainmaster.local.jobs.resource.job import Job, TrialAssignment
 from trainmaster.local.jobs.resource.replica import Replica, replicas_of

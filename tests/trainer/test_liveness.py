@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from trainer.liveness import LOST_AFTER_S, Answer, Attendance, answer_of, await_all
+from trainer.replicas.liveness import LOST_AFTER_S, Answer, Attendance, answer_of, await_all
 
 SETTINGS_FRAME = b"\x00\x00\x00\x04\x00\x00\x00\x00\x00"
 

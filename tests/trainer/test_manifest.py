@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from trainer.manifest import (
+from trainer.export.manifest import (
     file_entries,
     finished_export,
     job_of,

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trainer.faults import Unusable
-from trainer.metric_file import DEFAULT_METRIC_FILE, MetricFile, Trial, parse_reports, trial_from
+from trainer.training.metric_file import DEFAULT_METRIC_FILE, MetricFile, Trial, parse_reports, trial_from
 
 
 @pytest.fixture

@@ -16,9 +16,9 @@ from tests.trainer.conftest import ROOT, Runner, reap, write_demo_dataset
 from tests.trainer.exports import SERVE, check_export, run_program
 from tests.trainer.roles import Roles, statuses
 from tests.trainer.test_liveness import SETTINGS_FRAME
-from trainer.checkpoints import latest
-from trainer.liveness import LOST_AFTER_S, Answer, Attendance
+from trainer.checkpoints.files import latest
 from trainer.parameter_server.peers import ABSENT_AFTER_S, loss
+from trainer.replicas.liveness import LOST_AFTER_S, Answer, Attendance
 from trainmaster.local.ports import free_ports
 
 EPOCHS = 6
@@ -69,7 +69,7 @@ def test_the_chief_goes_on_without_a_worker_but_not_without_its_variables_nor_fo
 LOSES = """
 import sys, threading
 from types import SimpleNamespace
-from trainer.peers import end_for_loss
+from trainer.replicas.peers import end_for_loss
 chief = SimpleNamespace(replica="chief-0")
 if "deaf" in sys.argv:
     sys.stdout.close()

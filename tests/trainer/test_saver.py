@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from trainer.checkpoints import CHIEFS_FOLDER, latest
-from trainer.cluster import Cluster, Role
-from trainer.preemption import Preemption
-from trainer.upload import Uploads
+from trainer.checkpoints.files import CHIEFS_FOLDER, latest
+from trainer.checkpoints.upload import Uploads
+from trainer.replicas.cluster import Cluster, Role
+from trainer.replicas.preemption import Preemption
 
 pytestmark = pytest.mark.timeout(200)
 
@@ -31,7 +31,7 @@ class Unasked(Preemption):
 def saver_of(root: Path, uploads: Uploads, cluster: Cluster | None = None) -> Any:
     import tensorflow as tf  # not at every worker's collection
 
-    from trainer.saver import Saver
+    from trainer.checkpoints.saver import Saver
 
     model = tf.Module()
     model.metrics = ()

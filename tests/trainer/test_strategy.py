@@ -7,8 +7,7 @@ import pytest
 from tests.trainer.conftest import Runner
 from tests.trainer.exports import check_export
 from tests.trainer.roles import TINY
-from trainer.cluster import Cluster, Role
-from trainer.strategy_choice import (
+from trainer.devices.strategy_choice import (
     CHOICES,
     Machine,
     Strategy,
@@ -17,6 +16,7 @@ from trainer.strategy_choice import (
     read_strategy,
     uses_parameter_servers,
 )
+from trainer.replicas.cluster import Cluster, Role
 from trainer.task import main
 
 CHIEF, WORKER, PS = Role.CHIEF, Role.WORKER, Role.PARAMETER_SERVER

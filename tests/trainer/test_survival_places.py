@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainer.checkpoints import Cadence, Checkpoint, Position, position_after
-from trainer.cluster import Cluster, Role
+from trainer.checkpoints.files import Cadence, Checkpoint, Position, position_after
 from trainer.faults import Unusable
-from trainer.gathering import gather
-from trainer.preemption import Agreement, agreement_from
+from trainer.replicas.cluster import Cluster, Role
+from trainer.replicas.gathering import gather
+from trainer.replicas.preemption import Agreement, agreement_from
 
 STEPS, BATCH = 10, 8
 

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from tests.trainer.conftest import ROOT
-from trainer.upload import Uploads
+from trainer.checkpoints.upload import Uploads
 
 DEADLINE_S = 60
 
@@ -69,8 +69,8 @@ def test_the_context_ends_once_the_upload_has() -> None:
 LOSES = """
 import threading, time
 from types import SimpleNamespace
-from trainer.peers import end_for_loss
-from trainer.upload import Uploads
+from trainer.replicas.peers import end_for_loss
+from trainer.checkpoints.upload import Uploads
 
 def upload():
     lost.wait()

@@ -13,7 +13,7 @@ from threading import Thread
 import pytest
 
 from trainer.faults import Unusable
-from trainer.weights import RANDOM, starting_weights, warn_of_random
+from trainer.training.weights import RANDOM, starting_weights, warn_of_random
 from trainer.workloads import Pretrained
 from trainmaster.local.ports import free_ports
 

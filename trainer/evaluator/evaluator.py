@@ -7,22 +7,22 @@ from typing import Any
 
 import tensorflow as tf
 
-from trainer.checkpoints import Checkpoint, latest
-from trainer.cluster import Cluster, Role
-from trainer.dataset import ready_subject
+from trainer.checkpoints.files import Checkpoint, latest
+from trainer.checkpoints.saver import trained_on
+from trainer.command_line.flags import Flags
+from trainer.data.dataset import ready_subject
+from trainer.data.pipeline import Pipeline
+from trainer.devices.strategy import claim_gpus, limit_threads, processors_for
 from trainer.evaluator.evaluations import Evaluation, Evaluations
 from trainer.events import finite, report
+from trainer.export.manifest import MANIFEST_NAME
 from trainer.faults import Unusable
-from trainer.flags import Flags
-from trainer.liveness import EVERY_S, Attendance, answers_of, carry_out, ending
-from trainer.manifest import MANIFEST_NAME
-from trainer.model import built_model
-from trainer.pipeline import Pipeline
-from trainer.reporting import numbers
-from trainer.saver import trained_on
+from trainer.replicas.cluster import Cluster, Role
+from trainer.replicas.liveness import EVERY_S, Attendance, answers_of, carry_out, ending
 from trainer.storage import Outputs
-from trainer.strategy import claim_gpus, limit_threads, processors_for
-from trainer.weights import RANDOM
+from trainer.training.model import built_model
+from trainer.training.reporting import numbers
+from trainer.training.weights import RANDOM
 
 POLL_S = 0.5
 

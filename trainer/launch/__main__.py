@@ -15,14 +15,14 @@ from itertools import takewhile
 from pathlib import Path
 from typing import NoReturn
 
-from trainer.cluster import Cluster, Role
-from trainer.cluster_variable import cluster_from
 from trainer.faults import Unusable, collected
 from trainer.launch import settings as of
 from trainer.launch.order import USAGE, Framework, Order, order_from
 from trainer.launch.rendezvous import LEAVES_WITHIN_S, answers_within, serve_beside_this_process
 from trainer.launch.settings import Settings, coordinator_of, is_on_loopback
 from trainer.launch.tf_config import ai_platform, tensorflow
+from trainer.replicas.cluster import Cluster, Role
+from trainer.replicas.cluster_variable import cluster_from
 
 NOT_IN_TIME = 134  # 128 + SIGABRT: Vertex AI treats it as possibly transient and restarts the job
 CANNOT_RUN, NOT_FOUND = 126, 127  # as in POSIX shells

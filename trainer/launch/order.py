@@ -9,7 +9,7 @@ from trainer.faults import Unusable, nearest
 PEERS_WITHIN_S = 1800.0
 
 
-class Framework(str, Enum):  # noqa: UP042 - StrEnum needs Python 3.11, see trainer/cluster_variable.py
+class Framework(str, Enum):  # noqa: UP042 - StrEnum needs Python 3.11, see trainer/replicas/cluster_variable.py
     """The framework whose variables are set."""
 
     TORCH = "torch"

@@ -3,9 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from trainer.accelerators import is_tpu
-from trainer.cluster import Cluster, Role, host_of
 from trainer.faults import Unusable
+from trainer.replicas.cluster import Cluster, Role, host_of, is_tpu
 
 LOOPBACK_INTERFACE = "lo"
 

@@ -4,8 +4,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from trainer.cluster import Cluster, Role
 from trainer.launch.settings import Settings
+from trainer.replicas.cluster import Cluster, Role
 
 LEGACY_NAMES = {role: "master" if role is Role.CHIEF else role.value for role in Role}
 

@@ -6,17 +6,17 @@ from typing import Any, ClassVar
 
 import tensorflow as tf
 
-from trainer.checkpoints import Position
-from trainer.cluster import Role
-from trainer.loop import Batches
+from trainer.checkpoints.files import Position
 from trainer.parameter_server.input import WorkerPipeline
 from trainer.parameter_server.peers import guard
 from trainer.parameter_server.progress import AHEAD_PER_WORKER, RemoteProgressReport
 from trainer.parameter_server.steps import CoordinatedSteps
-from trainer.peers import end_for_loss, is_loss_of_peer
-from trainer.steps import Steps
-from trainer.training import Trained, Training
-from trainer.weights import RANDOM
+from trainer.replicas.cluster import Role
+from trainer.replicas.peers import end_for_loss, is_loss_of_peer
+from trainer.training.attempt import Trained, Training
+from trainer.training.loop import Batches
+from trainer.training.steps import Steps
+from trainer.training.weights import RANDOM
 
 EVALUATION_SHARDS_PER_WORKER = 2  # more even out workers of different speed, and read the split more often
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import tensorflow as tf
 
-from trainer.order import Share
-from trainer.pipeline import Pipeline
+from trainer.data.order import Share
+from trainer.data.pipeline import Pipeline
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,10 +4,10 @@ import threading
 import time
 from collections.abc import Callable
 
-from trainer.cluster import Cluster, Role
-from trainer.ending import end_without_peer
-from trainer.liveness import EVERY_S, LOST_AFTER_S, Answer, Attendance, answers_of, await_all
-from trainer.peers import end_for_loss
+from trainer.replicas.cluster import Cluster, Role
+from trainer.replicas.ending import end_without_peer
+from trainer.replicas.liveness import EVERY_S, LOST_AFTER_S, Answer, Attendance, answers_of, await_all
+from trainer.replicas.peers import end_for_loss
 
 ABSENT_AFTER_S = 10.0
 """A parameter server without a process is lost sooner than a silent one: its variables are gone for good."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from trainer.reporting import ProgressReport
+from trainer.training.reporting import ProgressReport
 
 AHEAD_PER_WORKER = 4  # unfinished steps: enough that no worker waits, few enough to finish soon
 

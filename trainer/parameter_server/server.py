@@ -7,15 +7,15 @@ from typing import Any
 
 import tensorflow as tf
 
-from trainer.cluster import Cluster, Role
-from trainer.dataset import ready_subject
+from trainer.command_line.flags import Flags
+from trainer.data.dataset import ready_subject
+from trainer.devices.gpus import OwnGpus, own_gpus
+from trainer.devices.strategy import processors_for, resolver
 from trainer.events import report
-from trainer.flags import Flags
-from trainer.gpus import OwnGpus, own_gpus
-from trainer.liveness import EVERY_S, Attendance, answers_of, carry_out, ending
-from trainer.manifest import MANIFEST_NAME
+from trainer.export.manifest import MANIFEST_NAME
+from trainer.replicas.cluster import Cluster, Role
+from trainer.replicas.liveness import EVERY_S, Attendance, answers_of, carry_out, ending
 from trainer.storage import Outputs
-from trainer.strategy import processors_for, resolver
 
 
 def serve(flags: Flags, cluster: Cluster, outputs: Outputs, environment: Mapping[str, str]) -> None:

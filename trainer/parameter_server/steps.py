@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from trainer.faults import Unusable
-from trainer.keras_models import is_keras_2
-from trainer.reporting import numbers
-from trainer.steps import StepOptions, Steps
+from trainer.training.keras_models import is_keras_2
+from trainer.training.reporting import numbers
+from trainer.training.steps import StepOptions, Steps
 
 
 class CoordinatedSteps(Steps):

@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from trainer.command_line.hyperparameters import Hyperparameter
 from trainer.faults import Unusable, nearest
-from trainer.hyperparameters import Hyperparameter
 
 LOSS = "loss"
 

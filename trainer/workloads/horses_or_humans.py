@@ -2,8 +2,8 @@
 
 from typing import Any
 
+from trainer.command_line.hyperparameters import Number, WholeNumber
 from trainer.faults import Unusable
-from trainer.hyperparameters import Number, WholeNumber
 from trainer.workloads import ModelSpec, Workload
 
 FILTERS = (16, 32, 64)

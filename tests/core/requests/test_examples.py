@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from tests.core.retraining_cases import RULE_REQUIREMENTS
-from trainer.flags import flags_from
+from trainer.command_line.flags import flags_from
 from trainmaster.orchestrator.core.names import Buckets
 from trainmaster.orchestrator.core.requests.reading import parse_request
 from trainmaster.orchestrator.core.requests.request import Request

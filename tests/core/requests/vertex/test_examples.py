@@ -9,7 +9,7 @@ import yaml
 from google.cloud.aiplatform_v1.types import CustomJobSpec, HyperparameterTuningJob
 
 from tests.core.shipped import REQUEST_RULES
-from trainer.flags import flags_from
+from trainer.command_line.flags import flags_from
 from trainmaster.orchestrator.core.names import model_name_from
 from trainmaster.orchestrator.core.requests.reading import parse_request
 from trainmaster.orchestrator.core.requests.request import Request

@@ -8,12 +8,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from trainer.checkpoints import Cadence, Position
-from trainer.metric_file import EVALUATED
-from trainer.preemption import Preemption
-from trainer.reporting import numbers
-from trainer.saver import Saver
-from trainer.steps import Steps
+from trainer.checkpoints.files import Cadence, Position
+from trainer.checkpoints.saver import Saver
+from trainer.replicas.preemption import Preemption
+from trainer.training.metric_file import EVALUATED
+from trainer.training.reporting import numbers
+from trainer.training.steps import Steps
 
 
 @dataclass(frozen=True, kw_only=True)

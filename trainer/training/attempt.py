@@ -7,26 +7,26 @@ from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
-from trainer.checkpoints import Cadence, Position, position_after
-from trainer.cluster import Cluster
-from trainer.dataset import Subject
+from trainer.checkpoints.files import Cadence, Position, position_after
+from trainer.checkpoints.saver import Saver, chosen, trained_on
+from trainer.checkpoints.upload import Uploads
+from trainer.command_line.flags import Flags
+from trainer.data.dataset import Subject
+from trainer.data.pipeline import Pipeline, distributed
+from trainer.devices.strategy import name_of
 from trainer.events import report
-from trainer.flags import Flags
-from trainer.keras_models import callbacks_of
-from trainer.loop import Batches, Loop
-from trainer.metric_file import MetricFile, Trial
-from trainer.model import built_model
-from trainer.peers import Peers
-from trainer.pipeline import Pipeline, distributed
-from trainer.preemption import Preemption
-from trainer.reporting import MetricReport, ProgressReport
-from trainer.saver import Saver, chosen, trained_on
-from trainer.settings import steps_per_epoch
-from trainer.steps import StepOptions, Steps
+from trainer.replicas.cluster import Cluster
+from trainer.replicas.peers import Peers
+from trainer.replicas.preemption import Preemption
 from trainer.storage import Outputs
-from trainer.strategy import name_of
-from trainer.upload import Uploads
-from trainer.weights import StartingWeights
+from trainer.training.keras_models import callbacks_of
+from trainer.training.loop import Batches, Loop
+from trainer.training.metric_file import MetricFile, Trial
+from trainer.training.model import built_model
+from trainer.training.reporting import MetricReport, ProgressReport
+from trainer.training.settings import steps_per_epoch
+from trainer.training.steps import StepOptions, Steps
+from trainer.training.weights import StartingWeights
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,7 +6,7 @@ Nothing here imports TensorFlow.
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from trainer.cluster import Cluster, Role, host_of
+from trainer.replicas.cluster import Cluster, Role, host_of
 
 # Gradients travel in packs of about this size. In one pack they would be copied whole several times
 # at once: 400 MiB more memory and twice the system time with ResNet50 (bench/trainer_throughput.py).

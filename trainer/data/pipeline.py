@@ -12,11 +12,11 @@ from typing import Any
 import tensorflow as tf
 import tensorflow_datasets as tfds
 
-from trainer.dataset import Subject
+from trainer.data.dataset import Subject
+from trainer.data.images import pixels, scaled
+from trainer.data.order import Order, Parts, Share
 from trainer.faults import Unusable
-from trainer.images import pixels, scaled
-from trainer.order import Order, Parts, Share
-from trainer.settings import evaluation_parts
+from trainer.training.settings import evaluation_parts
 
 KEPT_LIMIT_BYTES = 2 << 30  # of encoded images: larger splits are shuffled in a buffer as they are read
 CACHE_LIMIT_BYTES = 2 << 30

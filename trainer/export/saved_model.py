@@ -8,8 +8,8 @@ from typing import Any
 
 import tensorflow as tf
 
-from trainer.cluster import Cluster
-from trainer.images import pixels, scaled
+from trainer.data.images import pixels, scaled
+from trainer.replicas.cluster import Cluster
 
 
 def class_probabilities(outputs: Any) -> Any:

@@ -9,10 +9,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from trainer.accelerators import LOCAL_STACK
+from trainer.data.network import why_unreachable
+from trainer.devices.accelerators import LOCAL_STACK
 from trainer.events import report
 from trainer.faults import Unusable
-from trainer.network import why_unreachable
 from trainer.storage import located
 from trainer.workloads import Pretrained
 

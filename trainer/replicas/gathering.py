@@ -8,9 +8,9 @@ this module waits first: it listens at this replica's address and connects to th
 import socket
 import time
 
-from trainer.cluster import Cluster, Role
-from trainer.ending import end_without_peer
 from trainer.faults import Unusable
+from trainer.replicas.cluster import Cluster, Role
+from trainer.replicas.ending import end_without_peer
 
 KNOCK_EVERY_S = 0.25
 OPENS_WITHIN_S = 2.0

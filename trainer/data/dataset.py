@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 import tensorflow_datasets as tfds
 
-from trainer.cluster import Cluster
+from trainer.command_line.flags import Flags
+from trainer.data.network import why_unreachable
 from trainer.faults import Unusable, nearest
-from trainer.flags import Flags
-from trainer.network import why_unreachable
+from trainer.replicas.cluster import Cluster
 from trainer.storage import Location, located
 from trainer.workloads import Workload, workload_named
 

@@ -11,8 +11,8 @@ import threading
 import time
 from typing import Any, NoReturn
 
-from trainer.cluster import Cluster, Role
-from trainer.ending import end_without_peer, on_sigterm
+from trainer.replicas.cluster import Cluster, Role
+from trainer.replicas.ending import end_without_peer, on_sigterm
 
 _ENDING = threading.Lock()
 ASKED_EVERY_S = 5.0

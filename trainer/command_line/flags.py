@@ -12,10 +12,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from trainer import read
+from trainer.command_line import read
+from trainer.command_line.hyperparameters import Value
+from trainer.devices.strategy_choice import CHOICES, Strategy, read_strategy
 from trainer.faults import Unusable, collected, nearest
-from trainer.hyperparameters import Value
-from trainer.strategy_choice import CHOICES, Strategy, read_strategy
 from trainer.workloads import LOSS, names, names_with, workload_named
 
 OF_WORKLOAD = ("dataset", "epochs", "batch_size", "image_size", "learning_rate")

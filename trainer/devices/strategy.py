@@ -5,11 +5,11 @@ from typing import Any
 
 import tensorflow as tf
 
-from trainer.accelerators import TPU_VARIABLES, accelerator_of
-from trainer.cluster import Cluster, Role
+from trainer.devices.accelerators import TPU_VARIABLES, accelerator_of
+from trainer.devices.gpus import OwnGpus, collectives, computes_bfloat16, no_mixed_precision, own_gpus
+from trainer.devices.strategy_choice import Machine, Strategy, chosen, uses_parameter_servers
 from trainer.faults import Unusable
-from trainer.gpus import OwnGpus, collectives, computes_bfloat16, no_mixed_precision, own_gpus
-from trainer.strategy_choice import Machine, Strategy, chosen, uses_parameter_servers
+from trainer.replicas.cluster import Cluster, Role
 
 # Of a variable on one parameter server: TensorFlow's own advice for MinSizePartitioner.
 MIN_SHARD_BYTES = 256 << 10

@@ -13,15 +13,14 @@ from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from trainer.cluster import Cluster, Role
 from trainer.faults import Unusable
+from trainer.replicas.cluster import Cluster, Role, is_tpu
 
 GPU, TPU = "GPU", "TPU"
 TPU_VARIABLES = ("TPU_NAME", "KUBE_GOOGLE_CLOUD_TPU_ENDPOINTS")  # tensorflow/python/tpu/client/client.py
 LOCAL_STACK = "TRAINMASTER_STACK"
 _POOLS = (Role.CHIEF, Role.WORKER, Role.PARAMETER_SERVER, Role.EVALUATOR)
 """By the number of the worker pool."""
-_TPU_MACHINES = ("ct", "cloud-tpu", "tpu")
 _GPU_FILE = re.compile(r"nvidia\d+")
 
 
@@ -93,15 +92,6 @@ def missing_accelerator(replica: str, expected: tuple[str, str], seen: Collectio
     return (
         f"The job has {words} for {replica}, but TensorFlow sees no {kind} and would train on the CPU. "
         f"{repair}, or remove the accelerator from the request."
-    )
-
-
-def is_tpu(machine: Mapping[str, Any]) -> bool:
-    """Whether a `machine_spec`, its field names in snake_case, is one of TPUs."""
-    return bool(
-        machine.get("tpu_topology")
-        or str(machine.get("accelerator_type")).startswith("TPU")
-        or str(machine.get("machine_type")).startswith(_TPU_MACHINES)
     )
 
 

@@ -3,15 +3,15 @@
 from collections.abc import Mapping
 from typing import Any
 
-from trainer.checkpoints import has_any, remove_backups
-from trainer.cluster import Cluster, Role
-from trainer.ending import on_sigterm
+from trainer.checkpoints.files import has_any, remove_backups
+from trainer.command_line.flags import Flags
 from trainer.evaluator.evaluations import await_evaluators
 from trainer.events import report
-from trainer.flags import Flags
-from trainer.manifest import finished_export, job_of
-from trainer.metric_file import MetricFile, evaluated, trial_from
+from trainer.export.manifest import finished_export, job_of
+from trainer.replicas.cluster import Cluster, Role
+from trainer.replicas.ending import on_sigterm
 from trainer.storage import Outputs
+from trainer.training.metric_file import MetricFile, evaluated, trial_from
 
 
 def has_finished(flags: Flags, cluster: Cluster, outputs: Outputs, environment: Mapping[str, str]) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 import tensorflow as tf
 
 from trainer.events import report
-from trainer.metric_file import MetricFile, evaluated
+from trainer.training.metric_file import MetricFile, evaluated
 
 MIN_INTERVAL_S = 0.5
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import tensorflow as tf
 
-from trainer import keras_models as keras
 from trainer.faults import Unusable
+from trainer.training import keras_models as keras
 
 
 @dataclass(frozen=True, kw_only=True)

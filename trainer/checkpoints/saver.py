@@ -10,15 +10,15 @@ from typing import Any
 
 import tensorflow as tf
 
-from trainer import checkpoints as files
-from trainer.checkpoints import Checkpoint, newest_first, numbered, publish
-from trainer.cluster import Cluster
-from trainer.dataset import Subject
+from trainer.checkpoints import files
+from trainer.checkpoints.files import Checkpoint, newest_first, numbered, publish
+from trainer.checkpoints.upload import Uploads
+from trainer.data.dataset import Subject
 from trainer.events import report
 from trainer.faults import Unusable
-from trainer.peers import Board
-from trainer.preemption import Preemption
-from trainer.upload import Uploads
+from trainer.replicas.cluster import Cluster
+from trainer.replicas.peers import Board
+from trainer.replicas.preemption import Preemption
 
 APPEARS_WITHIN_S = 90.0  # Cloud Storage FUSE keeps what it knows of a folder for 60 s by default
 POLL_S = 1.0

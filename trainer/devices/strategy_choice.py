@@ -6,7 +6,7 @@ Nothing here imports TensorFlow, so that an impossible strategy fails at once.
 from dataclasses import dataclass
 from enum import StrEnum
 
-from trainer.cluster import Cluster, Role
+from trainer.replicas.cluster import Cluster, Role
 
 
 class Strategy(StrEnum):

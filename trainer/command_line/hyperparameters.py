@@ -6,7 +6,7 @@ Each kind's `reads` turns a flag's text into the value and raises ValueError wit
 from dataclasses import dataclass
 from typing import TypeVar
 
-from trainer.read import number, whole
+from trainer.command_line.read import number, whole
 
 Value = int | float | str
 Kind = TypeVar("Kind", int, float)

@@ -15,8 +15,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from trainer.cluster import Cluster, Role
 from trainer.faults import Unusable, collected
+from trainer.replicas.cluster import Cluster, Role
 
 VARIABLES = ("TF_CONFIG", "CLUSTER_SPEC")
 SERVICE_PREFIXES = ("AIP_", "CLOUD_ML_")

@@ -10,6 +10,9 @@ REDUCTION_SERVER = "/reductionserver"
 https://cloud.google.com/vertex-ai/docs/training/distributed-training#reduce_training_time_with_reduction_server."""
 
 
+TPU_MACHINES = ("ct", "cloud-tpu", "tpu")
+
+
 class Role(str, Enum):  # noqa: UP042 - StrEnum needs Python 3.11; prebuilt containers of other frameworks have 3.10
     """What a replica does, in TensorFlow's words."""
 
@@ -145,3 +148,12 @@ class Cluster:
 def host_of(address: str) -> str:
     """The host of `host:port`, an IPv6 address with its brackets."""
     return address.rpartition(":")[0]
+
+
+def is_tpu(machine: Mapping[str, Any]) -> bool:
+    """Whether a `machine_spec`, its field names in snake_case, is one of TPUs."""
+    return bool(
+        machine.get("tpu_topology")
+        or str(machine.get("accelerator_type")).startswith("TPU")
+        or str(machine.get("machine_type")).startswith(TPU_MACHINES)
+    )

@@ -26,10 +26,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from trainer.cluster import Cluster
-from trainer.ending import PREEMPTED, end_with, on_sigterm
 from trainer.events import report
-from trainer.peers import Peers
+from trainer.replicas.cluster import Cluster
+from trainer.replicas.ending import PREEMPTED, end_with, on_sigterm
+from trainer.replicas.peers import Peers
 
 READ_WITHIN_S = 5.0  # notes about the end
 PUBLISHED_WITHIN_S = 120.0  # two uploads: the one under way when SIGTERM arrives, and the last

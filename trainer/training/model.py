@@ -4,10 +4,10 @@ from typing import Any
 
 import tensorflow as tf
 
-from trainer.dataset import Subject
-from trainer.keras_models import build_variables, moving_averages_of_all_replicas
-from trainer.settings import batch_norm_momentum
-from trainer.weights import StartingWeights
+from trainer.data.dataset import Subject
+from trainer.training.keras_models import build_variables, moving_averages_of_all_replicas
+from trainer.training.settings import batch_norm_momentum
+from trainer.training.weights import StartingWeights
 from trainer.workloads import ModelSpec
 
 

@@ -6,7 +6,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from types import TracebackType
 from typing import Self
 
-from trainer.ending import before_loss
+from trainer.replicas.ending import before_loss
 
 LOSS_WITHIN_S = 20.0
 """An upload may delay the exit after an error, or the loss of a peer, by this long: what it saves need not be repeated.

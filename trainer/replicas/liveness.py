@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NoReturn
 
-from trainer.ending import end_with, end_without_peer
 from trainer.events import report
+from trainer.replicas.ending import end_with, end_without_peer
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\x00\x00\x00\x04\x00\x00\x00\x00\x00"  # and empty SETTINGS
 FRAME_HEADER_BYTES = 9

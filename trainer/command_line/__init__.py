@@ -1,0 +1,1 @@
+"""The flags of `python -m trainer.task`."""

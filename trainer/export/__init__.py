@@ -1,0 +1,1 @@
+"""What a finished run leaves: the SavedModel and its manifest."""

@@ -1,0 +1,1 @@
+"""The training of one attempt: model, steps, epochs, progress."""

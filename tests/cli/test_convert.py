@@ -14,7 +14,7 @@ from tests.core.legacy_cases import CASES
 from tests.core.legacy_jobs import IMAGE, Case, custom
 from tests.core.shipped import REQUEST_RULES, ROOT
 from trainmaster.cli.convert import converted
-from trainmaster.orchestrator.core.names import JobKind
+from trainmaster.orchestrator.core.job_names import JobKind
 from trainmaster.orchestrator.core.requests.reading import parse_request
 from trainmaster.orchestrator.core.requests.request import Request
 from trainmaster.orchestrator.core.requests.submission import Target, submission_of

@@ -13,7 +13,8 @@ from tests.contract.retraining import SMALL
 from tests.contract.world import LEDGER, REGION, Killed, World, request_rules_with, schema
 from trainmaster.orchestrator.core.documents.codec import encoded
 from trainmaster.orchestrator.core.errors import SubmissionDeferred, SubmissionUnknown, TrainmasterError
-from trainmaster.orchestrator.core.names import RUN_LABEL, JobKind
+from trainmaster.orchestrator.core.job_names import JobKind
+from trainmaster.orchestrator.core.names import RUN_LABEL
 from trainmaster.orchestrator.core.policy.admission import Admission, Limit
 from trainmaster.orchestrator.core.requests.incoming import IncomingDocument
 from trainmaster.orchestrator.core.requests.submission import Submission

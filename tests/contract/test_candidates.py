@@ -10,7 +10,7 @@ from tests.contract.rooms import TWO_REGIONS, full, too_fast
 from tests.contract.world import ELSEWHERE, LEASE, REGION, Killed, World
 from trainmaster.orchestrator.core.admission.waiting import PAUSE_MOST_S
 from trainmaster.orchestrator.core.errors import SubmissionRefused, SubmissionUnknown
-from trainmaster.orchestrator.core.names import job_region
+from trainmaster.orchestrator.core.job_names import job_region
 from trainmaster.orchestrator.core.runs.states import RunState
 
 

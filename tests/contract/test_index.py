@@ -11,7 +11,7 @@ from tests.contract.index import index_rows, index_violations
 from tests.contract.world import LEDGER, Boundary, BoundaryObjects, Killed, World
 from trainmaster.orchestrator.adapters.memory import MemoryJobs
 from trainmaster.orchestrator.core.errors import ServiceFailed
-from trainmaster.orchestrator.core.names import JobKind
+from trainmaster.orchestrator.core.job_names import JobKind
 from trainmaster.orchestrator.core.requests.submission import Submission
 from trainmaster.orchestrator.core.runs.index_row import INDEX_PREFIX, IndexRow, bounded_text
 from trainmaster.orchestrator.core.runs.job import Job, JobState

@@ -24,7 +24,7 @@ from trainmaster.orchestrator.core.errors import (
     SubmissionRefused,
     SubmissionUnknown,
 )
-from trainmaster.orchestrator.core.names import JobKind, job_kind, job_name, same_job
+from trainmaster.orchestrator.core.job_names import JobKind, job_kind, job_name, same_job
 from trainmaster.orchestrator.core.runs.job import JobState, Measured, TrialState
 from trainmaster.orchestrator.core.runs.states import END_OF
 from trainmaster.orchestrator.ports.services import TrainingJobs

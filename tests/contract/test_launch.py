@@ -24,7 +24,7 @@ from trainmaster.orchestrator.core.errors import (
     SubmissionRefused,
     SubmissionUnknown,
 )
-from trainmaster.orchestrator.core.names import JobKind
+from trainmaster.orchestrator.core.job_names import JobKind
 from trainmaster.orchestrator.core.runs.job import JobState
 from trainmaster.orchestrator.core.runs.states import RunState
 from trainmaster.orchestrator.core.sizes import MIB

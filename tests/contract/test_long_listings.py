@@ -15,7 +15,8 @@ from trainmaster.orchestrator.adapters.vertex import VertexJobs
 from trainmaster.orchestrator.core.admission import caps
 from trainmaster.orchestrator.core.errors import ServiceFailed
 from trainmaster.orchestrator.core.events.self_test import Answer
-from trainmaster.orchestrator.core.names import JobKind, marker_object
+from trainmaster.orchestrator.core.job_names import JobKind
+from trainmaster.orchestrator.core.names import marker_object
 from trainmaster.orchestrator.flows.scheduled import take_tick
 from trainmaster.orchestrator.log_events import LogEvent
 from trainmaster.orchestrator.ports.objects import Listed

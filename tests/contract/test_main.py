@@ -25,7 +25,7 @@ from tests.contract.world import PROJECT, REGION
 from trainmaster.local.events.clients import clients_of
 from trainmaster.orchestrator.adapters.gcs import GcsObjects
 from trainmaster.orchestrator.adapters.vertex import VertexJobs
-from trainmaster.orchestrator.core.names import JobKind
+from trainmaster.orchestrator.core.job_names import JobKind
 from trainmaster.orchestrator.log_events import LogEvent
 from trainmaster.orchestrator.stores.arrivals import Arrivals
 from trainmaster.orchestrator.stores.ledger import Ledger

@@ -12,7 +12,7 @@ from tests.contract.simulation.odds import Odds
 from tests.contract.simulation.run import run_and_check, simulate
 from tests.contract.simulation.service import DEFERRALS, UnreliableJobs
 from tests.contract.simulation.simulation import Simulation
-from trainmaster.orchestrator.core.names import JobKind
+from trainmaster.orchestrator.core.job_names import JobKind
 from trainmaster.orchestrator.core.requests.incoming import IncomingDocument
 from trainmaster.orchestrator.core.runs.job import Job
 from trainmaster.orchestrator.flows.services import FlowResult

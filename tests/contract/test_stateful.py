@@ -31,7 +31,8 @@ from tests.contract.world import LEASE, PROJECT, World, request_rules_with
 from trainmaster.orchestrator.adapters.memory import MemoryJobs
 from trainmaster.orchestrator.core.admission.waiting import WAIT_MOST
 from trainmaster.orchestrator.core.completion.outcome import stockout_of
-from trainmaster.orchestrator.core.names import RUN_LABEL, JobKind
+from trainmaster.orchestrator.core.job_names import JobKind
+from trainmaster.orchestrator.core.names import RUN_LABEL
 from trainmaster.orchestrator.core.policy.admission import Admission, Limit
 from trainmaster.orchestrator.core.requests.incoming import IncomingDocument
 from trainmaster.orchestrator.core.requests.submission import Submission

@@ -21,7 +21,8 @@ from trainmaster.orchestrator.core.completion.entry import JobHint
 from trainmaster.orchestrator.core.completion.explanation import LogEntry, LogQuery
 from trainmaster.orchestrator.core.documents.document import parse_document
 from trainmaster.orchestrator.core.events.envelope import Envelope
-from trainmaster.orchestrator.core.names import RUN_LABEL, JobKind, location_name
+from trainmaster.orchestrator.core.job_names import JobKind, location_name
+from trainmaster.orchestrator.core.names import RUN_LABEL
 from trainmaster.orchestrator.core.notices.notice import Notice
 from trainmaster.orchestrator.core.policy.admission import Admission
 from trainmaster.orchestrator.core.policy.policy import policy_from

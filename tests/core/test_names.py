@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from trainmaster.orchestrator.core.job_names import same_job
 from trainmaster.orchestrator.core.names import (
     is_object_name,
     is_request_object,
@@ -17,7 +18,6 @@ from trainmaster.orchestrator.core.names import (
     run_id_at,
     run_id_of_key,
     run_id_of_marker,
-    same_job,
     split_object_uri,
     status_object,
     stem,

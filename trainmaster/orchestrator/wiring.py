@@ -19,7 +19,8 @@ from trainmaster.orchestrator.core.admission.prices import Prices, prices_from
 from trainmaster.orchestrator.core.documents.document import parse_document
 from trainmaster.orchestrator.core.documents.validation import schema_faults
 from trainmaster.orchestrator.core.errors import PolicyInvalid
-from trainmaster.orchestrator.core.names import Buckets, location_name
+from trainmaster.orchestrator.core.job_names import location_name
+from trainmaster.orchestrator.core.names import Buckets
 from trainmaster.orchestrator.core.policy.policy import Policy, policy_from
 from trainmaster.orchestrator.core.requests.orders import ORDER_SCHEMA
 from trainmaster.orchestrator.core.requests.placeholders import DEPLOYMENT

@@ -12,11 +12,11 @@ from tests.contract.simulation.tally import Tally
 from tests.contract.simulation.workload import TrainingJobs, Users
 from tests.contract.world import LEDGER
 from trainmaster.orchestrator.core.errors import ObjectGone
+from trainmaster.orchestrator.core.job_names import same_job
 from trainmaster.orchestrator.core.names import (
     held_slot,
     held_slot_parts,
     message_status_object,
-    same_job,
     started_hour,
     status_object,
 )

@@ -10,7 +10,8 @@ from tests.contract.simulation.requests import SampleRequest, draw_request
 from tests.contract.simulation.simulation import Event, Simulation
 from tests.contract.world import MODELS, PROJECT, REGION, export_manifest, labelled
 from trainmaster.orchestrator.core.errors import JobNotFound
-from trainmaster.orchestrator.core.names import RUN_LABEL, JobKind, job_name, job_region
+from trainmaster.orchestrator.core.job_names import JobKind, job_name, job_region
+from trainmaster.orchestrator.core.names import RUN_LABEL
 from trainmaster.orchestrator.core.requests.incoming import IncomingDocument
 from trainmaster.orchestrator.core.runs.job import Failure, Job, JobState
 from trainmaster.orchestrator.core.runs.states import END_OF

@@ -8,7 +8,7 @@ import pytest
 
 from tests.core.admission_cases import CHIEF, PRICES, document, sound
 from trainmaster.orchestrator.core.admission.actual_cost import cost_of
-from trainmaster.orchestrator.core.names import JobKind, job_name
+from trainmaster.orchestrator.core.job_names import JobKind, job_name
 from trainmaster.orchestrator.core.runs.end import Cost
 from trainmaster.orchestrator.core.runs.job import Job, JobState, Trial, TrialState
 from trainmaster.orchestrator.core.runs.record import (

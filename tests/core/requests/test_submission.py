@@ -23,7 +23,7 @@ from tests.core.roles import (
     request,
     submitted,
 )
-from trainmaster.orchestrator.core.names import JobKind
+from trainmaster.orchestrator.core.job_names import JobKind
 from trainmaster.orchestrator.core.requests.submission import Submission, submission_of
 
 KEY = "projects/my-project/locations/us-central1/keyRings/ring/cryptoKeys/key"

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainmaster.orchestrator.core.names import JobKind, is_object_name
+from trainmaster.orchestrator.core.job_names import JobKind
+from trainmaster.orchestrator.core.names import is_object_name
 from trainmaster.orchestrator.core.runs.index_row import (
     LABELS_MAX_BYTES,
     METADATA_MAX_BYTES,

@@ -12,7 +12,7 @@ from trainmaster.client.logs.line import LogLine
 from trainmaster.client.logs.read import LATE, JobLogs, Selection
 from trainmaster.client.logs.survive import survive_restarts
 from trainmaster.orchestrator.core.completion.explanation import without_log_link
-from trainmaster.orchestrator.core.names import job_id
+from trainmaster.orchestrator.core.job_names import job_id
 
 if TYPE_CHECKING:
     from trainmaster.client.clients import Clients

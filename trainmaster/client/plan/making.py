@@ -15,12 +15,7 @@ from trainmaster.client.runs.listing import Filters, list_runs
 from trainmaster.orchestrator.core.admission.prices import Prices
 from trainmaster.orchestrator.core.admission.quota import quota_class
 from trainmaster.orchestrator.core.documents.codec import decoded
-from trainmaster.orchestrator.core.names import (
-    is_run_id,
-    message_status_object,
-    record_object,
-    status_object,
-)
+from trainmaster.orchestrator.core.names import is_run_id, message_status_object, record_object, status_object
 from trainmaster.orchestrator.core.policy.policy import Policy
 from trainmaster.orchestrator.core.requests.candidates import candidates_of
 from trainmaster.orchestrator.core.requests.request import Request

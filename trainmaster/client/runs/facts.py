@@ -3,7 +3,7 @@
 from datetime import datetime
 from decimal import Decimal
 
-from trainmaster.orchestrator.core.names import job_id, job_region
+from trainmaster.orchestrator.core.job_names import job_id, job_region
 from trainmaster.orchestrator.core.requests.candidates import Candidate, candidates_of
 from trainmaster.orchestrator.core.runs.record import RunRecord
 

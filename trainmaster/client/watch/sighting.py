@@ -15,7 +15,7 @@ from trainmaster.client.logs.tail import shortened
 from trainmaster.client.study.read import study_of
 from trainmaster.client.study.study import Study
 from trainmaster.client.times import moment_of
-from trainmaster.orchestrator.core.names import JobKind, job_id, job_kind, job_region
+from trainmaster.orchestrator.core.job_names import JobKind, job_id, job_kind, job_region
 from trainmaster.orchestrator.core.runs.job import RecordedJob
 
 if TYPE_CHECKING:

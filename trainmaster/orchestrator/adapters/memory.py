@@ -20,15 +20,8 @@ from trainmaster.orchestrator.core.errors import (
     ObjectGone,
     ObjectTooLarge,
 )
-from trainmaster.orchestrator.core.names import (
-    RUN_LABEL,
-    JobKind,
-    job_kind,
-    job_name,
-    job_region,
-    location_region,
-    object_uri,
-)
+from trainmaster.orchestrator.core.job_names import JobKind, job_kind, job_name, job_region, location_region
+from trainmaster.orchestrator.core.names import RUN_LABEL, object_uri
 from trainmaster.orchestrator.core.notices.notice import Notice
 from trainmaster.orchestrator.core.requests.submission import Submission
 from trainmaster.orchestrator.core.runs.job import Failure, Job, JobState, Trial

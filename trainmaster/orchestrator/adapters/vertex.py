@@ -24,8 +24,7 @@ from trainmaster.orchestrator.core.errors import (
     SubmissionUnknown,
     TrainmasterError,
 )
-from trainmaster.orchestrator.core.names import (
-    RUN_LABEL,
+from trainmaster.orchestrator.core.job_names import (
     JobKind,
     job_kind,
     job_name,
@@ -33,6 +32,7 @@ from trainmaster.orchestrator.core.names import (
     location_name,
     location_region,
 )
+from trainmaster.orchestrator.core.names import RUN_LABEL
 from trainmaster.orchestrator.core.requests.submission import Submission
 from trainmaster.orchestrator.core.runs.job import Job
 from trainmaster.orchestrator.core.runs.states import OVER

@@ -1,4 +1,4 @@
-"""All names are built and split here.
+"""The names of objects in our buckets, of runs and their labels: built and split here.
 
 `*_id` is one path component, `*_name` a full resource name, `*_uri` begins with a scheme.
 """
@@ -7,7 +7,6 @@ import hashlib
 import re
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time
-from enum import StrEnum
 
 LABEL_MAX_CHARS = 63
 HASH_CHARS = 10
@@ -43,10 +42,6 @@ _ITEM_ID = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
 _MADE_RUN_ID = re.compile(
     rf"[a-z][a-z0-9_-]*-(\d{{8}}t\d{{6}}-[0-9a-f]{{{HASH_CHARS}}}|key-[0-9a-f]{{{KEY_HASH_CHARS}}})"
 )
-_JOB = re.compile(
-    r"projects/[^/]+/locations/(?P<location>[^/]+)"
-    r"/(?P<kind>customJobs|hyperparameterTuningJobs)/(?P<job_id>[^/]+)"
-)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,13 +52,6 @@ class Buckets:
     ledger: str
     models: str
     champions: str
-
-
-class JobKind(StrEnum):
-    """Vertex AI's collections of jobs, as resource names spell them."""
-
-    CUSTOM = "customJobs"
-    TUNING = "hyperparameterTuningJobs"
 
 
 def run_id_at(base: str, moment: datetime, identity: str) -> str:
@@ -353,62 +341,9 @@ def model_uri(run_output_uri: str) -> str:
     return f"{run_output_uri}/model/"
 
 
-def location_name(project: str, region: str) -> str:
-    return f"projects/{project}/locations/{region}"
-
-
-def job_name(project: str, region: str, kind: JobKind, job_id: str) -> str:
-    return f"{location_name(project, region)}/{kind}/{job_id}"
-
-
-def job_kind(name: str) -> JobKind:
-    """The kind of the job with this full name.
-
-    Raises:
-        ValueError: it is not the name of a job.
-    """
-    return JobKind(_job(name)["kind"])
-
-
-def job_region(name: str) -> str:
-    """The region of the job with this full name.
-
-    Raises:
-        ValueError: it is not the name of a job.
-    """
-    return _job(name)["location"]
-
-
-def _job(name: str) -> re.Match[str]:
-    match = _JOB.fullmatch(name)
-    if match is None:
-        raise ValueError(f"{name!r} is not the name of a job")
-    return match
-
-
-def job_id(name: str) -> str:
-    """The id of the job with this full name, as in its log entries.
-
-    Raises:
-        ValueError: it is not the name of a job.
-    """
-    return _job(name)["job_id"]
-
-
-def location_region(name: str) -> str:
-    """The region in `projects/PROJECT/locations/REGION`."""
-    return name.rpartition("/")[2]
-
-
 def trial_output_uri(run_output_uri: str, trial_id: str) -> str:
     """Where one trial writes: its `baseOutputDirectory`.
 
     Source: https://cloud.google.com/vertex-ai/docs/training/code-requirements
     """
     return f"{run_output_uri}/{trial_id}"
-
-
-def same_job(one_name: str, other_name: str) -> bool:
-    """Whether two names mean the same job. The service answers with the project number where we sent the project id."""
-    one, other = _JOB.fullmatch(one_name), _JOB.fullmatch(other_name)
-    return one is not None and other is not None and one.groups() == other.groups()

@@ -22,7 +22,8 @@ from trainmaster.orchestrator.core.admission.queue import Place, QueuePass, Slot
 from trainmaster.orchestrator.core.admission.quota import account_class, quota_class
 from trainmaster.orchestrator.core.errors import GenerationMoved, RecordDamaged
 from trainmaster.orchestrator.core.events.envelope import DELIVERED_WITHIN
-from trainmaster.orchestrator.core.names import JobKind, held_slot_parts
+from trainmaster.orchestrator.core.job_names import JobKind
+from trainmaster.orchestrator.core.names import held_slot_parts
 from trainmaster.orchestrator.core.requests.candidates import candidates_of
 from trainmaster.orchestrator.core.requests.spec import JobSpec
 from trainmaster.orchestrator.core.runs.moves import live_lease

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Protocol
 
 from trainmaster.orchestrator.core.completion.explanation import LogEntry, LogQuery
-from trainmaster.orchestrator.core.names import JobKind
+from trainmaster.orchestrator.core.job_names import JobKind
 from trainmaster.orchestrator.core.notices.notice import Notice
 from trainmaster.orchestrator.core.requests.submission import Submission
 from trainmaster.orchestrator.core.runs.job import Job

@@ -16,7 +16,7 @@ from tests.core.vertex_files import (
     spec_of,
     told,
 )
-from trainmaster.orchestrator.core.names import JobKind
+from trainmaster.orchestrator.core.job_names import JobKind
 from trainmaster.orchestrator.core.requests.dialects import VERTEX_CUSTOM
 from trainmaster.orchestrator.core.requests.spec import Accelerator, Container, PythonPackage
 from trainmaster.orchestrator.core.requests.submission import Target, submission_of

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from datetime import datetime
 
-from trainmaster.orchestrator.core.names import job_id, job_kind, job_region
+from trainmaster.orchestrator.core.job_names import job_id, job_kind, job_region
 from trainmaster.orchestrator.core.requests.candidates import candidates_of
 from trainmaster.orchestrator.core.runs.drop_status import reason_of
 from trainmaster.orchestrator.core.runs.index_row import IndexRow, bounded_labels, bounded_text

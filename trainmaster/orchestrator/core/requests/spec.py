@@ -6,7 +6,8 @@ from enum import StrEnum
 from typing import Any
 
 from trainmaster.orchestrator.core.documents.codec import decoded
-from trainmaster.orchestrator.core.names import JobKind, output_uri
+from trainmaster.orchestrator.core.job_names import JobKind
+from trainmaster.orchestrator.core.names import output_uri
 from trainmaster.orchestrator.core.policy.admission import DEFAULT_PRIORITY
 from trainmaster.orchestrator.core.requests.draft import Draft, Running
 from trainmaster.orchestrator.core.requests.placeholders import filled

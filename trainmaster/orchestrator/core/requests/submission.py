@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import assert_never
 
-from trainmaster.orchestrator.core.names import MODEL_LABEL, RUN_LABEL, JobKind, location_name
+from trainmaster.orchestrator.core.job_names import JobKind, location_name
+from trainmaster.orchestrator.core.names import MODEL_LABEL, RUN_LABEL
 from trainmaster.orchestrator.core.requests.placeholders import filled
 from trainmaster.orchestrator.core.requests.script import VARIABLE, run_command
 from trainmaster.orchestrator.core.requests.spec import (

@@ -15,7 +15,8 @@ from trainmaster.orchestrator.core.documents.json_text import parse_json
 from trainmaster.orchestrator.core.documents.quoting import plain
 from trainmaster.orchestrator.core.documents.unknown import with_unknown
 from trainmaster.orchestrator.core.errors import TrainmasterError
-from trainmaster.orchestrator.core.names import job_id, message_status_object, status_object
+from trainmaster.orchestrator.core.job_names import job_id
+from trainmaster.orchestrator.core.names import message_status_object, status_object
 from trainmaster.orchestrator.core.runs.end import Model
 from trainmaster.orchestrator.core.runs.job import BestTrial, Progress, trials_by_state
 from trainmaster.orchestrator.core.runs.record import RunRecord, Source, shortened

@@ -13,7 +13,8 @@ from decimal import Decimal
 from typing import Any
 
 from trainmaster.orchestrator.core.documents.codec import decoded, encoded
-from trainmaster.orchestrator.core.names import JobKind, is_run_id
+from trainmaster.orchestrator.core.job_names import JobKind
+from trainmaster.orchestrator.core.names import is_run_id
 from trainmaster.orchestrator.core.runs.states import RunState
 
 INDEX_PREFIX = "index/"

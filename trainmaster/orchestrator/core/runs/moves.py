@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from trainmaster.orchestrator.core.names import RUN_LABEL, same_job
+from trainmaster.orchestrator.core.job_names import same_job
+from trainmaster.orchestrator.core.names import RUN_LABEL
 from trainmaster.orchestrator.core.runs.job import Job, RecordedJob
 from trainmaster.orchestrator.core.runs.record import Lease, RunRecord, Step
 from trainmaster.orchestrator.core.runs.states import ENDS, LEGAL_MOVES, OVER, PROGRESS, RunState

@@ -22,7 +22,8 @@ from trainmaster.orchestrator.core.completion.outcome import (
 )
 from trainmaster.orchestrator.core.completion.progress import metrics_uri, progress_of
 from trainmaster.orchestrator.core.errors import JobNotFound, PolicyInvalid, ReasonPending, RecordMoved
-from trainmaster.orchestrator.core.names import RUN_LABEL, JobKind, is_run_id, job_kind
+from trainmaster.orchestrator.core.job_names import JobKind, job_kind
+from trainmaster.orchestrator.core.names import RUN_LABEL, is_run_id
 from trainmaster.orchestrator.core.requests.candidates import candidates_of
 from trainmaster.orchestrator.core.requests.spec import JobSpec, Tuning, spec_from
 from trainmaster.orchestrator.core.runs.end import EndReport

@@ -13,7 +13,7 @@ from trainmaster.client.runs.shown import cost_facts, job_facts, result_facts, s
 from trainmaster.client.terminal import size_text, visible
 from trainmaster.client.watch.monitor import Monitored
 from trainmaster.client.watch.timeline import timeline
-from trainmaster.orchestrator.core.names import JobKind, job_kind
+from trainmaster.orchestrator.core.job_names import JobKind, job_kind
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.web.pages.run.actions import ACTIONS
 from trainmaster.web.pages.run.charts import chart_views

@@ -1,9 +1,7 @@
-"""Google's codelab trainers run here unchanged after `docker build`, whichever client creates the job.
+"""The codelabs' programs in examples/codelabs run here as they are, whichever client creates the job.
 
-tests/e2e/images/cassava is that of multi-worker training, whose program writes to a fixed path in a bucket;
-tests/e2e/images/horses that of hyperparameter tuning, which reports with cloudml-hypertune.
-In every run of the tests a small network stands for the first one's ResNet50, and a request alone asks for it; with
-TRAINMASTER_TEST_CODELABS=1 both are trained as they are and asked for in every way, in about ten minutes.
+In every run of the tests a small network stands for ResNet50, and requests alone ask for the programs; with
+TRAINMASTER_TEST_CODELABS=1 ResNet50 is trained too, and the programs are asked for in every way, in about ten minutes.
 """
 
 import json
@@ -13,9 +11,12 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from string import Template
 from typing import Any
 
+import numpy as np
 import pytest
+import yaml
 from google.auth.credentials import AnonymousCredentials
 from google.cloud.aiplatform_v1.types import CustomJobSpec, JobState
 from google.protobuf.json_format import MessageToDict
@@ -24,42 +25,82 @@ from .project import ROOT, Project
 
 THOROUGH = os.environ.get("TRAINMASTER_TEST_CODELABS") == "1"
 DEADLINE_S = 900 if THOROUGH else 300
+TRIALS = 2 if THOROUGH else 1
 pytestmark = [pytest.mark.slow(seconds=60), pytest.mark.timeout(DEADLINE_S + 120)]
 
 GCLOUD = shutil.which("gcloud")
-IMAGES = Path(__file__).parent / "images"
-CASSAVA_MODEL_URI = "gs://e2e-shared-models/codelab/mwms"  # as written in the program
+CODELABS = ROOT / "examples" / "codelabs"
+REQUESTS = {
+    name: yaml.safe_load((CODELABS / name / "request.yaml").read_text())
+    for name in ("multi_worker", "tuning")
+}
+SMALL = {
+    "multi_worker": ["--image_size=64", "--batch_size=8", "--epochs=1", "--weights=random"],
+    "tuning": ["--image_size=32", "--epochs=2"],
+}
+FIXED_URI = "gs://e2e-shared-models/codelab/mwms"  # the codelab's program has such a path in it
 MACHINE = "n1-standard-4"
+PREDICT = """
+import json, sys
+import numpy as np, tensorflow as tf
+signature = tf.saved_model.load(sys.argv[1]).signatures["serving_default"]
+(answer,) = signature(tf.zeros(json.loads(sys.argv[3]))).values()
+np.save(sys.argv[2], answer.numpy())
+"""
+SMALL_NETWORK = """
+import tensorflow as tf
+
+
+def small_network(*, weights, include_top):
+    inputs = tf.keras.Input((None, None, 3))
+    hidden = tf.keras.layers.Conv2D(8, 3, strides=4)(inputs)
+    return tf.keras.Model(inputs, tf.keras.layers.BatchNormalization()(hidden))
+
+
+tf.keras.applications.ResNet50 = small_network
+"""  # ResNet50's graphs alone take the better part of a minute
 
 
 @pytest.fixture(scope="module")
-def images(project: Project) -> dict[str, str]:
+def images(project: Project, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """The URI of each codelab's image, which stands for its source tree."""
-    uris = {"cassava": f"gcr.io/{project.id}/multiworker", "horses": f"gcr.io/{project.id}/horse-human"}
-    trees = [f"{uri}={IMAGES / name}" for name, uri in uris.items()]
-    command = [sys.executable, "-m", "trainmaster", "stack", "provide", *trees, "--state", str(project.state)]
+    trees = tmp_path_factory.mktemp("codelabs") / "trees"
+    shutil.copytree(CODELABS, trees, ignore=shutil.ignore_patterns("__pycache__"))
+    if not THOROUGH:
+        (trees / "multi_worker" / "trainer" / "__init__.py").write_text(SMALL_NETWORK)
+    found = {"project": project.id, "region": project.region}
+    uris = {name: Template(request["image"]).substitute(found) for name, request in REQUESTS.items()}
+    provided = [f"{uri.rpartition(':')[0]}={trees / name}" for name, uri in uris.items()]
+    command = [
+        sys.executable,
+        "-m",
+        "trainmaster",
+        "stack",
+        "provide",
+        *provided,
+        "--state",
+        str(project.state),
+    ]
     subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
-    return {name: f"{uri}:1" for name, uri in uris.items()}
+    return uris
 
 
 @pytest.fixture(scope="module")
-def variables(project: Project, leaves: Path, request: pytest.FixtureRequest) -> dict[str, str]:
+def variables(project: Project, leaves: Path, figures: Path) -> dict[str, str]:
     """What makes TFDS look in the data bucket, where a small cassava and horses_or_humans lie in their own formats."""
     bucket = project.storage.bucket(project.env["TRAINMASTER_DATA_BUCKET"])
-    folders = [leaves, request.getfixturevalue("figures")] if THOROUGH else [leaves]
-    for folder in folders:
+    for folder in (leaves, figures):
         for path in (path for path in folder.rglob("*") if path.is_file()):
             bucket.blob(f"codelabs/{path.relative_to(folder)}").upload_from_filename(path)
-    small = {} if THOROUGH else {"CODELAB_NETWORK": "small"}
-    return {"TFDS_DATA_DIR": f"gs://{bucket.name}/codelabs", **small}
+    return {"TFDS_DATA_DIR": f"gs://{bucket.name}/codelabs"}
 
 
-def pool(image_uri: str, variables: dict[str, str]) -> dict[str, Any]:
+def pool(image_uri: str, variables: dict[str, str], args: list[str]) -> dict[str, Any]:
     env = [{"name": name, "value": value} for name, value in variables.items()]
     return {
         "machine_spec": {"machine_type": MACHINE},
         "replica_count": 1,
-        "container_spec": {"image_uri": image_uri, "env": env},
+        "container_spec": {"image_uri": image_uri, "args": args, "env": env},
     }
 
 
@@ -77,6 +118,24 @@ def names_below(project: Project, uri: str) -> set[str]:
     return {blob.name.removeprefix(prefix) for blob in project.storage.list_blobs(bucket, prefix=prefix)}
 
 
+def predicted(project: Project, uri: str, folder: Path, *, shape: tuple[int, ...]) -> Any:
+    """What the saved model answers for black images of that shape, computed as a server would compute it."""
+    bucket, _, prefix = uri.removeprefix("gs://").partition("/")
+    prefix = f"{prefix.rstrip('/')}/"
+    for blob in project.storage.list_blobs(bucket, prefix=prefix):
+        if blob.name.endswith("/"):
+            continue  # what TensorFlow writes for a folder
+        path = folder / "model" / blob.name.removeprefix(prefix)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        blob.download_to_filename(path)
+    done = subprocess.run(
+        [sys.executable, "-c", PREDICT, str(folder / "model"), str(folder / "answer.npy"), json.dumps(shape)],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return np.load(folder / "answer.npy")
+
+
 def forget_models(project: Project) -> None:
     """Remove what an earlier job left at the program's path."""
     bucket = project.storage.bucket(project.models)
@@ -85,24 +144,36 @@ def forget_models(project: Project) -> None:
 
 def assert_both_saved(project: Project) -> None:
     """The chief saved to the program's path, and the worker to a temporary directory beside it."""
-    beside = f"{CASSAVA_MODEL_URI.rpartition('/')[0]}/workertemp_0/mwms"
-    for uri in (CASSAVA_MODEL_URI, beside):
+    beside = f"{FIXED_URI.rpartition('/')[0]}/workertemp_0/mwms"
+    for uri in (FIXED_URI, beside):
         assert {"saved_model.pb", "variables/variables.index"} <= names_below(project, uri)
 
 
-def test_multi_worker_training_goes_from_a_request_to_a_record_with_the_programs_own_path(
-    project: Project, images: dict[str, str], variables: dict[str, str]
+def test_multi_worker_training_goes_from_a_request_to_a_model_that_classifies_leaves(
+    project: Project, images: dict[str, str], variables: dict[str, str], tmp_path: Path
 ) -> None:
-    request = {
-        "model_name": "codelab-cassava",
-        "image": images["cassava"],
-        "env": variables,
-        "cluster": {"chief": {"machine": MACHINE}, "workers": {"count": 1, "machine": MACHINE}},
-        "model_uri": CASSAVA_MODEL_URI,
-    }
+    request = {**REQUESTS["multi_worker"], "args": SMALL["multi_worker"], "env": variables}
     model = ended_run(project, "cassava", request)["model"]
-    assert (model["uri"].rstrip("/"), model["format"]) == (CASSAVA_MODEL_URI, "saved_model")
-    assert_both_saved(project)
+    assert model["format"] == "saved_model"
+    assert model["uri"].startswith(f"gs://{project.models}/codelab-cassava/")
+    assert not any("workertemp" in name for name in names_below(project, model["uri"]))
+    leaf_probabilities = predicted(project, model["uri"], tmp_path, shape=(2, 64, 64, 3))
+    assert leaf_probabilities.shape == (2, 5)
+    assert leaf_probabilities.sum(axis=1) == pytest.approx(1, abs=1e-5)
+
+
+def test_tuning_goes_from_a_request_to_a_record_with_the_best_trials_model(
+    project: Project, images: dict[str, str], variables: dict[str, str], tmp_path: Path
+) -> None:
+    tuning = {**REQUESTS["tuning"]["tuning"], "max_trials": TRIALS, "parallel_trials": TRIALS}
+    request = {**REQUESTS["tuning"], "args": SMALL["tuning"], "env": variables, "tuning": tuning}
+    record = ended_run(project, "horses", request)
+    assert record["model"]["format"] == "saved_model"
+    assert record["model"]["uri"] == record["tuning"]["best_trial"]["model_uri"]
+    assert len(record["tuning"]["trials"]) == TRIALS
+    human = predicted(project, record["model"]["uri"], tmp_path, shape=(2, 32, 32, 3))
+    assert human.shape == (2, 1)
+    assert ((human >= 0) & (human <= 1)).all()
 
 
 if THOROUGH:
@@ -119,11 +190,23 @@ if THOROUGH:
         yield
         aiplatform.initializer.global_pool.shutdown(wait=True)
 
+    def test_multi_worker_training_goes_from_a_request_to_a_record_with_the_programs_own_path(
+        project: Project, images: dict[str, str], variables: dict[str, str]
+    ) -> None:
+        forget_models(project)
+        args = [*SMALL["multi_worker"], f"--model_dir={FIXED_URI}"]
+        request = {**REQUESTS["multi_worker"], "args": args, "env": variables, "model_uri": FIXED_URI}
+        model = ended_run(project, "cassava-fixed", request)["model"]
+        assert (model["uri"].rstrip("/"), model["format"]) == (FIXED_URI, "saved_model")
+        assert_both_saved(project)
+
     def test_multi_worker_training_goes_from_the_sdk_to_a_model_in_the_bucket(
         project: Project, images: dict[str, str], variables: dict[str, str], sdk: None
     ) -> None:
         forget_models(project)
-        replica = pool(images["cassava"], variables)
+        replica = pool(
+            images["multi_worker"], variables, [*SMALL["multi_worker"], f"--model_dir={FIXED_URI}"]
+        )
         job = aiplatform.CustomJob(display_name="multiworker-cassava", worker_pool_specs=[replica, replica])
         job.run(sync=True)
         assert job.state.name == "JOB_STATE_SUCCEEDED", project.tail()
@@ -132,15 +215,15 @@ if THOROUGH:
     def test_tuning_goes_from_the_sdk_to_a_model_of_each_trial(
         project: Project, images: dict[str, str], variables: dict[str, str], sdk: None
     ) -> None:
-        trial = pool(images["horses"], variables)
+        trial = pool(images["tuning"], variables, SMALL["tuning"])
         job = aiplatform.HyperparameterTuningJob(
             display_name="horses-humans-hptuning",
             custom_job=aiplatform.CustomJob(display_name="horses-humans", worker_pool_specs=[trial]),
             metric_spec={"accuracy": "maximize"},
             parameter_spec={
-                "learning_rate": hpt.DoubleParameterSpec(min=0.01, max=1, scale="log"),
+                "learning_rate": hpt.DoubleParameterSpec(min=0.001, max=1, scale="log"),
                 "momentum": hpt.DoubleParameterSpec(min=0, max=1, scale="linear"),
-                "num_neurons": hpt.DiscreteParameterSpec(values=[64, 128, 512], scale=None),  # type: ignore[arg-type]  # as in the codelab
+                "num_units": hpt.DiscreteParameterSpec(values=[64, 128, 512], scale=None),  # type: ignore[arg-type]  # as in the codelab
             },
             max_trial_count=2,
             parallel_trial_count=2,
@@ -151,30 +234,6 @@ if THOROUGH:
         for number in ("1", "2"):
             assert "saved_model.pb" in names_below(project, f"{base}/{number}/model")
         assert all(0 <= each.final_measurement.metrics[0].value <= 1 for each in job.trials)
-
-    def test_tuning_goes_from_a_request_to_a_record_with_the_best_trials_model(
-        project: Project, images: dict[str, str], variables: dict[str, str]
-    ) -> None:
-        request = {
-            "model_name": "codelab-horses",
-            "image": images["horses"],
-            "env": variables,
-            "cluster": {"chief": {"machine": MACHINE}},
-            "tuning": {
-                "metrics": [{"id": "accuracy", "goal": "maximize"}],
-                "parameters": {
-                    "learning_rate": {"type": "double", "min": 0.01, "max": 1, "scale": "log"},
-                    "momentum": {"type": "double", "min": 0, "max": 1, "scale": "linear"},
-                    "num_neurons": {"type": "discrete", "values": [64, 128, 512]},
-                },
-                "max_trials": 2,
-                "parallel_trials": 2,
-            },
-        }
-        record = ended_run(project, "horses", request)
-        assert record["model"]["format"] == "saved_model"
-        assert record["model"]["uri"] == record["tuning"]["best_trial"]["model_uri"]
-        assert len(record["tuning"]["trials"]) == 2
 
 
 if THOROUGH and GCLOUD is not None:
@@ -209,7 +268,9 @@ if THOROUGH and GCLOUD is not None:
         project: Project, images: dict[str, str], variables: dict[str, str], tmp_path: Path
     ) -> None:
         forget_models(project)
-        replica = pool(images["cassava"], variables)
+        replica = pool(
+            images["multi_worker"], variables, [*SMALL["multi_worker"], f"--model_dir={FIXED_URI}"]
+        )
         config = camel_cased(CustomJobSpec(worker_pool_specs=[replica, replica]))
         name = gcloud(project, tmp_path, "custom-jobs", "create", config=config)["name"]
         project.eventually(
@@ -223,13 +284,13 @@ if THOROUGH and GCLOUD is not None:
         project: Project, images: dict[str, str], variables: dict[str, str], tmp_path: Path
     ) -> None:
         base = f"gs://{project.models}/codelab-gcloud"
-        trial = CustomJobSpec(worker_pool_specs=[pool(images["horses"], variables)])
+        trial = CustomJobSpec(worker_pool_specs=[pool(images["tuning"], variables, SMALL["tuning"])])
         trial.base_output_directory.output_uri_prefix = base
         parameters = [
-            {"parameterId": "learning_rate", "doubleValueSpec": {"minValue": 0.01, "maxValue": 1},
+            {"parameterId": "learning_rate", "doubleValueSpec": {"minValue": 0.001, "maxValue": 1},
              "scaleType": "UNIT_LOG_SCALE"},
             {"parameterId": "momentum", "doubleValueSpec": {"minValue": 0, "maxValue": 1}},
-            {"parameterId": "num_neurons", "discreteValueSpec": {"values": [64, 128, 512]}},
+            {"parameterId": "num_units", "discreteValueSpec": {"values": [64, 128, 512]}},
         ]  # fmt: skip
         study = {"metrics": [{"metricId": "accuracy", "goal": "MAXIMIZE"}], "parameters": parameters}
         config = {"studySpec": study, "trialJobSpec": camel_cased(trial)}

@@ -1,5 +1,7 @@
-"""The requests and rules to copy are sound, and the trainer takes their arguments."""
+"""The requests and rules to copy are sound, and the trainer or their program takes their arguments."""
 
+import ast
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -59,3 +61,72 @@ def arguments_of(text: str) -> Sequence[str]:
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.yaml")), ids=lambda path: path.stem)
 def test_the_example_is_sound_and_has_flags_that_the_trainer_takes(path: Path) -> None:
     flags_from(arguments_of(Template(path.read_text()).safe_substitute(DEMO)))
+
+
+V100 = {"type": "NVIDIA_TESLA_V100"}
+MULTI_WORKER_REPLICA = {"machine": "n1-standard-8", "accelerator": {**V100, "count": 1}}
+TUNED_REPLICA = {"machine": "n1-standard-4", "accelerator": {**V100, "count": 2}}
+CODELABS = {
+    "multi_worker": {"chief": MULTI_WORKER_REPLICA, "workers": {"count": 1, **MULTI_WORKER_REPLICA}},
+    "tuning": {"chief": TUNED_REPLICA},
+}
+CODELAB_FLAGS = {
+    "multi_worker": {"image_size": 300, "batch_size": 64, "epochs": 2, "weights": "imagenet"},
+    "tuning": {"image_size": 150, "batch_size": 64, "epochs": 10},
+}
+CODELAB_TUNING = {
+    "metrics": [{"id": "accuracy", "goal": "maximize"}],
+    "parameters": {
+        "learning_rate": {"type": "double", "min": 0.001, "max": 1, "scale": "log"},
+        "momentum": {"type": "double", "min": 0, "max": 1, "scale": "linear"},
+        "num_units": {"type": "discrete", "values": [64, 128, 512]},
+    },
+    "max_trials": 15,
+    "parallel_trials": 3,
+}
+
+
+def flags_of(program: Path) -> dict[str, object]:
+    """Each flag that the program adds to its parser, with its default if that is a constant."""
+    calls = [node for node in ast.walk(ast.parse(program.read_text())) if isinstance(node, ast.Call)]
+    added = [call for call in calls if getattr(call.func, "attr", "") == "add_argument"]
+    return {
+        ast.literal_eval(call.args[0]).removeprefix("--"): next(
+            (
+                word.value.value
+                for word in call.keywords
+                if word.arg == "default" and isinstance(word.value, ast.Constant)
+            ),
+            None,
+        )
+        for call in added
+    }
+
+
+@pytest.mark.parametrize("name", CODELABS)
+def test_the_request_of_a_codelab_asks_for_what_the_codelab_asks_for(name: str) -> None:
+    text = Template((EXAMPLES / "codelabs" / name / "request.yaml").read_text()).safe_substitute(DEMO)
+    given = arguments_of(text)
+    document = yaml.safe_load(text)
+    assert document["cluster"] == CODELABS[name]
+    assert document.get("tuning", {}) == (CODELAB_TUNING if name == "tuning" else {})
+    flags = flags_of(EXAMPLES / "codelabs" / name / "trainer" / "task.py")
+    assert {flag: flags[flag] for flag in CODELAB_FLAGS[name]} == CODELAB_FLAGS[name]
+    assert {argument.removeprefix("--").partition("=")[0] for argument in given} <= flags.keys()
+
+
+@pytest.mark.parametrize(
+    ("title", "name"), [("Multi-worker training", "multi_worker"), ("Hyperparameter tuning", "tuning")]
+)
+def test_the_table_of_changes_quotes_the_codelabs_example(title: str, name: str) -> None:
+    folder = EXAMPLES / "codelabs" / name
+    written = "".join(
+        (folder / path).read_text() for path in ("trainer/task.py", "request.yaml", "Dockerfile")
+    )
+    section = (
+        (EXAMPLES / "codelabs" / "README.md").read_text().partition(f"## {title}\n")[2].partition("\n## ")[0]
+    )
+    here = [line.split("|")[2] for line in section.splitlines() if line.startswith("|")]
+    quoted = re.findall(r"`([^`]+)`", "".join(here))
+    assert len(quoted) > 5
+    assert [words for words in quoted if words not in written] == []

@@ -29,6 +29,29 @@ BUCKETS = Buckets(
 )
 
 
+V100 = {"type": "NVIDIA_TESLA_V100"}
+MULTI_WORKER_REPLICA = {"machine": "n1-standard-8", "accelerator": {**V100, "count": 1}}
+TUNED_REPLICA = {"machine": "n1-standard-4", "accelerator": {**V100, "count": 2}}
+CODELABS: dict[str, dict[str, object]] = {
+    "multi_worker": {"chief": MULTI_WORKER_REPLICA, "workers": {"count": 1, **MULTI_WORKER_REPLICA}},
+    "tuning": {"chief": TUNED_REPLICA},
+}
+CODELAB_FLAGS: dict[str, dict[str, object]] = {
+    "multi_worker": {"image_size": 300, "batch_size": 64, "epochs": 2, "weights": "imagenet"},
+    "tuning": {"image_size": 150, "batch_size": 64, "epochs": 10},
+}
+CODELAB_TUNING = {
+    "metrics": [{"id": "accuracy", "goal": "maximize"}],
+    "parameters": {
+        "learning_rate": {"type": "double", "min": 0.001, "max": 1, "scale": "log"},
+        "momentum": {"type": "double", "min": 0, "max": 1, "scale": "linear"},
+        "num_units": {"type": "discrete", "values": [64, 128, 512]},
+    },
+    "max_trials": 15,
+    "parallel_trials": 3,
+}
+
+
 def tuned(request: Request) -> list[str]:
     """The flags of a trial, each parameter at one of its values."""
     parameters = request.document.get("tuning", {}).get("parameters", {})
@@ -61,29 +84,6 @@ def arguments_of(text: str) -> Sequence[str]:
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.yaml")), ids=lambda path: path.stem)
 def test_the_example_is_sound_and_has_flags_that_the_trainer_takes(path: Path) -> None:
     flags_from(arguments_of(Template(path.read_text()).safe_substitute(DEMO)))
-
-
-V100 = {"type": "NVIDIA_TESLA_V100"}
-MULTI_WORKER_REPLICA = {"machine": "n1-standard-8", "accelerator": {**V100, "count": 1}}
-TUNED_REPLICA = {"machine": "n1-standard-4", "accelerator": {**V100, "count": 2}}
-CODELABS = {
-    "multi_worker": {"chief": MULTI_WORKER_REPLICA, "workers": {"count": 1, **MULTI_WORKER_REPLICA}},
-    "tuning": {"chief": TUNED_REPLICA},
-}
-CODELAB_FLAGS = {
-    "multi_worker": {"image_size": 300, "batch_size": 64, "epochs": 2, "weights": "imagenet"},
-    "tuning": {"image_size": 150, "batch_size": 64, "epochs": 10},
-}
-CODELAB_TUNING = {
-    "metrics": [{"id": "accuracy", "goal": "maximize"}],
-    "parameters": {
-        "learning_rate": {"type": "double", "min": 0.001, "max": 1, "scale": "log"},
-        "momentum": {"type": "double", "min": 0, "max": 1, "scale": "linear"},
-        "num_units": {"type": "discrete", "values": [64, 128, 512]},
-    },
-    "max_trials": 15,
-    "parallel_trials": 3,
-}
 
 
 def flags_of(program: Path) -> dict[str, object]:

@@ -38,9 +38,11 @@ RUN --mount=type=secret,id=pip,target=/run/secrets/pip.conf \
  && rm -rf /tmp/uv \
  && /opt/trainer/bin/python -c "import tensorflow, tensorflow_datasets, tf_keras"
 
+# The trainer does not use trainer/launch, which starts programs of other frameworks: --build-arg LAUNCHER=yes keeps it.
+ARG LAUNCHER=no
 WORKDIR /app
 COPY trainer /app/trainer
-RUN python -m compileall -q trainer
+RUN if [ "${LAUNCHER}" != yes ]; then rm -r trainer/launch; fi && python -m compileall -q trainer
 # The image runs as root, as Vertex AI's own containers do: only root can write to the folder of a trial's metrics,
 # /var/hypertune (https://github.com/GoogleCloudPlatform/cloudml-hypertune/issues/6). The build fails unless the program
 # starts.

@@ -1,6 +1,10 @@
 """The image's recipe. It is followed for real in tests/image."""
 
+import os
 import re
+import shutil
+import subprocess
+import sys
 from io import BytesIO
 from pathlib import Path
 
@@ -49,6 +53,26 @@ def test_locked_packages_are_installed_with_hashes_before_the_program_is_copied(
         < install
         < program
     )
+
+
+@pytest.mark.parametrize(("launcher", "kept"), [("no", False), ("yes", True)])
+def test_the_launcher_is_in_the_image_only_if_it_is_asked_for(
+    instructions: list[tuple[str, str]], tmp_path: Path, launcher: str, kept: bool
+) -> None:
+    assert "LAUNCHER=no" in values(instructions, "ARG")
+    (step,) = [value for value in values(instructions, "RUN") if "trainer/launch" in value]
+    shutil.copytree(ROOT / "trainer", tmp_path / "trainer", ignore=shutil.ignore_patterns("__pycache__"))
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    environment = {"PATH": path, "LAUNCHER": launcher}
+    subprocess.run(["sh", "-c", step], cwd=tmp_path, env=environment, check=True)
+    assert (tmp_path / "trainer" / "launch").exists() == kept
+    command = [sys.executable, "-m", "trainer.task", "--help"]
+    help_text = subprocess.run(
+        command, cwd=tmp_path, env=environment, check=True, capture_output=True, text=True
+    )
+    assert "--data_dir" in help_text.stdout
+    command = [sys.executable, "-m", "trainer.launch", "--framework=torch", "--", "true"]
+    assert (subprocess.run(command, cwd=tmp_path, env=environment, check=False).returncode == 0) == kept
 
 
 def test_it_runs_as_the_user_that_vertex_ai_lets_write_a_trials_metrics(

@@ -29,7 +29,6 @@ from trainer.devices.strategy import multi_worker_mirrored, name_of, resolver, s
 from trainer.devices.strategy_choice import Strategy
 from trainer.parameter_server.coordinator import evaluate_in_shards
 from trainer.parameter_server.input import WorkerPipeline
-from trainer.parameter_server.server import configuration
 from trainer.replicas.cluster import Cluster, Role
 from trainer.replicas.ending import end_with
 from trainer.replicas.peers import Peers
@@ -81,9 +80,7 @@ def parameter_server(*_: str) -> dict[str, Any]:
     members = {Role.CHIEF: (chief,), Role.WORKER: (worker,), Role.PARAMETER_SERVER: (server,)}
     cluster = Cluster(members=members)
     running = [
-        tf.distribute.Server(
-            resolver(cluster).cluster_spec(), job_name=str(role), config=configuration(1, OwnGpus())
-        )
+        tf.distribute.Server(resolver(cluster).cluster_spec(), job_name=str(role))
         for role in (Role.WORKER, Role.PARAMETER_SERVER)
     ]
     strategy = strategy_for(cluster, mirrored=False)

@@ -1,15 +1,19 @@
 """Whether a replica answers, asked of real sockets."""
 
+import json
 import socket
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
 
-from trainer.replicas.liveness import LOST_AFTER_S, Answer, Attendance, answer_of, await_all
-
-SETTINGS_FRAME = b"\x00\x00\x00\x04\x00\x00\x00\x00\x00"
+from tests.trainer.conftest import ROOT
+from trainer.replicas.gathering import answering
+from trainer.replicas.liveness import LOST_AFTER_S, SETTINGS_FRAME, Answer, Attendance, answer_of
+from trainmaster.local.ports import free_ports
 
 
 @contextmanager
@@ -59,21 +63,43 @@ def test_where_nobody_listens_or_the_name_is_unknown_nobody_is_there() -> None:
     assert answer_of("no-such-host.invalid:2222", within_s=0.5) in {Answer.ABSENT, Answer.SILENT}
 
 
-def test_who_did_not_come_in_time_is_named() -> None:
-    with listener(SETTINGS_FRAME) as here, socket.create_server(("127.0.0.1", 0)) as closed:
-        away = f"127.0.0.1:{closed.getsockname()[1]}"
-        closed.close()
-        assert await_all((here,), within_s=5) == ()
-        assert await_all((here, away), within_s=0.1) == (away,)
+GATHERS = """
+import sys
+from trainer.replicas.cluster import Cluster, Role
+from trainer.replicas.liveness import await_peers
+
+here, away = sys.argv[1:]
+await_peers(Cluster(), {here: "worker-0"}, within_s=60)
+await_peers(Cluster(), {here: "worker-0", away: "worker-1"}, within_s=0.1)
+"""
 
 
-def test_only_who_once_answered_can_be_gone_and_only_after_a_while() -> None:
-    attendance = Attendance(addresses=("a", "b", "c"))
-    attendance.note({"a": Answer.ANSWERS, "b": Answer.ANSWERS, "c": Answer.ABSENT}, 0)
-    assert attendance.missing == ("c",)
-    attendance.note({"a": Answer.ABSENT, "b": Answer.SILENT, "c": Answer.ABSENT}, LOST_AFTER_S - 1)
+def test_a_replica_that_does_not_start_in_time_is_named_and_the_wait_ends_with_134() -> None:
+    (port,) = free_ports(1)
+    with listener(SETTINGS_FRAME) as here:
+        done = subprocess.run(
+            [sys.executable, "-c", GATHERS, here, f"127.0.0.1:{port}"],
+            cwd=ROOT, capture_output=True, text=True, timeout=60, check=False,
+        )  # fmt: skip
+    assert done.returncode == 134, done.stderr
+    event = json.loads(done.stdout)
+    assert (event["event"], event["missing"]) == ("peers_missing", [f"127.0.0.1:{port}"])
+    assert f"for worker-1 at 127.0.0.1:{port} and gives up" in event["message"]
+
+
+def test_a_replica_that_gathers_answers_as_the_server_that_will_follow_it() -> None:
+    address = f"127.0.0.1:{free_ports(1)[0]}"
+    for _ in range(2):  # the address is free again
+        with answering(address):
+            assert [answer_of(address) for _ in range(3)] == [Answer.ANSWERS] * 3
+        assert answer_of(address) is Answer.ABSENT
+
+
+def test_a_replica_is_gone_once_it_has_not_answered_for_a_while() -> None:
+    attendance = Attendance(answered_at=dict.fromkeys("abc", 0.0))
+    attendance.note({"a": Answer.ABSENT, "b": Answer.SILENT, "c": Answer.ANSWERS}, LOST_AFTER_S - 1)
     assert attendance.gone(LOST_AFTER_S - 1) == ()
     assert attendance.gone(LOST_AFTER_S) == ("a", "b")
-    assert attendance.silent(LOST_AFTER_S) == ("b",)
+    assert attendance.last["b"] is Answer.SILENT
     attendance.note({"a": Answer.ANSWERS}, LOST_AFTER_S + 1)
     assert attendance.gone(LOST_AFTER_S + 1) == ("b",)

@@ -6,7 +6,6 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,44 +14,32 @@ import pytest
 from tests.trainer.conftest import ROOT, Runner, reap, write_demo_dataset
 from tests.trainer.exports import SERVE, check_export, run_program
 from tests.trainer.roles import Roles, statuses
-from tests.trainer.test_liveness import SETTINGS_FRAME
 from trainer.checkpoints.files import latest
-from trainer.parameter_server.peers import ABSENT_AFTER_S, loss
-from trainer.replicas.liveness import LOST_AFTER_S, Answer, Attendance
+from trainer.parameter_server.peers import lost
+from trainer.replicas.liveness import LOST_AFTER_S, SETTINGS_FRAME, Answer, Attendance
 from trainmaster.local.ports import free_ports
 
 EPOCHS = 6
 LEARNS = ("--learning_rate=0.01", "--momentum=0.9", "--num_units=64")
 
 
-def attendance(*last: Answer) -> Attendance:
-    """Replicas that all answered at 0 s and later answer as given."""
-    addresses = tuple(f"host-{number}:1" for number in range(len(last)))
-    found = Attendance(addresses=addresses)
-    found.note(dict.fromkeys(addresses, Answer.ANSWERS), 0)
-    found.last = dict(zip(addresses, last, strict=True))
-    for address, answer in found.last.items():
-        if answer is Answer.ANSWERS:
-            found.answered_at[address] = 1e9
-    return found
-
-
 ANSWERS, ABSENT, SILENT = Answer.ANSWERS, Answer.ABSENT, Answer.SILENT
 
 
 @pytest.mark.parametrize(
-    ("servers", "workers", "after_s", "idle_s", "lost"),
+    ("servers", "workers", "after_s", "idle_s", "expected"),
     [
         ((ANSWERS,), (ANSWERS, ANSWERS), LOST_AFTER_S, 999, None),
-        ((ABSENT, ANSWERS), (ANSWERS,), ABSENT_AFTER_S - 1, 0, None),
-        ((ANSWERS, ABSENT), (ANSWERS,), ABSENT_AFTER_S, 0, "host-1:1"),
+        ((ABSENT, ANSWERS), (ANSWERS,), LOST_AFTER_S - 1, 0, None),
+        ((ANSWERS, ABSENT), (ANSWERS,), LOST_AFTER_S, 0, "ps-1"),
         ((SILENT,), (ANSWERS,), LOST_AFTER_S - 1, 999, None),
-        ((SILENT,), (ANSWERS,), LOST_AFTER_S, 0, "host-0:1"),
-        ((ANSWERS,), (ANSWERS, SILENT), LOST_AFTER_S, 0, "host-1:1"),
+        ((SILENT,), (ANSWERS,), LOST_AFTER_S, 0, "ps-0"),
+        ((ANSWERS,), (ANSWERS, SILENT), LOST_AFTER_S, 0, "worker-1"),
+        ((ANSWERS,), (ABSENT, SILENT, ANSWERS), LOST_AFTER_S, 0, "worker-1"),
         ((ANSWERS,), (ABSENT, ANSWERS), LOST_AFTER_S, 0, None),
-        ((ANSWERS,), (ABSENT, ANSWERS), LOST_AFTER_S, LOST_AFTER_S, "host-0:1"),
+        ((ANSWERS,), (ABSENT, ANSWERS), LOST_AFTER_S, LOST_AFTER_S, "worker-0"),
         ((ANSWERS,), (ABSENT, ABSENT), LOST_AFTER_S - 1, 999, None),
-        ((ANSWERS,), (ABSENT, ABSENT), LOST_AFTER_S, 0, "host-0:1"),
+        ((ANSWERS,), (ABSENT, ABSENT), LOST_AFTER_S, 0, "worker-0"),
     ],
 )
 def test_the_chief_goes_on_without_a_worker_but_not_without_its_variables_nor_for_ever(
@@ -60,16 +47,21 @@ def test_the_chief_goes_on_without_a_worker_but_not_without_its_variables_nor_fo
     workers: tuple[Answer, ...],
     after_s: float,
     idle_s: float,
-    lost: str | None,
+    expected: str | None,
 ) -> None:
-    found = loss(attendance(*servers), attendance(*workers), after_s, idle_s=idle_s)
-    assert (found and found[0]) == lost
+    """All answered at 0 s, and answer as given `after_s` seconds later."""
+    answers = {f"ps-{number}": answer for number, answer in enumerate(servers)}
+    away = {f"worker-{number}": answer for number, answer in enumerate(workers)}
+    peers = Attendance(answered_at=dict.fromkeys(answers | away, 0.0))
+    peers.note(answers | away, after_s)
+    found = lost(peers, after_s, workers=away, idle_s=idle_s)
+    assert (found[0] if found else None) == expected
 
 
 LOSES = """
 import sys, threading
 from types import SimpleNamespace
-from trainer.replicas.peers import end_for_loss
+from trainer.replicas.ending import end_for_loss
 chief = SimpleNamespace(replica="chief-0")
 if "deaf" in sys.argv:
     sys.stdout.close()
@@ -191,7 +183,6 @@ def test_a_worker_may_go_and_come_back_and_who_loses_more_ends_to_be_started_aga
     replicas["worker-0"].process.kill()
     replicas["worker-0"].process.wait()
     epochs_without = len(chief.events("epoch_finished"))
-    time.sleep(1.5 * ABSENT_AFTER_S)  # away for longer than a parameter server may be
     again = roles.start("worker")
     chief.wait_until(lambda replica: len(replica.events("epoch_finished")) > epochs_without)
 

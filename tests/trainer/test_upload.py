@@ -69,7 +69,7 @@ def test_the_context_ends_once_the_upload_has() -> None:
 LOSES = """
 import threading, time
 from types import SimpleNamespace
-from trainer.replicas.peers import end_for_loss
+from trainer.replicas.ending import end_for_loss
 from trainer.checkpoints.upload import Uploads
 
 def upload():

@@ -1,7 +1,7 @@
 """What an evaluator does: evaluate each new checkpoint and record the metrics until the model is exported."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,10 +15,10 @@ from trainer.data.pipeline import Pipeline
 from trainer.devices.strategy import claim_gpus, limit_threads, processors_for
 from trainer.evaluator.evaluations import Evaluation, Evaluations
 from trainer.events import finite, report
-from trainer.export.manifest import MANIFEST_NAME
+from trainer.export.manifest import MANIFEST_NAME, finished_export, job_of
 from trainer.faults import Unusable
 from trainer.replicas.cluster import Cluster, Role
-from trainer.replicas.liveness import EVERY_S, Attendance, answers_of, carry_out, ending
+from trainer.replicas.liveness import await_peers, watch
 from trainer.storage import Outputs
 from trainer.training.model import built_model
 from trainer.training.reporting import numbers
@@ -50,28 +50,26 @@ def evaluate(flags: Flags, cluster: Cluster, outputs: Outputs, environment: Mapp
         data=pipeline.evaluation(tf.distribute.InputContext()),
         outputs=outputs,
         trained_on=trained_on(subject),
-        still_due=ChiefWatch(cluster, peers_within_s=flags.peers_within_s).check,
+        peers_within_s=flags.peers_within_s,
     ).run()
 
 
 @dataclass(frozen=True, kw_only=True)
 class Evaluator:
-    """Evaluates `model` on `data` at each of the chief's checkpoints.
-
-    `still_due` is called while there is no new checkpoint, and exits once waiting is useless.
-    """
+    """Evaluates `model` on `data` at each of the chief's checkpoints."""
 
     cluster: Cluster
     model: Any  # tf.keras.Model
     data: Any  # tf.data.Dataset
     outputs: Outputs
     trained_on: Mapping[str, str]
-    still_due: Callable[[], None]
+    peers_within_s: float
 
     def run(self) -> None:
         """Evaluate each new checkpoint once; return when the model is exported and no checkpoint is new.
 
         A checkpoint is left out if a newer one appears before it is read, or if it is removed meanwhile.
+        Exits with PEER_LOST if the chief did not start in time, or is gone before its export.
 
         Raises:
             Unusable: the checkpoints belong to a different model, or were trained on something else.
@@ -79,9 +77,10 @@ class Evaluator:
         directory = self.outputs.logs.path / self.cluster.replica
         evaluations = Evaluations(directory)
         writer = tf.summary.create_file_writer(str(directory))
+        self._watch_chief()
         while True:
             # Checked first: the last checkpoint is older than the export, so `latest` below finds it.
-            is_exported = (self.outputs.model.path / MANIFEST_NAME).is_file()
+            is_exported = self._is_exported()
             found = latest(self.outputs.checkpoints.path)
             is_new = found is not None and (found.epoch, found.step) not in evaluations
             if found is not None and is_new and (evaluation := self._evaluated(found)) is not None:
@@ -90,10 +89,24 @@ class Evaluator:
             elif is_exported:
                 break
             else:
-                self.still_due()
                 time.sleep(POLL_S)
         writer.close()
         report("evaluator_finished", f"{self.cluster.replica} finished", replica=self.cluster.replica)
+
+    def _watch_chief(self) -> None:
+        """If the chief trains with others: one that trains alone opens no port."""
+        listens = self.cluster.is_multi_worker or Role.PARAMETER_SERVER in self.cluster.members
+        chief = self.cluster.replicas_of(Role.CHIEF) if listens else {}
+        if not self._is_exported():
+            await_peers(self.cluster, chief, within_s=self.peers_within_s)
+        watch(self.cluster, chief, lambda peers, now: () if self._is_exported() else peers.gone(now))
+
+    def _is_exported(self) -> bool:
+        """Whether the chief has exported: in a job of the service, this one's."""
+        job = job_of(self.cluster.service_variables)
+        if job is None:
+            return (self.outputs.model.path / MANIFEST_NAME).is_file()
+        return finished_export(self.outputs.model.path, job) is not None
 
     def _evaluated(self, checkpoint: Checkpoint) -> Evaluation | None:
         """None if the chief removed the checkpoint, or part of it, before it was read completely."""
@@ -133,32 +146,3 @@ class Evaluator:
             step=evaluation.step,
             metrics=evaluation.metrics,
         )
-
-
-class ChiefWatch:
-    """Checks whether the chief is alive, if that can be checked.
-
-    A chief that trains with others listens at its address; one that trains alone does not. Then, or if the
-    cluster does not list its address, an evaluator waits until it is stopped.
-    """
-
-    def __init__(self, cluster: Cluster, *, peers_within_s: float) -> None:
-        listens = cluster.is_multi_worker or Role.PARAMETER_SERVER in cluster.members
-        self._chief = Attendance(addresses=cluster.members.get(Role.CHIEF, ()) if listens else ())
-        self._replica = cluster.replica
-        self._peers_within_s = peers_within_s
-        self._started = self._asked_at = time.monotonic()
-
-    def check(self) -> None:
-        """Ask, at most every EVERY_S seconds; exit if the chief is gone for too long or did not start."""
-        now = time.monotonic()
-        if now - self._asked_at < EVERY_S:
-            return
-        self._asked_at = now
-        self._chief.note(answers_of(self._chief.addresses), now)
-        waited_s = now - self._started
-        end = ending(
-            self._chief, now, has_export=False, waited_s=waited_s, peers_within_s=self._peers_within_s
-        )
-        if end is not None:
-            carry_out(end, self._replica)

@@ -12,7 +12,8 @@ from trainer.parameter_server.peers import guard
 from trainer.parameter_server.progress import AHEAD_PER_WORKER, RemoteProgressReport
 from trainer.parameter_server.steps import CoordinatedSteps
 from trainer.replicas.cluster import Role
-from trainer.replicas.peers import end_for_loss, is_loss_of_peer
+from trainer.replicas.ending import end_for_loss
+from trainer.replicas.peers import is_loss_of_peer
 from trainer.training.attempt import Trained, Training
 from trainer.training.loop import Batches
 from trainer.training.steps import Steps

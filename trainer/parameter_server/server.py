@@ -1,20 +1,19 @@
 """Workers and parameter servers: they serve the chief until they are stopped or it is gone for good."""
 
-import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import tensorflow as tf
+from tensorflow.python.eager import context
 
 from trainer.command_line.flags import Flags
 from trainer.data.dataset import ready_subject
-from trainer.devices.gpus import OwnGpus, own_gpus
-from trainer.devices.strategy import processors_for, resolver
+from trainer.devices.strategy import claim_gpus, limit_threads, processors_for, resolver
 from trainer.events import report
 from trainer.export.manifest import MANIFEST_NAME
 from trainer.replicas.cluster import Cluster, Role
-from trainer.replicas.liveness import EVERY_S, Attendance, answers_of, carry_out, ending
+from trainer.replicas.ending import end_with
+from trainer.replicas.liveness import Answer, Attendance, await_peers, watch
 from trainer.storage import Outputs
 
 
@@ -26,42 +25,31 @@ def serve(flags: Flags, cluster: Cluster, outputs: Outputs, environment: Mapping
     """
     if cluster.trains:  # its steps read the data, at the path that the chief names
         ready_subject(flags, cluster, environment)
-    found, processors, model = resolver(cluster), processors_for(cluster), outputs.model.path
-    exported_before, gpus = _stamp(model), len(tf.config.list_physical_devices("GPU"))
+    limit_threads(processors_for(cluster))
+    claim_gpus(cluster, has_coordinator=True)
+    model, exported_before = outputs.model.path, _stamp(outputs.model.path)
     server = tf.distribute.Server(
-        found.cluster_spec(),
+        resolver(cluster).cluster_spec(),
         job_name=str(cluster.role),
         task_index=cluster.index,
-        config=configuration(processors, own_gpus(cluster, gpus, has_coordinator=True)),
+        config=context.context().config,  # without it, the server would use all GPUs and all of their memory
     )
     report("serving", f"{cluster.replica} serves at {server.target}", replica=cluster.replica)
-    chief = Attendance(addresses=cluster.members[Role.CHIEF])
-    started = time.monotonic()
-    end = None
-    while end is None:
-        answers, now = answers_of(chief.addresses), time.monotonic()
-        chief.note(answers, now)
-        end = ending(
-            chief,
-            now,
-            has_export=(stamp := _stamp(model)) is not None and stamp != exported_before,
-            waited_s=now - started,
-            peers_within_s=flags.peers_within_s,
-        )
-        time.sleep(EVERY_S)
-    carry_out(end, cluster.replica)
+    chief = cluster.replicas_of(Role.CHIEF)
+    await_peers(cluster, chief, within_s=flags.peers_within_s)
 
+    def lost(peers: Attendance, now: float) -> Sequence[str]:
+        if Answer.ABSENT in peers.last.values() and _stamp(model) not in {None, exported_before}:
+            report(
+                "serving_finished",
+                f"{cluster.replica} finished: the model is exported",
+                replica=cluster.replica,
+            )
+            end_with(0)
+        return peers.gone(now)
 
-def configuration(processors: int, gpus: OwnGpus) -> Any:
-    """What a server may use of its machine: so many processors, and of its GPUs these, taking memory as it needs it."""
-    return tf.compat.v1.ConfigProto(
-        intra_op_parallelism_threads=processors,
-        inter_op_parallelism_threads=max(2, processors),
-        device_count={} if gpus.indices else {"GPU": 0},
-        gpu_options=tf.compat.v1.GPUOptions(
-            allow_growth=True, visible_device_list=",".join(map(str, gpus.indices))
-        ),
-    )
+    watch(cluster, chief, lost)
+    server.join()
 
 
 def _stamp(model: Path) -> int | None:

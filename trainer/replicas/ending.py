@@ -9,12 +9,14 @@ from collections.abc import Callable
 from typing import NoReturn
 
 from trainer.events import report
+from trainer.replicas.cluster import Cluster
 
 PEER_LOST = 134  # 128 + SIGABRT: Vertex AI treats it as possibly transient and restarts the job
 PREEMPTED = 143  # 128 + SIGTERM, a shell's status of a process that SIGTERM ended
 AGREED_WITHIN_S = 1.0
 
 _before_loss: list[Callable[[], object]] = []
+_ending = threading.Lock()
 
 
 def end_with(status: int) -> NoReturn:
@@ -40,6 +42,17 @@ def end_without_peer(event: str, message: str, *, replica: str, **fields: object
         report(event, message, severity="ERROR", replica=replica, **fields)
     finally:
         end_with(PEER_LOST)
+
+
+def end_for_loss(cluster: Cluster, peer: str, why: str) -> NoReturn:
+    """Report that this replica lost `peer`, and exit with PEER_LOST; only once, even if several threads notice."""
+    _ending.acquire()  # never released: other threads wait here for the exit
+    end_without_peer(
+        "peer_lost",
+        f"{cluster.replica} lost {peer} ({why}) and exits, so that both are started again",
+        replica=cluster.replica,
+        peer=peer,
+    )
 
 
 def before_loss(finish: Callable[[], object]) -> None:

@@ -2,18 +2,19 @@
 
 While TensorFlow waits for members, in the constructor of MultiWorkerMirroredStrategy, no Python runs: a
 replica could neither give up nor react to SIGTERM (TensorFlow 2.21; it holds the interpreter's lock). So
-this module waits first: it listens at this replica's address and connects to the others'.
+this module waits first: it answers at this replica's address and asks the others.
 """
 
 import socket
-import time
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 
 from trainer.faults import Unusable
 from trainer.replicas.cluster import Cluster, Role
-from trainer.replicas.ending import end_without_peer
+from trainer.replicas.liveness import PREFACE, SETTINGS_FRAME, await_peers
 
-KNOCK_EVERY_S = 0.25
-OPENS_WITHIN_S = 2.0
+READ_WITHIN_S = 1.0
 
 
 def gather(cluster: Cluster, *, within_s: float) -> None:
@@ -32,49 +33,43 @@ def gather(cluster: Cluster, *, within_s: float) -> None:
             f"{cluster.source} lists {len(cluster.trainers)} workers and no chief, which writes checkpoints and the "
             f"export. Rename the first worker to `chief`."
         )
-    deadline = time.monotonic() + within_s
+    names = cluster.replicas_of(Role.CHIEF, Role.WORKER)
     own = cluster.members[cluster.role][cluster.index]
-    with _listener(own) as listener:
-        while missing := [address for address in cluster.trainers if address != own and not _opens(address)]:
-            if time.monotonic() > deadline:
-                end_without_peer(
-                    "peers_missing",
-                    f"{cluster.replica} gives up after {within_s:g} s (--peers_within_s): no replica answers at "
-                    f"{', '.join(missing)}. Check that these replicas started and that this one can connect to them.",
-                    replica=cluster.replica,
-                    missing=missing,
-                )
-            _answer(listener, KNOCK_EVERY_S)
+    del names[own]
+    with answering(own):
+        await_peers(cluster, names, within_s=within_s)
     _bound_registration(cluster, within_s)
 
 
-def _listener(address: str) -> socket.socket:
+@contextmanager
+def answering(address: str) -> Iterator[None]:
+    """Answer at `address` as a gRPC server does, so that the others count this replica as started."""
     host, _, port = address.rpartition(":")
     try:
-        return socket.create_server((host, int(port)))
+        listener = socket.create_server((host, int(port)))
     except OSError:
         # The cluster's name for this machine is not local to it: use all interfaces, as TensorFlow does.
-        return socket.create_server(("", int(port)))
+        listener = socket.create_server(("", int(port)))
 
+    def answer() -> None:
+        while True:
+            try:
+                connection, _ = listener.accept()
+            except OSError:
+                return  # the context has ended
+            with connection, suppress(OSError):
+                connection.settimeout(READ_WITHIN_S)
+                connection.recv(len(PREFACE))  # left unread, it would reset the connection
+                connection.sendall(SETTINGS_FRAME)
 
-def _answer(listener: socket.socket, seconds: float) -> None:
-    """Accept connections for that many seconds, so that the queue never fills."""
-    until = time.monotonic() + seconds
-    while (left := until - time.monotonic()) > 0:
-        listener.settimeout(left)
+    thread = threading.Thread(target=answer, name="gathering", daemon=True)
+    thread.start()
+    with listener:
         try:
-            listener.accept()[0].close()
-        except TimeoutError:
-            return
-
-
-def _opens(address: str) -> bool:
-    host, _, port = address.rpartition(":")
-    try:
-        socket.create_connection((host, int(port)), timeout=OPENS_WITHIN_S).close()
-    except OSError:
-        return False
-    return True
+            yield
+        finally:
+            listener.shutdown(socket.SHUT_RDWR)
+            thread.join()
 
 
 def _bound_registration(cluster: Cluster, within_s: float) -> None:

@@ -1,4 +1,4 @@
-"""Whether the processes of other replicas still answer, checked without TensorFlow.
+"""Whether the processes of other replicas still answer, checked without TensorFlow; a replica that lost one exits.
 
 TensorFlow's calls to a replica whose process is frozen, or whose machine has vanished, wait without
 limit. A gRPC server sends a SETTINGS frame as soon as a connection is open (RFC 9113, 3.4). Waiting for
@@ -6,26 +6,25 @@ that frame distinguishes a working process from a mere listening socket.
 """
 
 import socket
+import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import NoReturn
 
-from trainer.events import report
-from trainer.replicas.ending import end_with, end_without_peer
+from trainer.replicas.cluster import Cluster
+from trainer.replicas.ending import end_for_loss, end_without_peer
 
-PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\x00\x00\x00\x04\x00\x00\x00\x00\x00"  # and empty SETTINGS
-FRAME_HEADER_BYTES = 9
-TYPE_AT = 3  # in a frame's header
-SETTINGS = 4
+SETTINGS_FRAME = b"\x00\x00\x00\x04\x00\x00\x00\x00\x00"  # an empty one
+PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + SETTINGS_FRAME
+TYPE_AT = 3  # in a frame's header, which is all of an empty frame
 ANSWER_WITHIN_S = 5.0
 EVERY_S = 2.0
 FIRST_EVERY_S = 0.5  # while replicas are starting
 LOST_AFTER_S = 45.0
-"""A replica that answered before is lost after this long without an answer. With ANSWER_WITHIN_S and EVERY_S the loss
-is noticed within the 60 s that are allowed; a replica that restarts on its machine is back sooner."""
+"""A replica that may restart on its machine is lost after this long without an answer. With ANSWER_WITHIN_S and
+EVERY_S the loss is noticed within the 60 s that are allowed."""
 
 
 class Answer(StrEnum):
@@ -43,11 +42,11 @@ def answer_of(address: str, *, within_s: float = ANSWER_WITHIN_S) -> Answer:
         with socket.create_connection((host.strip("[]"), int(port)), timeout=within_s) as connection:
             connection.sendall(PREFACE)
             header = b""
-            while len(header) < FRAME_HEADER_BYTES:
-                if not (more := connection.recv(FRAME_HEADER_BYTES - len(header))):
+            while len(header) < len(SETTINGS_FRAME):
+                if not (more := connection.recv(len(SETTINGS_FRAME) - len(header))):
                     return Answer.ABSENT
                 header += more
-            return Answer.ANSWERS if header[TYPE_AT] == SETTINGS else Answer.ABSENT
+            return Answer.ANSWERS if header[TYPE_AT] == SETTINGS_FRAME[TYPE_AT] else Answer.ABSENT
     except TimeoutError:
         return Answer.SILENT
     except OSError:  # refused, reset, or a name that is not known yet
@@ -63,80 +62,61 @@ def answers_of(addresses: Iterable[str]) -> dict[str, Answer]:
 
 @dataclass(kw_only=True)
 class Attendance:
-    """When each of `addresses` last answered, in seconds of the caller's clock."""
+    """When each address last answered, in seconds of the monotonic clock, and how it answered last."""
 
-    addresses: tuple[str, ...]
-    answered_at: dict[str, float] = field(default_factory=dict)
+    answered_at: dict[str, float]
     last: dict[str, Answer] = field(default_factory=dict)
 
     def note(self, answers: Mapping[str, Answer], now: float) -> None:
         self.last |= answers
         self.answered_at |= {address: now for address, answer in answers.items() if answer is Answer.ANSWERS}
 
-    @property
-    def missing(self) -> tuple[str, ...]:
-        """Those that have never answered."""
-        return tuple(address for address in self.addresses if address not in self.answered_at)
-
     def gone(self, now: float, *, after_s: float = LOST_AFTER_S) -> tuple[str, ...]:
-        """Those that once answered, and have not for `after_s` seconds."""
-        return tuple(
-            address
-            for address in self.addresses
-            if address in self.answered_at and now - self.answered_at[address] >= after_s
-        )
-
-    def silent(self, now: float, *, after_s: float = LOST_AFTER_S) -> tuple[str, ...]:
-        """Those of `gone` that were silent last: TensorFlow would wait for them without limit."""
-        return tuple(
-            address for address in self.gone(now, after_s=after_s) if self.last[address] is Answer.SILENT
-        )
+        """Those that have not answered for `after_s` seconds."""
+        return tuple(address for address, then in self.answered_at.items() if now - then >= after_s)
 
 
-def await_all(
-    addresses: tuple[str, ...],
-    *,
-    within_s: float,
-    asked: Callable[[Iterable[str]], Mapping[str, Answer]] = answers_of,
-) -> tuple[str, ...]:
-    """Wait at most `within_s` seconds until each has answered once; returns those that have not."""
-    attendance = Attendance(addresses=addresses)
+def await_peers(cluster: Cluster, names: Mapping[str, str], *, within_s: float) -> None:
+    """Return once all of these replicas answer at the same time; exit with PEER_LOST after `within_s` seconds.
+
+    `names` has the replicas' names by address.
+    """
     deadline = time.monotonic() + within_s
-    while attendance.missing:
-        attendance.note(asked(attendance.missing), time.monotonic())
-        if not attendance.missing or time.monotonic() >= deadline:
-            break
+    while missing := [each for each, answer in answers_of(names).items() if answer is not Answer.ANSWERS]:
+        if time.monotonic() >= deadline:
+            places = ", ".join(f"{names[address]} at {address}" for address in missing)
+            end_without_peer(
+                "peers_missing",
+                f"{cluster.replica} waited {within_s:g} s (--peers_within_s) for {places} and gives up. Check that "
+                f"each replica started and that they can connect to each other.",
+                replica=cluster.replica,
+                missing=missing,
+            )
         time.sleep(FIRST_EVERY_S)
-    return attendance.missing
 
 
-class End(StrEnum):
-    """Why a replica that waits for its chief exits."""
+def watch(
+    cluster: Cluster,
+    names: Mapping[str, str],
+    lost: Callable[[Attendance, float], Sequence[str]],
+    *,
+    until: threading.Event | None = None,
+) -> None:
+    """From now on this process exits with PEER_LOST once `lost` names an address, whatever it is waiting for.
 
-    DONE = "the chief exported the model and exited"
-    LOST = "the chief is gone"
-    NEVER_CAME = "the chief did not start within --peers_within_s"
+    `lost` gets the attendance of the replicas that `names` has by address, and the time. Each of them counts as
+    answering now. `until` ends the watch.
+    """
+    ended = until or threading.Event()
+    attendance = Attendance(answered_at=dict.fromkeys(names, time.monotonic()))
 
+    def run() -> None:
+        while not ended.wait(EVERY_S):
+            answers, now = answers_of(names), time.monotonic()
+            attendance.note(answers, now)
+            for address in lost(attendance, now):
+                if not ended.is_set():
+                    silence_s = now - attendance.answered_at[address]
+                    end_for_loss(cluster, names[address], f"it has not answered for {silence_s:.0f} s")
 
-def ending(
-    chief: Attendance, now: float, *, has_export: bool, waited_s: float, peers_within_s: float
-) -> End | None:
-    """Why to stop waiting, or None; a chief that restarts soon finds its servers unchanged."""
-    if chief.missing:
-        return End.NEVER_CAME if waited_s >= peers_within_s else None
-    if has_export and chief.last[chief.addresses[0]] is Answer.ABSENT:
-        return End.DONE
-    return End.LOST if chief.gone(now) else None
-
-
-def carry_out(end: End, replica: str) -> NoReturn:
-    """Report why, and exit."""
-    message = f"{replica} exits: {end}"
-    match end:
-        case End.DONE:
-            report("serving_finished", f"{replica} finished: {end}", replica=replica)
-            end_with(0)
-        case End.LOST:
-            end_without_peer("peer_lost", message, replica=replica, peer="chief-0")
-        case End.NEVER_CAME:
-            end_without_peer("peers_missing", message, replica=replica)
+    threading.Thread(target=run, name="peer-watch", daemon=True).start()

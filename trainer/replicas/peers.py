@@ -3,34 +3,24 @@
 TensorFlow's coordination service, which MultiWorkerMirroredStrategy starts, ends every collective
 operation seconds after a member stopped its heartbeats (10 s by default; TensorFlow 2.21, killed and
 frozen members measured). It does not end a replica that is not in a collective operation at that
-moment; the watch in this module does.
+moment; the watch that Peers starts does.
 """
 
 import sys
 import threading
 import time
-from typing import Any, NoReturn
+from typing import Any
 
 from trainer.replicas.cluster import Cluster, Role
-from trainer.replicas.ending import end_without_peer, on_sigterm
+from trainer.replicas.ending import on_sigterm
+from trainer.replicas.liveness import watch
 
-_ENDING = threading.Lock()
-ASKED_EVERY_S = 5.0
-ANSWERS_WITHIN_S = 10.0
-ATTEMPTS = 2  # in a row without an answer; with the above a frozen peer is lost after 25 s at most
+LOST_AFTER_S = (
+    18.0  # without an answer; with the time between two questions, a frozen peer is lost after 25 s at most
+)
 READ_WITHIN_S = 20.0  # a worker that is lost at the very end delays the chief no longer
 DAY_S = 86400.0
-
-
-def end_for_loss(cluster: Cluster, peer: str, why: str) -> NoReturn:
-    """Report that this replica lost `peer`, and exit with PEER_LOST; only once, even if several threads notice."""
-    _ENDING.acquire()  # never released: other threads wait here for the exit
-    end_without_peer(
-        "peer_lost",
-        f"{cluster.replica} lost {peer} ({why}) and exits, so that both are started again",
-        replica=cluster.replica,
-        peer=peer,
-    )
+ASKED_AGAIN_S = 1.0
 
 
 def is_loss_of_peer(error: BaseException) -> bool:
@@ -51,7 +41,7 @@ class Board:
     tf.distribute.experimental.PreemptionCheckpointHandler uses the same calls.
     """
 
-    def put(self, name: str, text: str) -> bool:
+    def put(self, name: str, text: str = "") -> bool:
         """Whether `text` is now the note of that name; a note is written once.
 
         Raises:
@@ -79,6 +69,16 @@ class Board:
             return None
         return str(found)
 
+    def read(self, name: str) -> str:
+        """The note of that name, however long it takes.
+
+        Raises:
+            tf.errors.OpError: the chief is gone.
+        """
+        while (found := self.wait_for(name, DAY_S)) is None:
+            time.sleep(ASKED_AGAIN_S)  # the chief is frozen, and the call returns at once
+        return found
+
 
 class Peers:
     """The replicas that this one trains with; for a single replica every method is a no-op."""
@@ -89,7 +89,11 @@ class Peers:
         self._cluster = cluster
         self._parted = threading.Event()
         if self.board is not None:
-            threading.Thread(target=self._watch, name="peer-watch", daemon=True).start()
+            # The chief checks the workers, a worker checks the chief: a replica that loses one exits, and the others notice.
+            asked = cluster.replicas_of(Role.WORKER if cluster.is_chief else Role.CHIEF)
+            watch(
+                cluster, asked, lambda peers, now: peers.gone(now, after_s=LOST_AFTER_S), until=self._parted
+            )
 
     @property
     def replicas(self) -> tuple[str, ...]:
@@ -101,71 +105,42 @@ class Peers:
 
         All must call this after their last collective operation, and exit soon afterwards. From here on SIGTERM
         is ignored: the run is finished, and would be repeated if its chief exited with a status other than 0.
+        Waits for all, however long the chief's export takes; the watch stays active.
 
         Raises:
             tf.errors.OpError: the chief is lost.
         """
         on_sigterm(lambda: None)
         try:
-            if self.board is not None:
-                self.board.put(f"done/{self._cluster.replica}", "")
-                self._await_done(self.board)
+            if self.board is None:
+                return
+            if self._cluster.is_chief:
+                for replica in self.replicas[1:]:
+                    self.board.read(f"done/{replica}")
+            else:
+                self.board.put(f"done/{self._cluster.replica}")
+                self.board.read("done")
+            self.leave("done")
         finally:
             self._parted.set()
 
-    def _await_done(self, board: Board) -> None:
-        """Wait for all, however long the chief's export takes; the watch stays active."""
+    def leave(self, name: str) -> None:
+        """The chief notes `name`, after which all may exit; a worker has read that, and notes so.
+
+        The notes are in the chief's process: there, this returns when all have read them, or READ_WITHIN_S later.
+        """
         import tensorflow as tf
 
-        chief, *workers = self.replicas
-        _await(board, f"done/{chief}")
         try:
-            for replica in workers:
-                _await(board, f"done/{replica}")
-            # The notes are in the chief's process: it exits when all have read them.
-            if self._cluster.is_chief:
+            if self.board is not None and self._cluster.is_chief:
+                self.board.put(name)
                 until = time.monotonic() + READ_WITHIN_S
-                for replica in workers:
-                    board.wait_for(f"read/{replica}", max(0.1, until - time.monotonic()))
-            else:
-                board.put(f"read/{self._cluster.replica}", "")
+                for replica in self.replicas[1:]:
+                    self.board.wait_for(f"{name}/read/{replica}", max(0.1, until - time.monotonic()))
+            elif self.board is not None:
+                self.board.put(f"{name}/read/{self._cluster.replica}")
         except tf.errors.OpError:
-            return  # the chief has exited, because all are finished
-
-    def _watch(self) -> None:
-        """The chief checks the workers, a worker checks the chief. A replica that loses one exits; the others notice."""
-        asked = [name for name in self.replicas if name.startswith("chief") is not self._cluster.is_chief]
-        while not self._parted.wait(ASKED_EVERY_S):
-            for replica in asked:
-                why = _silence(replica, self._parted)
-                if why is not None and not self._parted.is_set():
-                    end_for_loss(self._cluster, replica, why)
-
-
-def _await(board: Board, name: str) -> None:
-    while board.wait_for(name, DAY_S) is None:
-        time.sleep(ASKED_EVERY_S)  # the chief is frozen, and the call returns at once
-
-
-def _silence(replica: str, parted: threading.Event) -> str | None:
-    """Why `replica` counts as lost; None if it answers."""
-    import tensorflow as tf
-
-    role, _, index = replica.rpartition("-")
-    why = None
-    for _ in range(ATTEMPTS):
-        try:
-            _context().check_collective_ops_peer_health(
-                f"/job:{role}/replica:0/task:{index}", timeout_in_ms=int(ANSWERS_WITHIN_S * 1000)
-            )
-        except tf.errors.FailedPreconditionError:
-            return "another process has taken its place"
-        except tf.errors.OpError as error:
-            why = str(error).splitlines()[0]
-            parted.wait(1.0)
-        else:
-            return None
-    return why
+            return  # the chief has exited already
 
 
 def _context() -> Any:  # TensorFlow has no types

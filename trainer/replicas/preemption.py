@@ -29,12 +29,10 @@ from dataclasses import dataclass
 from trainer.events import report
 from trainer.replicas.cluster import Cluster
 from trainer.replicas.ending import PREEMPTED, end_with, on_sigterm
-from trainer.replicas.peers import Peers
+from trainer.replicas.peers import DAY_S, Peers
 
 READ_WITHIN_S = 5.0  # notes about the end
 PUBLISHED_WITHIN_S = 120.0  # two uploads: the one under way when SIGTERM arrives, and the last
-DAY_S = 86400.0
-READ_AGAIN_S = 1.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -155,13 +153,10 @@ class Preemption:
         try:
             while True:
                 number = self._number
-                text = board.wait_for(f"agreement/{number}", DAY_S)
-                if text is None:  # no note was written, or the chief is frozen and the call returns at once
-                    time.sleep(READ_AGAIN_S)
-                    continue
+                text = board.read(f"agreement/{number}")
                 with self._changed:
                     self._agreement = agreement_from(text)
-                board.put(f"agreement/{number}/read/{self._cluster.replica}", "")
+                board.put(f"agreement/{number}/read/{self._cluster.replica}")
                 with self._changed:
                     self._carry_out()
                     while self._number == number:
@@ -196,15 +191,10 @@ class Preemption:
             steps=self._saved,
             seconds_since_sigterm=after_s,
         )
-        board = self._peers.board
         try:
-            if board is not None and self._cluster.is_chief:
-                board.put("published", "")
-                for replica in self._peers.replicas[1:]:
-                    board.wait_for(f"left/{replica}", READ_WITHIN_S)
-            elif board is not None:
-                board.wait_for("published", PUBLISHED_WITHIN_S)
-                board.put(f"left/{own}", "")
+            if self._peers.board is not None and not self._cluster.is_chief:
+                self._peers.board.wait_for("published", PUBLISHED_WITHIN_S)
+            self._peers.leave("published")
         except tf.errors.OpError:
             pass  # the chief is gone already
         end_with(PREEMPTED)

@@ -1,8 +1,7 @@
 """Progress of steps that run on workers: they are handed out long before they are finished."""
 
-import queue
-import threading
 import time
+from collections import deque
 from collections.abc import Mapping
 from typing import Any
 
@@ -17,8 +16,8 @@ class RemoteProgressReport(tf.keras.callbacks.Callback):  # type: ignore[misc]  
     """Passes each step to `report` when its worker has finished it.
 
     At the end of a step Keras passes a promise of the step's logs. Waiting for it there would leave all
-    workers but one idle, so a thread waits. At most `ahead` steps are in flight, so that they finish soon
-    when a checkpoint is due.
+    workers but one idle, so the step waits for the one handed out `ahead` steps before. No more are in flight,
+    so that they finish soon when a checkpoint is due.
     """
 
     def __init__(self, report: ProgressReport, *, ahead: int) -> None:
@@ -26,9 +25,8 @@ class RemoteProgressReport(tf.keras.callbacks.Callback):  # type: ignore[misc]  
         self._supports_tf_logs = True
         self._report = report
         self._done_at = time.monotonic()
-        self._under_way = threading.Semaphore(ahead)
-        self._promised: queue.SimpleQueue[tuple[int, Any] | threading.Event] = queue.SimpleQueue()
-        threading.Thread(target=self._report_all, name="progress", daemon=True).start()
+        self._ahead = ahead
+        self._promised: deque[tuple[int, Any]] = deque()
 
     def on_epoch_begin(self, epoch: int, logs: object = None) -> None:
         self._report.on_epoch_begin(epoch, logs)
@@ -37,11 +35,12 @@ class RemoteProgressReport(tf.keras.callbacks.Callback):  # type: ignore[misc]  
         self._report.on_epoch_end(epoch, logs)
 
     def on_train_batch_begin(self, batch: int, logs: object = None) -> None:
-        self._under_way.acquire()
         self._report.on_train_batch_begin(batch, logs)
 
     def on_train_batch_end(self, batch: int, logs: Any) -> None:
-        self._promised.put((batch, logs))
+        self._promised.append((batch, logs))
+        if len(self._promised) >= self._ahead:
+            self._report_oldest()
 
     def idle_s(self) -> float:
         """Seconds since a step was finished, or since the start."""
@@ -49,20 +48,13 @@ class RemoteProgressReport(tf.keras.callbacks.Callback):  # type: ignore[misc]  
 
     def drain(self) -> None:
         """Return when every step that was handed out is reported; they must be finished or abandoned."""
-        drained = threading.Event()
-        self._promised.put(drained)
-        drained.wait()
+        while self._promised:
+            self._report_oldest()
 
-    def _report_all(self) -> None:
-        while True:
-            match self._promised.get():
-                case threading.Event() as drained:
-                    drained.set()
-                case (batch, promise):
-                    try:
-                        self._report.on_train_batch_end(batch, promise.fetch())
-                        self._done_at = time.monotonic()
-                    except (tf.errors.OpError, RuntimeError):
-                        pass  # the step was abandoned; `join` raises the reason
-                    finally:
-                        self._under_way.release()
+    def _report_oldest(self) -> None:
+        batch, promise = self._promised.popleft()
+        try:
+            self._report.on_train_batch_end(batch, promise.fetch())
+            self._done_at = time.monotonic()
+        except (tf.errors.OpError, RuntimeError):
+            return  # the step was abandoned; the next one, or `join`, raises the reason

@@ -16,9 +16,10 @@ import hashlib
 import json
 import re
 import shutil
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
+from operator import index
 from pathlib import Path
 from typing import Any
 
@@ -31,12 +32,12 @@ KEPT = 2
 COPIED_BYTES = 8 << 20
 DESCRIPTION = re.compile(r"ckpt-(\d{1,9})\.json", re.ASCII)
 DESCRIPTION_BYTES = 1 << 20
-COUNTS = {"epoch": 0, "step": 0, "global_batch_size": 1}  # of a description, with the least that is allowed
+COUNTS = ("epoch", "step", "global_batch_size")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Checkpoint:
-    """A complete checkpoint. `path` is what tf.train.Checkpoint.restore takes.
+    """A checkpoint. `path` is what tf.train.Checkpoint.restore takes.
 
     Attributes:
         epoch: finished epochs.
@@ -115,30 +116,21 @@ class Cadence:
         return self.every_steps is not None and done % self.every_steps == 0
 
 
-@dataclass(frozen=True, kw_only=True)
-class Damaged:
-    """A checkpoint that cannot be used, with the reason."""
-
-    path: str
-    why: str
-
-
-def latest(checkpoints: Path) -> Checkpoint | None:
+def latest(
+    checkpoints: Path, *, damaged: Callable[[str, str], object] = lambda *_: None
+) -> Checkpoint | None:
     """The newest complete checkpoint below AIP_CHECKPOINT_DIR, or None.
 
-    Safe to call while another process writes there. A file is hashed again only when it changes.
+    `damaged` is called with the path of each newer one that cannot be used, and why. Safe to call while another
+    process writes there. A file is hashed again only when it changes.
     """
-    return next((found for found in newest_first(checkpoints) if isinstance(found, Checkpoint)), None)
-
-
-def newest_first(checkpoints: Path) -> Iterator[Checkpoint | Damaged]:
-    """Every checkpoint that has a description, complete or not, newest first."""
     folder = checkpoints / CHIEFS_FOLDER
     for number in sorted(_numbers(folder), reverse=True):
         try:
-            yield numbered(checkpoints, number)
+            return numbered(checkpoints, number)
         except (OSError, ValueError) as error:
-            yield Damaged(path=str(folder / f"ckpt-{number}"), why=str(error) or type(error).__name__)
+            damaged(str(folder / f"ckpt-{number}"), str(error))
+    return None
 
 
 def numbered(checkpoints: Path, number: int) -> Checkpoint:
@@ -154,38 +146,22 @@ def numbered(checkpoints: Path, number: int) -> Checkpoint:
     return found
 
 
-def publish(
-    written: Path,
-    checkpoints: Path,
-    *,
-    epoch: int,
-    step: int,
-    global_batch_size: int,
-    trained_on: Mapping[str, str],
-) -> Checkpoint:
-    """Copy the files that tf.train.Checkpoint.write left at the prefix `written` into the bucket as the newest checkpoint.
+def publish(written: Checkpoint, checkpoints: Path) -> Checkpoint:
+    """Copy the files that tf.train.Checkpoint.write left at the path of `written` into the bucket, as the newest.
 
     Only for the chief. A crash at any point leaves the previous checkpoint as the newest. Reads nothing back: through
     a mounted bucket that would be a download of everything just uploaded, in the seconds that a SIGTERM leaves.
     """
     folder = checkpoints / CHIEFS_FOLDER
     folder.mkdir(parents=True, exist_ok=True)
-    number = max(_numbers(folder), default=0) + 1
-    prefix = folder / f"ckpt-{number}"
+    source, prefix = Path(written.path), folder / f"ckpt-{max(_numbers(folder), default=0) + 1}"
     files = tuple(
-        _copied(source, prefix.with_name(prefix.name + source.name.removeprefix(written.name)))
-        for source in sorted(written.parent.glob(f"{written.name}.*"))
+        _copied(path, prefix.with_name(prefix.name + path.name.removeprefix(source.name)))
+        for path in sorted(source.parent.glob(f"{source.name}.*"))
     )
     if not files:
-        raise FileNotFoundError(errno.ENOENT, "TensorFlow's files are gone", f"{written}.*")
-    published = Checkpoint(
-        path=str(prefix),
-        epoch=epoch,
-        step=step,
-        global_batch_size=global_batch_size,
-        trained_on=dict(trained_on),
-        files=files,
-    )
+        raise FileNotFoundError(errno.ENOENT, "TensorFlow's files are gone", f"{source}.*")
+    published = replace(written, path=str(prefix), files=files)
     _write_description(published)
     write_whole(folder / STATE_FILE, f'model_checkpoint_path: "{prefix.name}"\n')
     return published
@@ -223,49 +199,36 @@ def _numbers(folder: Path) -> set[int]:
 
 
 def _write_description(checkpoint: Checkpoint) -> None:
-    members = (*COUNTS, "metrics", "trained_on", "files")
-    document = {name: getattr(checkpoint, name) for name in members}
+    document = {name: value for name, value in asdict(checkpoint).items() if name != "path"}
     write_whole(Path(f"{checkpoint.path}.json"), json.dumps(document, indent=2) + "\n")
 
 
 def _described(prefix: Path) -> Checkpoint:
-    """What the description says, its types checked; the files are not."""
+    """What the description says; the files are not looked at.
+
+    Raises:
+        OSError: there is no description.
+        ValueError: it is not one that `publish` writes.
+    """
     path = prefix.with_name(f"{prefix.name}.json")
     if (size := path.stat().st_size) > DESCRIPTION_BYTES:
         raise ValueError(f"its description has {size} bytes, at most {DESCRIPTION_BYTES} are allowed")
     try:
-        parsed = json.loads(path.read_bytes())
-    except RecursionError as error:
-        raise ValueError("its description is nested too deeply") from error
-    document = parsed if isinstance(parsed, dict) else {}
-    for name, least in COUNTS.items():
-        if type(found := document.get(name)) is not int or found < least:
-            raise ValueError(f"its description has {name} {found!r}, expected an integer of at least {least}")
-    metrics, files, trained_on = (document.get(name) for name in ("metrics", "files", "trained_on"))
-    if not (metrics is None or _is_metrics(metrics)):
-        raise ValueError(f"its description has metrics {metrics!r}, expected numbers by name, or null")
-    if not (isinstance(files, list) and files and all(_is_entry(entry, prefix.name) for entry in files)):
-        raise ValueError(f"its description has no valid list of files, each named {prefix.name}.*")
-    return Checkpoint(
-        path=str(prefix),
-        metrics=metrics,
-        trained_on=trained_on if isinstance(trained_on, dict) else {},
-        files=tuple(files),
-        **{name: document[name] for name in COUNTS},
-    )
-
-
-def _is_metrics(found: object) -> bool:
-    return isinstance(found, dict) and all(isinstance(value, int | float) for value in found.values())
-
-
-def _is_entry(entry: object, prefix: str) -> bool:
-    """Whether `entry` has name, size and hash of a file beside the description."""
-    if not isinstance(entry, dict):
-        return False
-    name, size, sha256 = (entry.get(key) for key in ("name", "size", "sha256"))
-    is_beside = isinstance(name, str) and name.startswith(f"{prefix}.") and "/" not in name
-    return is_beside and isinstance(size, int) and isinstance(sha256, str)
+        document = json.loads(path.read_bytes())
+        counts, metrics = {name: index(document[name]) for name in COUNTS}, document["metrics"]
+        entries = [{name: entry[name] for name in ("name", "size", "sha256")} for entry in document["files"]]
+        found = Checkpoint(
+            path=str(prefix),
+            **counts,
+            metrics=None if metrics is None else {name: float(metrics[name]) for name in metrics},
+            trained_on=dict(document.get("trained_on", {})),
+            files=tuple(entries),
+        )
+    except (ValueError, LookupError, TypeError, RecursionError) as error:
+        raise ValueError(f"its description is not valid ({type(error).__name__}: {error})") from error
+    if min(counts.values()) < 0 or not entries:
+        raise ValueError(f"its description has {counts} and {len(entries)} files")
+    return found
 
 
 def _check_file(path: Path, entry: Mapping[str, Any]) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import tensorflow as tf
 
 from trainer.checkpoints import files
-from trainer.checkpoints.files import Checkpoint, newest_first, numbered, publish
+from trainer.checkpoints.files import Checkpoint, latest, numbered, publish
 from trainer.checkpoints.upload import Uploads
 from trainer.data.dataset import Subject
 from trainer.events import report
@@ -22,7 +22,6 @@ from trainer.replicas.preemption import Preemption
 
 APPEARS_WITHIN_S = 90.0  # Cloud Storage FUSE keeps what it knows of a folder for 60 s by default
 POLL_S = 1.0
-DAY_S = 86400.0
 
 
 def chosen(checkpoints: Path, cluster: Cluster, board: Board | None) -> Checkpoint | None:
@@ -31,17 +30,15 @@ def chosen(checkpoints: Path, cluster: Cluster, board: Board | None) -> Checkpoi
     Raises:
         Unusable: this replica does not see the chief's checkpoint: its directory is a different one.
     """
-    found = _newest_whole(checkpoints, cluster) if cluster.is_chief else None
+    damaged = partial(_report_damaged, cluster.replica)
+    found = latest(checkpoints, damaged=damaged) if cluster.is_chief else None
     if board is None:
         return found
     if cluster.is_chief:
         board.put("continues", str(found.number if found else 0))
         return found
     # The chief reads the whole checkpoint first. Its loss ends this process from another thread.
-    while (choice := board.wait_for("continues", DAY_S)) is None:
-        time.sleep(POLL_S)
-    number = int(choice)
-    if not number:
+    if not (number := int(board.read("continues"))):
         return None
     deadline = time.monotonic() + APPEARS_WITHIN_S
     while True:
@@ -56,18 +53,14 @@ def chosen(checkpoints: Path, cluster: Cluster, board: Board | None) -> Checkpoi
             time.sleep(POLL_S)
 
 
-def _newest_whole(checkpoints: Path, cluster: Cluster) -> Checkpoint | None:
-    for found in newest_first(checkpoints):
-        if isinstance(found, Checkpoint):
-            return found
-        report(
-            "checkpoint_damaged",
-            f"The checkpoint {found.path} is damaged and was ignored: {found.why}",
-            severity="WARNING",
-            replica=cluster.replica,
-            path=found.path,
-        )
-    return None
+def _report_damaged(replica: str, path: str, why: str) -> None:
+    report(
+        "checkpoint_damaged",
+        f"The checkpoint {path} is damaged and was ignored: {why}",
+        severity="WARNING",
+        replica=replica,
+        path=path,
+    )
 
 
 def trained_on(subject: Subject) -> dict[str, str]:
@@ -137,12 +130,19 @@ class Saver:
         If the bucket refuses the chief's files, the run loses this checkpoint and continues.
         """
         self.wait_for_steps()
-        began, written = time.monotonic(), next(self._prefixes)
+        began = time.monotonic()
+        written = Checkpoint(
+            path=str(next(self._prefixes)),
+            epoch=epoch,
+            step=step,
+            global_batch_size=self.global_batch_size,
+            trained_on=self.trained_on,
+        )
         with preemption.saving(done):
             # A collective operation: it reads variables of all replicas.
-            self._state.write(str(written), self._options)
+            self._state.write(written.path, self._options)
             if self.cluster.is_chief:
-                self.uploads.start(partial(self._upload, written, epoch=epoch, step=step, began=began))
+                self.uploads.start(partial(self._upload, written, began))
             else:
                 _remove(written)
 
@@ -159,40 +159,30 @@ class Saver:
             except OSError as error:
                 self._report_refused("The epoch's metrics could not be written to", error)
 
-    def _upload(self, written: Path, *, epoch: int, step: int, began: float) -> bool:
+    def _upload(self, written: Checkpoint, began: float) -> bool:
         """Whether the checkpoint is in the bucket."""
         self._newest = None  # so that no later epoch's metrics are recorded for an earlier one
         try:
-            self._newest = publish(
-                written,
-                self.checkpoints,
-                epoch=epoch,
-                step=step,
-                global_batch_size=self.global_batch_size,
-                trained_on=self.trained_on,
-            )
+            self._newest = saved = publish(written, self.checkpoints)
         except (OSError, ValueError) as error:
             self._report_refused("The checkpoint could not be written to", error)
             return False
         finally:
             _remove(written)
-        self._report_saved(self._newest, time.monotonic() - began)
+        report(
+            "checkpoint_saved",
+            f"saved checkpoint {saved.number} after {saved.epoch} epochs and {saved.step} steps",
+            replica=self.cluster.replica,
+            path=saved.path,
+            epoch=saved.epoch,
+            step=saved.step,
+            seconds=round(time.monotonic() - began, 2),
+        )
         try:
             files.remove_older(self.checkpoints)
         except OSError as error:
             self._report_refused("Older checkpoints could not be removed from", error)
         return True
-
-    def _report_saved(self, checkpoint: Checkpoint, seconds: float) -> None:
-        report(
-            "checkpoint_saved",
-            f"saved checkpoint {checkpoint.number} after {checkpoint.epoch} epochs and {checkpoint.step} steps",
-            replica=self.cluster.replica,
-            path=checkpoint.path,
-            epoch=checkpoint.epoch,
-            step=checkpoint.step,
-            seconds=round(seconds, 2),
-        )
 
     def _report_refused(self, what: str, error: Exception) -> None:
         report(
@@ -203,6 +193,6 @@ class Saver:
         )
 
 
-def _remove(written: Path) -> None:
-    for path in written.parent.glob(f"{written.name}.*"):
+def _remove(written: Checkpoint) -> None:
+    for path in Path(written.path).parent.glob(f"{Path(written.path).name}.*"):
         path.unlink(missing_ok=True)

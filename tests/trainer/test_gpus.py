@@ -8,7 +8,6 @@ from trainer.devices.gpus import (
     CPU_PACK_BYTES,
     GPU_PACK_BYTES,
     WITHOUT_BFLOAT16,
-    Collectives,
     OwnGpus,
     collectives,
     computes_bfloat16,
@@ -71,7 +70,7 @@ def test_replicas_of_one_host_get_equal_parts_of_its_gpus_or_share_all(
 def test_gradients_of_gpus_travel_by_nccl_unless_two_replicas_share_one(
     own: OwnGpus, implementation: str, pack: int
 ) -> None:
-    assert collectives(own) == Collectives(implementation=implementation, bytes_per_pack=pack)
+    assert collectives(own) == {"implementation": implementation, "bytes_per_pack": pack}
 
 
 @pytest.mark.parametrize(

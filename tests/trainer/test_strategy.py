@@ -1,6 +1,7 @@
 """Which strategy a run trains with, and what is expected when it cannot."""
 
 import re
+from typing import Any
 
 import pytest
 
@@ -9,7 +10,6 @@ from tests.trainer.exports import check_export
 from tests.trainer.roles import TINY
 from trainer.devices.strategy_choice import (
     CHOICES,
-    Machine,
     Strategy,
     chosen,
     contradictions,
@@ -28,27 +28,27 @@ def cluster(*, role: Role = CHIEF, **counts: int) -> Cluster:
 
 
 @pytest.mark.parametrize(
-    ("found", "machine", "mirrored", "strategy"),
+    ("found", "machine", "strategy"),
     [
-        (cluster(), Machine(), False, Strategy.DEFAULT),
-        (cluster(), Machine(), True, Strategy.MIRRORED),
-        (cluster(), Machine(gpus=1), False, Strategy.DEFAULT),
-        (cluster(), Machine(gpus=2), False, Strategy.MIRRORED),
-        (cluster(), Machine(gpus=2, has_tpu=True), True, Strategy.TPU),
-        (cluster(chief=1), Machine(), False, Strategy.DEFAULT),
-        (cluster(chief=1, worker=1), Machine(gpus=2), True, Strategy.MULTI_WORKER_MIRRORED),
-        (cluster(chief=1, worker=2, ps=1), Machine(gpus=2), True, Strategy.PARAMETER_SERVER),
+        (cluster(), {}, Strategy.DEFAULT),
+        (cluster(), {"mirrored": True}, Strategy.MIRRORED),
+        (cluster(), {"gpus": 1}, Strategy.DEFAULT),
+        (cluster(), {"gpus": 2}, Strategy.MIRRORED),
+        (cluster(), {"gpus": 2, "has_tpu": True, "mirrored": True}, Strategy.TPU),
+        (cluster(chief=1), {}, Strategy.DEFAULT),
+        (cluster(chief=1, worker=1), {"gpus": 2, "mirrored": True}, Strategy.MULTI_WORKER_MIRRORED),
+        (cluster(chief=1, worker=2, ps=1), {"gpus": 2, "mirrored": True}, Strategy.PARAMETER_SERVER),
     ],
 )
 def test_without_a_wish_cluster_and_machine_decide(
-    found: Cluster, machine: Machine, mirrored: bool, strategy: Strategy
+    found: Cluster, machine: dict[str, Any], strategy: Strategy
 ) -> None:
-    assert chosen(Strategy.AUTO, found, machine, mirrored=mirrored) is strategy
+    assert chosen(Strategy.AUTO, found, **machine) is strategy
 
 
 @pytest.mark.parametrize("asked", [strategy for strategy in CHOICES if strategy is not Strategy.AUTO])
 def test_what_is_asked_for_is_built(asked: Strategy) -> None:
-    assert chosen(asked, cluster(), Machine(), mirrored=True) is asked
+    assert chosen(asked, cluster(), mirrored=True) is asked
     assert read_strategy(asked.replace("_", "-")) is asked
 
 

@@ -5,8 +5,9 @@ Nothing here imports TensorFlow.
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
-from trainer.replicas.cluster import Cluster, Role, host_of
+from trainer.replicas.cluster import Cluster, Role
 
 # Gradients travel in packs of about this size. In one pack they would be copied whole several times
 # at once: 400 MiB more memory and twice the system time with ResNet50 (bench/trainer_throughput.py).
@@ -46,7 +47,7 @@ def own_gpus(cluster: Cluster, count: int, *, has_coordinator: bool) -> OwnGpus:
     own = cluster.members[cluster.role][cluster.index]
     if own not in computing:
         return OwnGpus()
-    neighbours = [address for address in computing if host_of(address) == host_of(own)]
+    neighbours = cluster.on_this_host(computing)
     each = count // len(neighbours)
     if not each:
         return OwnGpus(indices=everything.indices, is_shared=count > 0)
@@ -54,22 +55,14 @@ def own_gpus(cluster: Cluster, count: int, *, has_coordinator: bool) -> OwnGpus:
     return OwnGpus(indices=everything.indices[first : first + each])
 
 
-@dataclass(frozen=True, kw_only=True)
-class Collectives:
-    """How gradients travel between replicas. `implementation` is one of TensorFlow's CommunicationImplementation."""
-
-    implementation: str
-    bytes_per_pack: int
-
-
-def collectives(own: OwnGpus) -> Collectives:
-    """NCCL for GPUs, which TensorFlow's AUTO never chooses; else TensorFlow's rings over gRPC.
+def collectives(own: OwnGpus) -> dict[str, Any]:
+    """TensorFlow's CommunicationOptions, by name: NCCL for GPUs, which AUTO never chooses; else its rings over gRPC.
 
     NCCL refuses two processes on one GPU: https://github.com/NVIDIA/nccl/issues/418 (read 2026-11).
     """
     if not own.indices:
-        return Collectives(implementation="AUTO", bytes_per_pack=CPU_PACK_BYTES)
-    return Collectives(implementation="RING" if own.is_shared else "NCCL", bytes_per_pack=GPU_PACK_BYTES)
+        return {"implementation": "AUTO", "bytes_per_pack": CPU_PACK_BYTES}
+    return {"implementation": "RING" if own.is_shared else "NCCL", "bytes_per_pack": GPU_PACK_BYTES}
 
 
 def computes_bfloat16(capabilities: Iterable[tuple[int, int] | None]) -> bool:

@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from trainer.devices.accelerators import TPU_VARIABLES, accelerator_of
 from trainer.devices.gpus import OwnGpus, collectives, computes_bfloat16, no_mixed_precision, own_gpus
-from trainer.devices.strategy_choice import Machine, Strategy, chosen, uses_parameter_servers
+from trainer.devices.strategy_choice import Strategy, chosen, uses_parameter_servers
 from trainer.faults import Unusable
 from trainer.replicas.cluster import Cluster, Role
 
@@ -55,7 +55,7 @@ def strategy_for(cluster: Cluster, *, asked: Strategy = Strategy.AUTO, mirrored:
         Unusable: a TPU is requested, but this machine has none.
     """
     own = claim_gpus(cluster, has_coordinator=uses_parameter_servers(asked, cluster))
-    match chosen(asked, cluster, Machine(gpus=len(own.indices), has_tpu=_has_tpu()), mirrored=mirrored):
+    match chosen(asked, cluster, gpus=len(own.indices), has_tpu=_has_tpu(), mirrored=mirrored):
         case Strategy.PARAMETER_SERVER:
             return _parameter_server(cluster)
         case Strategy.MULTI_WORKER_MIRRORED:
@@ -72,12 +72,9 @@ def strategy_for(cluster: Cluster, *, asked: Strategy = Strategy.AUTO, mirrored:
 
 def multi_worker_mirrored(cluster: Cluster, own: OwnGpus) -> Any:
     """All replicas in step, on these GPUs of this one, or on its CPU if it has none."""
-    way = collectives(own)
     return tf.distribute.MultiWorkerMirroredStrategy(
         cluster_resolver=resolver(cluster, gpus=len(own.indices)),
-        communication_options=tf.distribute.experimental.CommunicationOptions(
-            bytes_per_pack=way.bytes_per_pack, implementation=way.implementation
-        ),
+        communication_options=tf.distribute.experimental.CommunicationOptions(**collectives(own)),
     )
 
 

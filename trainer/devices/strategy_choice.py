@@ -3,7 +3,6 @@
 Nothing here imports TensorFlow, so that an impossible strategy fails at once.
 """
 
-from dataclasses import dataclass
 from enum import StrEnum
 
 from trainer.replicas.cluster import Cluster, Role
@@ -25,14 +24,6 @@ CHOICES = tuple(strategy for strategy in Strategy if strategy is not Strategy.DE
 OF_ONE_MACHINE = (Strategy.MIRRORED, Strategy.ONE_DEVICE, Strategy.TPU)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Machine:
-    """The devices of this process. `has_tpu`: TensorFlow lists a TPU, or the environment gives its address."""
-
-    gpus: int = 0
-    has_tpu: bool = False
-
-
 def read_strategy(text: str) -> Strategy:
     """The strategy of that name, a dash for an underscore allowed.
 
@@ -52,17 +43,23 @@ def uses_parameter_servers(asked: Strategy, cluster: Cluster) -> bool:
     )
 
 
-def chosen(asked: Strategy, cluster: Cluster, machine: Machine, *, mirrored: bool) -> Strategy:
-    """The strategy to build, never AUTO; `mirrored`: on a single machine the workload uses MirroredStrategy."""
+def chosen(
+    asked: Strategy, cluster: Cluster, *, gpus: int = 0, has_tpu: bool = False, mirrored: bool = False
+) -> Strategy:
+    """The strategy to build, never AUTO.
+
+    This process has `gpus` GPUs. `has_tpu`: TensorFlow lists a TPU, or the environment gives its address.
+    `mirrored`: on a single machine the workload uses MirroredStrategy.
+    """
     if asked is not Strategy.AUTO:
         return asked
     if uses_parameter_servers(asked, cluster):
         return Strategy.PARAMETER_SERVER
     if cluster.is_multi_worker:
         return Strategy.MULTI_WORKER_MIRRORED
-    if machine.has_tpu:
+    if has_tpu:
         return Strategy.TPU
-    return Strategy.MIRRORED if mirrored or machine.gpus > 1 else Strategy.DEFAULT
+    return Strategy.MIRRORED if mirrored or gpus > 1 else Strategy.DEFAULT
 
 
 def contradictions(asked: Strategy, cluster: Cluster, *, has_checkpoint_directory: bool) -> list[str]:

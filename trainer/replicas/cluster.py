@@ -1,6 +1,6 @@
 """Which replica of which cluster this process is, and what else the service states about it."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any
@@ -34,12 +34,10 @@ class Cluster:
     `evaluators` has their addresses if CLUSTER_SPEC lists them.
 
     Attributes:
-        source: the variable that `members` was read from; None if neither names a cluster.
-        sources: every variable that names the cluster.
-        spelling: each role as `source` spells it: `chief`, `master`, `workerpool0`.
+        source: the variables that name the cluster, ` and ` between them; empty if neither does.
+        spelling: each role as the last of them spells it: `chief`, `master`, `workerpool0`.
         trial: the trial's id in a tuning job, else empty.
         cloud: the service's internal id of this task, or empty.
-        environment: `cloud` on Vertex AI and AI Platform Training.
         job: the job's spec as the service repeats it, field names in snake_case; empty if it does not.
         service_variables: every AIP_* and CLOUD_ML_* that is set.
         notes: what was ignored, and why.
@@ -49,12 +47,10 @@ class Cluster:
     index: int = 0
     members: Mapping[Role, tuple[str, ...]] = field(default_factory=dict)
     evaluators: tuple[str, ...] = ()
-    source: str | None = None
-    sources: tuple[str, ...] = ()
+    source: str = ""
     spelling: Mapping[Role, str] = field(default_factory=dict)
     trial: str = ""
     cloud: str = ""
-    environment: str = ""
     job: Mapping[str, Any] = field(default_factory=dict)
     service_variables: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
@@ -114,13 +110,15 @@ class Cluster:
         note = "Worker pool 2 runs reduction servers, which this program does not use"
         return replace(self, members=members, notes=(*self.notes, note))
 
+    def on_this_host(self, addresses: Iterable[str]) -> list[str]:
+        """Those that have the host of this replica, which must be a member."""
+        own = host_of(self.members[self.role][self.index])
+        return [address for address in addresses if host_of(address) == own]
+
     @property
     def trainers_on_this_host(self) -> int:
         """How many training processes share this machine's processors, this one included; at least 1."""
-        if not (self.is_multi_worker and self.trains):
-            return 1
-        own = host_of(self.members[self.role][self.index])
-        return sum(host_of(address) == own for address in self.trainers)
+        return len(self.on_this_host(self.trainers)) if self.is_multi_worker and self.trains else 1
 
     def description(self) -> str:
         """One line with everything that was read, and from which variable."""
@@ -135,13 +133,13 @@ class Cluster:
         return " ".join((*sentences, *(f"{note}." for note in self.notes))).replace("\n", " ")
 
     def _place(self) -> str:
-        if self.source is None:
+        if not self.source:
             return "Neither TF_CONFIG nor CLUSTER_SPEC names a cluster: this process trains alone."
         counts = [f"{len(addresses)} {role}" for role, addresses in self.members.items()]
         beside = f", and {len(self.evaluators)} evaluator" if self.evaluators else ""
         return (
             f"This is {self.replica} of a cluster of {', '.join(counts) or 'no members'}{beside} "
-            f"(from {' and '.join(self.sources)})."
+            f"(from {self.source})."
         )
 
 

@@ -17,13 +17,13 @@ def tensorflow(cluster: Cluster) -> Settings:
     """
     replicas = len(cluster.evaluators) + sum(map(len, cluster.members.values()))
     is_legacy = cluster.spelling.get(Role.CHIEF) == LEGACY_NAMES[Role.CHIEF]
-    if replicas <= 1 or (cluster.source == "TF_CONFIG" and not is_legacy):
+    if replicas <= 1 or ("TF_CONFIG" in cluster.source and not is_legacy):
         return Settings()
     task = {"type": cluster.role.value, "index": cluster.index}
     ids = {"trial": cluster.trial, "cloud": cluster.cloud}
     written = {
         "cluster": {role.value: list(addresses) for role, addresses in cluster.members.items()},
-        "environment": cluster.environment or "cloud",
+        "environment": "cloud",
         "task": {**task, **{name: value for name, value in ids.items() if value}},
         "job": json.dumps(cluster.job),
     }
@@ -36,12 +36,12 @@ def ai_platform(cluster: Cluster) -> Settings:
     https://cloud.google.com/ai-platform/training/docs/distributed-training-details: `master` for the chief, unless
     `useChiefInTfConfig` is set; the evaluator only in CLUSTER_SPEC. A process outside a job gets neither.
     """
-    if cluster.source is None:
+    if not cluster.source:
         return Settings()
     members = {LEGACY_NAMES[role]: list(addresses) for role, addresses in cluster.members.items()}
     evaluators = {LEGACY_NAMES[Role.EVALUATOR]: list(cluster.evaluators)} if cluster.evaluators else {}
     shared: Mapping[str, Any] = {
-        "environment": cluster.environment or "cloud",
+        "environment": "cloud",
         "task": {
             "type": LEGACY_NAMES[cluster.role],
             "index": cluster.index,

@@ -1,8 +1,8 @@
 """The cluster, parsed from TF_CONFIG and CLUSTER_SPEC.
 
 Vertex AI sets CLUSTER_SPEC for every job and TF_CONFIG for jobs of more than one replica; legacy AI
-Platform Training always set TF_CONFIG. If both are set they must agree, and each completes the other:
-only TF_CONFIG has the task's internal id, only CLUSTER_SPEC has the evaluators.
+Platform Training always set TF_CONFIG. If both are set they must agree. CLUSTER_SPEC has more: the evaluators
+and the whole job; only the task's internal id comes from TF_CONFIG alone.
 Vertex AI's forms: https://cloud.google.com/vertex-ai/docs/training/distributed-training.
 Legacy AI Platform Training's, with `master` for the chief:
 https://cloud.google.com/ai-platform/training/docs/distributed-training-details and
@@ -11,7 +11,8 @@ https://cloud.google.com/ai-platform/training/docs/distributed-training-containe
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -42,63 +43,41 @@ def cluster_from(environment: Mapping[str, str]) -> Cluster:
         Unusable: a variable is not a JSON object or contradicts itself, or the two contradict each other; every
             fault.
     """
-    found: list[Cluster] = []
+    found: dict[str, Cluster] = {}
     faults: list[str] = []
     for name in VARIABLES:
         with collected(faults):
             if (cluster := _read(name, environment.get(name, ""))) is not None:
-                found.append(cluster)
-    if len(found) > 1:
-        faults += _contradictions(*found)
+                found[name] = cluster
+    if len({_shared(cluster) for cluster in found.values()}) > 1:
+        said = "; ".join(f"{name} says {_shared(cluster)}" for name, cluster in found.items())
+        faults.append(
+            f"TF_CONFIG and CLUSTER_SPEC contradict each other: {said}. The service sets both variables: remove the "
+            f"one that your program or image sets."
+        )
     if faults:
         raise Unusable(*faults)
     service = {
         name: value for name, value in sorted(environment.items()) if name.startswith(SERVICE_PREFIXES)
     }
-    return _joined(found, service)
-
-
-def _contradictions(one: Cluster, other: Cluster) -> list[str]:
-    """Every fact on which the two variables disagree; evaluators are compared only if both list them."""
-    repair = "The service sets both variables: remove the one that your program or image sets."
-    found: list[str] = []
-    if one.replica != other.replica:
-        found.append(
-            f"{one.source} says that this replica is {one.replica}, {other.source} that it is {other.replica}. {repair}"
-        )
-    for role in Role:
-        is_evaluator = role is Role.EVALUATOR
-        here, there = (
-            cluster.evaluators if is_evaluator else cluster.members.get(role, ()) for cluster in (one, other)
-        )
-        if here != there and not (is_evaluator and not (here and there)):
-            found.append(
-                f"{one.source} lists {', '.join(here) or 'no address'} as {role}, {other.source} lists "
-                f"{', '.join(there) or 'no address'}. {repair}"
-            )
-    if one.trial and other.trial and one.trial != other.trial:
-        found.append(f"{one.source} says trial {one.trial!r}, {other.source} says {other.trial!r}. {repair}")
-    return found
-
-
-def _joined(found: Sequence[Cluster], service: dict[str, str]) -> Cluster:
-    """The variables merged; a field that is empty in the first comes from the other."""
-    trial_id = service.get("CLOUD_ML_TRIAL_ID", "")
-    if not found:
-        return Cluster(trial=trial_id, service_variables=service)
-    first, last = found[0], found[-1]
+    last = next(reversed(found.values()), Cluster())
+    first = next(iter(found.values()), last)
     return replace(
-        first,
-        evaluators=first.evaluators or last.evaluators,
-        sources=tuple(source for cluster in found for source in cluster.sources),
-        trial=first.trial or last.trial or trial_id,
-        cloud=first.cloud or last.cloud,
-        environment=first.environment or last.environment,
-        # CLUSTER_SPEC has the whole job spec; in prebuilt containers, TF_CONFIG has only part of it.
+        last,
+        source=" and ".join(found),
+        trial=last.trial or first.trial or service.get("CLOUD_ML_TRIAL_ID", ""),
+        cloud=last.cloud or first.cloud,
         job=last.job or first.job,
         service_variables=service,
-        notes=tuple(note for cluster in found for note in cluster.notes),
+        notes=tuple(note for cluster in found.values() for note in cluster.notes),
     )
+
+
+def _shared(cluster: Cluster) -> str:
+    """What both variables say, as text; TF_CONFIG lists no evaluators."""
+    members = sorted(cluster.replicas_of(*cluster.members).items())
+    places = ", ".join(f"{name} at {address}" for address, name in members)
+    return f"{cluster.replica} among {places or 'no members'}"
 
 
 def _read(name: str, text: str) -> Cluster | None:
@@ -132,11 +111,9 @@ def _read(name: str, text: str) -> Cluster | None:
         members={each: found for each, found in members.items() if each is not Role.EVALUATOR},
         evaluators=members.get(Role.EVALUATOR, ()),
         source=name,
-        sources=(name,),
         spelling=spelling,
         trial=_text(task.get("trial")),
         cloud=_text(task.get("cloud")),
-        environment=_text(document.get("environment")),
         job=_job(name, document.get("job"), notes),
         notes=tuple(notes),
     )
@@ -182,22 +159,17 @@ def _members(
         elif addresses:
             members[role] = tuple(addresses)
             spelling[role] = task_type
-    _check_addresses(name, members, faults)
-    return members, spelling
-
-
-def _check_addresses(name: str, members: dict[Role, tuple[str, ...]], faults: list[str]) -> None:
     if (chiefs := len(members.get(Role.CHIEF, ()))) > 1:
         faults.append(
             f"{name} lists {chiefs} chiefs; a cluster has exactly one. Request one replica in worker pool 0."
         )
-    seen: set[str] = set()
-    for address in (address for addresses in members.values() for address in addresses):
-        if address in seen:
-            faults.append(
-                f"{name} gives the address {address!r} to two replicas; each replica needs its own."
-            )
-        seen.add(address)
+    addresses = Counter(address for found in members.values() for address in found)
+    faults += [
+        f"{name} gives the address {address!r} to {count} replicas; each replica needs its own."
+        for address, count in addresses.items()
+        if count > 1
+    ]
+    return members, spelling
 
 
 def _task(name: str, task: Any, faults: list[str]) -> tuple[Role, int]:  # Any: parsed JSON
@@ -216,28 +188,25 @@ def _task(name: str, task: Any, faults: list[str]) -> tuple[Role, int]:  # Any: 
 
 def _job(name: str, job: Any, notes: list[str]) -> dict[str, Any]:  # Any: parsed JSON
     """The job spec with snake_case field names. Services spell the names differently and document none of them."""
-    found = job
     try:
-        if isinstance(job, str) and job.strip():
-            found = json.loads(job)
-        if isinstance(found, dict):
-            return {snake_case(key): _with_snake_case(value) for key, value in found.items()}
+        found = _with_snake_case(json.loads(job) if isinstance(job, str) and job.strip() else job)
     except (ValueError, RecursionError):
-        pass
+        found = None
+    if isinstance(found, dict):
+        return found
     if job:
         notes.append(f"{name}: `job` is not a JSON object and was ignored; found {_shown(job)}")
     return {}
 
 
 def _with_snake_case(value: Any) -> Any:  # Any: parsed JSON
+    """`value` with `worker_pool_specs` for the key `workerPoolSpecs`; snake_case is unchanged."""
     if isinstance(value, dict):
-        return {snake_case(key): _with_snake_case(found) for key, found in value.items()}
+        return {
+            _CAPITAL.sub(r"_\1", key).lower() if _CAPITAL.search(key) else key: _with_snake_case(found)
+            for key, found in value.items()
+        }
     return [_with_snake_case(each) for each in value] if isinstance(value, list) else value
-
-
-def snake_case(name: str) -> str:
-    """`workerPoolSpecs` as `worker_pool_specs`; snake_case is unchanged."""
-    return _CAPITAL.sub(r"_\1", name).lower() if _CAPITAL.search(name) else name
 
 
 def _is_address(value: object) -> bool:

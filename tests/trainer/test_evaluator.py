@@ -1,5 +1,6 @@
 """The evaluator: what it writes down, and how long it is waited for."""
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,9 +11,9 @@ from tests.trainer.roles import Roles
 from trainer.evaluator.evaluations import (
     FILE_NAME,
     Evaluation,
-    Evaluations,
     await_evaluators,
     read_evaluations,
+    write_evaluations,
 )
 
 
@@ -22,40 +23,35 @@ def evaluation(epoch: int, step: int = 0) -> Evaluation:
     )
 
 
-def test_what_an_earlier_process_evaluated_is_known_and_kept(tmp_path: Path) -> None:
-    first = Evaluations(tmp_path / "evaluator-0")
-    first.add(evaluation(1))
-    first.add(evaluation(1, 4))
-    second = Evaluations(tmp_path / "evaluator-0")
-    assert (1, 0) in second
-    assert (1, 4) in second
-    assert (2, 0) not in second
-    second.add(evaluation(2))
-    path = tmp_path / "evaluator-0" / FILE_NAME
-    assert list(read_evaluations(path)) == [evaluation(1), evaluation(1, 4), evaluation(2)]
-    assert [entry.name for entry in path.parent.iterdir()] == [FILE_NAME]
+def test_what_an_earlier_process_evaluated_is_known(tmp_path: Path) -> None:
+    directory = tmp_path / "evaluator-0"
+    assert read_evaluations(directory) == []
+    for number in range(3):
+        known = [evaluation(1), evaluation(1, 4), evaluation(2)][:number]
+        write_evaluations(directory, known)
+        assert read_evaluations(directory) == known
+    assert [entry.name for entry in directory.iterdir()] == [FILE_NAME]
 
 
 def test_a_line_that_is_not_whole_is_evaluated_again(tmp_path: Path) -> None:
-    Evaluations(tmp_path).add(evaluation(1))
+    write_evaluations(tmp_path, [evaluation(1)])
     path = tmp_path / FILE_NAME
     path.write_text(path.read_text() + '{"epoch": 2, "st\n[]\n{"epoch": 3}\n')
-    found = Evaluations(tmp_path)
-    assert (1, 0) in found
-    assert (2, 0) not in found
+    assert read_evaluations(tmp_path) == [evaluation(1)]
 
 
 def test_the_chief_does_not_wait_without_evaluators_or_once_all_have_finished(tmp_path: Path) -> None:
     await_evaluators(tmp_path, epochs=2, within_s=60)
     for name in ("evaluator-0", "evaluator-1"):
-        Evaluations(tmp_path / name).add(evaluation(2))
+        write_evaluations(tmp_path / name, [evaluation(2)])
     await_evaluators(tmp_path, epochs=2, within_s=60)
 
 
 def test_an_evaluator_that_is_behind_is_waited_for_only_so_long(tmp_path: Path) -> None:
-    Evaluations(tmp_path / "evaluator-0").add(evaluation(1))
+    write_evaluations(tmp_path / "evaluator-0", [evaluation(1)])
+    began = time.monotonic()
     await_evaluators(tmp_path, epochs=2, within_s=0.2)
-    assert (2, 0) not in Evaluations(tmp_path / "evaluator-0")
+    assert time.monotonic() - began >= 0.2
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ import pytest
 from tests.trainer.conftest import ROOT, places
 from tests.trainer.survival import Small, output_tails, statuses
 from trainer.checkpoints.files import CHIEFS_FOLDER
-from trainer.evaluator.evaluations import Evaluation, Evaluations
+from trainer.evaluator.evaluations import Evaluation, write_evaluations
 from trainer.export.manifest import manifest_of, write_manifest
 
 RUN = """
@@ -85,8 +85,8 @@ def test_an_evaluator_exits_once_no_checkpoint_is_left_to_evaluate(run_dir: Path
 
 
 def test_the_chief_does_not_wait_for_evaluators_that_have_evaluated_the_last_epoch(run_dir: Path) -> None:
-    evaluations = Evaluations(run_dir / "logs" / "evaluator-0")
-    evaluations.add(Evaluation(epoch=2, step=0, iterations=20, metrics={"loss": 0.5}))
+    last = Evaluation(epoch=2, step=0, iterations=20, metrics={"loss": 0.5})
+    write_evaluations(run_dir / "logs" / "evaluator-0", [last])
     assert restarted(run_dir, "chief").returncode == 0
 
 

@@ -5,7 +5,8 @@ Mounted buckets can neither append nor lock; a reader always sees a complete fil
 
 import json
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -26,39 +27,24 @@ class Evaluation:
     metrics: Mapping[str, float | None]
 
 
-class Evaluations:
-    """The evaluations of one evaluator in its directory, including those of an earlier attempt."""
-
-    def __init__(self, directory: Path) -> None:
-        directory.mkdir(parents=True, exist_ok=True)
-        self._path = directory / FILE_NAME
-        self._known = list(read_evaluations(self._path))
-        self._write()  # from now on the chief sees that there is an evaluator
-
-    def __contains__(self, place: tuple[int, int]) -> bool:
-        """Whether the checkpoint of this epoch and step has been evaluated."""
-        return any((known.epoch, known.step) == place for known in self._known)
-
-    def add(self, evaluation: Evaluation) -> None:
-        self._known.append(evaluation)
-        self._write()
-
-    def _write(self) -> None:
-        lines = (json.dumps(asdict(known), allow_nan=False) + "\n" for known in self._known)
-        write_whole(self._path, "".join(lines))
-
-
-def read_evaluations(path: Path) -> Iterator[Evaluation]:
-    """The evaluations in a file, if it exists; damaged lines are skipped."""
+def read_evaluations(directory: Path) -> list[Evaluation]:
+    """The results of the evaluator of this directory, those of an earlier attempt included; damaged lines are skipped."""
     try:
-        lines = path.read_text().splitlines()
+        lines = (directory / FILE_NAME).read_text().splitlines()
     except FileNotFoundError:
-        return
+        return []
+    found = []
     for line in lines:
-        try:
-            yield Evaluation(**json.loads(line))
-        except (ValueError, TypeError):
-            continue
+        with suppress(ValueError, TypeError):
+            found.append(Evaluation(**json.loads(line)))
+    return found
+
+
+def write_evaluations(directory: Path, evaluations: Iterable[Evaluation]) -> None:
+    """Even none: from then on the chief sees that there is an evaluator."""
+    directory.mkdir(parents=True, exist_ok=True)
+    lines = (json.dumps(asdict(each), allow_nan=False) + "\n" for each in evaluations)
+    write_whole(directory / FILE_NAME, "".join(lines))
 
 
 def await_evaluators(logs: Path, *, epochs: int, within_s: float = CHIEF_WAITS_S) -> None:
@@ -71,6 +57,6 @@ def await_evaluators(logs: Path, *, epochs: int, within_s: float = CHIEF_WAITS_S
     deadline = time.monotonic() + within_s
     files = list(logs.glob(f"evaluator-*/{FILE_NAME}"))
     while time.monotonic() < deadline and not all(
-        any(found.epoch >= epochs for found in read_evaluations(path)) for path in files
+        any(found.epoch >= epochs for found in read_evaluations(path.parent)) for path in files
     ):
         time.sleep(POLL_S)

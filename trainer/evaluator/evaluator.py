@@ -13,9 +13,9 @@ from trainer.command_line.flags import Flags
 from trainer.data.dataset import ready_subject
 from trainer.data.pipeline import Pipeline
 from trainer.devices.strategy import claim_gpus, limit_threads, processors_for
-from trainer.evaluator.evaluations import Evaluation, Evaluations
+from trainer.evaluator.evaluations import Evaluation, read_evaluations, write_evaluations
 from trainer.events import finite, report
-from trainer.export.manifest import MANIFEST_NAME, finished_export, job_of
+from trainer.export.manifest import is_exported, job_of
 from trainer.faults import Unusable
 from trainer.replicas.cluster import Cluster, Role
 from trainer.replicas.liveness import await_peers, watch
@@ -75,18 +75,20 @@ class Evaluator:
             Unusable: the checkpoints belong to a different model, or were trained on something else.
         """
         directory = self.outputs.logs.path / self.cluster.replica
-        evaluations = Evaluations(directory)
+        write_evaluations(directory, known := read_evaluations(directory))
         writer = tf.summary.create_file_writer(str(directory))
         self._watch_chief()
         while True:
             # Checked first: the last checkpoint is older than the export, so `latest` below finds it.
-            is_exported = self._is_exported()
+            exported = self._is_exported()
             found = latest(self.outputs.checkpoints.path)
-            is_new = found is not None and (found.epoch, found.step) not in evaluations
-            if found is not None and is_new and (evaluation := self._evaluated(found)) is not None:
-                evaluations.add(evaluation)
+            if found and any((each.epoch, each.step) == (found.epoch, found.step) for each in known):
+                found = None
+            if found and (evaluation := self._evaluated(found)):
+                known.append(evaluation)
+                write_evaluations(directory, known)
                 self._report(evaluation, writer)
-            elif is_exported:
+            elif exported:
                 break
             else:
                 time.sleep(POLL_S)
@@ -102,11 +104,7 @@ class Evaluator:
         watch(self.cluster, chief, lambda peers, now: () if self._is_exported() else peers.gone(now))
 
     def _is_exported(self) -> bool:
-        """Whether the chief has exported: in a job of the service, this one's."""
-        job = job_of(self.cluster.service_variables)
-        if job is None:
-            return (self.outputs.model.path / MANIFEST_NAME).is_file()
-        return finished_export(self.outputs.model.path, job) is not None
+        return is_exported(self.outputs.model.path, job_of(self.cluster.service_variables))
 
     def _evaluated(self, checkpoint: Checkpoint) -> Evaluation | None:
         """None if the chief removed the checkpoint, or part of it, before it was read completely."""

@@ -82,8 +82,8 @@ def test_the_replica_and_its_peers_are_read(
 @pytest.mark.parametrize(
     ("environment", "expected"),
     [
-        ({"TF_CONFIG": "{"}, ["TF_CONFIG is not valid JSON"]),
-        ({"CLUSTER_SPEC": "[]"}, ["CLUSTER_SPEC must be a JSON object"]),
+        ({"TF_CONFIG": "{"}, ["TF_CONFIG: not valid JSON"]),
+        ({"CLUSTER_SPEC": "[]"}, ["CLUSTER_SPEC: expected an object"]),
         (tf_config(TWO_POOLS, None), ["`task` must look like"]),
         (tf_config(TWO_POOLS, {"type": "boss", "index": 0}), ["'boss'"]),
         (tf_config(TWO_POOLS, {"type": "worker", "index": -1}), ["`task` must look like"]),
@@ -91,7 +91,7 @@ def test_the_replica_and_its_peers_are_read(
             tf_config(TWO_POOLS, {"type": "worker", "index": 2}),
             ["worker-2", "`cluster` lists 2 of that role"],
         ),
-        (tf_config({"chief": ["a:1", "b:1"]}, {"type": "chief", "index": 0}), ["lists 2 chiefs"]),
+        (tf_config({"chief": ["a:1", "b:1"]}, {"type": "chief", "index": 0}), ["has 2 chiefs"]),
         (tf_config({"chief": ["a"]}, {"type": "chief", "index": 0}), ["list of host:port", "['a']"]),
         (tf_config({"chief": "a:1"}, {"type": "chief", "index": 0}), ["list of host:port"]),
         (tf_config([], {"type": "chief", "index": 0}), None),
@@ -100,14 +100,14 @@ def test_the_replica_and_its_peers_are_read(
         (tf_config({"chief": ["a:70000"]}, {"type": "chief", "index": 0}), ["list of host:port"]),
         (tf_config({"chief": ["a\n:1"]}, {"type": "chief", "index": 0}), ["list of host:port"]),
         (tf_config({"chief": ["a:1"]}, {"type": "chief", "index": "9" * 5000}), ["`task` must look like"]),
-        ({"CLUSTER_SPEC": "[" * 100_000}, ["CLUSTER_SPEC is not valid JSON"]),
+        ({"CLUSTER_SPEC": "[" * 100_000}, ["CLUSTER_SPEC: not valid JSON"]),
         (
             tf_config({"chief": ["a:1"], "master": ["b:1"]}, {"type": "chief", "index": 0}),
-            ["lists the role chief twice, as 'chief' and as 'master'"],
+            ["has the role chief twice, as 'chief' and as 'master'"],
         ),
         (
             tf_config({"chief": ["a:1"], "worker": ["a:1"]}, {"type": "chief", "index": 0}),
-            ["gives the address 'a:1' to 2 replicas"],
+            ["2 replicas have the address 'a:1'"],
         ),
         (
             cluster_spec({"workerpool3": ["e:1"]}, {"type": "workerpool3", "index": 1}),
@@ -115,7 +115,7 @@ def test_the_replica_and_its_peers_are_read(
         ),
         (
             tf_config({"boss": ["a:1"]}, {"type": "chief", "index": 0}) | {"CLUSTER_SPEC": "{"},
-            ["TF_CONFIG: unknown role 'boss'", "CLUSTER_SPEC is not valid JSON"],
+            ["TF_CONFIG: unknown role 'boss'", "CLUSTER_SPEC: not valid JSON"],
         ),
         (
             tf_config({"boss": ["a:1"], "worker": ["w"]}, {"type": "worker"}),

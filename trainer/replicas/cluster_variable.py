@@ -86,117 +86,94 @@ def _read(name: str, text: str) -> Cluster | None:
     Raises:
         Unusable: the text is not a JSON object, or its task is not in its cluster; every fault.
     """
-    if not text.strip():
-        return None
-    document = _document(name, text)
+    try:
+        document = json.loads(text) if text.strip() else {}
+    except (ValueError, RecursionError) as error:
+        raise Unusable(_fault(name, f"not valid JSON ({error}); found {_shown(text)}")) from error
+    if not isinstance(document, dict):
+        raise Unusable(_fault(name, f"expected an object with `cluster` and `task`; found {_shown(text)}"))
     if not document.get("cluster"):
         return None
-    faults: list[str] = []
-    members, spelling = _members(name, document["cluster"], faults)
+    members, spelling, faults = _members(document["cluster"])
     task: Any = document.get("task")  # parsed JSON
-    role, index = _task(name, task, faults)
-    addresses = members.get(role, ())
-    listed = role is not Role.EVALUATOR or role in members  # TF_CONFIG never lists evaluators
-    if not faults and listed and index >= len(addresses):
+    role, number = _task(task)
+    listed = len(members.get(role, ())) if role else 0
+    if role is None:
         faults.append(
-            f"{name}: `task` is {role}-{index}, counted from 0, but `cluster` lists {len(addresses)} of that role. "
-            f"The service sets {name}; do not change it."
+            f'`task` must look like {{"type": "worker", "index": 0}}, with one of the types '
+            f"{', '.join(ROLE_OF_TASK_TYPE)}; found {_shown(task)}"
         )
-    if faults:
-        raise Unusable(*faults)
-    notes: list[str] = []
+    elif number >= listed and (
+        role in members or role is not Role.EVALUATOR
+    ):  # TF_CONFIG never lists evaluators
+        faults.append(f"`task` is {role}-{number}, counted from 0, but `cluster` lists {listed} of that role")
+    if faults or role is None:
+        raise Unusable(*(_fault(name, fault) for fault in faults))
+    job = _job(document.get("job"))
     return Cluster(
         role=role,
-        index=index,
+        index=number,
         members={each: found for each, found in members.items() if each is not Role.EVALUATOR},
         evaluators=members.get(Role.EVALUATOR, ()),
         source=name,
         spelling=spelling,
         trial=_text(task.get("trial")),
         cloud=_text(task.get("cloud")),
-        job=_job(name, document.get("job"), notes),
-        notes=tuple(notes),
+        job=job or {},
+        notes=(f"{name}: `job` is not a JSON object and was ignored",) if job is None else (),
     )
 
 
-def _document(name: str, text: str) -> dict[str, Any]:
-    try:
-        found = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise Unusable(
-            f"{name} is not valid JSON ({error}); found {text[:_SHOWN]!r}. The service sets it; do not change it."
-        ) from error
-    if not isinstance(found, dict):
-        raise Unusable(f"{name} must be a JSON object with `cluster` and `task`; found {text[:_SHOWN]!r}.")
-    return found
+def _fault(name: str, fault: str) -> str:
+    return f"{name}: {fault}. The service sets {name}; remove it if your program or image sets it."
 
 
 def _members(
-    name: str,
     cluster: Any,  # parsed JSON
-    faults: list[str],
-) -> tuple[dict[Role, tuple[str, ...]], dict[Role, str]]:
-    """Addresses by role, and how each role is spelled."""
+) -> tuple[dict[Role, tuple[str, ...]], dict[Role, str], list[str]]:
+    """Addresses by role, how each role is spelled, and every fault."""
     members: dict[Role, tuple[str, ...]] = {}
     spelling: dict[Role, str] = {}
     if not isinstance(cluster, dict):
-        faults.append(f"{name}: `cluster` must map roles to lists of host:port; found {_shown(cluster)}.")
-        return members, spelling
+        return members, spelling, [f"`cluster` must map roles to lists of host:port; found {_shown(cluster)}"]
+    faults: list[str] = []
     for task_type, addresses in cluster.items():
         role = ROLE_OF_TASK_TYPE.get(task_type)
         if role is None:
-            faults.append(
-                f"{name}: unknown role {task_type!r}; expected one of {', '.join(ROLE_OF_TASK_TYPE)}."
-            )
+            faults.append(f"unknown role {task_type!r}; expected one of {', '.join(ROLE_OF_TASK_TYPE)}")
         elif not (isinstance(addresses, list) and all(_is_address(address) for address in addresses)):
-            faults.append(
-                f"{name}: `cluster.{task_type}` must be a list of host:port; found {_shown(addresses)}."
-            )
+            faults.append(f"`cluster.{task_type}` must be a list of host:port; found {_shown(addresses)}")
         elif role in members:
-            faults.append(
-                f"{name} lists the role {role} twice, as {spelling[role]!r} and as {task_type!r}; keep one of them."
-            )
+            faults.append(f"`cluster` has the role {role} twice, as {spelling[role]!r} and as {task_type!r}")
         elif addresses:
-            members[role] = tuple(addresses)
-            spelling[role] = task_type
+            members[role], spelling[role] = tuple(addresses), task_type
     if (chiefs := len(members.get(Role.CHIEF, ()))) > 1:
-        faults.append(
-            f"{name} lists {chiefs} chiefs; a cluster has exactly one. Request one replica in worker pool 0."
-        )
-    addresses = Counter(address for found in members.values() for address in found)
-    faults += [
-        f"{name} gives the address {address!r} to {count} replicas; each replica needs its own."
-        for address, count in addresses.items()
-        if count > 1
-    ]
-    return members, spelling
+        faults.append(f"`cluster` has {chiefs} chiefs; request one replica in worker pool 0")
+    listed = Counter(address for found in members.values() for address in found)
+    faults += [f"{count} replicas have the address {each!r}" for each, count in listed.items() if count > 1]
+    return members, spelling, faults
 
 
-def _task(name: str, task: Any, faults: list[str]) -> tuple[Role, int]:  # Any: parsed JSON
+def _task(task: Any) -> tuple[Role | None, int]:  # Any: parsed JSON
+    """Role and index; no role if `task` does not have both."""
     found = task if isinstance(task, dict) else {}
-    role = ROLE_OF_TASK_TYPE.get(str(found.get("type")))
-    index = str(found.get("index", ""))
+    number = str(found.get("index", ""))
     # No role of a job has 100,000 replicas, and Python refuses to parse integers of more than 4,300 digits.
-    if role is None or re.fullmatch(r"\d{1,5}", index, re.ASCII) is None:
-        faults.append(
-            f'{name}: `task` must look like {{"type": "worker", "index": 0}}, with one of the types '
-            f"{', '.join(ROLE_OF_TASK_TYPE)}; found {_shown(task)}."
-        )
-        return Role.CHIEF, 0
-    return role, int(index)
+    if re.fullmatch(r"\d{1,5}", number, re.ASCII) is None:
+        return None, 0
+    return ROLE_OF_TASK_TYPE.get(str(found.get("type"))), int(number)
 
 
-def _job(name: str, job: Any, notes: list[str]) -> dict[str, Any]:  # Any: parsed JSON
-    """The job spec with snake_case field names. Services spell the names differently and document none of them."""
+def _job(job: Any) -> dict[str, Any] | None:  # Any: parsed JSON
+    """The job spec with snake_case field names, empty without one; None if it is not a JSON object.
+
+    Services spell the names differently and document none of them.
+    """
     try:
-        found = _with_snake_case(json.loads(job) if isinstance(job, str) and job.strip() else job)
+        found = _with_snake_case(json.loads(job) if isinstance(job, str) and job.strip() else job or {})
     except (ValueError, RecursionError):
-        found = None
-    if isinstance(found, dict):
-        return found
-    if job:
-        notes.append(f"{name}: `job` is not a JSON object and was ignored; found {_shown(job)}")
-    return {}
+        return None
+    return found if isinstance(found, dict) else None
 
 
 def _with_snake_case(value: Any) -> Any:  # Any: parsed JSON

@@ -1,6 +1,7 @@
 """What a replica sees and where its output goes, in both ways of showing it its files."""
 
 import json
+import marshal
 import os
 import subprocess
 import sys
@@ -249,10 +250,10 @@ if len(WAYS) > 1:
         steps = rootfs.private_steps(read_image(tree), tmp_path)
         (shared / "vanishing").unlink()
         (shared / "folder").rmdir()
-        plan = tmp_path / "plan.json"
+        plan = tmp_path / "plan"
         argv = [sys.executable, "-c", f"import os; print(sorted(os.listdir({str(shared)!r})))"]
-        plan.write_text(
-            json.dumps(
+        plan.write_bytes(
+            marshal.dumps(
                 {
                     "private": True,
                     "root": str(root),

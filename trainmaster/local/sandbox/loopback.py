@@ -12,19 +12,34 @@ _SET_FLAGS, _UP, _RUNNING = 0x8914, 0x1, 0x40
 _STDIN = 0
 
 
-def make_network(ports: "list[int]") -> None:
-    """Send to standard input, a socket: the user namespace, the network, and a listener on each port. Raises `OSError`."""
-    if os.getuid() != 0:
-        syscalls.enter_user_namespace()
+def send_network(ports: "list[int]") -> None:
+    """Send to standard input, a socket, what `make_network` returns, in a user namespace of its own. Raises `OSError`."""
+    syscalls.enter_user_namespace()
+    with socket.socket(fileno=os.dup(_STDIN)) as out:
+        for descriptor in make_network(ports):
+            socket.send_fds(out, [b"d"], [descriptor])
+
+
+def make_network(ports: "list[int]") -> "list[int]":
+    """Move this thread into a new network.
+
+    The descriptors of its user namespace, of the network, and of a listener on each port. Raises `OSError`.
+    """
     syscalls.unshare(syscalls.NEWNET)
     raise_loopback()
-    with socket.socket(fileno=os.dup(_STDIN)) as out:
+    made: list[int] = []
+    try:
         for name in ("user", "net"):
-            with open(f"/proc/self/ns/{name}", "rb") as namespace:
-                socket.send_fds(out, [b"n"], [namespace.fileno()])
+            descriptor = os.open(f"/proc/thread-self/ns/{name}", os.O_RDONLY | os.O_CLOEXEC)
+            made.append(descriptor)  # one at a time: after an error, those before are closed
         for port in ports:
-            with socket.create_server(("127.0.0.1", port), backlog=_BACKLOG) as listener:
-                socket.send_fds(out, [b"l"], [listener.fileno()])
+            listener = socket.create_server(("127.0.0.1", port), backlog=_BACKLOG)
+            made.append(listener.detach())
+    except BaseException:
+        for descriptor in made:
+            os.close(descriptor)
+        raise
+    return made
 
 
 def raise_loopback() -> None:

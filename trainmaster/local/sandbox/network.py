@@ -5,8 +5,10 @@ import socket
 import subprocess
 import sys
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
+from trainmaster.local.sandbox.loopback import make_network
 from trainmaster.local.sandbox.probe import LAUNCHER
 
 _WITHIN_S = 60.0
@@ -37,11 +39,21 @@ class Network:
 def open_network(ports: Sequence[int]) -> Network:
     """A new network with a listener on each of these ports; 0 picks a free one.
 
-    A short-lived process makes it, because a process with several threads cannot enter a user namespace.
-
     Raises:
         OSError: this machine does not allow it; `probe.obstacle` says why.
     """
+    user, net, *listening = _made_here(ports) if os.getuid() == 0 else _made_by_a_process(ports)
+    return Network(user=user, net=net, listeners=tuple(socket.socket(fileno=each) for each in listening))
+
+
+def _made_here(ports: Sequence[int]) -> list[int]:
+    """In a thread of its own, which ends in the new network."""
+    with ThreadPoolExecutor(1, thread_name_prefix="network") as thread:
+        return thread.submit(make_network, list(ports)).result()
+
+
+def _made_by_a_process(ports: Sequence[int]) -> list[int]:
+    """Users other than root need a user namespace, which a process with several threads cannot enter."""
     own, others = socket.socketpair()
     with own:
         own.settimeout(_WITHIN_S)
@@ -55,8 +67,7 @@ def open_network(ports: Sequence[int]) -> Network:
         for descriptor in descriptors:
             os.close(descriptor)
         raise OSError(f"cannot create a network namespace: {reason}")
-    user, net, *listening = descriptors
-    return Network(user=user, net=net, listeners=tuple(socket.socket(fileno=each) for each in listening))
+    return descriptors
 
 
 def _received(own: socket.socket, count: int) -> list[int]:

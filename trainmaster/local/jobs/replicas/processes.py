@@ -1,6 +1,7 @@
 """Replicas as processes of this machine, with the image's files and the buckets at their paths by mounts or links."""
 
 import json
+import marshal
 import os
 import sys
 from collections.abc import Iterator, Sequence
@@ -56,8 +57,8 @@ class Processes:
             (placement.scratch / name).mkdir(parents=True)
         if placement.program.is_package:
             _write_indexes(placement.scratch / INDEXES)
-        plan = placement.scratch / "plan.json"
-        plan.write_text(json.dumps(self._plan(placement)), encoding="utf-8")
+        plan = placement.scratch / "plan"
+        plan.write_bytes(marshal.dumps(self._plan(placement)))
         return Start(
             argv=[sys.executable, "-I", "-S", str(LAUNCHER), str(plan)],
             env=self._environment(placement),

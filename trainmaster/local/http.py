@@ -173,6 +173,7 @@ class Server:
                 log_config=None,
                 http=_Cuttable,
                 ws="none",
+                proxy_headers=False,
                 timeout_keep_alive=_IDLE_S,
                 timeout_graceful_shutdown=_GRACE_S,
             )

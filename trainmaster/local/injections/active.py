@@ -24,7 +24,7 @@ class Injections:
 
     def __init__(self, plan: Plan | None = None) -> None:
         self._lock = threading.Lock()
-        self._plan = plan or Plan()
+        self._use(plan or Plan())
         self._accounts = {injection.name: Account() for injection in self._plan.injections}
 
     @property
@@ -38,7 +38,7 @@ class Injections:
 
     def concerns(self, at: str) -> bool:
         """Whether any injection applies to this place: cheap, and counts nothing."""
-        return any(fnmatchcase(at, injection.at) for injection in self._plan.injections)
+        return bool(self._at(at))
 
     def strike(self, call: Call) -> Injection | None:
         """The injection that strikes this call; its account is updated.
@@ -46,7 +46,7 @@ class Injections:
         Injections that fit are evaluated in order until one strikes; those after it are not evaluated.
         """
         with self._lock:
-            for injection in self._plan.injections:
+            for injection in self._at(call.at):
                 if not fits(injection, call):
                     continue
                 account = self._accounts[injection.name]
@@ -68,7 +68,7 @@ class Injections:
         with self._lock:
             new = {injection.name: injection for injection in plan.injections}
             kept = [injection for injection in self._plan.injections if injection.name not in new]
-            self._plan = Plan(injections=(*kept, *plan.injections), seed=plan.seed)
+            self._use(Plan(injections=(*kept, *plan.injections), seed=plan.seed))
             self._accounts.update({name: Account() for name in new})
 
     def remove(self, name: str | None = None) -> bool:
@@ -80,7 +80,7 @@ class Injections:
                 if name is not None and injection.name != name
             )
             found = len(kept) < len(self._plan.injections)
-            self._plan = Plan(injections=kept, seed=self._plan.seed)
+            self._use(Plan(injections=kept, seed=self._plan.seed))
             self._accounts = {injection.name: self._accounts[injection.name] for injection in kept}
         return found
 
@@ -97,6 +97,18 @@ class Injections:
                 "seed": self._plan.seed,
                 "injections": [self._shown(injection) for injection in self._plan.injections],
             }
+
+    def _use(self, plan: Plan) -> None:
+        self._plan = plan
+        self._by_place: dict[str, tuple[Injection, ...]] = {}
+
+    def _at(self, place: str) -> tuple[Injection, ...]:
+        by_place = self._by_place  # of one plan, even if another thread replaces it now
+        found = by_place.get(place)
+        if found is None:
+            found = tuple(each for each in self._plan.injections if fnmatchcase(place, each.at))
+            by_place[place] = found
+        return found
 
     def _shown(self, injection: Injection) -> dict[str, object]:
         account = self._accounts[injection.name]

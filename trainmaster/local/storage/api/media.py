@@ -32,10 +32,13 @@ class FileResponse(Response):
             await send(
                 {"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers}
             )
+            last = b""
             if scope["method"] != "HEAD":
                 for chunk in self._chunks():
-                    await send({"type": "http.response.body", "body": chunk, "more_body": True})
-            await send({"type": "http.response.body", "body": b""})
+                    if last:
+                        await send({"type": "http.response.body", "body": last, "more_body": True})
+                    last = chunk
+            await send({"type": "http.response.body", "body": last})
         finally:
             os.close(self._descriptor)
 

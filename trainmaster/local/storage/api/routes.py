@@ -3,6 +3,8 @@
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
+from types import MappingProxyType
 from urllib.parse import unquote
 
 from starlette.responses import Response
@@ -94,17 +96,20 @@ def route_for(scope: Scope) -> tuple[Route, Mapping[str, str]]:
     Raises:
         RefusedError: 404 for an unsupported path, 405 for a verb that the path does not support, 400 for a path that is not UTF-8 when decoded.
     """
-    verb = scope["method"]
-    raw_path = (scope.get("raw_path") or scope["path"].encode()).decode("ascii", errors="replace")
-    matches = [(route, found) for route in ROUTES if (found := route.pattern.fullmatch(raw_path))]
-    for route, found in matches:
-        if route.verb == verb:
+    return _route_for(
+        scope["method"], (scope.get("raw_path") or scope["path"].encode()).decode("ascii", errors="replace")
+    )
+
+
+@lru_cache(maxsize=256)  # several layers ask about each request
+def _route_for(verb: str, raw_path: str) -> tuple[Route, Mapping[str, str]]:
+    for route in ROUTES:
+        if route.verb == verb and (found := route.pattern.fullmatch(raw_path)):
             try:
-                return route, {
-                    name: unquote(part, errors="strict") for name, part in found.groupdict().items()
-                }
+                parts = {name: unquote(part, errors="strict") for name, part in found.groupdict().items()}
             except UnicodeDecodeError:
                 raise invalid(f"Invalid path: {raw_path!r} is not UTF-8 when decoded.") from None
-    if matches:
+            return route, MappingProxyType(parts)
+    if any(route.pattern.fullmatch(raw_path) for route in ROUTES):
         raise RefusedError(405, "methodNotAllowed", f"{verb} is not supported here: {raw_path}")
     raise RefusedError(404, "notFound", f"No such method in this emulator: {verb} {raw_path}")

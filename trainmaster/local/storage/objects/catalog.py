@@ -38,11 +38,11 @@ class Catalog(Database):
 
     def next_generation(self, now_us: int) -> int:
         """Microseconds since the epoch, but always larger than every earlier number, even if the clock goes back."""
-        row = self.row("SELECT last FROM generations")
-        generation = max(now_us, row[0] + 1) if row else now_us
-        self.execute("DELETE FROM generations")
-        self.execute("INSERT INTO generations VALUES (?)", (generation,))
-        return generation
+        self.execute("UPDATE generations SET last = max(last + 1, ?)", (now_us,))
+        if row := self.row("SELECT last FROM generations"):
+            return int(row[0])
+        self.execute("INSERT INTO generations VALUES (?)", (now_us,))
+        return now_us
 
     def find_bucket(self, name: str) -> Bucket | None:
         row = self.row("SELECT body FROM buckets WHERE name = ?", (name,))

@@ -107,20 +107,28 @@ class Folder:
     @contextlib.contextmanager
     def _parent(self, name: str, *, create: bool) -> Iterator[tuple[int, str]]:
         *folders, leaf = name.split("/")
-        if create:
+        if create and not self.root.is_dir():
             self.root.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(self.root, _DIRECTORY)
         try:
             for part in folders:
-                if create:
-                    with contextlib.suppress(FileExistsError):
-                        os.mkdir(part, dir_fd=descriptor)
-                inner = os.open(part, _DIRECTORY, dir_fd=descriptor)
+                inner = _opened(part, descriptor, create=create)
                 os.close(descriptor)
                 descriptor = inner
             yield descriptor, leaf
         finally:
             os.close(descriptor)
+
+
+def _opened(part: str, parent: int, *, create: bool) -> int:
+    try:
+        return os.open(part, _DIRECTORY, dir_fd=parent)
+    except FileNotFoundError:
+        if not create:
+            raise
+    with contextlib.suppress(FileExistsError):  # made by another thread or program just now
+        os.mkdir(part, dir_fd=parent)
+    return os.open(part, _DIRECTORY, dir_fd=parent)
 
 
 def fingerprint_of(found: os.stat_result) -> Fingerprint:

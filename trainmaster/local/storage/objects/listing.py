@@ -49,6 +49,8 @@ def list_page(scan: Scan, query: ListQuery) -> Page:
     ends = [end for end in (after(query.prefix) if query.prefix else "", query.end_offset) if end]
     end = min(ends, default="")
     rows_wanted = _ROWS_PER_GROUP if query.delimiter else _ROWS_PER_SCAN
+    if not query.delimiter and not matches:
+        rows_wanted = min(rows_wanted, query.max_results + 1)  # one more shows where the next page begins
     while True:
         rows = scan(start, end, rows_wanted)
         for stored in rows:

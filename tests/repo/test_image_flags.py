@@ -5,8 +5,8 @@ from pathlib import Path
 import yaml
 
 from trainer import workloads
-from trainer.command_line.flags import FLAGS
 from trainer.devices.strategy_choice import Strategy
+from trainer.settings.settings import SETTINGS
 from trainmaster.orchestrator.core.requests.checks.programs import STRATEGIES
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -29,8 +29,8 @@ SAME_FOR_ALL_TRIALS = {
 def test_the_policy_lists_every_flag_of_the_trainer_that_a_trial_may_vary() -> None:
     policy = yaml.safe_load((ROOT / "functions" / "policy.yaml").read_text())
     (row,) = [row for row in policy["image_flags"] if row["images"][0].endswith("/trainmaster/trainer")]
-    own = {flag for name in workloads.names() for flag in workloads.workload_named(name).hyperparameters}
-    assert set(row["flags"]) == FLAGS.keys() - SAME_FOR_ALL_TRIALS | own
+    own = {flag for name in workloads.names() for flag in workloads.workload_named(name).flags}
+    assert set(row["flags"]) == {"workload", *SETTINGS, *own} - SAME_FOR_ALL_TRIALS
 
 
 def test_a_request_may_name_every_strategy_of_the_trainer_and_no_other() -> None:

@@ -17,15 +17,16 @@ import trainer  # noqa: F401  # chooses Keras before TensorFlow is loaded
 # isort: split
 import numpy as np
 import tensorflow as tf
-import tensorflow_datasets as tfds
 
-from trainer.command_line.flags import flags_from
-from trainer.data.dataset import Subject, ready_subject
-from trainer.data.images import pixels
+from trainer.command_line import command_from
 from trainer.data.pipeline import Pipeline, distributed
 from trainer.export.saved_model import save_model
 from trainer.faults import Unusable
+from trainer.images.pixels import pixels
+from trainer.images.serving import serving
 from trainer.replicas.cluster import Cluster
+from trainer.storage import outputs_from
+from trainer.workload import Run
 
 REPLICAS, BATCH_SIZE, STEPS = 4, 2, 4
 TAKEN = 10  # steps: two epochs and a half
@@ -38,12 +39,12 @@ tf.config.set_logical_device_configuration(
 
 def main() -> None:
     data_dir = sys.argv[1]
-    plain, cached = (subject(data_dir, *options) for options in ((), ("--cache",)))
+    plain, cached = (run_of(data_dir, *options) for options in ((), ("--cache",)))
     print(  # noqa: T201
         json.dumps(
             {
                 "kept": {workers: orders(plain, workers) for workers in (1, 2, 4)},
-                "buffered": {workers: orders(plain, workers, kept_limit_bytes=0) for workers in (1, 2)},
+                "buffered": {workers: orders(plain, workers, size_bytes=None) for workers in (1, 2)},
                 "cached": {workers: orders(cached, workers) for workers in (1, 2)},
                 "evaluated": {workers: evaluations(plain, workers) for workers in (1, 2, 4)},
                 "evaluated_twice_with_cache": evaluations(cached, 2, times=2),
@@ -56,11 +57,29 @@ def main() -> None:
     )
 
 
-def subject(data_dir: str, *options: str) -> Subject:
-    flags = flags_from(
+def run_of(data_dir: str, *options: str) -> Run:
+    command = command_from(
         [f"--data_dir={data_dir}", f"--image_size={SIDE}", f"--batch_size={BATCH_SIZE}", *options]
     )
-    return ready_subject(flags, Cluster(), {})
+    run = Run(
+        workload=command.workload,
+        settings=command.settings,
+        cluster=Cluster(),
+        outputs=outputs_from({}, None),
+        environment={},
+        flags=command.flags,
+    )
+    return run.with_data()
+
+
+def pipeline_of(run: Run, replicas: int, **changes: Any) -> Pipeline:
+    """With `changes` to the examples."""
+    training, evaluated = run.data.training, run.data.evaluation
+    assert evaluated is not None
+    return Pipeline(
+        examples=replace(training, **changes), evaluated=replace(evaluated, **changes),
+        settings=run.settings, replicas=replicas, threads=2,
+    )  # fmt: skip
 
 
 class Counting:
@@ -69,9 +88,10 @@ class Counting:
     def __init__(self) -> None:
         self.names: list[str] = []
 
-    def __call__(self, encoded: Any, size: tuple[int, int]) -> Any:
-        image = pixels(encoded, size)
-        return tf.ensure_shape(tf.numpy_function(self._noted, [image], tf.uint8), image.shape)
+    def __call__(self, pair: tuple[Any, Any]) -> Any:
+        encoded, label = pair
+        image = pixels(encoded, (SIDE, SIDE))
+        return tf.ensure_shape(tf.numpy_function(self._noted, [image], tf.uint8), image.shape), label
 
     def _noted(self, image: Any) -> Any:
         self.names.append(name_of(image))
@@ -88,7 +108,7 @@ def names_of(batch: Any) -> list[str]:
 
 
 def pipelines(
-    of: Subject, workers: int, **options: Any
+    of: Run, workers: int, **options: Any
 ) -> Iterator[tuple[tf.distribute.InputContext, Pipeline, Counting]]:
     for worker in range(workers):
         context = tf.distribute.InputContext(
@@ -97,12 +117,12 @@ def pipelines(
         decode = Counting()
         yield (
             context,
-            Pipeline(subject=of, replicas=REPLICAS, threads=2, decode=decode, **options),
+            pipeline_of(of, REPLICAS, decode=decode, **options),
             decode,
         )
 
 
-def orders(of: Subject, workers: int, **options: Any) -> dict[str, Any]:
+def orders(of: Run, workers: int, **options: Any) -> dict[str, Any]:
     """Of each worker: the images of its first steps, and what it decoded for them and ahead of them.
 
     Where there are several, `due` are more steps than one can be ahead, and `continued` the last ones, from step 3
@@ -131,7 +151,7 @@ def flat(lists: Iterable[list[str]]) -> list[str]:
     return [each for some in lists for each in some]
 
 
-def evaluations(of: Subject, workers: int, *, times: int = 1) -> dict[str, Any]:
+def evaluations(of: Run, workers: int, *, times: int = 1) -> dict[str, Any]:
     """Each worker's batches, of the last time, and what it decoded in all times."""
     found: dict[str, Any] = {"batches": [], "decoded": []}
     for context, pipeline, decode in pipelines(of, workers):
@@ -142,19 +162,15 @@ def evaluations(of: Subject, workers: int, *, times: int = 1) -> dict[str, Any]:
     return found
 
 
-def served_as_trained(*of: Subject) -> bool:
+def served_as_trained(*of: Run) -> bool:
     """Whether an export gives its model exactly the numbers that training gave it, with --cache and without."""
     trained_on = [first_batch(each) for each in of]
     encoded = {name_of(pixels(image, (SIDE, SIDE)).numpy()): image for image in encoded_images(of[0])}
     sent = [encoded[name] for name in names_of(trained_on[0])]
     with TemporaryDirectory() as name:
         count = SIDE * SIDE * 3
-        save_model(
-            Repeating(),
-            Path(name),
-            image_size=(SIDE, SIDE),
-            class_names=[str(number) for number in range(count)],
-        )
+        class_names = [str(number) for number in range(count)]
+        save_model(Repeating(), Path(name), serving(Repeating(), (SIDE, SIDE), class_names))
         serve = tf.saved_model.load(name).signatures["serving_default"]
         served = serve(image_bytes=tf.stack(sent))["probabilities"].numpy()
     return all(np.array_equal(served, images.reshape(len(sent), count)) for images in trained_on)
@@ -162,12 +178,9 @@ def served_as_trained(*of: Subject) -> bool:
 
 def refusal(data_dir: str, count: int) -> str | None:
     """How a run that caches this number of training images of 300 pixels is refused, if it is."""
-    of = subject(data_dir, "--cache", "--image_size=300")
-    dataset = replace(of.dataset, train_examples=count)
+    of = run_of(data_dir, "--cache", "--image_size=300")
     try:
-        batches_of(Pipeline(subject=replace(of, dataset=dataset), replicas=1, threads=2))(
-            tf.distribute.InputContext()
-        )
+        batches_of(pipeline_of(of, 1, count=count))(tf.distribute.InputContext())
     except Unusable as refused:
         return str(refused)
     return None
@@ -181,33 +194,32 @@ class Repeating(tf.Module):  # type: ignore[misc]  # TensorFlow has no types
         return tf.reshape(images, [-1, SIDE * SIDE * 3])
 
 
-def first_batch(of: Subject) -> Any:
-    pipeline = Pipeline(subject=of, replicas=1, threads=2)
+def first_batch(of: Run) -> Any:
+    pipeline = pipeline_of(of, 1)
     data = pipeline.training(tf.distribute.InputContext(), first_epoch=0, first_step=0, steps_per_epoch=1)
     return next(data.as_numpy_iterator())[0]
 
 
-def encoded_images(of: Subject) -> Iterator[Any]:
-    skip = {"image": tfds.decode.SkipDecoding()}
-    for example in of.dataset.builder.as_dataset(split="train", decoders=skip):
-        yield example["image"]
+def encoded_images(of: Run) -> Iterator[Any]:
+    for image, _ in of.data.training.load():
+        yield image
 
 
 def batches_of(pipeline: Pipeline) -> Callable[[Any], Any]:
     return lambda worker: pipeline.training(worker, first_epoch=0, first_step=0, steps_per_epoch=STEPS)
 
 
-def device_of_batches(of: Subject) -> str:
+def device_of_batches(of: Run) -> str:
     """Where the batches of a run without a strategy are, if its steps run on the second device."""
-    pipeline = Pipeline(subject=of, replicas=1, threads=2)
+    pipeline = pipeline_of(of, 1)
     data = distributed(tf.distribute.get_strategy(), batches_of(pipeline), device="/device:CPU:1")
     return str(next(iter(data))[0].device)
 
 
-def mirrored(of: Subject) -> dict[str, Any]:
+def mirrored(of: Run) -> dict[str, Any]:
     """On two devices of this machine: three steps' images, and the sizes of every evaluation batch."""
     strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
-    pipeline = Pipeline(subject=of, replicas=2, threads=2)
+    pipeline = pipeline_of(of, 2)
     steps = iter(distributed(strategy, batches_of(pipeline)))
     evaluation = distributed(strategy, pipeline.evaluation)
     return {

@@ -8,7 +8,6 @@ import json
 import sys
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -22,11 +21,11 @@ from tensorflow.python.distribute.coordinator.coordinator_context import (
 )
 from tf_keras.src.engine.training import reduce_per_replica
 
-from trainer.command_line.flags import flags_from
-from trainer.data.dataset import Subject, ready_subject
+from trainer.command_line import command_from
 from trainer.devices.gpus import OwnGpus
 from trainer.devices.strategy import multi_worker_mirrored, name_of, resolver, sixteen_bits, strategy_for
 from trainer.devices.strategy_choice import Strategy
+from trainer.images.classification import ModelSpec, spec_of
 from trainer.parameter_server.coordinator import evaluate_in_shards
 from trainer.parameter_server.input import WorkerPipeline
 from trainer.replicas.cluster import Cluster, Role
@@ -35,8 +34,7 @@ from trainer.replicas.peers import Peers
 from trainer.storage import outputs_from
 from trainer.training.attempt import Training
 from trainer.training.keras_models import set_mixed_precision
-from trainer.training.weights import RANDOM
-from trainer.workloads import ModelSpec
+from trainer.workload import Run
 from trainmaster.local.ports import free_ports
 
 BATCH_SIZE = 4
@@ -45,12 +43,17 @@ LOSS_WEIGHT = 1e-9
 """So small that a gradient in float16 is 0 unless the loss is scaled."""
 
 
-def subject_of(data_dir: str) -> Subject:
+def run_of(data_dir: str, job_dir: str | None = None) -> Run:
     arguments = (
         f"--data_dir={data_dir}", "--workload=horses_or_humans", "--image_size=32", f"--batch_size={BATCH_SIZE}",
         "--epochs=1", "--steps_per_epoch=2", "--weights=random",
     )  # fmt: skip
-    return ready_subject(flags_from(arguments), Cluster(), {})
+    command = command_from(arguments)
+    run = Run(
+        workload=command.workload, settings=command.settings, flags=command.flags, cluster=Cluster(),
+        outputs=outputs_from({}, job_dir), environment={},
+    )  # fmt: skip
+    return run.with_data()
 
 
 def strategies(*_: str) -> dict[str, Any]:
@@ -101,7 +104,11 @@ def batches(data_dir: str, _: str) -> dict[str, Any]:
     """
     strategy = tf.distribute.MirroredStrategy()
     replicas = strategy.num_replicas_in_sync
-    pipeline = WorkerPipeline(subject=subject_of(data_dir), replicas=replicas, threads=2, workers=1)
+    run = run_of(data_dir)
+    pipeline = WorkerPipeline(
+        examples=run.data.training, evaluated=run.data.evaluation, settings=run.settings,
+        replicas=replicas, threads=2, workers=1,
+    )  # fmt: skip
 
     def first(made: Callable[[], Any]) -> Any:
         return next(iter(strategy.distribute_datasets_from_function(lambda _: made())))[1]
@@ -151,19 +158,17 @@ def loss_scaling_of_keras_3(data_dir: str, job_dir: str) -> dict[str, Any]:
 
 
 def moved_in_float16(data_dir: str, job_dir: str, keras: Any) -> dict[str, Any]:
-    subject, build = subject_of(data_dir), partial(with_tiny_gradients, keras=keras)
+    run = run_of(data_dir, job_dir)
     strategy = strategy_for(Cluster(), mirrored=True)
     set_mixed_precision("float16")
+    workload = replace(run.workload, build=lambda run: with_tiny_gradients(spec_of(run), keras=keras))
     trained = Training(
-        subject=replace(subject, workload=replace(subject.workload, build=build)),
-        cluster=Cluster(),
+        run=replace(run, workload=workload),
         strategy=strategy,
         peers=Peers(Cluster()),
-        weights=RANDOM,
         trial=None,
-        outputs=outputs_from({}, job_dir),
         processors=2,
-    ).run()
+    ).train()
     hidden = trained.model.layers[1]
     moved = tf.abs(tf.convert_to_tensor(hidden.kernel) - START)
     return {"computed_in": hidden.compute_dtype, "moved": float(tf.reduce_max(moved))}

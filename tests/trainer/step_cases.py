@@ -13,22 +13,22 @@ import keras as keras_3  # isort: skip
 import numpy as np  # isort: skip
 import tensorflow as tf  # isort: skip
 
-from trainer.checkpoints.files import Cadence, Position, latest
+from trainer.checkpoints.files import Position, latest
 from trainer.checkpoints.saver import Saver
 from trainer.checkpoints.upload import Uploads
-from trainer.command_line.flags import flags_from
-from trainer.data.dataset import Dataset, Subject
+from trainer.data.examples import Examples
 from trainer.faults import Unusable
 from trainer.parameter_server.steps import CoordinatedSteps
 from trainer.replicas.cluster import Cluster
 from trainer.replicas.peers import Peers
 from trainer.replicas.preemption import Preemption
+from trainer.settings.settings import Settings
+from trainer.storage import outputs_from
 from trainer.training.keras_models import build_variables, moving_averages_of_all_replicas
 from trainer.training.loop import Batches, Loop
 from trainer.training.model import built_model
-from trainer.training.steps import StepOptions, Steps
-from trainer.training.weights import RANDOM
-from trainer.workloads import Workload
+from trainer.training.steps import Steps
+from trainer.workload import Data, Run, Workload
 
 keras_2: Any = tf.keras  # TensorFlow has no types
 tf.config.set_logical_device_configuration(
@@ -40,8 +40,9 @@ RANDOM_NUMBERS = np.random.default_rng(3)
 IMAGES = RANDOM_NUMBERS.random((BATCH * STEPS + 6, 8, 8, 3), dtype=np.float32)  # the last batch is smaller
 LABELS = RANDOM_NUMBERS.integers(0, 3, len(IMAGES))
 
-ONE_AT_A_TIME = StepOptions()
-ALL_AT_ONCE = StepOptions(jit=True, parts=2, per_execution=3)
+ONE_AT_A_TIME = Settings()
+ALL_AT_ONCE = Settings(jit=True, accumulate_steps=2, steps_per_execution=3)
+SPEC = (tf.TensorSpec([None, 8, 8, 3]), tf.TensorSpec([None], tf.int64))
 
 
 class OwnStep(tf.keras.Sequential):  # type: ignore[misc]  # TensorFlow has no types
@@ -53,18 +54,21 @@ class OwnStep(tf.keras.Sequential):  # type: ignore[misc]  # TensorFlow has no t
         return found
 
 
-def small_model(keras: Any, *, norm: bool = True, kind: Any = None, optimizer: Any = None) -> Any:
+def small_model(
+    keras: Any, *, norm: bool = True, kind: Any = None, optimizer: Any = None, momentum: float = 0.5
+) -> Any:
     """A compiled model with a nested backbone and a regularization loss."""
     with moving_averages_of_all_replicas():
-        return compiled_model(keras, norm=norm, kind=kind or keras.Sequential, optimizer=optimizer)
+        kind = kind or keras.Sequential
+        return compiled_model(keras, norm=norm, kind=kind, optimizer=optimizer, momentum=momentum)
 
 
-def compiled_model(keras: Any, *, norm: bool, kind: Any, optimizer: Any) -> Any:
+def compiled_model(keras: Any, *, norm: bool, kind: Any, optimizer: Any, momentum: float) -> Any:
     keras.utils.set_random_seed(5)
     layers = keras.layers
     inside = [layers.Input((8, 8, 3)), layers.Conv2D(4, 3, kernel_regularizer=keras.regularizers.L2(0.1))]
     if norm:
-        inside.append(layers.BatchNormalization(momentum=0.5))
+        inside.append(layers.BatchNormalization(momentum=momentum))
     backbone = keras.Sequential([*inside, layers.GlobalAveragePooling2D()])
     head = layers.Dense(3, activation="softmax", dtype="float32")
     model = kind([layers.Input((8, 8, 3)), backbone, head])
@@ -98,14 +102,14 @@ def contents(model: Any, logs: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def trained(keras: Any, options: StepOptions = ONE_AT_A_TIME, **how: Any) -> dict[str, Any]:
-    """A model after STEPS steps, `per_execution` at a time."""
+def trained(keras: Any, settings: Settings = ONE_AT_A_TIME, **how: Any) -> dict[str, Any]:
+    """A model after STEPS steps, `steps_per_execution` at a time."""
     with STRATEGY.scope():
         model = small_model(keras, **how)
-        build_variables(model)
-        steps, batches, logs = Steps(model, options), iter(data()), {}
-        for first in range(0, STEPS, options.per_execution):
-            logs = dict(steps.train(batches, min(options.per_execution, STEPS - first)))
+        build_variables(model, SPEC)
+        steps, batches, logs = Steps(model, settings), iter(data()), {}
+        for first in range(0, STEPS, settings.steps_per_execution):
+            logs = dict(steps.train(batches, min(settings.steps_per_execution, STEPS - first)))
         return contents(model, logs)
 
 
@@ -123,8 +127,8 @@ def evaluated(keras: Any, per_execution: int = 1) -> dict[str, Any]:
     """The metrics by the trainer's steps, and computed from all predictions."""
     with STRATEGY.scope():
         model = small_model(keras)
-        build_variables(model)
-        steps = Steps(model, StepOptions(per_execution=per_execution))
+        build_variables(model, SPEC)
+        steps = Steps(model, Settings(steps_per_execution=per_execution))
         by_steps = steps.evaluate(data(endless=False), STEPS + 1, keras_2.callbacks.CallbackList())
     predicted = np.asarray(model(IMAGES, training=False))
     loss = -np.log(predicted[np.arange(len(LABELS)), LABELS]).mean() + sum(map(float, model.losses))
@@ -141,7 +145,7 @@ def overflowed(keras: Any) -> list[Any]:
         with STRATEGY.scope():
             optimizer = precision.LossScaleOptimizer(keras.optimizers.Adam(0.1), initial_scale=2.0**40)
             model = small_model(keras, optimizer=optimizer)
-            build_variables(model)
+            build_variables(model, SPEC)
             steps, batches = Steps(model, ONE_AT_A_TIME), iter(data())
             found = []
             for count in (0, 1, 40):
@@ -192,10 +196,11 @@ class RecordingSaver(Saver):
 def stopped(*, per_execution: int = 1, every_steps: int | None = None, **limits: int) -> dict[str, Any]:
     """What was done when a callback stopped a run of five epochs, and its checkpoints."""
     callback = StopAfter(**limits)
+    settings = Settings(epochs=5, steps_per_execution=per_execution, checkpoint_steps=every_steps)
     with tempfile.TemporaryDirectory() as name, Uploads() as uploads, STRATEGY.scope():
         checkpoints = Path(name) / "checkpoints"
         model = small_model(keras_2)
-        build_variables(model)
+        build_variables(model, SPEC)
         saver = RecordingSaver(
             model=model,
             checkpoints=checkpoints,
@@ -209,15 +214,15 @@ def stopped(*, per_execution: int = 1, every_steps: int | None = None, **limits:
         )
         loop = Loop(
             model=model,
-            steps=Steps(model, StepOptions(per_execution=per_execution)),
-            batches=Batches(training=data(), evaluation=data(endless=False), evaluation_steps=STEPS + 1),
-            epochs=5,
+            steps=Steps(model, settings),
+            batches=Batches(
+                training=data(), evaluation=data(endless=False), evaluation_steps=STEPS + 1, spec=SPEC
+            ),
+            settings=settings,
             steps_per_epoch=STEPS,
-            steps_per_execution=per_execution,
             callbacks=keras_2.callbacks.CallbackList([callback], model=model),
             saver=saver,
             preemption=Preemption(Cluster(), Peers(Cluster()), done=0, finish_upload=uploads.finish),
-            cadence=Cadence(every_s=600, every_steps=every_steps),
             is_chief=True,
         )
         metrics = loop.run(Position(), {})
@@ -228,16 +233,25 @@ def stopped(*, per_execution: int = 1, every_steps: int | None = None, **limits:
 
 
 def nested_momentum() -> list[float]:
-    """Of the batch normalization in the backbone of a run with 50 steps."""
-    workload = Workload(
-        build=lambda _: small_model(keras_2), dataset="a", image_size=(8, 8), batch_size=8, epochs=1, learning_rate=1
-    )  # fmt: skip
-    dataset = Dataset(
-        builder=None, name="a", version="1", image_key="image", label_key="label", class_names=("a", "b", "c"),
-        train_split="train", train_examples=9, evaluation_split=None, evaluation_examples=0,
-    )  # fmt: skip
-    subject = Subject(flags=flags_from([]), workload=workload, dataset=dataset)
-    model = built_model(subject, weights=RANDOM, strategy=STRATEGY, total_steps=50)
+    """Of batch normalization in the backbone of a run with 50 steps: of Keras' default, and of the model's own choice."""
+    return [*momenta(built_with(0.99)), *momenta(built_with(0.5))]
+
+
+def built_with(momentum: float) -> Any:
+    examples = Examples(lambda: tf.data.Dataset.from_tensor_slices((IMAGES, LABELS)))
+    run = Run(
+        workload=Workload(
+            build=lambda _: small_model(keras_2, momentum=momentum), data=lambda _: Data(training=examples)
+        ),
+        settings=Settings(),
+        cluster=Cluster(),
+        outputs=outputs_from({}, None),
+        environment={},
+    )
+    return built_model(run.with_data(), strategy=STRATEGY, total_steps=50)
+
+
+def momenta(model: Any) -> list[float]:
     (backbone,) = (layer for layer in model.layers if hasattr(layer, "layers"))
     return [layer.momentum for layer in backbone.layers if hasattr(layer, "momentum")]
 
@@ -246,7 +260,7 @@ CASES: Mapping[str, Callable[[], Any]] = {
     "by fit": fitted,
     "own step": lambda: trained(keras_2, kind=OwnStep),
     "own step, compiled": lambda: refused(
-        lambda: Steps(small_model(keras_2, kind=OwnStep), StepOptions(jit=True))
+        lambda: Steps(small_model(keras_2, kind=OwnStep), Settings(jit=True))
     ),
     "Keras 3 with parameter servers": lambda: refused(
         lambda: CoordinatedSteps(small_model(keras_3), ONE_AT_A_TIME, None)
@@ -260,7 +274,7 @@ CASES: Mapping[str, Callable[[], Any]] = {
     for number, keras in ((2, keras_2), (3, keras_3))
     for name, case in {
         "plain": lambda keras=keras: trained(keras),
-        "three at once": lambda keras=keras: trained(keras, StepOptions(per_execution=3)),
+        "three at once": lambda keras=keras: trained(keras, Settings(steps_per_execution=3)),
         "without norm": lambda keras=keras: trained(keras, norm=False),
         "in parts, compiled": lambda keras=keras: trained(keras, ALL_AT_ONCE, norm=False),
         "evaluated": lambda keras=keras: evaluated(keras),

@@ -17,8 +17,8 @@ from tests.trainer.conftest import ENDS_WITHIN_S, ROOT, Replica, places, reap, s
 SMALL = """
 import time
 
-from trainer.command_line.hyperparameters import OneOf, WholeNumber
-from trainer.workloads import Workload
+from trainer.images.classification import image_classification
+from trainer.settings.setting import one_of, whole_number
 
 
 def build(spec):
@@ -49,13 +49,13 @@ def build(spec):
     return model
 
 
-WORKLOAD = Workload(
+WORKLOAD = image_classification(
     build=build, dataset="cassava", image_size=(16, 16), batch_size=4, epochs=3, learning_rate=0.01,
     hyperparameters={
-        "keras": OneOf(default="2", choices=("2", "3"), help="the version that builds the model"),
-        "norm": OneOf(default="batch", choices=("batch", "none"), help="of the convolution"),
-        "step_ms": WholeNumber(default=0, minimum=0, help="pause before each step"),
-        "evaluation_step_ms": WholeNumber(default=0, minimum=0, help="pause before each step of an evaluation"),
+        "keras": one_of(default="2", choices=("2", "3"), help="the version that builds the model"),
+        "norm": one_of(default="batch", choices=("batch", "none"), help="of the convolution"),
+        "step_ms": whole_number(default=0, minimum=0, help="pause before each step"),
+        "evaluation_step_ms": whole_number(default=0, minimum=0, help="pause before each step of an evaluation"),
     },
 )
 """

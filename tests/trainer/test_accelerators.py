@@ -11,6 +11,7 @@ from trainer.devices.accelerators import (
     missing_accelerator,
     unequal_accelerators,
 )
+from trainer.faults import Unusable
 from trainer.replicas.cluster_variable import cluster_from
 from trainer.task import main
 from trainmaster.local.process.family import MARK
@@ -90,15 +91,14 @@ def test_replicas_that_train_in_step_have_the_same_number_of_gpus(
         assert shown in fault
 
 
-def test_a_job_whose_workers_alone_have_gpus_ends_with_status_2_unless_its_chief_coordinates(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    assert main(["--dataset=horses_or_humans"], variables(CPU, T4)) == 2
-    assert "Give both the same machine and accelerators" in capsys.readouterr().err
-    assert main(["--strategy=mirrored"], variables(CPU, T4, CPU)) == 2
-    assert "Give both" in capsys.readouterr().err
-    assert main(["--strategy=parameter_server", "--epochs=0"], variables(CPU, T4, CPU)) == 2
-    assert "Give both" not in capsys.readouterr().err
+def test_a_job_whose_workers_alone_have_gpus_is_refused_unless_its_chief_coordinates() -> None:
+    with pytest.raises(Unusable, match="Give both the same machine and accelerators"):
+        main([], variables(CPU, T4))
+    with pytest.raises(Unusable, match="Give both"):
+        main(["--strategy=mirrored"], variables(CPU, T4, CPU))
+    with pytest.raises(Unusable) as caught:
+        main(["--strategy=parameter_server", "--epochs=0"], variables(CPU, T4, CPU))
+    assert "Give both" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -120,12 +120,10 @@ def test_the_fault_names_replica_accelerator_and_repair_unless_tensorflow_sees_i
         assert "or remove the accelerator from the request" in fault
 
 
-def test_a_job_with_a_tpu_that_tensorflow_does_not_see_ends_with_status_2_and_the_repair(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_job_with_a_tpu_that_tensorflow_does_not_see_is_refused_with_the_repair() -> None:
     """A TPU, so that the test says the same on a machine with a GPU."""
-    assert main(["--dataset=horses_or_humans"], variables(V5E)) == 2
-    assert "Use an image whose TensorFlow supports TPUs" in capsys.readouterr().err
+    with pytest.raises(Unusable, match="Use an image whose TensorFlow supports TPUs"):
+        main([], variables(V5E))
 
 
 def test_the_trainer_knows_the_local_stack_by_the_mark_of_every_process_of_it() -> None:

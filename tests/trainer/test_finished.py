@@ -19,11 +19,12 @@ from trainer.export.manifest import manifest_of, write_manifest
 
 RUN = """
 import sys
+from trainer import survive
 from trainer.task import main
 import os
-status = main(sys.argv[1:], os.environ)
+with survive.ended():
+    main(sys.argv[1:], os.environ)
 assert "tensorflow" not in sys.modules
-sys.exit(status)
 """
 CLUSTER = {"chief": ["c:1"], "worker": ["w:1"], "ps": ["p:1"]}
 METRICS = {"loss": 0.5, "val_loss": 0.25, "val_accuracy": 0.75}

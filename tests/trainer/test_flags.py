@@ -1,28 +1,51 @@
 """The command line of the trainer."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from trainer.command_line.flags import FLAGS, Flags, flags_from
+from trainer.command_line import Command, command_from
 from trainer.faults import Unusable
+from trainer.settings.parse import settings_from
+from trainer.settings.settings import SETTINGS, Settings
+from trainer.workloads import workload_named
 
 
 def test_every_flag_is_in_the_trainers_page() -> None:
     page = (Path(__file__).resolve().parents[2] / "docs" / "reference" / "trainer.md").read_text()
-    assert [name for name in FLAGS if f"| `--{name}` |" not in page] == []
+    flags = {"workload": None, **SETTINGS, **workload_named("resnet50").flags}
+    assert [name for name in flags if f"| `--{name}` |" not in page] == []
 
 
 def test_without_flags_the_workloads_defaults_count() -> None:
-    flags = flags_from([])
-    assert flags.workload == "resnet50"
-    assert flags.weights == "auto"
-    assert (flags.dataset, flags.epochs, flags.batch_size, flags.image_size) == ("cassava", 2, 64, (300, 300))
-    assert flags_from([TUNED]).dataset == "horses_or_humans"
+    command = command_from([])
+    assert command.name == "resnet50"
+    assert (command.settings.epochs, command.settings.batch_size) == (2, 64)
+    own = command.flags
+    assert (own["dataset"], own["image_size"], own["weights"]) == ("cassava", (300, 300), "auto")
+    assert command_from([TUNED]).flags["dataset"] == "horses_or_humans"
 
 
-def test_every_field_has_a_flag() -> None:
-    assert [*FLAGS, "hyperparameters"] == list(Flags.__dataclass_fields__)
+def test_a_program_of_its_own_reads_the_common_settings_over_its_defaults() -> None:
+    defaults = Settings(epochs=5, batch_size=8)
+    found = settings_from(["--batch-size=16", "--cache"], prog="mine", defaults=defaults)
+    assert found == Settings(epochs=5, batch_size=16, cache=True)
+    with pytest.raises(Unusable) as caught:
+        settings_from(["--dataset=cassava", "--epochs=0"], prog="mine")
+    assert caught.value.faults == (
+        "Unknown flag '--dataset'. `mine --help` lists all flags.",
+        "--epochs=0: expected a whole number of at least 1; found '0'.",
+    )
+
+
+def test_settings_given_in_python_are_checked_like_flags() -> None:
+    sound: dict[str, Any] = {"strategy": "one-device", "seed": 0, "reported_metrics": ("mae", "loss")}
+    assert Settings(**sound).faults() == []
+    wrong: dict[str, Any] = {"epochs": 0, "strategy": "fastest", "batch_size": 2.5, "cache": "maybe"}
+    assert [fault.partition(":")[0] for fault in Settings(**wrong).faults()] == [
+        "--epochs=0", "--strategy=fastest", "--batch_size=2.5", "--cache=maybe",
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -34,23 +57,25 @@ def test_every_field_has_a_flag() -> None:
     ],
 )
 def test_both_spellings_and_both_ways_to_give_a_value_are_taken(arguments: list[str]) -> None:
-    flags = flags_from(arguments)
-    assert (flags.epochs, flags.learning_rate, flags.job_dir, flags.cache) == (3, 0.001, "gs://b/o", True)
+    command = command_from(arguments)
+    settings = command.settings
+    assert (settings.epochs, settings.job_dir, settings.cache) == (3, "gs://b/o", True)
+    assert command.flags["learning_rate"] == 0.001
 
 
 @pytest.mark.parametrize(("text", "size"), [("64", (64, 64)), ("48x64", (48, 64)), ("48X64", (48, 64))])
 def test_an_image_size_is_a_side_or_height_by_width(text: str, size: tuple[int, int]) -> None:
-    assert flags_from([f"--image_size={text}"]).image_size == size
+    assert command_from([f"--image_size={text}"]).flags["image_size"] == size
 
 
 @pytest.mark.parametrize(("text", "momentum"), [("auto", None), ("0.9", 0.9)])
 def test_the_momentum_of_batch_normalization_is_a_number_or_found(text: str, momentum: float | None) -> None:
-    assert flags_from([f"--batch_norm_momentum={text}"]).batch_norm_momentum == momentum
+    assert command_from([f"--batch_norm_momentum={text}"]).settings.batch_norm_momentum == momentum
 
 
 def test_every_fault_is_told_at_once_with_the_likely_repair() -> None:
     with pytest.raises(Unusable) as caught:
-        flags_from([
+        command_from([
             "--epoch=2", "--frobnicate", "--batch_size=0", "--image_size=1x2x3", "--learning_rate=nan",
             "--batch_norm_momentum=1", "--seed=-1", "--cache=maybe", "--weights=", "--download",
         ])  # fmt: skip
@@ -59,25 +84,31 @@ def test_every_fault_is_told_at_once_with_the_likely_repair() -> None:
     assert faults[1].startswith("Unknown flag '--frobnicate'. `python")
     invalid = [fault.partition(":")[0] for fault in faults[2:]]
     assert invalid == [
-        "--batch_size=0", "--image_size=1x2x3", "--learning_rate=nan", "--weights=", "--batch_norm_momentum=1",
-        "--cache=maybe", "--seed=-1",
+        "--batch_size=0", "--batch_norm_momentum=1", "--cache=maybe", "--seed=-1", "--image_size=1x2x3",
+        "--learning_rate=nan", "--weights=",
     ]  # fmt: skip
-    assert "found 'maybe'" in faults[-2]
+    assert "found 'maybe'" in faults[4]
 
 
 def test_a_flag_without_a_value_and_a_value_without_a_flag_are_refused() -> None:
     with pytest.raises(Unusable, match="expected a value; found ''"):
-        flags_from(["--dataset"])
+        command_from(["--dataset"])
     with pytest.raises(Unusable, match="Unexpected argument 'cassava'"):
-        flags_from(["cassava"])
+        command_from(["cassava"])
 
 
 TUNED = "--workload=horses_or_humans"
 
 
+def own_of(command: Command) -> dict[str, object]:
+    """The values of the flags that other workloads for images do not have."""
+    common = workload_named("resnet50").flags
+    return {name: value for name, value in command.flags.items() if name not in common}
+
+
 def test_a_workload_adds_flags_to_the_common_ones() -> None:
-    assert flags_from([]).hyperparameters == {}
-    assert flags_from([TUNED]).hyperparameters == {"momentum": 0.5, "num_units": 128}
+    assert own_of(command_from([])) == {}
+    assert own_of(command_from([TUNED])) == {"momentum": 0.5, "num_units": 128}
 
 
 @pytest.mark.parametrize(
@@ -86,18 +117,18 @@ def test_a_workload_adds_flags_to_the_common_ones() -> None:
 def test_what_a_study_appends_counts_and_a_whole_number_may_have_a_point(workload: list[str]) -> None:
     own = ["--learning_rate=0.5", "--num_units=64"]
     appended = ["--learning_rate=0.003", "--momentum=0.0", "--num_units=512.0"]
-    flags = flags_from([*workload, *own, *appended])
-    assert flags.learning_rate == 0.003
-    assert flags.hyperparameters == {"momentum": 0.0, "num_units": 512}
-    assert isinstance(flags.hyperparameters["num_units"], int)
+    command = command_from([*workload, *own, *appended])
+    assert command.flags["learning_rate"] == 0.003
+    assert own_of(command) == {"momentum": 0.0, "num_units": 512}
+    assert isinstance(command.flags["num_units"], int)
 
 
 def test_a_value_outside_its_limits_is_refused_with_the_limits() -> None:
     with pytest.raises(Unusable) as caught:
-        flags_from([TUNED, "--num_units=128.5", "--momentum=1.5", "--learning_rate=0", "--seed=x"])
+        command_from([TUNED, "--num_units=128.5", "--momentum=1.5", "--learning_rate=0", "--seed=x"])
     assert caught.value.faults == (
-        "--learning_rate=0: expected a number above 0; found '0'.",
         "--seed=x: expected a whole number from 0 to 2147483647; found 'x'.",
+        "--learning_rate=0: expected a number above 0; found '0'.",
         "--momentum=1.5: expected a number from 0 to 1; found '1.5'.",
         "--num_units=128.5: expected a whole number from 1 to 65536; found '128.5'.",
     )
@@ -105,39 +136,40 @@ def test_a_value_outside_its_limits_is_refused_with_the_limits() -> None:
 
 def test_a_flag_of_another_workload_is_refused_by_that_name() -> None:
     with pytest.raises(Unusable) as caught:
-        flags_from(["--num_units=64", "--momentun=0.5"])
+        command_from(["--num_units=64", "--momentun=0.5"])
     assert caught.value.faults[0] == (
         "--num_units is a flag of --workload=horses_or_humans; --workload=resnet50 does not have it."
     )
     assert "Unknown flag '--momentun'." in caught.value.faults[1]
     with pytest.raises(Unusable, match=r"Unknown flag '--momentun'\. Did you mean 'momentum'\?"):
-        flags_from([TUNED, "--momentun=0.5"])
+        command_from([TUNED, "--momentun=0.5"])
 
 
 def test_flags_of_an_unknown_workload_are_not_held_against_it() -> None:
     with pytest.raises(Unusable) as caught:
-        flags_from(["--workload=horses_or_human", "--num_units=64", "--epochs=0"])
+        command_from(["--workload=horses_or_human", "--num_units=64", "--epochs=0"])
     assert [fault[:17] for fault in caught.value.faults] == ["Unknown workload ", "--epochs=0: expec"]
     assert "Did you mean 'horses_or_humans'?" in caught.value.faults[0]
     with pytest.raises(Unusable, match="--workload=: expected a value"):
-        flags_from(["--workload="])
+        command_from(["--workload="])
 
 
 def test_the_metrics_to_report_are_those_that_the_workload_has() -> None:
-    assert flags_from([TUNED]).reported_metrics == ("accuracy",)
-    assert flags_from([TUNED, "--reported_metrics=loss, accuracy"]).reported_metrics == ("loss", "accuracy")
+    assert command_from([TUNED]).settings.reported_metrics == ("accuracy",)
+    both = command_from([TUNED, "--reported_metrics=loss, accuracy"])
+    assert both.settings.reported_metrics == ("loss", "accuracy")
     with pytest.raises(
         Unusable, match=r"no metric 'acuracy'; it has accuracy, loss\. Did you mean 'accuracy'\?"
     ):
-        flags_from([TUNED, "--reported_metrics=acuracy"])
+        command_from([TUNED, "--reported_metrics=acuracy"])
     with pytest.raises(Unusable, match="expected words with commas between them; found 'loss,'"):
-        flags_from(["--reported_metrics=loss,"])
+        command_from(["--reported_metrics=loss,"])
 
 
 def test_the_parts_of_a_batch_must_have_the_same_size() -> None:
-    assert flags_from(["--batch_size=12", "--accumulate_steps=4"]).accumulate_steps == 4
+    assert command_from(["--batch_size=12", "--accumulate_steps=4"]).settings.accumulate_steps == 4
     with pytest.raises(Unusable) as caught:
-        flags_from([TUNED, "--accumulate_steps=6", "--reported_metrics=acuracy"])
+        command_from([TUNED, "--accumulate_steps=6", "--reported_metrics=acuracy"])
     assert caught.value.faults[0] == (
         "--accumulate_steps=6: expected a divisor of --batch_size, which is 64; the parts of a batch must have the "
         "same size."
@@ -147,8 +179,8 @@ def test_the_parts_of_a_batch_must_have_the_same_size() -> None:
 
 def test_help_shows_the_flags_of_the_chosen_workload(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
-        flags_from([TUNED, "--help"])
+        command_from([TUNED, "--help"])
     assert "--num_units" in capsys.readouterr().out
     with pytest.raises(SystemExit):
-        flags_from(["--help"])
+        command_from(["--help"])
     assert "--num_units" not in capsys.readouterr().out

@@ -2,14 +2,15 @@
 
 import pytest
 
-from trainer.command_line.hyperparameters import Hyperparameter, Number, OneOf, Value, WholeNumber
+from trainer.settings.setting import Setting, number, one_of, text_of, whole_number
+from trainer.settings.settings import Settings
 from trainer.workloads import names, names_with, workload_named
 
-UNITS = WholeNumber(default=8, minimum=1, maximum=512, help="")
-SHIFT = WholeNumber(default=0, help="")
-RATE = Number(default=0.5, minimum=0, help="")
-CEILING = Number(default=0.5, maximum=1, help="")
-KIND = OneOf(default="relu", choices=("relu", "tanh"), help="")
+UNITS = whole_number(default=8, minimum=1, maximum=512, help="")
+SHIFT = whole_number(default=0, help="")
+RATE = number(default=0.5, minimum=0, help="")
+CEILING = number(default=0.5, maximum=1, help="")
+KIND = one_of(default="relu", choices=("relu", "tanh"), help="")
 
 
 @pytest.mark.parametrize(
@@ -25,7 +26,7 @@ KIND = OneOf(default="relu", choices=("relu", "tanh"), help="")
         (KIND, "tanh", "tanh"),
     ],
 )
-def test_a_value_is_read_as_its_kind(parameter: Hyperparameter, text: str, value: Value) -> None:
+def test_a_value_is_read_as_its_kind(parameter: Setting, text: str, value: object) -> None:
     found = parameter.reads(text)
     assert (found, type(found)) == (value, type(value))
 
@@ -45,7 +46,7 @@ def test_a_value_is_read_as_its_kind(parameter: Hyperparameter, text: str, value
     ],
 )
 def test_a_value_out_of_bounds_is_refused_with_what_would_be_taken(
-    parameter: Hyperparameter, text: str, expected: str
+    parameter: Setting, text: str, expected: str
 ) -> None:
     with pytest.raises(ValueError, match=f"^{expected}$"):
         parameter.reads(text)
@@ -55,10 +56,13 @@ def test_a_value_out_of_bounds_is_refused_with_what_would_be_taken(
 def test_the_defaults_of_every_workload_are_values_it_takes(name: str) -> None:
     workload = workload_named(name)
     assert "accuracy" in workload.metrics
-    for parameter in workload.hyperparameters.values():
-        assert parameter.reads(str(parameter.default)) == parameter.default
+    for parameter in workload.flags.values():
+        if parameter.default is not None:
+            assert parameter.reads(text_of(parameter.default)) == parameter.default
+    assert Settings(**workload.defaults).faults() == []
 
 
 def test_a_flag_leads_to_the_workloads_that_have_it() -> None:
     assert names_with("num_units") == ["horses_or_humans"]
-    assert names_with("learning_rate") == []
+    assert names_with("epochs") == []
+    assert names_with("learning_rate") == names()

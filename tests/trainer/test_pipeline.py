@@ -95,7 +95,7 @@ def test_with_cache_a_worker_decodes_every_example_once_whatever_the_number_of_e
 def test_the_cache_takes_all_of_cassava_and_refuses_more_than_its_limit(found: dict[str, Any]) -> None:
     assert found["refusals"] == {
         "5656": None,
-        "8000": "--cache: 8000 images of 300x300 take 2059 MiB in every replica; the limit is 2048 MiB. "
+        "8000": "--cache: 8000 decoded examples of 270008 bytes take 2059 MiB in every replica; the limit is 2048 MiB. "
         "Remove --cache.",
     }
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from trainer.training.settings import batch_norm_momentum, evaluation_parts, steps_per_epoch
+from trainer.settings.numbers import batch_norm_momentum, evaluation_parts, steps_per_epoch
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainer.checkpoints.files import Cadence, Checkpoint, Position, position_after
+from trainer.checkpoints.files import Checkpoint, Position, position_after
 from trainer.faults import Unusable
 from trainer.replicas.cluster import Cluster, Role
 from trainer.replicas.gathering import gather
@@ -45,12 +45,6 @@ def test_a_checkpoint_before_the_first_epoch_leaves_nothing_to_evaluate() -> Non
 @pytest.mark.parametrize(("saved", "expected"), [(4, 3), (6, 5), (16, STEPS), (8, 6)])
 def test_with_another_batch_it_goes_on_behind_the_examples_that_were_seen(saved: int, expected: int) -> None:
     assert after(epoch=1, step=6, global_batch_size=saved) == Position(epoch=1, step=expected)
-
-
-def test_checkpoints_by_count_follow_the_steps_of_the_whole_run() -> None:
-    by_count = Cadence(every_s=600, every_steps=4)
-    assert [done for done in range(1, 13) if by_count.is_due(done)] == [4, 8, 12]
-    assert not any(Cadence(every_s=600, every_steps=None).is_due(done) for done in range(1, 13))
 
 
 @given(st.integers(min_value=0), st.booleans())

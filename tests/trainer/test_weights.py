@@ -13,8 +13,8 @@ from threading import Thread
 import pytest
 
 from trainer.faults import Unusable
-from trainer.training.weights import RANDOM, starting_weights, warn_of_random
-from trainer.workloads import Pretrained
+from trainer.images.weights import RANDOM, Pretrained, starting_weights
+from trainer.survive import warn_of_fallback
 from trainmaster.local.ports import free_ports
 
 CONTENT = b"weights"
@@ -107,10 +107,10 @@ def test_random_values_in_place_of_public_weights_are_a_warning_in_the_log(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     missing = unreachable()
-    warn_of_random(starting_weights("random", missing, {}), missing, "chief-0")
-    warn_of_random(starting_weights("auto", None, {}), None, "chief-0")
+    warn_of_fallback(starting_weights("random", missing, {}), "chief-0")
+    warn_of_fallback(starting_weights("auto", None, {}), "chief-0")
     assert capsys.readouterr().out == ""
-    warn_of_random(starting_weights("auto", missing, {}), missing, "chief-0")
+    warn_of_fallback(starting_weights("auto", missing, {}), "chief-0")
     event = json.loads(capsys.readouterr().out)
     assert (event["event"], event["severity"]) == ("random_weights", "WARNING")
     assert event["message"].startswith("chief-0 starts from random weights: imagenet is unreachable")

@@ -104,18 +104,6 @@ def position_after(
     return Position(epoch=checkpoint.epoch)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Cadence:
-    """When checkpoints are written within an epoch; every epoch ends with one."""
-
-    every_s: float
-    every_steps: int | None
-
-    def is_due(self, done: int) -> bool:
-        """Whether `every_steps` asks for a checkpoint after `done` steps of the run."""
-        return self.every_steps is not None and done % self.every_steps == 0
-
-
 def latest(
     checkpoints: Path, *, damaged: Callable[[str, str], object] = lambda *_: None
 ) -> Checkpoint | None:

@@ -13,7 +13,6 @@ import tensorflow as tf
 from trainer.checkpoints import files
 from trainer.checkpoints.files import Checkpoint, latest, numbered, publish
 from trainer.checkpoints.upload import Uploads
-from trainer.data.dataset import Subject
 from trainer.events import report
 from trainer.faults import Unusable
 from trainer.replicas.cluster import Cluster
@@ -61,16 +60,6 @@ def _report_damaged(replica: str, path: str, why: str) -> None:
         replica=replica,
         path=path,
     )
-
-
-def trained_on(subject: Subject) -> dict[str, str]:
-    """The flags that must not change between the attempts of a run; its checkpoints record them."""
-    height, width = subject.flags.image_size
-    return {
-        "--workload": subject.flags.workload,
-        "--dataset": subject.dataset.name,
-        "--image_size": f"{height}x{width}",
-    }
 
 
 @dataclass(kw_only=True)

@@ -6,44 +6,37 @@ has depends on the seed, the epoch and the step alone, so the number of workers 
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import tensorflow as tf
-import tensorflow_datasets as tfds
 
-from trainer.data.dataset import Subject
-from trainer.data.images import pixels, scaled
+from trainer.data.examples import Examples, mapped, size_of
 from trainer.data.order import Order, Parts, Share
 from trainer.faults import Unusable
-from trainer.training.settings import evaluation_parts
+from trainer.settings.numbers import evaluation_parts
+from trainer.settings.settings import Settings
 
-KEPT_LIMIT_BYTES = 2 << 30  # of encoded images: larger splits are shuffled in a buffer as they are read
+KEPT_LIMIT_BYTES = 2 << 30  # of loaded examples: larger splits are shuffled in a buffer as they are read
 CACHE_LIMIT_BYTES = 2 << 30
 
 
 @dataclass(frozen=True, kw_only=True)
 class Pipeline:
-    """How one data set becomes batches. Images are float32 [batch, height, width, 3], labels int64 [batch].
+    """How counted examples become batches, each for one replica; a worker with several replicas gives them batches in turn.
 
-    A batch is one replica's; a worker with several replicas gives them batches in turn.
-
-    Attributes:
-        replicas: in sync, those of all workers together.
-        decode: one image, as `pixels` does it.
-        kept_limit_bytes: the training split is kept in memory up to this size.
+    `replicas` counts those in sync, of all workers together.
     """
 
-    subject: Subject
+    examples: Examples
+    evaluated: Examples | None
+    settings: Settings
     replicas: int
     threads: int
-    decode: Callable[[Any, tuple[int, int]], Any] = pixels
-    kept_limit_bytes: int = KEPT_LIMIT_BYTES
 
     @property
     def global_batch_size(self) -> int:
         """Of all replicas together."""
-        return self.subject.flags.batch_size * self.replicas
+        return self.settings.batch_size * self.replicas
 
     def training(self, worker: Any, *, first_epoch: int, first_step: int, steps_per_epoch: int) -> Any:
         """A worker's batches from step `first_step` of epoch `first_epoch` on, both from 0; all full and endless.
@@ -55,12 +48,11 @@ class Pipeline:
         batch = self.global_batch_size
         part = batch // worker.num_input_pipelines
         start = part * worker.input_pipeline_id
-        examples = self._shuffled(
+        return self.shuffled(
             Share(block=batch, start=start, stop=start + part),
             length=batch * steps_per_epoch,
             first=batch * (first_epoch * steps_per_epoch + first_step),
         )
-        return self._batches(examples, self.subject.flags.batch_size)
 
     def evaluation(self, worker: Any) -> Any:
         """A worker's part of every example of the evaluation split once, in a fixed order.
@@ -71,112 +63,113 @@ class Pipeline:
         Raises:
             Unusable: the split has too few examples to give each replica one.
         """
-        dataset, local = self.subject.dataset, self.replicas // worker.num_input_pipelines
+        of, local = self._evaluated, self.replicas // worker.num_input_pipelines
         own = Parts(
             ranges=[
                 part
                 for number, part in enumerate(self._evaluation_parts())
                 if number % self.replicas // local == worker.input_pipeline_id
             ],
-            count=dataset.evaluation_examples,
+            count=of.count or 0,
         )
-        batches = own.batched(self._decoded(own.marked(self._encoded(dataset.evaluation_split))))
-        if self.subject.flags.cache:
-            self._check_cache(dataset.evaluation_examples)
-            batches = batches.cache()
-        return self._ready(batches)
+        batches = own.batched(of.load(), of.decode)
+        return self._ready(self._cached(of, batches), of)
+
+    def in_shards(self) -> Any:
+        """The evaluation split for Keras' exact evaluation, which hands out shards of it, each evaluated once.
+
+        The place marked with SHARD_HINT is where TensorFlow cuts: before decoding, so that every
+        example is decoded by one worker only.
+        """
+        of, hint = self._evaluated, tf.data.experimental.SHARD_HINT
+        if self.settings.cache:
+            _check_cache(of)
+        # Counted before it is cut, the marked place makes a negative number of examples, which Keras may take for
+        # endless; behind a filter nothing is counted.
+        shard = of.load().shard(hint, hint).filter(lambda *_: True)
+        batches = mapped(shard, of.decode).batch(self.settings.batch_size)
+        ready = mapped(batches, of.batch)
+        # Keras' exact evaluation gives labels to the metrics as they come. In one dimension, binary accuracy would take
+        # a batch for one example; Keras' other evaluations add the second.
+        if type(ready.element_spec) is tuple:
+            ready = mapped(ready, lambda batch: (batch[0], *map(_with_two_dimensions, batch[1:])))
+        return self._with_options(ready, tf.data.experimental.AutoShardPolicy.HINT)
 
     @property
     def evaluation_steps(self) -> int:
         """Batches of `evaluation` for each replica; 0 without an evaluation split."""
-        if self.subject.dataset.evaluation_split is None:
-            return 0
-        return len(self._evaluation_parts()) // self.replicas
+        return len(self._evaluation_parts()) // self.replicas if self.evaluated else 0
+
+    @property
+    def _evaluated(self) -> Examples:
+        assert self.evaluated is not None, "asked for where there is a split"  # noqa: S101 - for the type checker
+        return self.evaluated
 
     def _evaluation_parts(self) -> list[range]:
-        dataset = self.subject.dataset
-        count = dataset.evaluation_examples
-        parts = evaluation_parts(count, self.subject.flags.batch_size, self.replicas)
+        count = self._evaluated.count or 0
+        parts = evaluation_parts(count, self.settings.batch_size, self.replicas)
         if parts is None:
             raise Unusable(
-                f"--evaluation_split={dataset.evaluation_split}: {count} examples are too few for "
-                f"{self.replicas} replicas. Use a larger split, or `none`."
+                f"The evaluation split has {count} examples, too few for {self.replicas} replicas. Use a larger split, "
+                f"or none (--evaluation_split=none for images)."
             )
         return parts
 
-    def _shuffled(self, share: Share, *, length: int, first: int) -> Any:
-        """Decoded training images and labels: a share of their order, from place `first` on."""
-        flags, dataset = self.subject.flags, self.subject.dataset
-        order = Order(share=share, seed=flags.seed, count=dataset.train_examples, length=length, first=first)
-        source = self._encoded(dataset.train_split)
-        if flags.cache:
-            self._check_cache(dataset.train_examples)
-            return self._unpacked(order.picked(self._packed(self._decoded(source))))
-        return self._decoded(order.picked(source) if self._is_kept() else order.buffered(source))
+    def shuffled(self, share: Share, *, length: int, first: int) -> Any:
+        """Endless full batches of training examples: a share of their order, from place `first` on."""
+        of, seed = self.examples, self.settings.seed
+        order = Order(share=share, seed=seed, count=of.count or 0, length=length, first=first)
+        decode, augment = of.decode, of.augment
+        if self.settings.cache:
+            _check_cache(of)
+            pairs, decode = order.picked(mapped(of.load(), decode)), None
+        elif of.size_bytes is not None and of.size_bytes <= KEPT_LIMIT_BYTES:
+            pairs = order.picked(of.load())
+        else:
+            pairs = order.buffered(of.load())
 
-    def _packed(self, examples: Any) -> Any:
-        """Images as strings: of many strings, a data set makes one tensor without holding every image twice."""
-        return examples.map(lambda image, label: (tf.io.serialize_tensor(image), label))
+        def used(pair: tuple[Any, Any]) -> Any:
+            place, example = pair
+            example = decode(example) if decode else example
+            return augment(example, tf.stack([seed, place])) if augment else example
 
-    def _unpacked(self, examples: Any) -> Any:
-        shape = (*self.subject.flags.image_size, 3)
-        return examples.map(
-            lambda image, label: (tf.ensure_shape(tf.io.parse_tensor(image, tf.uint8), shape), label)
-        )
-
-    def _is_kept(self) -> bool:
-        """Whether the encoded training split is small enough for memory."""
-        split = self.subject.dataset.builder.info.splits[self.subject.dataset.train_split]
-        size_bytes: int = sum(
-            Path(part.filename).stat().st_size * part.take // max(1, part.examples_in_shard)
-            for part in split.file_instructions
-        )
-        return size_bytes <= self.kept_limit_bytes
-
-    def _encoded(self, split: str | None) -> Any:
-        """Encoded images and labels, in the order of the files."""
-        dataset = self.subject.dataset
-        keys = dataset.image_key, dataset.label_key
-        return dataset.builder.as_dataset(
-            split=split,
-            decoders={keys[0]: tfds.decode.SkipDecoding()},
-            read_config=tfds.ReadConfig(try_autocache=False),
-        ).map(lambda example: (example[keys[0]], example[keys[1]]), num_parallel_calls=1)
-
-    def _decoded(self, examples: Any) -> Any:
-        """With the first of each example's values, an encoded image, decoded."""
-        size = self.subject.flags.image_size
-        return examples.map(
-            lambda encoded, *others: (self.decode(encoded, size), *others),
-            num_parallel_calls=tf.data.AUTOTUNE,
-            deterministic=True,
-        )
-
-    def _check_cache(self, count: int) -> None:
-        """Refuse to keep this number of decoded images if they are too large."""
-        height, width = self.subject.flags.image_size
-        size_bytes = count * height * width * 3
-        if size_bytes > CACHE_LIMIT_BYTES:
-            raise Unusable(
-                f"--cache: {count} images of {height}x{width} take {size_bytes >> 20} MiB "
-                f"in every replica; the limit is {CACHE_LIMIT_BYTES >> 20} MiB. Remove --cache."
-            )
-
-    def _batches(self, examples: Any, size: int) -> Any:
         # Endless by declaration: shapes stay static, and no step asks all replicas whether one has run out.
-        return self._ready(examples.repeat().batch(size, drop_remainder=True))
+        examples = mapped(pairs, used).repeat()
+        return self._ready(examples.batch(self.settings.batch_size, drop_remainder=True), of)
 
-    def _ready(self, batches: Any, policy: Any = tf.data.experimental.AutoShardPolicy.OFF) -> Any:
-        """Batches with images from 0 to 1, made ahead of the steps that use them."""
+    def _cached(self, of: Examples, batches: Any) -> Any:
+        if not self.settings.cache:
+            return batches
+        _check_cache(of)
+        return batches.cache()
+
+    def _ready(self, batches: Any, of: Examples) -> Any:
+        return self._with_options(mapped(batches, of.batch), tf.data.experimental.AutoShardPolicy.OFF)
+
+    def _with_options(self, batches: Any, policy: Any) -> Any:
+        """Batches that are made ahead of the steps that use them."""
         options = tf.data.Options()
         options.experimental_distribute.auto_shard_policy = policy
         options.threading.private_threadpool_size = self.threads
-        floats = batches.map(
-            lambda images, labels: (scaled(images), labels),
-            num_parallel_calls=tf.data.AUTOTUNE,
-            deterministic=True,
+        return batches.prefetch(tf.data.AUTOTUNE).with_options(options)
+
+
+def _with_two_dimensions(labels: Any) -> Any:
+    return tf.nest.map_structure(lambda each: each[:, tf.newaxis] if each.shape.rank == 1 else each, labels)
+
+
+def _check_cache(of: Examples) -> None:
+    """Refuse to keep decoded examples that are too large."""
+    each, count = size_of(mapped(of.load(), of.decode).element_spec), of.count or 0
+    if each is None:
+        raise Unusable(
+            "--cache: the shapes of decoded examples are not fixed, so their size is unknown. Remove --cache."
         )
-        return floats.prefetch(tf.data.AUTOTUNE).with_options(options)
+    if each * count > CACHE_LIMIT_BYTES:
+        raise Unusable(
+            f"--cache: {count} decoded examples of {each} bytes take {each * count >> 20} MiB in every replica; the "
+            f"limit is {CACHE_LIMIT_BYTES >> 20} MiB. Remove --cache."
+        )
 
 
 def distributed(strategy: Any, batches_of: Callable[[Any], Any], *, device: str | None = None) -> Any:

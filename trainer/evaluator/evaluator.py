@@ -8,9 +8,7 @@ from typing import Any
 import tensorflow as tf
 
 from trainer.checkpoints.files import Checkpoint, latest
-from trainer.checkpoints.saver import trained_on
-from trainer.command_line.flags import Flags
-from trainer.data.dataset import ready_subject
+from trainer.data.examples import counted
 from trainer.data.pipeline import Pipeline
 from trainer.devices.strategy import claim_gpus, limit_threads, processors_for
 from trainer.evaluator.evaluations import Evaluation, read_evaluations, write_evaluations
@@ -22,35 +20,42 @@ from trainer.replicas.liveness import await_peers, watch
 from trainer.storage import Outputs
 from trainer.training.model import built_model
 from trainer.training.reporting import numbers
-from trainer.training.weights import RANDOM
+from trainer.workload import Run
 
 POLL_S = 0.5
 
 
-def evaluate(flags: Flags, cluster: Cluster, outputs: Outputs, environment: Mapping[str, str]) -> None:
+def evaluate(run: Run) -> None:
     """Run an evaluator from start to end.
 
     Raises:
         Unusable: no evaluation split, the model cannot be built for it, or the checkpoints belong to a different model.
     """
+    cluster = run.cluster
     processors = processors_for(cluster)
     limit_threads(processors)
     claim_gpus(cluster, has_coordinator=False)
-    subject = ready_subject(flags, cluster, environment)
-    pipeline = Pipeline(subject=subject, replicas=1, threads=max(2, processors))
-    if not pipeline.evaluation_steps:
+    run = run.with_data()
+    if run.data.evaluation is None:
         raise Unusable(
-            f"An evaluator needs an evaluation split: {subject.dataset.name} has none. Name one with "
-            f"--evaluation_split, or leave worker pool 3 out of the request."
+            f"An evaluator needs an evaluation split: {run.data.name} has none. Name one with --evaluation_split, or "
+            f"leave worker pool 3 out of the request."
         )
+    pipeline = Pipeline(
+        examples=run.data.training,
+        evaluated=counted(run.data.evaluation, "evaluation", replica=cluster.replica),
+        settings=run.settings,
+        replicas=1,
+        threads=max(2, processors),
+    )
     strategy = tf.distribute.get_strategy()
     Evaluator(
         cluster=cluster,
-        model=built_model(subject, weights=RANDOM, strategy=strategy, total_steps=flags.epochs),
+        model=built_model(run, strategy=strategy, total_steps=run.settings.epochs),
         data=pipeline.evaluation(tf.distribute.InputContext()),
-        outputs=outputs,
-        trained_on=trained_on(subject),
-        peers_within_s=flags.peers_within_s,
+        outputs=run.outputs,
+        trained_on=run.unchanged,
+        peers_within_s=run.settings.peers_within_s,
     ).run()
 
 

@@ -1,20 +1,14 @@
-"""The SavedModel: it serves the trained model, from encoded image to class."""
+"""The SavedModel: its variables, and functions that serve them."""
 
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import tensorflow as tf
 
-from trainer.data.images import pixels, scaled
 from trainer.replicas.cluster import Cluster
-
-
-def class_probabilities(outputs: Any) -> Any:
-    """float32 [batch, classes]; one sigmoid unit, [batch, 1], is the second of two classes."""
-    return tf.concat([1 - outputs, outputs], axis=1) if outputs.shape[-1] == 1 else outputs
 
 
 @contextmanager
@@ -28,34 +22,35 @@ def export_directory(model_dir: Path, cluster: Cluster) -> Iterator[Path]:
         yield Path(scratch)
 
 
-def save_model(
-    model: Any, directory: Path, *, image_size: tuple[int, int], class_names: Sequence[str]
-) -> None:
-    """Write `model` as a SavedModel with one signature, `serving_default`. Every replica must call this.
+def save_model(model: Any, directory: Path, signatures: Mapping[str, Any]) -> None:
+    """Write the model's variables and these functions as a SavedModel. Every replica must call this.
 
-    Takes `image_bytes`, string [batch]: encoded images of any size. Gives `probabilities`, float32
-    [batch, classes], and `class_name`, string [batch]: the most probable one. (Vertex AI sends inputs
-    whose name ends in `_bytes` as base64.)
-
-    Only the variables and this one function are saved. Saving the Keras model itself would trace
-    every layer again, four times.
+    Saving the Keras model itself would trace every layer again, four times.
     """
-    names = tf.constant(list(class_names))
-
-    def serve(image_bytes: Any) -> dict[str, Any]:
-        images = tf.map_fn(
-            lambda encoded: pixels(encoded, image_size),
-            image_bytes,
-            fn_output_signature=tf.TensorSpec([*image_size, 3], tf.uint8),
-        )
-        probabilities = class_probabilities(model(scaled(images), training=False))
-        return {
-            "probabilities": probabilities,
-            "class_name": tf.gather(names, tf.argmax(probabilities, axis=1)),
-        }
-
     module = tf.Module()
-    module.serve = tf.function(serve, input_signature=[tf.TensorSpec([None], tf.string, name="image_bytes")])
+    module.functions = list(signatures.values())
     module.model_variables = model.variables
-    module.class_names = names
-    tf.saved_model.save(module, str(directory), signatures={"serving_default": module.serve})
+    tf.saved_model.save(module, str(directory), signatures=dict(signatures))
+
+
+def plain_serving(model: Any, x: Any) -> dict[str, Any]:
+    """One signature, `serving_default`, that takes what the model takes and gives what it gives.
+
+    `x` is the nest of tf.TensorSpec of a batch of inputs. A single tensor is called `inputs`, those of a dictionary as
+    in it, and others `inputs_0`, `inputs_1`, …; outputs likewise.
+    """
+    names = _names(x, "inputs")
+    flat = [tf.TensorSpec([None, *each.shape[1:]], each.dtype, name=name) for name, each in names.items()]
+
+    def serve(*tensors: Any) -> dict[str, Any]:
+        return _names(model(tf.nest.pack_sequence_as(x, tensors), training=False), "outputs")
+
+    return {"serving_default": tf.function(serve, input_signature=flat)}
+
+
+def _names(nest: Any, one: str) -> dict[str, Any]:
+    """The tensors of a nest, by name."""
+    flat = tf.nest.flatten(nest)
+    if isinstance(nest, Mapping) and len(flat) == len(nest):
+        return {str(name): nest[name] for name in sorted(nest)}
+    return {one: flat[0]} if len(flat) == 1 else {f"{one}_{number}": each for number, each in enumerate(flat)}

@@ -1,12 +1,13 @@
 """The chief: it builds the model on the parameter servers and hands out steps to the workers."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
 import tensorflow as tf
 
 from trainer.checkpoints.files import Position
+from trainer.data.examples import batch_spec
 from trainer.parameter_server.input import WorkerPipeline
 from trainer.parameter_server.peers import guard
 from trainer.parameter_server.progress import AHEAD_PER_WORKER, RemoteProgressReport
@@ -17,7 +18,7 @@ from trainer.replicas.peers import is_loss_of_peer
 from trainer.training.attempt import Trained, Training
 from trainer.training.loop import Batches
 from trainer.training.steps import Steps
-from trainer.training.weights import RANDOM
+from trainer.workload import AS_BUILT, Run
 
 EVALUATION_SHARDS_PER_WORKER = 2  # more even out workers of different speed, and read the split more often
 
@@ -33,10 +34,10 @@ class CoordinatedTraining(Training):
     def _workers(self) -> int:
         return len(self.cluster.members[Role.WORKER])
 
-    def run(self) -> Trained:
+    def train(self) -> Trained:
         """As Training's; does not return when a parameter server is lost, either."""
         try:
-            return super().run()
+            return super().train()
         except tf.errors.OpError as error:
             # A parameter server that was replaced within seconds has no variables: every access to one fails.
             if is_loss_of_peer(error) or f"/job:{Role.PARAMETER_SERVER}" in str(error):
@@ -52,13 +53,15 @@ class CoordinatedTraining(Training):
         """The strategy's only one: TensorFlow returns the same each time."""
         return tf.distribute.coordinator.ClusterCoordinator(self.strategy)
 
-    def _model(self) -> Any:
-        model = super()._model()
+    def _model(self, run: Run, strategy: Any) -> Any:
+        model = super()._model(run, strategy)
+        if strategy is not self.strategy:
+            return model
         evaluate_in_shards(model, self._coordinator, self._evaluation_shards)
         return model
 
     def _steps(self, model: Any) -> Steps:
-        return CoordinatedSteps(model, self._step_options(), self._coordinator)
+        return CoordinatedSteps(model, self.settings, self._coordinator)
 
     def _progress(self) -> Any:
         progress = RemoteProgressReport(super()._progress(), ahead=AHEAD_PER_WORKER * self._workers)
@@ -71,7 +74,9 @@ class CoordinatedTraining(Training):
 
     def _batches(self, place: Position) -> Batches:
         pipeline = WorkerPipeline(
-            subject=self.subject,
+            examples=self.run.data.training,
+            evaluated=self.run.data.evaluation,
+            settings=self.settings,
             replicas=self.strategy.num_replicas_in_sync,
             threads=max(2, self.processors),
             workers=self._workers,
@@ -85,8 +90,9 @@ class CoordinatedTraining(Training):
         evaluation = tf.keras.utils.experimental.DatasetCreator(shards)
         return Batches(
             training=self._coordinator.create_per_worker_dataset(lambda: distributed(batches)),
-            evaluation=evaluation if self.subject.dataset.evaluation_split else None,
+            evaluation=evaluation if self.run.data.evaluation else None,
             evaluation_steps=self._evaluation_shards,
+            spec=batch_spec(self.run.data.training),
         )
 
     def _exported(self, model: Any, scratch: Path) -> Any:
@@ -95,7 +101,7 @@ class CoordinatedTraining(Training):
         A large variable is split over several parameter servers, which an export cannot contain; restored
         from a checkpoint it is whole again.
         """
-        local = self._built(RANDOM, tf.distribute.get_strategy())
+        local = self._model(replace(self.run, weights=AS_BUILT), tf.distribute.get_strategy())
         options = tf.train.CheckpointOptions(experimental_io_device=self.IO_DEVICE)
         path = tf.train.Checkpoint(model=model).write(str(scratch / "trained"), options)
         tf.train.Checkpoint(model=local).read(path).assert_existing_objects_matched()

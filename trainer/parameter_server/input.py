@@ -28,31 +28,5 @@ class WorkerPipeline(Pipeline):
         """
         worker = tf.cast(tf.distribute.coordinator.experimental_get_current_worker_index(), tf.int64)
         share = Share(block=self.workers, start=worker, stop=worker + 1)
-        examples = self.subject.dataset.train_examples
-        return self._batches(
-            self._shuffled(share, length=examples, first=examples * first_pass), self.subject.flags.batch_size
-        )
-
-    def in_shards(self) -> Any:
-        """The evaluation split for Keras' exact evaluation, which hands out shards of it, each evaluated once.
-
-        The place marked with SHARD_HINT is where TensorFlow cuts: before decoding, so that every
-        image is decoded by one worker only.
-        """
-        dataset = self.subject.dataset
-        assert dataset.evaluation_split is not None, "asked for where there is one"  # noqa: S101 - for the type checker
-        hint = tf.data.experimental.SHARD_HINT
-        if self.subject.flags.cache:
-            self._check_cache(dataset.evaluation_examples)
-        source = self._encoded(dataset.evaluation_split)
-        # Counted before it is cut, the marked place makes a negative number of examples, which Keras may take for
-        # endless; behind a filter nothing is counted.
-        shard = source.shard(hint, hint).filter(lambda *_: True)
-        # Keras' exact evaluation gives labels to the metrics as they come. In one dimension, binary accuracy would take
-        # a batch for one example; Keras' other evaluations add the second.
-        batches = (
-            self._decoded(shard)
-            .batch(self.subject.flags.batch_size)
-            .map(lambda image, label: (image, label[:, tf.newaxis]))
-        )
-        return self._ready(batches, tf.data.experimental.AutoShardPolicy.HINT)
+        count = self.examples.count or 0
+        return self.shuffled(share, length=count, first=count * first_pass)

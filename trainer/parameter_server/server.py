@@ -1,33 +1,32 @@
 """Workers and parameter servers: they serve the chief until they are stopped or it is gone for good."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import tensorflow as tf
 from tensorflow.python.eager import context
 
-from trainer.command_line.flags import Flags
-from trainer.data.dataset import ready_subject
 from trainer.devices.strategy import claim_gpus, limit_threads, processors_for, resolver
 from trainer.events import report
 from trainer.export.manifest import MANIFEST_NAME
-from trainer.replicas.cluster import Cluster, Role
+from trainer.replicas.cluster import Role
 from trainer.replicas.ending import end_with
 from trainer.replicas.liveness import Answer, Attendance, await_peers, watch
-from trainer.storage import Outputs
+from trainer.workload import Run
 
 
-def serve(flags: Flags, cluster: Cluster, outputs: Outputs, environment: Mapping[str, str]) -> None:
+def serve(run: Run) -> None:
     """Serve the chief that coordinates the training, as a worker or parameter server, and exit.
 
     The exit status is 0 after the chief's export, else PEER_LOST. A restarted chief reconnects to running servers, and
     a running chief to a restarted worker. TensorFlow's servers cannot be stopped: this does not return.
     """
+    cluster, model = run.cluster, run.outputs.model.path
     if cluster.trains:  # its steps read the data, at the path that the chief names
-        ready_subject(flags, cluster, environment)
+        run.with_data()
     limit_threads(processors_for(cluster))
     claim_gpus(cluster, has_coordinator=True)
-    model, exported_before = outputs.model.path, _stamp(outputs.model.path)
+    exported_before = _stamp(model)
     server = tf.distribute.Server(
         resolver(cluster).cluster_spec(),
         job_name=str(cluster.role),
@@ -36,7 +35,7 @@ def serve(flags: Flags, cluster: Cluster, outputs: Outputs, environment: Mapping
     )
     report("serving", f"{cluster.replica} serves at {server.target}", replica=cluster.replica)
     chief = cluster.replicas_of(Role.CHIEF)
-    await_peers(cluster, chief, within_s=flags.peers_within_s)
+    await_peers(cluster, chief, within_s=run.settings.peers_within_s)
 
     def lost(peers: Attendance, now: float) -> Sequence[str]:
         if Answer.ABSENT in peers.last.values() and _stamp(model) not in {None, exported_before}:

@@ -4,15 +4,16 @@ from collections.abc import Mapping
 from typing import Any
 
 from trainer.faults import Unusable
+from trainer.settings.settings import Settings
 from trainer.training.keras_models import is_keras_2
 from trainer.training.reporting import numbers
-from trainer.training.steps import StepOptions, Steps
+from trainer.training.steps import Steps
 
 
 class CoordinatedSteps(Steps):
     """`train` returns at once, with a promise of the metrics; the evaluation is Keras' exact one."""
 
-    def __init__(self, model: Any, options: StepOptions, coordinator: Any) -> None:
+    def __init__(self, model: Any, settings: Settings, coordinator: Any) -> None:
         """`coordinator` hands out the steps.
 
         Raises:
@@ -23,7 +24,7 @@ class CoordinatedSteps(Steps):
                 "--strategy=parameter_server: the workload builds its model with Keras 3, which does not support "
                 "parameter servers. Build it with tf.keras, or leave worker pool 2 out of the request."
             )
-        super().__init__(model, options)
+        super().__init__(model, settings)
         self._coordinator = coordinator
 
     def train(self, batches: Any, count: int) -> Any:

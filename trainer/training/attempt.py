@@ -1,4 +1,4 @@
-"""One training run on one replica: from flags and data to a trained model and its last metrics."""
+"""One training run on one replica: from data to a trained model and its last metrics."""
 
 import hashlib
 import tempfile
@@ -7,26 +7,25 @@ from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
-from trainer.checkpoints.files import Cadence, Position, position_after
-from trainer.checkpoints.saver import Saver, chosen, trained_on
+from trainer.checkpoints.files import Position, position_after
+from trainer.checkpoints.saver import Saver, chosen
 from trainer.checkpoints.upload import Uploads
-from trainer.command_line.flags import Flags
-from trainer.data.dataset import Subject
+from trainer.data.examples import batch_spec
 from trainer.data.pipeline import Pipeline, distributed
 from trainer.devices.strategy import name_of
 from trainer.events import report
 from trainer.replicas.cluster import Cluster
 from trainer.replicas.peers import Peers
 from trainer.replicas.preemption import Preemption
-from trainer.storage import Outputs
+from trainer.settings.numbers import steps_per_epoch
+from trainer.settings.settings import Settings
 from trainer.training.keras_models import callbacks_of
 from trainer.training.loop import Batches, Loop
 from trainer.training.metric_file import MetricFile, Trial
 from trainer.training.model import built_model
 from trainer.training.reporting import MetricReport, ProgressReport
-from trainer.training.settings import steps_per_epoch
-from trainer.training.steps import StepOptions, Steps
-from trainer.training.weights import StartingWeights
+from trainer.training.steps import Steps
+from trainer.workload import Run
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,54 +39,55 @@ class Trained:
 
 @dataclass(frozen=True, kw_only=True)
 class Training:
-    """The inputs of `run`; `processors` is the number of processors that this process may keep busy.
+    """The inputs of `train`; `processors` is the number of processors that this process may keep busy.
 
     `trial` is None unless this run is a trial of a study; only a trial's chief reports its metrics.
-    CoordinatedTraining overrides the methods below `run`: there a coordinator hands the steps to workers.
+    CoordinatedTraining overrides the methods below `train`: there a coordinator hands the steps to workers.
     """
 
     IO_DEVICE: ClassVar[str | None] = None
     """The device that reads and writes checkpoint files; None leaves it to TensorFlow."""
 
-    subject: Subject
-    cluster: Cluster
+    run: Run  # its data counted
     strategy: Any  # tf.distribute.Strategy
     peers: Peers
-    weights: StartingWeights
     trial: Trial | None
-    outputs: Outputs
     processors: int
 
     @property
-    def flags(self) -> Flags:
-        return self.subject.flags
+    def settings(self) -> Settings:
+        return self.run.settings
+
+    @property
+    def cluster(self) -> Cluster:
+        return self.run.cluster
 
     @property
     def global_batch_size(self) -> int:
         """Examples of one step."""
-        return self.flags.batch_size * int(self.strategy.num_replicas_in_sync)
+        return self.settings.batch_size * int(self.strategy.num_replicas_in_sync)
 
     @property
     def steps_per_epoch(self) -> int:
-        examples = self.subject.dataset.train_examples
-        return steps_per_epoch(examples, self.global_batch_size, self.flags.steps_per_epoch)
+        count = self.run.data.training.count or 0
+        return steps_per_epoch(count, self.global_batch_size, self.settings.steps_per_epoch)
 
-    def run(self) -> Trained:
+    def train(self) -> Trained:
         """Train the epochs that the last checkpoint does not cover, with a checkpoint and an evaluation after each.
 
-        Every replica must call this with the same flags. Does not return if SIGTERM ends the run.
+        Every replica must call this with the same settings. Does not return if SIGTERM ends the run.
 
         Raises:
-            Unusable: the model cannot be built for this data or trained with these flags, the checkpoint belongs to
+            Unusable: the model cannot be built for this data or trained with these settings, the checkpoint belongs to
                 a different model, or a trial's metric file cannot be written.
             tf.errors.OpError: another replica is gone; the run can be started again and continues.
         """
-        epochs, steps = self.flags.epochs, self.steps_per_epoch
-        checkpoint = chosen(self.outputs.checkpoints.path, self.cluster, self.peers.board)
+        epochs, steps, outputs = self.settings.epochs, self.steps_per_epoch, self.run.outputs
+        checkpoint = chosen(outputs.checkpoints.path, self.cluster, self.peers.board)
         place = position_after(checkpoint, steps_per_epoch=steps, global_batch_size=self.global_batch_size)
         initial_epoch = checkpoint.epoch if checkpoint else 0
         known = dict(checkpoint.metrics or {}) if checkpoint else {}
-        model = self._model()
+        model = self._model(self.run, self.strategy)
         metric_report = self._metric_report(initial_epoch)
         self._report_start(initial_epoch, place.step if place.epoch == initial_epoch else 0)
         progress = self._progress()
@@ -96,27 +96,27 @@ class Training:
             scratch = Path(name)
             saver = Saver(
                 model=model,
-                checkpoints=self.outputs.checkpoints.path,
+                checkpoints=outputs.checkpoints.path,
                 cluster=self.cluster,
                 scratch=scratch,
                 uploads=uploads,
                 global_batch_size=self.global_batch_size,
-                trained_on=trained_on(self.subject),
+                trained_on=self.run.unchanged,
                 io_device=self.IO_DEVICE,
                 wait_for_steps=partial(self._wait_for_steps, progress),
             )
             if checkpoint is not None:
                 saver.restore(checkpoint)
             callbacks, keras_callbacks = [progress, *metric_report], callbacks_of(model)
+            callbacks += self.run.workload.callbacks(self.run)
             if self.cluster.is_chief:  # one writer; no graph, which is large and never read
-                callbacks.append(keras_callbacks.TensorBoard(str(self.outputs.logs.path), write_graph=False))
+                callbacks.append(keras_callbacks.TensorBoard(str(outputs.logs.path), write_graph=False))
             loop = Loop(
                 model=model,
                 steps=self._steps(model),
                 batches=self._batches(place),
-                epochs=epochs,
+                settings=self.settings,
                 steps_per_epoch=steps,
-                steps_per_execution=self.flags.steps_per_execution,
                 callbacks=keras_callbacks.CallbackList(callbacks, model=model, epochs=epochs, steps=steps),
                 saver=saver,
                 preemption=Preemption(
@@ -124,9 +124,6 @@ class Training:
                     self.peers,
                     done=place.epoch * steps + place.step,
                     finish_upload=uploads.finish,
-                ),
-                cadence=Cadence(
-                    every_s=self.flags.checkpoint_every_s, every_steps=self.flags.checkpoint_steps
                 ),
                 is_chief=self.cluster.is_chief,
             )
@@ -138,26 +135,16 @@ class Training:
                 reporting.report(metrics, epochs=epochs)
             return Trained(model=self._exported(model, scratch), metrics=metrics, initial_epoch=initial_epoch)
 
-    def _model(self) -> Any:
-        return self._built(self.weights, self.strategy)
-
-    def _built(self, weights: StartingWeights, strategy: Any) -> Any:
-        total_steps = self.flags.epochs * self.steps_per_epoch
-        return built_model(self.subject, weights=weights, strategy=strategy, total_steps=total_steps)
+    def _model(self, run: Run, strategy: Any) -> Any:
+        return built_model(run, strategy=strategy, total_steps=self.settings.epochs * self.steps_per_epoch)
 
     def _steps(self, model: Any) -> Steps:
-        return Steps(model, self._step_options())
-
-    def _step_options(self) -> StepOptions:
-        flags = self.flags
-        return StepOptions(
-            jit=flags.jit, per_execution=flags.steps_per_execution, parts=flags.accumulate_steps
-        )
+        return Steps(model, self.settings)
 
     def _progress(self) -> Any:  # tf.keras.callbacks.Callback
         return ProgressReport(
             replica=self.cluster.replica,
-            epochs=self.flags.epochs,
+            epochs=self.settings.epochs,
             steps_per_epoch=self.steps_per_epoch,
             global_batch_size=self.global_batch_size,
         )
@@ -167,7 +154,9 @@ class Training:
 
     def _batches(self, place: Position) -> Batches:
         pipeline = Pipeline(
-            subject=self.subject,
+            examples=self.run.data.training,
+            evaluated=self.run.data.evaluation,
+            settings=self.settings,
             replicas=self.strategy.num_replicas_in_sync,
             threads=max(2, self.processors),
         )
@@ -182,6 +171,7 @@ class Training:
             training=distributed(self.strategy, training),
             evaluation=distributed(self.strategy, pipeline.evaluation) if evaluation_steps else None,
             evaluation_steps=evaluation_steps,
+            spec=batch_spec(self.run.data.training),
         )
 
     def _exported(self, model: Any, scratch: Path) -> Any:  # noqa: ARG002 - CoordinatedTraining writes there
@@ -192,7 +182,7 @@ class Training:
         """The callback that reports a trial's metrics, on its chief only."""
         if self.trial is None or not self.cluster.is_chief:
             return []
-        names, asked, steps = self.flags.reported_metrics, self.trial.asked_metric, self.steps_per_epoch
+        names, asked, steps = self.settings.reported_metrics, self.trial.asked_metric, self.steps_per_epoch
         file = MetricFile(
             self.trial.metric_file, trial_id=self.trial.trial_id, after_step=initial_epoch * steps
         )
@@ -220,23 +210,23 @@ class Training:
             self.strategy.num_replicas_in_sync,
             self.steps_per_epoch,
         )
-        dataset = self.subject.dataset
-        because = f" ({self.weights.because})" if self.weights.because else ""
+        weights = self.run.weights
+        because = f" ({weights.because})" if weights.because else ""
         starts = "starts"
         if initial_epoch or step:
             starts = f"continues after epoch {initial_epoch}" + (f" and {step} steps" if step else "")
         report(
             "train_started",
-            f"{self.cluster.replica} {starts}: {self.flags.epochs} epochs of {steps} steps, {strategy} over "
-            f"{replicas}, weights {self.weights.label}{because}",
+            f"{self.cluster.replica} {starts}: {self.settings.epochs} epochs of {steps} steps, {strategy} over "
+            f"{replicas}, weights {weights.label}{because}",
             replica=self.cluster.replica,
             strategy=strategy,
             replicas_in_sync=replicas,
             global_batch_size=self.global_batch_size,
-            epochs=self.flags.epochs,
+            epochs=self.settings.epochs,
             steps_per_epoch=steps,
-            weights=self.weights.label,
-            dataset=f"{dataset.name}:{dataset.version}",
+            weights=weights.label,
+            dataset=self.run.data.name,
             initial_epoch=initial_epoch,
             initial_step=step,
         )

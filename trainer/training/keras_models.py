@@ -49,24 +49,30 @@ def moving_averages_of_all_replicas() -> Any:
     return tf.variable_creator_scope(create)
 
 
-def build_variables(model: Any) -> None:
+def build_variables(model: Any, batch: Any) -> None:
     """Create what the first training step would create: optimizer slots and metric variables.
 
-    A tf.function that creates variables is traced twice, and the first trace is thrown away; with
-    large models that is seconds. Must be called in the strategy's scope, after `compile`.
+    `batch` is the nest of tf.TensorSpec of a batch. A tf.function that creates variables is traced twice, and the first
+    trace is thrown away; with large models that is seconds. Must be called in the strategy's scope, after `compile`.
     """
-    optimizer, labels = model.optimizer, tf.zeros([1], tf.int64)
+    optimizer, example = model.optimizer, tf.nest.map_structure(_one_of_zeros, batch)
+    x, y, _ = tf.keras.utils.unpack_x_y_sample_weight(example)
     if not is_keras_2(model):
-        images = tf.zeros([1, *model.input_shape[1:]])
-        model._symbolic_build(data_batch=(images, labels))  # noqa: SLF001 - what `fit` calls under a strategy
+        model._symbolic_build(data_batch=(x, y))  # noqa: SLF001 - what `fit` calls under a strategy
         return
+    known = getattr(model, "output", None)  # of a functional model; others compute once
+    predictions = model(x) if known is None else tf.nest.map_structure(_one_of_zeros, known)
     if isinstance(optimizer, tf.keras.optimizers.legacy.Optimizer):
         optimizer._create_all_weights(model.trainable_variables)  # noqa: SLF001 - the only way in Keras 2, now frozen
     else:
         optimizer.build(model.trainable_variables)
-    predictions = tf.zeros([1, *model.output_shape[1:]])
     model.compiled_loss.build(predictions)
-    model.compiled_metrics.build(predictions, labels)
+    model.compiled_metrics.build(predictions, y)
+
+
+def _one_of_zeros(spec: Any) -> Any:
+    """A batch of one tensor like this one."""
+    return tf.zeros([1, *(size or 1 for size in spec.shape[1:])], spec.dtype)
 
 
 def inputs_of(batch: Any) -> Any:

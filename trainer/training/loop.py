@@ -8,28 +8,34 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from trainer.checkpoints.files import Cadence, Position
+from trainer.checkpoints.files import Position
 from trainer.checkpoints.saver import Saver
 from trainer.replicas.preemption import Preemption
+from trainer.settings.settings import Settings
 from trainer.training.metric_file import EVALUATED
+from trainer.training.model import fitting
 from trainer.training.reporting import numbers
 from trainer.training.steps import Steps
 
 
 @dataclass(frozen=True, kw_only=True)
 class Batches:
-    """The distributed data sets from the starting position; `evaluation_steps` is 0 without an `evaluation`."""
+    """The distributed data sets from the starting position; `evaluation_steps` is 0 without an `evaluation`.
+
+    `spec` is the nest of tf.TensorSpec of one replica's batch.
+    """
 
     training: Any
     evaluation: Any | None
     evaluation_steps: int
+    spec: Any
 
 
 @dataclass(frozen=True, kw_only=True)
 class Loop:
     """What training needs besides the starting position.
 
-    At most `steps_per_execution` steps run between two calls of callbacks, checkpoints and preemptions.
+    At most the settings' `steps_per_execution` steps run between two calls of callbacks, checkpoints and preemptions.
     A callback that sets the model's `stop_training` ends the run after the steps that run, or after the epoch, as in
     `fit`; all replicas must set it at the same place. A restarted run does not continue the training then.
     """
@@ -37,13 +43,11 @@ class Loop:
     model: Any  # tf.keras.Model
     steps: Steps
     batches: Batches
-    epochs: int
+    settings: Settings
     steps_per_epoch: int
-    steps_per_execution: int
     callbacks: Any  # tf.keras.callbacks.CallbackList
     saver: Saver
     preemption: Preemption
-    cadence: Cadence
     is_chief: bool
 
     def run(self, place: Position, metrics: Mapping[str, float]) -> dict[str, float]:
@@ -53,7 +57,7 @@ class Loop:
             tf.errors.OpError: another replica is gone.
         """
         with self.model.distribute_strategy.scope():
-            if place.epoch >= self.epochs:
+            if place.epoch >= self.settings.epochs:
                 return dict(metrics) or self._evaluated()
             return self._epochs_from(place)
 
@@ -62,7 +66,7 @@ class Loop:
         batches = iter(self.batches.training)
         model.stop_training = False
         self.callbacks.on_train_begin()
-        for epoch in range(place.epoch, self.epochs):
+        for epoch in range(place.epoch, self.settings.epochs):
             first = place.step if epoch == place.epoch else 0
             if not first:
                 model.reset_metrics()
@@ -85,19 +89,21 @@ class Loop:
         """The steps of an epoch from step `first`, and the checkpoints among and after them."""
         step = first
         while step < self.steps_per_epoch and not self.model.stop_training:
-            before = step
-            step = min(
-                step - step % self.steps_per_execution + self.steps_per_execution, self.steps_per_epoch
-            )
+            before, at_once = step, self.settings.steps_per_execution
+            step = min(step - step % at_once + at_once, self.steps_per_epoch)
             self.callbacks.on_train_batch_begin(before)
-            logs = self.steps.train(batches, step - before)
+            with fitting(self.batches.spec):
+                logs = self.steps.train(batches, step - before)
             self.callbacks.on_train_batch_end(step - 1, logs)
             self._save_when_due(epoch, before, step)
 
     def _evaluated(self) -> dict[str, float]:
         if self.batches.evaluation is None:
             return {}
-        found = self.steps.evaluate(self.batches.evaluation, self.batches.evaluation_steps, self.callbacks)
+        with fitting(self.batches.spec):
+            found = self.steps.evaluate(
+                self.batches.evaluation, self.batches.evaluation_steps, self.callbacks
+            )
         return {EVALUATED + name: value for name, value in found.items()}
 
     def _save_when_due(self, epoch: int, before: int, step: int) -> None:
@@ -106,14 +112,15 @@ class Loop:
             self._save(epoch, self.steps_per_epoch)
             return
         done = epoch * self.steps_per_epoch + step
-        is_late = self.is_chief and self.saver.age_s >= self.cadence.every_s
+        is_late = self.is_chief and self.saver.age_s >= self.settings.checkpoint_every_s
         is_agreed = self.preemption.is_agreed(done, propose=is_late)
-        if is_agreed or any(self.cadence.is_due(each - step + done) for each in range(before + 1, step + 1)):
+        every = self.settings.checkpoint_steps
+        if is_agreed or (every and done // every > (done - step + before) // every):
             self._save(epoch, step)
 
     def _save(self, epoch: int, step: int) -> None:
         """Save after `step` steps of an epoch; once training was stopped, as the end of the last epoch."""
         done = epoch * self.steps_per_epoch + step
         if step == self.steps_per_epoch:
-            epoch, step = self.epochs if self.model.stop_training else epoch + 1, 0
+            epoch, step = self.settings.epochs if self.model.stop_training else epoch + 1, 0
         self.saver.save(self.preemption, done=done, epoch=epoch, step=step)

@@ -1,38 +1,80 @@
 """The model of a run, built the same way by everyone who trains or evaluates it."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import tensorflow as tf
 
-from trainer.data.dataset import Subject
+from trainer.data.examples import batch_spec
+from trainer.faults import Unusable
+from trainer.settings.numbers import KERAS_BATCH_NORM_MOMENTUM, batch_norm_momentum
 from trainer.training.keras_models import build_variables, moving_averages_of_all_replicas
-from trainer.training.settings import batch_norm_momentum
-from trainer.training.weights import StartingWeights
-from trainer.workloads import ModelSpec
+from trainer.workload import Run
+
+_OF_NO_USE = (
+    "File ",
+    "[[",
+    "<stack",
+    "Detected at",
+    "Graph execution",
+    "in user code",
+    "Call arguments",
+    "•",
+    "Arguments",
+)
 
 
-def built_model(subject: Subject, *, weights: StartingWeights, strategy: Any, total_steps: int) -> Any:
+def built_model(run: Run, *, strategy: Any, total_steps: int) -> Any:
     """The workload's compiled model in the strategy's scope, with every variable that training needs.
 
     `total_steps` is how many steps the whole run has: batch normalization's averages follow it.
 
     Raises:
-        Unusable: the model cannot be built for this data.
+        Unusable: it is not a compiled Keras model, or it does not fit the data.
     """
-    flags = subject.flags
-    spec = ModelSpec(
-        image_size=flags.image_size,
-        classes=len(subject.dataset.class_names),
-        learning_rate=flags.learning_rate,
-        hyperparameters=flags.hyperparameters,
-        weights_path=None if weights.path is None else str(weights.path),
-    )
+    spec = batch_spec(run.data.training)
     with strategy.scope():
         with moving_averages_of_all_replicas():
-            model = subject.workload.build(spec)
-        build_variables(model)
-    momentum = batch_norm_momentum(flags.batch_norm_momentum, total_steps)
+            model = run.workload.build(run)
+        if getattr(model, "optimizer", None) is None:
+            raise Unusable(
+                f"The function that builds the model returned {type(model).__name__} that is not compiled; expected a "
+                f"model of tf.keras or keras. Call model.compile(...) and return the model."
+            )
+        with fitting(spec):
+            build_variables(model, spec)
+    momentum = batch_norm_momentum(run.settings.batch_norm_momentum, total_steps)
     for layer in model._flatten_layers():  # noqa: SLF001 - those of a nested model, too; both Keras have it
-        if isinstance(layer, tf.keras.layers.BatchNormalization):
+        is_default = getattr(layer, "momentum", None) == KERAS_BATCH_NORM_MOMENTUM
+        if type(layer).__name__ == "BatchNormalization" and (is_default or run.settings.batch_norm_momentum):
             layer.momentum = momentum
     return model
+
+
+@contextmanager
+def fitting(spec: Any) -> Iterator[None]:
+    """A context in which model and data meet for the first time.
+
+    Raises:
+        Unusable: TensorFlow or Keras refuses their shapes or types.
+    """
+    try:
+        yield
+    except (ValueError, TypeError, tf.errors.InvalidArgumentError) as error:
+        if "ollective" in str(error):  # a peer's fault
+            raise
+        lines = [line.strip() for line in str(error).splitlines()]
+        reason = [line for line in lines if line and not line.startswith(_OF_NO_USE)] or [
+            type(error).__name__
+        ]
+        raise Unusable(
+            f"The model does not fit the data: {' '.join(reason[-2:])} A batch is {_words(spec)}. Correct the shapes or "
+            f"types of the data, or those that the model and its loss take."
+        ) from error
+
+
+def _words(nest: Any) -> str:
+    """Types and shapes of the tensors of a nest."""
+    found = tf.nest.map_structure(lambda each: f"{each.dtype.name} {list(each.shape)}", nest)
+    return str(found).replace("'", "")

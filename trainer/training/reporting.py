@@ -1,6 +1,5 @@
 """Progress of a training as events, and a trial's metrics to its study, from Keras' callbacks."""
 
-import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -24,7 +23,7 @@ class ProgressReport(tf.keras.callbacks.Callback):  # type: ignore[misc]  # Tens
     """Reports every epoch's first and last step, between them at most one step each MIN_INTERVAL_S seconds.
 
     `loss` and `accuracy` are running means of the epoch over all replicas; `images_per_s` counts the
-    images of all replicas since the line before.
+    examples of all replicas since the line before.
     """
 
     replica: str
@@ -57,6 +56,7 @@ class ProgressReport(tf.keras.callbacks.Callback):  # type: ignore[misc]  # Tens
         if not at_an_end and now - self._reported_at < MIN_INTERVAL_S:
             return
         values = numbers(logs)
+        accuracy = values.get("accuracy")
         now = time.monotonic()  # reading waited for the device
         images = (self._step - (self._reported_step or 0)) * self.global_batch_size
         speed = images / max(now - self._reported_at, 1e-9)
@@ -64,14 +64,14 @@ class ProgressReport(tf.keras.callbacks.Callback):  # type: ignore[misc]  # Tens
         report(
             "train_progress",
             f"epoch {self._epoch}/{self.epochs} step {self._step}/{self.steps_per_epoch} "
-            f"loss {values['loss']:.4f} accuracy {values.get('accuracy', math.nan):.3f}",
+            f"loss {values['loss']:.4f}{f' accuracy {accuracy:.3f}' if accuracy is not None else ''}",
             replica=self.replica,
             epoch=self._epoch,
             epochs=self.epochs,
             step=self._step,
             steps_per_epoch=self.steps_per_epoch,
             loss=values["loss"],
-            accuracy=values.get("accuracy"),
+            accuracy=accuracy,
             images_per_s=round(speed, 1),
         )
 

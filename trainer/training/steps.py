@@ -5,28 +5,13 @@ twice across all replicas in each step. These work with models of both.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import tensorflow as tf
 
 from trainer.faults import Unusable
+from trainer.settings.settings import Settings
 from trainer.training import keras_models as keras
-
-
-@dataclass(frozen=True, kw_only=True)
-class StepOptions:
-    """How steps are computed.
-
-    Attributes:
-        jit: compile the forward and backward pass with XLA; the optimizer's update, which crosses replicas, is not.
-        per_execution: steps that one call of a TensorFlow function may run.
-        parts: of a replica's batch, computed one after the other; their gradients are averaged for one update.
-    """
-
-    jit: bool = False
-    per_execution: int = 1
-    parts: int = 1
 
 
 class Steps:
@@ -36,14 +21,14 @@ class Steps:
     `test_step` or `compute_metrics` computes with these.
     """
 
-    def __init__(self, model: Any, options: StepOptions) -> None:
+    def __init__(self, model: Any, settings: Settings) -> None:
         """Nothing is traced before the first step.
 
         Raises:
-            Unusable: the options need the trainer's step, but the model overrides it.
+            Unusable: the settings need the trainer's step, but the model overrides it.
         """
         self.model = model
-        self._options = options
+        self._settings = settings
         self._train = tf.function(self._function(self._training_step()), reduce_retracing=True)
         self._test = tf.function(self._function(self._evaluation_step()), reduce_retracing=True)
 
@@ -51,7 +36,7 @@ class Steps:
         """The metrics of the epoch so far, as tensors, over all replicas and after `count` further steps.
 
         `batches` is an iterator of a distributed data set. All replicas must call this with the same `count`, at
-        most `per_execution`.
+        most `steps_per_execution`.
         """
         return dict(self._train(batches, *self._counted(count)))
 
@@ -59,7 +44,7 @@ class Steps:
         """The metrics over `steps` batches of a distributed data set, each example with the same weight."""
         self.model.reset_metrics()
         callbacks.on_test_begin()
-        batches, at_once = iter(data), self._options.per_execution
+        batches, at_once = iter(data), self._settings.steps_per_execution
         logs: Mapping[str, Any] = {}
         for step in range(0, steps, at_once):
             callbacks.on_test_batch_begin(step)
@@ -72,7 +57,7 @@ class Steps:
 
     def _counted(self, count: int) -> tuple[Any, ...]:
         """The number of steps as an argument, where a call may run several."""
-        return () if self._options.per_execution == 1 else (tf.constant(count),)
+        return () if self._settings.steps_per_execution == 1 else (tf.constant(count),)
 
     def _function(self, step: Callable[[Any], None]) -> Callable[..., Mapping[str, Any]]:
         """A function that runs `step` on every replica for the next batches, and returns the metrics of all replicas."""
@@ -88,19 +73,19 @@ class Steps:
             return dict(model.get_metrics_result())
 
         # One step without a loop: TensorFlow optimizes its graph better.
-        return run_one if self._options.per_execution == 1 else run_several
+        return run_one if self._settings.steps_per_execution == 1 else run_several
 
     def _training_step(self) -> Callable[[Any], None]:
-        model, options = self.model, self._options
+        model, settings = self.model, self._settings
         if keras.overrides(model, "train_step", "compute_metrics"):
-            if options.jit or options.parts > 1:
+            if settings.jit or settings.accumulate_steps > 1:
                 raise Unusable(
                     f"--jit and --accumulate_steps: the model's class, {type(model).__name__}, has its own train_step or "
                     f"compute_metrics, which they would replace. Remove these flags, or the method."
                 )
             return _without_result(model.train_step)
-        gradients_of = self._gradients if options.parts == 1 else self._mean_gradients
-        if options.jit:
+        gradients_of = self._gradients if settings.accumulate_steps == 1 else self._mean_gradients
+        if settings.jit:
             gradients_of = tf.function(gradients_of, jit_compile=True, reduce_retracing=True)
 
         def step(batch: Any) -> None:
@@ -136,7 +121,7 @@ class Steps:
 
     def _mean_gradients(self, batch: Any) -> list[Any]:
         """The mean of the parts' gradients: that of the whole batch, where layers treat examples separately."""
-        count = self._options.parts
+        count = self._settings.accumulate_steps
         parts = tf.nest.map_structure(lambda values: _in_parts(values, count), batch)
         mean = [tf.zeros(each.shape, each.dtype) for each in self.model.trainable_variables]
         for number in tf.range(count):

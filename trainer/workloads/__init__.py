@@ -1,87 +1,80 @@
-"""The workloads: every module of this package that defines WORKLOAD, under the module's name.
+"""The workloads that `--workload` names: modules that define WORKLOAD, of this package or of the user's own.
 
-To add a workload, add a file; docs/reference/trainer.md shows one. The modules here import TensorFlow only
-when a model is built, so that flags are checked at once.
+Those of this package import TensorFlow only when a model is built, so that flags are checked at once.
 """
 
 import importlib
 import pkgutil
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+import sys
+from pathlib import Path
 
-from trainer.command_line.hyperparameters import Hyperparameter
 from trainer.faults import Unusable, nearest
-
-LOSS = "loss"
-
-
-@dataclass(frozen=True, kw_only=True)
-class ModelSpec:
-    """The inputs of a workload's `build`; `hyperparameters` has a value for each one that it declares."""
-
-    image_size: tuple[int, int]  # height, width in pixels
-    classes: int
-    learning_rate: float
-    hyperparameters: Mapping[str, Any]  # Any: each declaration gives its value's type
-    weights_path: str | None  # a file to start from; None: random values
-
-
-@dataclass(frozen=True, kw_only=True)
-class Pretrained:
-    """Public weights of a workload's model: one file, known by its md5 hash."""
-
-    name: str
-    url: str
-    md5: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class Workload:
-    """A model and the defaults of its flags.
-
-    `build` is called in the strategy's scope and returns a compiled tf.keras.Model: float32
-    [batch, height, width, 3] from 0 to 1 in, probabilities float32 [batch, classes] out. Two classes
-    may have one sigmoid unit, [batch, 1], the probability of the second. It raises Unusable if the
-    spec does not fit the model.
-
-    Attributes:
-        hyperparameters: additional flags of this workload, by name.
-        metrics: names of the metrics that the model is compiled with; `accuracy` is always one.
-        mirrored: on a single machine it trains with MirroredStrategy, whatever the number of devices.
-    """
-
-    build: Callable[[ModelSpec], Any]  # Any: TensorFlow has no types
-    dataset: str
-    image_size: tuple[int, int]
-    batch_size: int
-    epochs: int
-    learning_rate: float
-    hyperparameters: Mapping[str, Hyperparameter] = field(default_factory=dict)
-    metrics: tuple[str, ...] = ("accuracy",)
-    mirrored: bool = False
-    pretrained: Pretrained | None = None
+from trainer.settings.settings import SETTINGS
+from trainer.workload import Workload
 
 
 def names() -> list[str]:
-    """Every workload's name, sorted; nothing is imported."""
+    """The name of every workload of this package, sorted; nothing is imported."""
     return sorted(module.name for module in pkgutil.iter_modules(__path__))
 
 
 def workload_named(name: str) -> Workload:
-    """The workload that the module `name` defines.
+    """The WORKLOAD of the module `name`: of this package, or with a dot, of the working directory or an installed package.
 
     Raises:
-        Unusable: there is no such module.
+        Unusable: there is no such module, it cannot be imported, or its WORKLOAD is none that can be used.
     """
-    if name not in names():
+    if "." not in name and name not in names():
         raise Unusable(
-            f"Unknown workload {name!r}; expected one of {', '.join(names())}.{nearest(name, names())}"
+            f"Unknown workload {name!r}; expected one of {', '.join(names())}, or your own as my_package.module."
+            f"{nearest(name, names())}"
         )
-    workload: Workload = importlib.import_module(f"{__name__}.{name}").WORKLOAD
+    module = name if "." in name else f"{__name__}.{name}"
+    workload = getattr(_imported(module), "WORKLOAD", None)
+    if not isinstance(workload, Workload):
+        found = "no WORKLOAD" if workload is None else f"a {type(workload).__name__} as WORKLOAD"
+        raise Unusable(
+            f"--workload={name}: the module {module} has {found}; expected a trainer.workload.Workload, or what "
+            f"trainer.images.classification.image_classification returns."
+        )
+    if faults := _faults(workload, name):
+        raise Unusable(*faults)
     return workload
 
 
-def names_with(hyperparameter: str) -> list[str]:
-    """The workloads that declare `hyperparameter`. Imports all of them."""
-    return [name for name in names() if hyperparameter in workload_named(name).hyperparameters]
+def _imported(module: str) -> object:
+    if (here := str(Path.cwd())) not in sys.path:
+        sys.path.insert(0, here)
+    try:
+        return importlib.import_module(module)
+    except Exception as error:  # whatever the user's module does
+        is_missing = isinstance(error, ModuleNotFoundError) and f"{module}.".startswith(f"{error.name}.")
+        why = (
+            f"there is no module {error.name} in {here} or among the installed packages. Start in the folder that has "
+            f"it, or install its package"
+            if is_missing and isinstance(error, ModuleNotFoundError)
+            else f"importing {module} failed ({type(error).__name__}: {error}). `python -c 'import {module}'` shows where"
+        )
+        raise Unusable(f"--workload={module}: {why}.") from error
+
+
+def _faults(workload: Workload, name: str) -> list[str]:
+    taken = [each for each in workload.flags if each in {*SETTINGS, "workload"} or not each.isidentifier()]
+    unknown = [each for each in workload.defaults if each not in SETTINGS]
+    return [
+        *(
+            f"--workload={name} declares the flag {each!r}: a name must be a Python identifier and differ from the names "
+            f"of all other flags."
+            for each in taken
+        ),
+        *(
+            f"--workload={name} has a default for {each!r}, which is no common setting.{nearest(each, SETTINGS)} "
+            f"Defaults of its own flags belong to their declarations."
+            for each in unknown
+        ),
+    ]
+
+
+def names_with(flag: str) -> list[str]:
+    """The workloads of this package that declare `flag`. Imports all of them."""
+    return [name for name in names() if flag in workload_named(name).flags]

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from trainer.command_line.hyperparameters import Number, WholeNumber
 from trainer.faults import Unusable
-from trainer.workloads import ModelSpec, Workload
+from trainer.images.classification import ModelSpec, image_classification
+from trainer.settings.setting import number, whole_number
 
 FILTERS = (16, 32, 64)
 MIN_SIDE_PX = 22  # with fewer, the last pooling layer has no input
@@ -55,7 +55,7 @@ def build(spec: ModelSpec) -> Any:
     return model
 
 
-WORKLOAD = Workload(
+WORKLOAD = image_classification(
     build=build,
     dataset="horses_or_humans",
     image_size=(150, 150),
@@ -63,13 +63,13 @@ WORKLOAD = Workload(
     epochs=10,
     learning_rate=1e-2,
     hyperparameters={
-        "momentum": Number(
+        "momentum": number(
             default=0.5,
             minimum=0,
             maximum=1,
             help="momentum of SGD: the share of the previous update that is added to the next",
         ),
-        "num_units": WholeNumber(
+        "num_units": whole_number(
             default=128, minimum=1, maximum=65536, help="units of the hidden dense layer"
         ),
     },

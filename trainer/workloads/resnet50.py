@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from trainer.workloads import ModelSpec, Pretrained, Workload
+from trainer.images.classification import ModelSpec, image_classification
+from trainer.images.weights import Pretrained
 
 HEAD_UNITS = 1016
 
@@ -29,7 +30,7 @@ def build(spec: ModelSpec) -> Any:
     return model
 
 
-WORKLOAD = Workload(
+WORKLOAD = image_classification(
     build=build,
     dataset="cassava",
     image_size=(300, 300),

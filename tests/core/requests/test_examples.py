@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from tests.core.retraining_cases import RULE_REQUIREMENTS
-from trainer.command_line.flags import flags_from
+from trainer.command_line import command_from
 from trainmaster.orchestrator.core.names import Buckets
 from trainmaster.orchestrator.core.requests.reading import parse_request
 from trainmaster.orchestrator.core.requests.request import Request
@@ -83,7 +83,7 @@ def arguments_of(text: str) -> Sequence[str]:
 
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.yaml")), ids=lambda path: path.stem)
 def test_the_example_is_sound_and_has_flags_that_the_trainer_takes(path: Path) -> None:
-    flags_from(arguments_of(Template(path.read_text()).safe_substitute(DEMO)))
+    command_from(arguments_of(Template(path.read_text()).safe_substitute(DEMO)))
 
 
 def flags_of(program: Path) -> dict[str, object]:

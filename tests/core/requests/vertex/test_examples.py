@@ -9,7 +9,7 @@ import yaml
 from google.cloud.aiplatform_v1.types import CustomJobSpec, HyperparameterTuningJob
 
 from tests.core.shipped import REQUEST_RULES
-from trainer.command_line.flags import flags_from
+from trainer.command_line import command_from
 from trainmaster.orchestrator.core.names import model_name_from
 from trainmaster.orchestrator.core.requests.reading import parse_request
 from trainmaster.orchestrator.core.requests.request import Request
@@ -34,7 +34,7 @@ def test_the_file_is_sound_and_has_flags_that_the_trainer_takes(path: Path) -> N
     assert not request.warnings
     for pool in request.spec.cluster.pools:
         assert pool is not None
-        flags_from(list(pool.program.args))
+        command_from(list(pool.program.args))
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)

@@ -7,7 +7,6 @@ import importlib.resources.abc
 import os
 import sys
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,12 +14,11 @@ from typing import Any
 import numpy as np
 import tensorflow_datasets as tfds
 
-from trainer.command_line.flags import Flags
-from trainer.data.network import why_unreachable
+from trainer.data.examples import Examples
 from trainer.faults import Unusable, nearest
-from trainer.replicas.cluster import Cluster
+from trainer.images.network import why_unreachable
 from trainer.storage import Location, located
-from trainer.workloads import Workload, workload_named
+from trainer.workload import Run
 
 EVALUATION_SPLITS = ("validation", "test")  # the first one that the data set has
 NO_SPLIT = "none"
@@ -39,22 +37,30 @@ class Dataset:
     label_key: str
     class_names: tuple[str, ...]
     train_split: str
-    train_examples: int
     evaluation_split: str | None
-    evaluation_examples: int
+
+    def examples(self, split: str) -> Examples:
+        """A split as encoded images and labels, in the order of the files."""
+        keys = self.image_key, self.label_key
+
+        def load() -> Any:
+            loaded = self.builder.as_dataset(
+                split=split,
+                decoders={self.image_key: tfds.decode.SkipDecoding()},
+                read_config=tfds.ReadConfig(try_autocache=False),
+            )
+            return loaded.map(lambda example: tuple(example[key] for key in keys), num_parallel_calls=1)
+
+        found = self.builder.info.splits[split]
+        size_bytes = sum(
+            Path(part.filename).stat().st_size * part.take // max(1, part.examples_in_shard)
+            for part in found.file_instructions
+        )
+        return Examples(load, count=int(found.num_examples), size_bytes=size_bytes)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Subject:
-    """A workload with its data set and the flags of the run."""
-
-    flags: Flags
-    workload: Workload
-    dataset: Dataset
-
-
-def ready_subject(flags: Flags, cluster: Cluster, environment: Mapping[str, str]) -> Subject:
-    """The subject of a run with these flags. Prepares the data set if necessary and --download allows it.
+def prepared(run: Run) -> Dataset:
+    """The data set that the flags name. Prepares it if necessary and --download allows it.
 
     Of replicas that share a data directory, only the chief prepares; the others wait for it.
 
@@ -64,21 +70,21 @@ def ready_subject(flags: Flags, cluster: Cluster, environment: Mapping[str, str]
     """
     if not os.isatty(2):  # TFDS's progress bars fill a job's log with control characters
         tfds.disable_progress_bar()
-    name = flags.dataset
+    name, environment = run.flags["dataset"], run.environment
     home = located(
-        flags.data_dir or environment.get("TFDS_DATA_DIR") or str(tfds.core.constants.DATA_DIR), environment
+        run.flags["data_dir"] or environment.get("TFDS_DATA_DIR") or str(tfds.core.constants.DATA_DIR),
+        environment,
     )
     builder = _builder(name, home)
     if not _is_prepared(builder):
-        if not flags.download:
+        if not run.flags["download"]:
             raise Unusable(_missing(name, home, "--download=false does not allow the trainer to prepare it"))
-        if cluster.is_chief or not home.is_shared:
+        if run.cluster.is_chief or not home.is_shared:
             _prepare(builder, name, home)
         else:
             _await_prepared(builder, name, home)
         builder = _builder(name, home)
-    dataset = _described(builder, flags.train_split, flags.evaluation_split)
-    return Subject(flags=flags, workload=workload_named(flags.workload), dataset=dataset)
+    return _described(builder, run.flags["train_split"], run.flags["evaluation_split"])
 
 
 def _builder(name: str, home: Location) -> Any:
@@ -141,15 +147,9 @@ def _missing(name: str, home: Location, why: str) -> str:
 def _described(builder: Any, train_split: str | None, evaluation_split: str | None) -> Dataset:
     info = builder.info
     image_key, label_key = _keys(info)
-    splits = {name: split.num_examples for name, split in info.splits.items()}
-    train, train_count = _split(info, train_split or "train", "--train_split")
     if evaluation_split is None:
-        evaluation_split = next((split for split in EVALUATION_SPLITS if splits.get(split)), None)
-    elif evaluation_split == NO_SPLIT:
-        evaluation_split = None
-    count = 0
-    if evaluation_split is not None:
-        evaluation_split, count = _split(info, evaluation_split, "--evaluation_split")
+        sizes = {name: split.num_examples for name, split in info.splits.items()}
+        evaluation_split = next((split for split in EVALUATION_SPLITS if sizes.get(split)), NO_SPLIT)
     return Dataset(
         builder=builder,
         name=info.full_name.rsplit("/", 1)[0],
@@ -157,10 +157,10 @@ def _described(builder: Any, train_split: str | None, evaluation_split: str | No
         image_key=image_key,
         label_key=label_key,
         class_names=tuple(info.features[label_key].names),
-        train_split=train,
-        train_examples=train_count,
-        evaluation_split=evaluation_split,
-        evaluation_examples=count,
+        train_split=_split(info, train_split or "train", "--train_split"),
+        evaluation_split=None
+        if evaluation_split == NO_SPLIT
+        else _split(info, evaluation_split, "--evaluation_split"),
     )
 
 
@@ -182,7 +182,7 @@ def _keys(info: Any) -> tuple[str, str]:
     )
 
 
-def _split(info: Any, split: str, flag: str) -> tuple[str, int]:
+def _split(info: Any, split: str, flag: str) -> str:
     try:
         count = int(info.splits[split].num_examples)
     except (KeyError, ValueError, AssertionError) as error:
@@ -192,4 +192,4 @@ def _split(info: Any, split: str, flag: str) -> tuple[str, int]:
         ) from error
     if not count:
         raise Unusable(f"{flag}={split}: the split has no examples. Choose another split.")
-    return split, count
+    return split

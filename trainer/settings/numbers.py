@@ -1,4 +1,4 @@
-"""Numbers that follow from the flags and the size of the data set."""
+"""Numbers that follow from the settings and the size of the data."""
 
 
 def steps_per_epoch(train_examples: int, global_batch_size: int, cap: int | None) -> int:

@@ -1,10 +1,11 @@
-"""Values of flags from their text. Each reader raises ValueError whose message says what it takes."""
+"""Values from their text. Each reader raises ValueError whose message says what it takes."""
 
 import math
+from collections.abc import Callable
+from typing import TypeVar
 
+Kind = TypeVar("Kind", int, float)
 TRUTHS = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
-MAX_SIDE_PX = 4096
-MIN_SIDE_PX = 8
 
 
 def word(text: str) -> str:
@@ -18,6 +19,15 @@ def words(text: str) -> tuple[str, ...]:
     if not all(found):
         raise ValueError("words with commas between them")
     return found
+
+
+def choice(choices: tuple[str, ...]) -> Callable[[str], str]:
+    def reads(text: str) -> str:
+        if text not in choices:
+            raise ValueError(f"one of {', '.join(choices)}")
+        return text
+
+    return reads
 
 
 def truth(text: str) -> bool:
@@ -41,19 +51,28 @@ def whole(text: str) -> int | None:
     return None if found is None or found != int(found) else int(found)
 
 
-def count(text: str) -> int:
-    return _whole_from(text, 1, math.inf, "a whole number of at least 1")
+def within(
+    reads: Callable[[str], Kind | None], kind: str, low: float | None = None, high: float | None = None
+) -> Callable[[str], Kind]:
+    """A reader of numbers between these limits, which are inclusive."""
+    limits = {
+        (False, False): "",
+        (True, False): f" of at least {low}",
+        (False, True): f" of at most {high}",
+        (True, True): f" from {low} to {high}",
+    }[low is not None, high is not None]
+
+    def limited(text: str) -> Kind:
+        found = reads(text)
+        if found is None or (low is not None and found < low) or (high is not None and found > high):
+            raise ValueError(f"{kind}{limits}")
+        return found
+
+    return limited
 
 
-def seed(text: str) -> int:
-    return _whole_from(text, 0, 2**31 - 1, "a whole number from 0 to 2147483647")
-
-
-def _whole_from(text: str, least: int, most: float, expected: str) -> int:
-    found = whole(text)
-    if found is None or not least <= found <= most:
-        raise ValueError(expected)
-    return found
+count = within(whole, "a whole number", 1)
+seed = within(whole, "a whole number", 0, 2**31 - 1)
 
 
 def positive(text: str) -> float:
@@ -69,15 +88,3 @@ def momentum(text: str) -> float | None:
     if text != "auto" and not (found is not None and 0 < found < 1):
         raise ValueError("auto, or a number above 0 and below 1")
     return found
-
-
-def image_size(text: str) -> tuple[int, int]:
-    """Height and width in pixels."""
-    parts = text.lower().split("x")
-    sides = [whole(part) for part in parts]
-    if len(sides) == 1:
-        sides *= 2
-    height, width = sides if len(sides) == 2 else (None, None)  # noqa: PLR2004 - height and width
-    if height is None or width is None or not all(MIN_SIDE_PX <= s <= MAX_SIDE_PX for s in (height, width)):
-        raise ValueError(f"SIDE or HEIGHTxWIDTH in pixels, each from {MIN_SIDE_PX} to {MAX_SIDE_PX}")
-    return height, width

@@ -9,34 +9,32 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from trainer.data.network import why_unreachable
 from trainer.devices.accelerators import LOCAL_STACK
-from trainer.events import report
 from trainer.faults import Unusable
+from trainer.images.network import why_unreachable
 from trainer.storage import located
-from trainer.workloads import Pretrained
+from trainer.workload import StartingWeights
 
 READ_TIMEOUT_S = 60
 CACHE = Path("~/.keras/models")  # where tf.keras keeps and looks for the same files
 
 
 @dataclass(frozen=True, kw_only=True)
-class StartingWeights:
-    """`path` is None for random values; `because` is empty unless they replace public ones, or a workload has none."""
+class Pretrained:
+    """Public weights of a workload's model: one file, known by its md5 hash."""
 
-    label: str  # imagenet, random, or the value of --weights
-    path: Path | None
-    because: str = ""
+    name: str
+    url: str
+    md5: str
 
 
-RANDOM = StartingWeights(label="random", path=None)
+RANDOM = StartingWeights(label="random")
 
 
 def starting_weights(
     choice: str,
     pretrained: Pretrained | None,
     environment: Mapping[str, str],
-    *,
     has_checkpoint: Callable[[], bool] = lambda: False,
 ) -> StartingWeights:
     """The weights for `--weights=choice`; a public file is downloaded once and kept.
@@ -60,22 +58,14 @@ def starting_weights(
         return StartingWeights(label=pretrained.name, path=_fetched(pretrained))
     except OSError as error:
         if choice == "auto" and not _is_job_of_service(environment):
-            return replace(RANDOM, because=f"{pretrained.name} is unreachable: {error}")
+            return replace(RANDOM, because=f"{pretrained.name} is unreachable: {error}", is_fallback=True)
         if has_checkpoint():
-            return replace(
-                RANDOM, because=f"{pretrained.name} is unreachable: {error}; the checkpoint's replace them"
-            )
+            because = f"{pretrained.name} is unreachable: {error}; the checkpoint's replace them"
+            return replace(RANDOM, because=because, is_fallback=True)
         raise Unusable(
             f"--weights={choice}: {pretrained.url} is unreachable ({error}). "
             f"Use --weights=PATH with the path of a copy, or --weights=random."
         ) from error
-
-
-def warn_of_random(weights: StartingWeights, pretrained: Pretrained | None, replica: str) -> None:
-    """Report a WARNING if `weights` replace public ones; nothing if they were asked for or there are no others."""
-    if weights.because and pretrained is not None:
-        message = f"{replica} starts from random weights: {weights.because}"
-        report("random_weights", message, severity="WARNING", replica=replica)
 
 
 def _is_job_of_service(environment: Mapping[str, str]) -> bool:

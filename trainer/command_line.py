@@ -1,0 +1,78 @@
+"""The command line of `python -m trainer.task`: common flags, and those of the workload that `--workload` names."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from trainer.faults import Unusable, collected, nearest
+from trainer.settings import parse, read
+from trainer.settings.parse import read_flags, read_one
+from trainer.settings.setting import Setting, with_defaults
+from trainer.settings.settings import SETTINGS, Settings
+from trainer.workload import LOSS, Workload
+from trainer.workloads import names_with, workload_named
+
+PROG = "python -m trainer.task"
+WORKLOAD = Setting(
+    reads=read.word,
+    help="the model, its data and defaults: a module of trainer/workloads, or your own as my_package.module",
+    default="resnet50",
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Command:
+    """What a command line asks for: `flags` has a value for each of the workload's own."""
+
+    name: str
+    workload: Workload
+    settings: Settings
+    flags: Mapping[str, Any]
+
+
+def command_from(arguments: Sequence[str]) -> Command:
+    """The command in `arguments`, with defaults for the rest. `--help` prints the usage and exits with 0.
+
+    Raises:
+        Unusable: unknown flags, each with the closest known one, flags of a different workload, and invalid
+            values; every fault.
+    """
+    faults: list[str] = []
+    name, workload = read_one(arguments, "workload", WORKLOAD.default), None
+    with collected(faults):
+        workload = workload_named(name) if name else None  # the flag's reader reports the missing value
+    common = with_defaults(SETTINGS, workload.defaults if workload else {})
+    own = workload.flags if workload else {}
+    values, found = read_flags(
+        arguments,
+        {"all workloads": {"workload": WORKLOAD, **common}, f"only with --workload={name}": own},
+        prog=PROG,
+        description=f"{parse.__doc__}\nSome workloads have additional flags.",
+        unknown=lambda flag: _of_others(flag, name, is_known=workload is not None),
+    )
+    faults += found
+    if workload is None or faults:
+        raise Unusable(*faults)
+    settings = Settings(**{each: values.get(each, common[each].default) for each in SETTINGS})
+    if faults := [*settings.faults(), *_unknown_metrics(settings.reported_metrics, name, workload)]:
+        raise Unusable(*faults)
+    flags = {each: values.get(each, own[each].default) for each in own}
+    return Command(name=name, workload=workload, settings=settings, flags=flags)
+
+
+def _of_others(flag: str, workload: str, *, is_known: bool) -> str | None:
+    """The fault of a flag that others have, empty if that of the workload's name covers it; None if none has it."""
+    if not (others := names_with(flag)):
+        return None
+    if not is_known:
+        return ""
+    return f"--{flag} is a flag of --workload={' and '.join(others)}; --workload={workload} does not have it."
+
+
+def _unknown_metrics(asked: Sequence[str], name: str, workload: Workload) -> list[str]:
+    known = [*workload.metrics, LOSS]
+    return [
+        f"--reported_metrics: --workload={name} has no metric {each!r}; it has {', '.join(known)}.{nearest(each, known)}"
+        for each in asked
+        if each not in known
+    ]

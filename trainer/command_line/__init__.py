@@ -1,1 +1,0 @@
-"""The flags of `python -m trainer.task`."""

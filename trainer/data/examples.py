@@ -1,0 +1,120 @@
+"""What a program trains and evaluates on: single examples, and what is done to those that are used."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+from trainer.events import report
+from trainer.faults import Unusable
+
+COUNTED_LIMIT = 1_000_000_000
+
+
+@dataclass(frozen=True)
+class Examples:
+    """A split as single examples, and how they become batches; every function is one of TensorFlow operations.
+
+    An example is any nest of tensors, dictionaries for example. A batch must be `x`, `(x, y)` or `(x, y, weight)` at
+    the end, as Keras' `fit` takes it.
+
+    Attributes:
+        load: a finite tf.data.Dataset of single examples, in the same order at every call, cheap to read: still encoded
+            images, TFRecords or lines of text. Called once the strategy exists, on every replica, often more than once;
+            with parameter servers, by each worker, in a graph that the chief makes.
+        count: the number of examples; None if the data set knows it, or to count it once at the start.
+        decode: from a loaded example to one of fixed shapes. Only for examples that this worker uses, once per use;
+            with --cache once per run, its result is what is kept.
+        augment: of a decoded example and a seed, int64 [2], the example to train on. Never kept, and never called for an
+            evaluation. With stateless random operations of the seed, a restarted run sees what it would have seen.
+        batch: what is done to a whole batch, last: scaling, for example.
+        size_bytes: of all loaded examples. Up to 2 GiB they are kept in memory and shuffled completely; others, and
+            those of unknown size, are shuffled in a buffer. None: unknown, unless all shapes are fixed.
+    """
+
+    load: Callable[[], Any]  # Any: TensorFlow has no types
+    count: int | None = None
+    decode: Callable[[Any], Any] | None = None
+    augment: Callable[[Any, Any], Any] | None = None
+    batch: Callable[[Any], Any] | None = None
+    size_bytes: int | None = None
+
+
+def counted(examples: Examples, name: str, *, replica: str) -> Examples:
+    """The examples with their number and their size, if it is known. Reads all of them where it must.
+
+    Raises:
+        Unusable: `load` does not return a finite tf.data.Dataset with examples, or its files do not exist.
+    """
+    import tensorflow as tf
+
+    data = examples.load()
+    if not isinstance(data, tf.data.Dataset):
+        raise Unusable(
+            f"The {name} examples: load() returned {type(data).__name__}; expected a tf.data.Dataset of single "
+            f"examples, for example tf.data.Dataset.from_tensor_slices((features, labels))."
+        )
+    known = int(data.cardinality())
+    if known == tf.data.INFINITE_CARDINALITY:
+        raise Unusable(f"The {name} examples: load() is endless. Remove repeat(): a run counts its passes.")
+    count = known if known >= 0 else examples.count
+    if count is None:
+        try:
+            count = int(data.take(COUNTED_LIMIT).reduce(tf.constant(0, tf.int64), lambda sum_, *_: sum_ + 1))
+        except (tf.errors.NotFoundError, tf.errors.DataLossError, tf.errors.PermissionDeniedError) as error:
+            raise Unusable(f"The {name} examples cannot be read: {_first_line(error)}") from error
+        report(
+            "examples_counted",
+            f"read {count} {name} examples to count them; survive.Examples(count={count}) would spare it",
+            replica=replica,
+            examples=count,
+        )
+    if examples.count not in (None, count):
+        raise Unusable(
+            f"The {name} examples: count={examples.count}, but load() has {count}. Correct or remove it."
+        )
+    if not count:
+        raise Unusable(f"There are no {name} examples: load() is empty. Check the files that it reads.")
+    each = size_of(data.element_spec)
+    size_bytes = examples.size_bytes if each is None else each * count
+    return replace(examples, count=count, size_bytes=size_bytes)
+
+
+def size_of(spec: Any) -> int | None:
+    """The bytes of an example of this specification; None if a shape is not fixed, or a tensor has strings."""
+    import tensorflow as tf
+
+    sizes = [
+        math.prod(each.shape) * each.dtype.size
+        if isinstance(each, tf.TensorSpec) and each.shape.is_fully_defined() and each.dtype != tf.string
+        else None
+        for each in tf.nest.flatten(spec)
+    ]
+    return None if None in sizes else sum(filter(None, sizes))
+
+
+def mapped(data: Any, function: Callable[[Any], Any] | None) -> Any:
+    """A data set with `function` of each element, tuples in one piece."""
+    import tensorflow as tf
+
+    if function is None:
+        return data
+    is_tuple = type(data.element_spec) is tuple
+    return data.map(
+        lambda *parts: function(parts if is_tuple else parts[0]),
+        num_parallel_calls=tf.data.AUTOTUNE,
+        deterministic=True,
+    )
+
+
+@lru_cache(maxsize=8)
+def batch_spec(examples: Examples) -> Any:
+    """The nest of tf.TensorSpec that a batch of these has; sizes of batches are None."""
+    data = mapped(examples.load(), examples.decode).batch(2)
+    spec: Any = mapped(data, examples.batch).element_spec
+    return spec
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).splitlines()[0]

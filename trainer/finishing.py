@@ -1,0 +1,144 @@
+"""The end of a run: the export and its description, and a restart that finds both."""
+
+import platform
+import time
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+from trainer.checkpoints.files import has_any, remove_backups
+from trainer.evaluator.evaluations import await_evaluators
+from trainer.events import finite, report
+from trainer.export.manifest import (
+    MANIFEST_NAME,
+    finished_export,
+    job_of,
+    manifest_of,
+    remove_manifest,
+    write_manifest,
+)
+from trainer.replicas.cluster import Role
+from trainer.replicas.ending import on_sigterm
+from trainer.training.metric_file import MetricFile, evaluated, trial_from
+from trainer.workload import Run
+
+if TYPE_CHECKING:
+    from trainer.training.attempt import Trained, Training
+
+
+def finished_metrics(run: Run) -> dict[str, float] | None:
+    """The metrics of an earlier attempt of this job, if it exported its model: nothing is left to do here. Else None.
+
+    Each replica decides from the export alone, without TensorFlow, data or other replicas. The chief also does what may
+    be left after an export: a trial's last report, and the removal of the checkpoints. An evaluator may still have the
+    last checkpoint to evaluate.
+    """
+    cluster, outputs = run.cluster, run.outputs
+    manifest = finished_export(outputs.model.path, job_of(cluster.service_variables))
+    has_checkpoints = manifest is not None and has_any(outputs.checkpoints.path)
+    if manifest is None or (cluster.role is Role.EVALUATOR and has_checkpoints):
+        return None
+    on_sigterm(lambda: None)  # with another exit status than 0, the job would be restarted once more
+    report(
+        "already_exported",
+        f"An earlier attempt of this job exported its model to {outputs.model.name}: {cluster.replica} has nothing to do",
+        severity="NOTICE",
+        replica=cluster.replica,
+        model_path=outputs.model.name,
+    )
+    if cluster.is_chief:
+        _report_trial(run, manifest)
+        if has_checkpoints:
+            await_evaluators(outputs.logs.path, epochs=run.settings.epochs)
+            remove_backups(outputs.checkpoints.path)
+    return dict(manifest["metrics"])
+
+
+def _report_trial(run: Run, manifest: Mapping[str, Any]) -> None:
+    """Report a trial's last metrics if its metric file lacks them: a restarted container may have a new one."""
+    if (trial := trial_from(run.environment)) is None:
+        return
+    step = run.settings.epochs * int(manifest["training"]["steps_per_epoch"])
+    file = MetricFile(trial.metric_file, trial_id=trial.trial_id, after_step=step)
+    file.report(evaluated(manifest["metrics"], run.settings.reported_metrics), step=step)
+
+
+def export(training: "Training", trained: "Trained", started: float) -> None:
+    """Export the model, and return when no other replica needs this one. `started` is of time.monotonic()."""
+    from trainer.export.saved_model import export_directory, save_model
+    from trainer.training.attempt import weights_sha256
+
+    run, cluster, outputs = training.run, training.cluster, training.run.outputs
+    with export_directory(outputs.model.path, cluster) as directory:
+        remove_manifest(directory)
+        save_model(trained.model, directory, _signatures(run, trained.model))
+        if cluster.is_chief:
+            manifest = manifest_of(
+                directory,
+                model_uri=outputs.model.directory_uri,
+                created_at=datetime.now(UTC),
+                description=_description(training, trained, time.monotonic() - started),
+            )
+            write_manifest(directory, manifest)
+            report(
+                "model_exported",
+                f"Model exported to {outputs.model.name}",
+                severity="NOTICE",
+                replica=cluster.replica,
+                model_path=outputs.model.name,
+                manifest_path=f"{outputs.model.name.rstrip('/')}/{MANIFEST_NAME}",
+                metrics=trained.metrics,
+            )
+    report(
+        "train_finished",
+        f"{cluster.replica} finished",
+        replica=cluster.replica,
+        seconds=round(time.monotonic() - started, 1),
+        weights_sha256=weights_sha256(trained.model),
+    )
+    # The run is finished: with an exit status other than 0, its chief would repeat it.
+    on_sigterm(lambda: None)
+    await_evaluators(outputs.logs.path, epochs=run.settings.epochs)
+    training.peers.part()
+    if cluster.is_chief:
+        remove_backups(outputs.checkpoints.path)
+
+
+def _signatures(run: Run, model: Any) -> Mapping[str, Any]:
+    from trainer.data.examples import batch_spec
+    from trainer.export.saved_model import plain_serving
+    from trainer.training.keras_models import inputs_of
+
+    if run.workload.serving is not None:
+        return run.workload.serving(run, model)
+    return plain_serving(model, inputs_of(batch_spec(run.data.training)))
+
+
+def _description(training: "Training", trained: "Trained", seconds: float) -> dict[str, Any]:
+    """The manifest's description of data, metrics, versions and training."""
+    from trainer.devices.strategy import name_of
+
+    run, job = training.run, job_of(training.cluster.service_variables)
+    own = dict(run.data.description)
+    return {
+        **({"job": job} if job else {}),
+        "metrics": {name: value for name, value in finite(trained.metrics).items() if value is not None},
+        "dataset": {"name": run.data.name, "train_examples": run.data.training.count},
+        "frameworks": {
+            "python": platform.python_version(),
+            **{name: version(name) for name in ("tensorflow", "tf_keras", "keras")},
+            **own.pop("frameworks", {}),
+        },
+        "training": {
+            "epochs": run.settings.epochs,
+            "initial_epoch": trained.initial_epoch,
+            "steps_per_epoch": training.steps_per_epoch,
+            "global_batch_size": training.global_batch_size,
+            "replicas_in_sync": training.strategy.num_replicas_in_sync,
+            "strategy": name_of(training.strategy),
+            "weights": run.weights.label,
+            "seconds": round(seconds, 1),
+        },
+        **own,
+    }

@@ -1,0 +1,1 @@
+"""Image classification with data sets of TFDS: one kind of workload."""

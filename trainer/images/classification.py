@@ -1,0 +1,171 @@
+"""Workloads that classify the images of a TFDS data set."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+from trainer.data.examples import Examples
+from trainer.images.weights import Pretrained, starting_weights
+from trainer.settings import read
+from trainer.settings.setting import Setting
+from trainer.workload import Data, Run, Workload
+
+MIN_SIDE_PX, MAX_SIDE_PX = 8, 4096
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelSpec:
+    """The inputs of a classifier's `build`; `hyperparameters` has a value for each one that it declares."""
+
+    image_size: tuple[int, int]  # height, width in pixels
+    classes: int
+    learning_rate: float
+    hyperparameters: Mapping[str, Any] = field(
+        default_factory=dict
+    )  # Any: each declaration gives its value's type
+    weights_path: str | None = None  # a file to start from; None: random values
+
+
+def image_classification(
+    *,
+    build: Callable[[ModelSpec], Any],
+    dataset: str,
+    image_size: tuple[int, int],
+    batch_size: int,
+    epochs: int,
+    learning_rate: float,
+    hyperparameters: Mapping[str, Setting] | None = None,
+    metrics: tuple[str, ...] = ("accuracy",),
+    mirrored: bool = False,
+    pretrained: Pretrained | None = None,
+    augment: Callable[[Any, Any], Any] | None = None,
+    callbacks: Callable[[Run], Sequence[Any]] = lambda _: (),
+) -> Workload:
+    """A classifier, with the defaults of its flags.
+
+    Args as those of Workload and Settings, and:
+
+        build: returns a compiled Keras model: float32 [batch, height, width, 3] from 0 to 1 in, probabilities float32
+            [batch, classes] out. Two classes may have one sigmoid unit, [batch, 1], the probability of the second.
+            Raises Unusable if the spec does not fit the model.
+        image_size: height and width in pixels.
+        hyperparameters: additional flags, by name.
+        pretrained: public weights that `build` can load; None if there are none.
+        augment: of an image, uint8 [height, width, 3], and a seed, int64 [2], the image to train on; see Examples.
+    """
+    return Workload(
+        build=lambda run: build(spec_of(run)),
+        data=partial(_data, pretrained=pretrained, augment=augment),
+        flags={**_flags(dataset, image_size, learning_rate), **(hyperparameters or {})},
+        defaults={"batch_size": batch_size, "epochs": epochs},
+        metrics=metrics,
+        callbacks=callbacks,
+        serving=_serving,
+        mirrored=mirrored,
+    )
+
+
+def _flags(dataset: str, size: tuple[int, int], learning_rate: float) -> dict[str, Setting]:
+    return {
+        "dataset": Setting(
+            reads=read.word,
+            help="a TFDS image classification data set, NAME, NAME/CONFIG or NAME:VERSION",
+            default=dataset,
+        ),
+        "data_dir": Setting(
+            reads=read.word,
+            help="TFDS data directory, a path or a gs:// URI (default: TFDS_DATA_DIR, else TFDS's default)",
+        ),
+        "train_split": Setting(reads=read.word, help="TFDS split to train on (default: train)"),
+        "evaluation_split": Setting(
+            reads=read.word,
+            help="TFDS split to evaluate on after each epoch, or `none` (default: validation, else test, else none)",
+        ),
+        "download": Setting(
+            reads=read.truth, help="prepare a data set that is not in data_dir", default=True, is_switch=True
+        ),
+        "image_size": Setting(
+            reads=read_size, help="image size in pixels: SIDE or HEIGHTxWIDTH", default=size
+        ),
+        "learning_rate": Setting(
+            reads=read.positive, help="learning rate of the optimizer", default=learning_rate
+        ),
+        "weights": Setting(
+            reads=read.word,
+            help="initial weights: imagenet, random, a path or gs:// URI of a file, or auto: the public ones if there "
+            "are any",
+            default="auto",
+        ),
+    }
+
+
+def read_size(text: str) -> tuple[int, int]:
+    """Height and width in pixels."""
+    sides = [read.whole(part) for part in text.lower().split("x")]
+    if len(sides) == 1:
+        sides *= 2
+    height, width = sides if len(sides) == 2 else (None, None)  # noqa: PLR2004 - height and width
+    if height is None or width is None or not all(MIN_SIDE_PX <= s <= MAX_SIDE_PX for s in (height, width)):
+        raise ValueError(f"SIDE or HEIGHTxWIDTH in pixels, each from {MIN_SIDE_PX} to {MAX_SIDE_PX}")
+    return height, width
+
+
+def spec_of(run: Run) -> ModelSpec:
+    """What a classifier's `build` gets in this run."""
+    return ModelSpec(
+        image_size=run.flags["image_size"],
+        classes=run.data.facts["classes"],
+        learning_rate=run.flags["learning_rate"],
+        hyperparameters=run.flags,
+        weights_path=None if run.weights.path is None else str(run.weights.path),
+    )
+
+
+def _data(run: Run, *, pretrained: Pretrained | None, augment: Callable[[Any, Any], Any] | None) -> Data:
+    import tensorflow_datasets as tfds
+
+    from trainer.images.tfds_data import prepared
+
+    found, size = prepared(run), run.flags["image_size"]
+    training = as_images(found.examples(found.train_split), size)
+    if augment is not None:
+        training = replace(training, augment=lambda pair, seed: (augment(pair[0], seed), pair[1]))
+    evaluation = found.evaluation_split and as_images(found.examples(found.evaluation_split), size)
+    return Data(
+        training=training,
+        evaluation=evaluation or None,
+        name=f"{found.name}:{found.version}",
+        facts={"classes": len(found.class_names), "class_names": found.class_names},
+        description={
+            "class_names": list(found.class_names),
+            "image_size": list(size),
+            "dataset": {
+                "name": found.name,
+                "version": found.version,
+                "train_split": found.train_split,
+                "evaluation_split": found.evaluation_split,
+                "train_examples": training.count,
+            },
+            "frameworks": {"tensorflow_datasets": tfds.__version__},
+        },
+        unchanged={"--dataset": found.name, "--image_size": "x".join(map(str, size))},
+        weights=partial(starting_weights, run.flags["weights"], pretrained, run.environment),
+    )
+
+
+def as_images(encoded: Examples, size: tuple[int, int]) -> Examples:
+    """Pairs of an encoded image and a label as images of this size, from 0 to 1 in the batch, uint8 before."""
+    from trainer.images.pixels import pixels, scaled
+
+    return replace(
+        encoded,
+        decode=lambda pair: (pixels(pair[0], size), pair[1]),
+        batch=lambda batch: (scaled(batch[0]), batch[1]),
+    )
+
+
+def _serving(run: Run, model: Any) -> dict[str, Any]:
+    from trainer.images.serving import serving
+
+    return serving(model, run.flags["image_size"], run.data.facts["class_names"])

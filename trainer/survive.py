@@ -1,0 +1,271 @@
+"""Any Keras program as one that survives: `survive.run` trains, checkpoints, continues and exports a model.
+
+from trainer import survive  # first: it chooses the Keras that `tf.keras` is
+import tensorflow as tf
+
+def build_model():
+model = tf.keras.Sequential([tf.keras.layers.Input((4,)), tf.keras.layers.Dense(1)])
+model.compile("sgd", "mse", ["mae"])
+return model
+
+def training():
+return tf.data.Dataset.from_tensor_slices((features, labels))
+
+survive.run(build_model, survive.Examples(training), settings=survive.Settings(epochs=5, batch_size=32))
+"""
+
+import gc
+import os
+import sys
+import time
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+from trainer.data.examples import Examples
+from trainer.devices.accelerators import require_accelerators, unequal_accelerators
+from trainer.devices.strategy_choice import contradictions, uses_parameter_servers
+from trainer.events import report
+from trainer.faults import Unusable, collected
+from trainer.finishing import export, finished_metrics
+from trainer.replicas.cluster import Cluster, Role
+from trainer.replicas.cluster_variable import cluster_from
+from trainer.replicas.ending import PEER_LOST, end_at_once, end_with, on_sigterm
+from trainer.replicas.peers import is_loss_of_peer
+from trainer.settings.parse import settings_from
+from trainer.settings.settings import Settings
+from trainer.storage import outputs_from
+from trainer.training.metric_file import trial_from
+from trainer.workload import Data, Run, StartingWeights, Workload
+
+__all__ = [
+    "Data",
+    "Examples",
+    "Run",
+    "Settings",
+    "Workload",
+    "attempt",
+    "end_with",
+    "ended",
+    "run",
+    "settings_from",
+]
+
+
+def run(
+    build_model: Callable[[], Any],
+    training: Examples,
+    evaluation: Examples | None = None,
+    *,
+    settings: Settings | None = None,
+    name: str = "data",
+    callbacks: Callable[[], Sequence[Any]] = tuple,
+    serving: Callable[[Any], Mapping[str, Any]] | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> dict[str, float]:
+    """Train a model to its export, from wherever an earlier attempt stopped; do this replica's part of it.
+
+    TF_CONFIG or CLUSTER_SPEC say which replica of which cluster this process is, the AIP_… variables or
+    `settings.job_dir` where model, checkpoints and logs go. Start every replica with the same program, and start all of
+    them again with the same settings whenever one ended with 134 or 143: docs/explanation/survival.md.
+
+    Args:
+        build_model: returns the compiled model, of tf.keras or keras. Called in the strategy's scope.
+        training: what to train on.
+        evaluation: what to evaluate after each epoch.
+        settings: `settings_from(sys.argv[1:], prog=…)` reads them from a command line.
+        name: of the data, in events, export.json and checkpoints: those of another name are refused.
+        callbacks: returns Keras callbacks. One that sets `stop_training` must do so on every replica at the same step.
+        serving: of the trained model, the functions to export by name of signature, each a tf.function with an input
+            signature. None: `serving_default`, which takes what the model takes.
+        environment: os.environ by default.
+
+    Returns:
+        The metrics of the last epoch, those of its evaluation with `val_` before their names.
+
+    Does not return where this replica does not train to the end. The process then ends with 0 if it is an evaluator,
+    worker of parameter servers or parameter server that has done its part, 1 after an error, 2 if something cannot be
+    used (every fault is on standard error), 134 if a peer was lost, 143 after SIGTERM and a checkpoint.
+    """
+    data = Data(training=training, evaluation=evaluation, name=name, unchanged={"name": name})
+    workload = Workload(
+        build=lambda _: build_model(),
+        data=lambda _: data,
+        callbacks=lambda _: callbacks(),
+        serving=None if serving is None else lambda _, model: serving(model),
+    )
+    with ended():
+        metrics = attempt(
+            workload, settings or Settings(), os.environ if environment is None else environment
+        )
+    if metrics is None:
+        end_with(0)
+    return metrics
+
+
+@contextmanager
+def ended() -> Iterator[None]:
+    """A context that ends the process, with the status that says why, instead of letting an error out."""
+    on_sigterm(end_at_once)
+    try:
+        yield
+    except Unusable as unusable:
+        for fault in unusable.faults:
+            print(fault, file=sys.stderr)  # noqa: T201 - the job's log
+        end_with(2)
+    except Exception as error:
+        traceback.print_exc()
+        # After the loss of a peer there is no clean shutdown: TensorFlow's would wait for the peers that are gone.
+        end_with(PEER_LOST if is_loss_of_peer(error) else 1)
+
+
+def attempt(
+    workload: Workload,
+    settings: Settings,
+    environment: Mapping[str, str],
+    *,
+    name: str = "",
+    flags: Mapping[str, Any] | None = None,
+) -> dict[str, float] | None:
+    """This replica's part of a run: the metrics of the last epoch, or None if it does not train.
+
+    Raises:
+        Unusable: settings, environment, data, checkpoints or the model cannot be used; every fault that is known.
+        tensorflow.errors.OpError: another replica is gone.
+    """
+    run = _run(workload, settings, environment, name, flags or {})
+    print(run.cluster.description(), file=sys.stderr, flush=True)  # noqa: T201 - the job's log
+    if (metrics := finished_metrics(run)) is not None:
+        return metrics
+    require_accelerators(run.cluster, environment)
+    _load_tensorflow()
+    if run.cluster.role is Role.EVALUATOR:
+        from trainer.evaluator.evaluator import evaluate
+
+        evaluate(run)
+        return None
+    if not run.cluster.is_chief and uses_parameter_servers(settings.strategy, run.cluster):
+        from trainer.parameter_server.server import serve
+
+        serve(run)
+        return None
+    return _train(run)
+
+
+def _run(
+    workload: Workload,
+    settings: Settings,
+    environment: Mapping[str, str],
+    name: str,
+    flags: Mapping[str, Any],
+) -> Run:
+    faults = settings.faults()
+    with collected(faults):
+        cluster = cluster_from(environment).without_reduction_servers()
+    if not faults:
+        has_directory = bool(environment.get("AIP_CHECKPOINT_DIR") or settings.job_dir)
+        faults += contradictions(settings.strategy, cluster, has_checkpoint_directory=has_directory)
+        in_step = not uses_parameter_servers(settings.strategy, cluster)
+        if in_step and (fault := unequal_accelerators(cluster, environment)):
+            faults.append(fault)
+    if faults:
+        raise Unusable(*faults)
+    return Run(
+        workload=workload,
+        settings=settings,
+        cluster=cluster,
+        outputs=outputs_from(environment, settings.job_dir),
+        environment=environment,
+        name=name,
+        flags=flags,
+    )
+
+
+def _load_tensorflow() -> None:
+    """Import TensorFlow, only once the flags are known to be sound, so that a wrong one fails at once.
+
+    An import leaves little garbage, and collections would take a fifth of its time. What it loads stays until the
+    end, so later collections need not look at it.
+    """
+    gc.disable()
+    try:
+        import tensorflow as tf  # noqa: F401
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
+def _train(run: Run) -> dict[str, float]:
+    import tensorflow as tf
+
+    from trainer.checkpoints.files import latest
+    from trainer.devices.strategy import limit_threads, processors_for, sixteen_bits
+    from trainer.replicas.peers import Peers
+    from trainer.training.attempt import Training
+    from trainer.training.keras_models import set_mixed_precision
+
+    started, settings = time.monotonic(), run.settings
+    run = run.with_data()
+    if (trial := trial_from(run.environment)) is not None and run.data.evaluation is None:
+        raise Unusable(
+            f"Trial {trial.trial_id} has no metric to report: {run.data.name} has no evaluation split, and a study "
+            f"compares its trials by their evaluation. Name a split with --evaluation_split, or give the program "
+            f"examples to evaluate."
+        )
+    weights = run.data.weights(lambda: latest(run.outputs.checkpoints.path) is not None)
+    processors = processors_for(run.cluster)
+    limit_threads(processors)
+    strategy = _strategy(run)
+    tf.keras.utils.set_random_seed(settings.seed)
+    if settings.mixed_precision:
+        set_mixed_precision(sixteen_bits(strategy, run.cluster))
+    run = replace(
+        run, loaded=run.data.counted(run.cluster.replica), weights=_agreed(weights, strategy, run.cluster)
+    )
+    kind, joined = Training, run.cluster
+    if uses_parameter_servers(settings.strategy, run.cluster):
+        from trainer.parameter_server.coordinator import CoordinatedTraining
+
+        # A coordinator and its workers share no collective operation, so the workers are not its peers.
+        kind, joined = CoordinatedTraining, Cluster()
+    training = kind(run=run, strategy=strategy, peers=Peers(joined), trial=trial, processors=processors)
+    trained = training.train()
+    export(training, trained, started)
+    return trained.metrics
+
+
+def _strategy(run: Run) -> Any:
+    """The run's strategy, built once all the replicas that it needs have started."""
+    from trainer.devices.strategy import strategy_for
+    from trainer.replicas.gathering import gather
+
+    cluster, settings = run.cluster, run.settings
+    if uses_parameter_servers(settings.strategy, cluster):
+        from trainer.parameter_server.peers import await_peers, guard
+
+        await_peers(cluster, within_s=settings.peers_within_s)
+        guard(cluster)
+    else:
+        gather(cluster, within_s=settings.peers_within_s)
+    return strategy_for(cluster, asked=settings.strategy, mirrored=run.workload.mirrored)
+
+
+def _agreed(weights: StartingWeights, strategy: Any, cluster: Cluster) -> StartingWeights:
+    """The weights that all replicas start from: with different ones, they would silently train different models."""
+    from trainer.devices.strategy import all_replicas_agree
+
+    if not all_replicas_agree(strategy, weights.path is not None) and weights.path is not None:
+        weights = StartingWeights(
+            label="random", because="another replica could not read them", is_fallback=True
+        )
+    warn_of_fallback(weights, cluster.replica)
+    return weights
+
+
+def warn_of_fallback(weights: StartingWeights, replica: str) -> None:
+    """Report a WARNING if the model starts from random values in place of others."""
+    if weights.is_fallback:
+        message = f"{replica} starts from random weights: {weights.because}"
+        report("random_weights", message, severity="WARNING", replica=replica)

@@ -1,0 +1,128 @@
+"""What is trained: a model and its data. A workload has both; a run is one attempt to train it, on one replica."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from trainer.data.examples import Examples, counted
+from trainer.replicas.cluster import Cluster
+from trainer.settings.setting import Setting
+from trainer.settings.settings import Settings
+from trainer.storage import Outputs
+
+LOSS = "loss"
+
+
+@dataclass(frozen=True, kw_only=True)
+class StartingWeights:
+    """`path` is None if the model has its initial values, and `because` may say why.
+
+    `is_fallback`: others were asked for, which is a warning in the log.
+    """
+
+    label: str  # imagenet, random, a file's name, or "as built" where a program does not say
+    path: Path | None = None
+    because: str = ""
+    is_fallback: bool = False
+
+
+AS_BUILT = StartingWeights(label="as built")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Data:
+    """What a workload trains on.
+
+    Attributes:
+        evaluation: evaluated after each epoch; None for no evaluation.
+        name: in events and refusals.
+        facts: what the workload's own functions need to know of the data; the number of classes, for example.
+        description: more members of export.json.
+        unchanged: what must be the same in all attempts of a run, by name; checkpoints record it.
+        weights: what the model starts from. Called where a model is built to be trained, with a function that says
+            whether there is a checkpoint. Where replicas disagree, all start without a file.
+    """
+
+    training: Examples
+    evaluation: Examples | None = None
+    name: str = "data"
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    description: Mapping[str, Any] = field(default_factory=dict)
+    unchanged: Mapping[str, str] = field(default_factory=dict)
+    weights: Callable[[Callable[[], bool]], StartingWeights] = lambda _: AS_BUILT
+
+    def counted(self, replica: str) -> "Data":
+        """With the numbers of examples; must be called once the strategy exists.
+
+        Raises:
+            Unusable: a split cannot be read, is endless or empty.
+        """
+        evaluation = self.evaluation and counted(self.evaluation, "evaluation", replica=replica)
+        return replace(
+            self, training=counted(self.training, "training", replica=replica), evaluation=evaluation
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """One attempt of a run on this replica. `flags` has the values of the workload's own, by name.
+
+    `data` is what the workload's `data` returned; `weights` what the model starts from. Both are set before `build`.
+    """
+
+    workload: "Workload"
+    settings: Settings
+    cluster: Cluster
+    outputs: Outputs
+    environment: Mapping[str, str]
+    name: str = ""  # of the workload; empty for a program of its own
+    flags: Mapping[str, Any] = field(default_factory=dict)
+    loaded: Data | None = None
+    weights: StartingWeights = AS_BUILT
+
+    @property
+    def data(self) -> Data:
+        assert self.loaded is not None, "the first function of a workload that is called is `data`"  # noqa: S101
+        return self.loaded
+
+    @property
+    def unchanged(self) -> dict[str, str]:
+        """What must not change between the attempts of a run; its checkpoints record it."""
+        return {**({"--workload": self.name} if self.name else {}), **self.data.unchanged}
+
+    def with_data(self) -> "Run":
+        """With what the workload's `data` returns, not counted yet.
+
+        Raises:
+            Unusable: it cannot be used.
+        """
+        return replace(self, loaded=self.workload.data(self))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Workload:
+    """A model, its data, and the defaults of its settings. All functions get the run.
+
+    Attributes:
+        build: returns the compiled model, of tf.keras or keras. Called in the strategy's scope, by every replica that
+            builds one: must make the same one each time. Raises Unusable if the flags or the data do not fit it.
+        data: returns the Data. Called first, before the strategy exists: TensorFlow allows no operation then, so
+            those belong into the functions of Examples. Raises Unusable if there is none.
+        flags: its own settings, which become flags and `run.flags`, by name.
+        defaults: of common settings, by name.
+        metrics: names of the metrics that the model is compiled with and a trial may report.
+        callbacks: returns Keras callbacks; called by every replica that trains, with the run.
+        serving: of the run and the trained model, the functions to export by name of signature, each a tf.function
+            with an input signature. None: one that takes what the model takes.
+        mirrored: on a single machine it trains with MirroredStrategy, whatever the number of devices.
+    """
+
+    build: Callable[[Run], Any]
+    data: Callable[[Run], Data]
+    flags: Mapping[str, Setting] = field(default_factory=dict)
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    metrics: tuple[str, ...] = ("accuracy",)
+    callbacks: Callable[[Run], Sequence[Any]] = lambda _: ()
+    serving: Callable[[Run, Any], Mapping[str, Any]] | None = None
+    mirrored: bool = False

@@ -45,6 +45,7 @@ __all__ = [
     "Examples",
     "Run",
     "Settings",
+    "Unusable",
     "Workload",
     "attempt",
     "end_with",
@@ -216,7 +217,13 @@ def _train(run: Run) -> dict[str, float]:
         )
     weights = run.data.weights(lambda: latest(run.outputs.checkpoints.path) is not None)
     processors = processors_for(run.cluster)
-    limit_threads(processors)
+    try:
+        limit_threads(processors)
+    except RuntimeError as error:
+        raise Unusable(
+            "TensorFlow has run an operation before the strategy existed. Move operations into the functions that "
+            "load and decode examples, or into the one that builds the model."
+        ) from error
     strategy = _strategy(run)
     tf.keras.utils.set_random_seed(settings.seed)
     if settings.mixed_precision:

@@ -30,6 +30,12 @@ def save_model(model: Any, directory: Path, signatures: Mapping[str, Any]) -> No
     module = tf.Module()
     module.functions = list(signatures.values())
     module.model_variables = model.variables
+    module.tables = [
+        each
+        for layer in model._flatten_layers()  # noqa: SLF001 - both Keras have it
+        for each in vars(layer).values()
+        if isinstance(each, tf.saved_model.experimental.TrackableResource)
+    ]
     tf.saved_model.save(module, str(directory), signatures=dict(signatures))
 
 

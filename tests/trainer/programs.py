@@ -1,0 +1,187 @@
+"""Programs of users, as small as may be: `python -m tests.trainer.programs NAME FOLDER [flags]`."""
+
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from trainer import survive
+
+# isort: split
+import keras as keras_3
+import numpy as np
+import tensorflow as tf
+
+COUNT, SIDE = 40, 4
+RANDOM = np.random.default_rng(5)
+ROOMS = RANDOM.random((COUNT, 3), dtype=np.float32)
+TOWNS = RANDOM.integers(0, 4, COUNT)
+PRICES = ROOMS.sum(axis=1) + TOWNS
+
+
+def houses(keras: Any = tf.keras) -> Any:
+    """Two inputs and two outputs, by name."""
+    layers = keras.layers
+    rooms, town = layers.Input((3,), name="rooms"), layers.Input((), dtype="int64", name="town")
+    hidden = layers.Concatenate()([rooms, layers.Embedding(4, 2)(town)])
+    outputs = {
+        "price": layers.Dense(1, name="price")(hidden),
+        "is_dear": layers.Dense(1, activation="sigmoid", name="is_dear")(hidden),
+    }
+    model = keras.Model({"rooms": rooms, "town": town}, outputs)
+    model.compile(
+        keras.optimizers.SGD(0.05),
+        loss={"price": "mse", "is_dear": "binary_crossentropy"},
+        metrics={"is_dear": ["accuracy"]},
+    )
+    return model
+
+
+def sold() -> Any:
+    labels = {"price": PRICES[:, np.newaxis], "is_dear": (PRICES.mean() < PRICES)[:, np.newaxis]}
+    return tf.data.Dataset.from_tensor_slices(({"rooms": ROOMS, "town": TOWNS}, labels))
+
+
+class Stop(tf.keras.callbacks.Callback):  # type: ignore[misc]  # TensorFlow has no types
+    """Ends the training after the second epoch."""
+
+    def on_epoch_end(self, epoch: int, logs: Mapping[str, float]) -> None:
+        assert "val_price_loss" in logs
+        self.model.stop_training = epoch == 1
+
+
+def tabular(_: Path, settings: survive.Settings) -> None:
+    examples = survive.Examples(sold)
+    metrics = survive.run(houses, examples, examples, settings=settings, callbacks=lambda: [Stop()])
+    Path(settings.job_dir or "", f"{os.environ.get('NAME', 'chief')}.returned").write_text(
+        str(metrics["val_loss"])
+    )
+
+
+def tabular_of_keras_3(_: Path, settings: survive.Settings) -> None:
+    survive.run(lambda: houses(keras_3), survive.Examples(sold), settings=settings)
+
+
+def write_records(folder: Path, _: survive.Settings) -> None:
+    path = folder / "pictures.tfrecord"
+    with tf.io.TFRecordWriter(str(path)) as writer:
+        for number in range(COUNT):
+            picture = RANDOM.integers(0, 256, (SIDE, SIDE, 3), dtype=np.uint8)
+            feature = {
+                "picture": tf.train.Feature(bytes_list=tf.train.BytesList(value=[picture.tobytes()])),
+                "kind": tf.train.Feature(int64_list=tf.train.Int64List(value=[number % 3])),
+            }
+            example = tf.train.Example(features=tf.train.Features(feature=feature))
+            writer.write(example.SerializeToString())
+
+
+def parsed(record: Any) -> Any:
+    found = tf.io.parse_single_example(
+        record,
+        {"picture": tf.io.FixedLenFeature([], tf.string), "kind": tf.io.FixedLenFeature([], tf.int64)},
+    )
+    picture = tf.reshape(tf.io.decode_raw(found["picture"], tf.uint8), [SIDE, SIDE, 3])
+    return picture, found["kind"]
+
+
+def brighter(example: Any, seed: Any) -> Any:
+    picture, kind = example
+    picture = tf.image.stateless_random_brightness(picture, 0.3, seed)
+    return tf.image.stateless_random_flip_left_right(picture, seed), kind
+
+
+def pictures() -> Any:
+    layers = tf.keras.layers
+    model = tf.keras.Sequential(
+        [layers.Input((SIDE, SIDE, 3)), layers.Flatten(), layers.Dense(3, activation="softmax")]
+    )
+    model.compile(tf.keras.optimizers.legacy.Adam(0.01), "sparse_categorical_crossentropy", ["accuracy"])
+    return model
+
+
+class Crash(tf.keras.callbacks.Callback):  # type: ignore[misc]  # as above
+    """Ends the process in the second epoch, where the environment asks for it."""
+
+    def on_train_batch_end(self, batch: int, logs: object = None) -> None:  # noqa: ARG002 - Keras' signature
+        epoch = int(self.model.optimizer.iterations) // self.params["steps"]
+        if os.environ.get("CRASH") and epoch == 1 and batch == 1:
+            os._exit(9)
+
+
+def records(folder: Path, settings: survive.Settings) -> None:
+    examples = survive.Examples(
+        lambda: tf.data.TFRecordDataset(str(folder / "pictures.tfrecord")),
+        decode=parsed,
+        augment=brighter,
+        batch=lambda batch: (tf.cast(batch[0], tf.float32) / 255, batch[1]),
+    )
+    survive.run(pictures, examples, settings=settings, callbacks=lambda: [Crash()], name="pictures")
+
+
+def lines(folder: Path, settings: survive.Settings) -> None:
+    """Text, one example a line, through a layer that looks words up."""
+
+    def build() -> Any:
+        layers = tf.keras.layers
+        words = layers.TextVectorization(vocabulary=["good", "bad", "film"], output_sequence_length=4)
+        model = tf.keras.Sequential(
+            [
+                layers.Input((), dtype="string"), words, layers.Embedding(5, 2), layers.GlobalAveragePooling1D(),
+                layers.Dense(1, activation="sigmoid"),
+            ]
+        )  # fmt: skip
+        model.compile(tf.keras.optimizers.legacy.SGD(0.5), "binary_crossentropy", ["accuracy"])
+        return model
+
+    def split(line: Any) -> Any:
+        label, text = tf.unstack(tf.strings.split(line, "\t"), 2)
+        return text, tf.strings.to_number(label)
+
+    examples = survive.Examples(lambda: tf.data.TextLineDataset(str(folder / "lines.txt")), decode=split)
+    survive.run(build, examples, examples, settings=settings)
+
+
+def refused(folder: Path, settings: survive.Settings) -> None:
+    """Print why each of these cannot be trained, one sentence a line."""
+    slices = tf.data.Dataset.from_tensor_slices
+    good = survive.Examples(lambda: slices((ROOMS, PRICES)))
+
+    def dense(inputs: int, *, is_compiled: bool = True) -> Any:
+        model = tf.keras.Sequential([tf.keras.layers.Input((inputs,)), tf.keras.layers.Dense(1)])
+        if is_compiled:
+            model.compile("sgd", "mse")
+        return model
+
+    def wrong_labels() -> Any:
+        model = tf.keras.Sequential(
+            [tf.keras.layers.Input((3,)), tf.keras.layers.Dense(2, activation="softmax")]
+        )
+        model.compile("sgd", "categorical_crossentropy")
+        return model
+
+    cases: Sequence[tuple[Callable[[], Any], survive.Examples]] = (
+        (lambda: dense(3, is_compiled=False), good),
+        (lambda: "a model", good),
+        (lambda: dense(4), good),
+        (wrong_labels, survive.Examples(lambda: slices((ROOMS, np.stack([TOWNS] * 3, axis=1))))),
+        (lambda: dense(3), survive.Examples(lambda: [1, 2])),
+        (lambda: dense(3), survive.Examples(lambda: slices(ROOMS).repeat())),
+        (lambda: dense(3), survive.Examples(lambda: slices(ROOMS[:0]))),
+        (lambda: dense(3), survive.Examples(lambda: slices(ROOMS), count=7)),
+        (lambda: dense(3), survive.Examples(lambda: tf.data.TextLineDataset(str(folder / "none.txt")))),
+    )
+    for build, examples in cases:
+        data = survive.Data(training=examples)
+        workload = survive.Workload(build=lambda _, build=build: build(), data=lambda _, data=data: data)  # type: ignore[misc]  # mypy infers no type
+        try:
+            survive.attempt(workload, settings, {})
+        except survive.Unusable as unusable:
+            print("REFUSED", unusable)  # noqa: T201
+        else:
+            print("TRAINED")  # noqa: T201
+
+
+if __name__ == "__main__":
+    program, place, *flags = sys.argv[1:]
+    globals()[program](Path(place), survive.settings_from(flags, prog=program))

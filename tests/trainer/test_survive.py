@@ -1,0 +1,128 @@
+"""Programs of users that survive: their data, their models, and what they are told that cannot be trained."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.trainer.conftest import ROOT, Replica, reap, start_replica, two_replicas
+from tests.trainer.exports import check_export, run_program
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1500)]
+
+ASK = """
+import json, sys
+import tensorflow as tf
+signature = tf.saved_model.load(sys.argv[1]).signatures["serving_default"]
+inputs = {name: tf.constant(value) for name, value in json.loads(sys.argv[2]).items()}
+given = {name: (spec.dtype.name, spec.shape.as_list()) for name, spec in signature.structured_input_signature[1].items()}
+answer = {name: value.shape.as_list() for name, value in signature(**inputs).items()}
+print(json.dumps({"inputs": given, "answer": answer}))
+"""
+
+
+def started(program: str, folder: Path, *flags: str, name: str = "run", **environment: str) -> Replica:
+    return start_replica(
+        program, str(folder), "--batch_size=8", f"--job_dir={folder}/job", *flags,
+        cwd=ROOT, files=folder / name, environment=environment, module="tests.trainer.programs",
+    )  # fmt: skip
+
+
+def ended(replica: Replica) -> Replica:
+    assert replica.wait() == 0, replica.err.read_text()[-3000:]
+    return replica
+
+
+def served(folder: Path, inputs: dict[str, Any]) -> Any:
+    return run_program(ASK, str(folder / "job" / "model"), json.dumps(inputs))
+
+
+def test_a_model_with_several_inputs_and_outputs_trains_until_its_callback_stops_it(tmp_path: Path) -> None:
+    replica = ended(started("tabular", tmp_path, "--epochs=5"))
+    epochs = [line["metrics"] for line in replica.events("epoch_finished")]
+    assert len(epochs) == 2
+    assert epochs[1]["loss"] < epochs[0]["loss"]
+    manifest = check_export(tmp_path / "job" / "model")
+    assert manifest["dataset"] == {"name": "data", "train_examples": 40}
+    assert manifest["training"]["weights"] == "as built"
+    assert float((tmp_path / "job" / "chief.returned").read_text()) == manifest["metrics"]["val_loss"]
+    found = served(tmp_path, {"rooms": [[1.0, 2.0, 3.0]] * 2, "town": [1, 2]})
+    assert found == {
+        "inputs": {"rooms": ["float32", [None, 3]], "town": ["int64", [None]]},
+        "answer": {"price": [2, 1], "is_dear": [2, 1]},
+    }
+
+
+def test_two_replicas_of_a_program_train_one_model_and_return(tmp_path: Path) -> None:
+    replicas = [
+        started(
+            "tabular", tmp_path, "--epochs=3", name=config["task"]["type"],
+            NAME=config["task"]["type"], TF_CONFIG=json.dumps(config),
+        )
+        for config in two_replicas()
+    ]  # fmt: skip
+    try:
+        chief, worker = (ended(replica) for replica in replicas)
+    finally:
+        reap(replicas)
+    (one,), (other,) = (each.events("train_finished") for each in (chief, worker))
+    assert one["weights_sha256"] == other["weights_sha256"]
+    assert len({path.read_text() for path in (tmp_path / "job").glob("*.returned")}) == 1
+    assert len(list((tmp_path / "job").glob("*.returned"))) == 2
+
+
+def test_a_model_of_keras_3_with_several_inputs_and_outputs_trains(tmp_path: Path) -> None:
+    replica = ended(started("tabular_of_keras_3", tmp_path, "--epochs=2"))
+    first, second = (line["metrics"]["loss"] for line in replica.events("epoch_finished"))
+    assert second < first
+    assert served(tmp_path, {"rooms": [[1.0, 2.0, 3.0]], "town": [1]})["answer"]["price"] == [1, 1]
+
+
+@pytest.mark.parametrize("options", [(), ("--cache",)], ids=["as read", "cached"])
+def test_a_killed_training_on_tfrecords_ends_with_the_weights_of_one_that_was_not(
+    tmp_path: Path, options: tuple[str, ...]
+) -> None:
+    ended(started("write_records", tmp_path, name="written"))
+    flags = ("--epochs=3", "--checkpoint_steps=1", *options)
+    calm = ended(started("records", tmp_path, *flags, f"--job_dir={tmp_path}/calm", name="calm"))
+    (counted,) = calm.events("examples_counted")
+    assert counted["examples"] == 40
+    killed = started("records", tmp_path, *flags, name="killed", CRASH="1")
+    assert killed.wait() == 9
+    again = ended(started("records", tmp_path, *flags, name="again"))
+    (start,) = again.events("train_started")
+    assert (start["initial_epoch"], start["initial_step"] > 0) == (1, True)
+    one, other = (each.events("train_finished")[0]["weights_sha256"] for each in (calm, again))
+    assert one == other
+
+
+def test_lines_of_text_train_a_model_whose_words_are_served(tmp_path: Path) -> None:
+    (tmp_path / "lines.txt").write_text("1\tgood film\n0\tbad film\n" * 20)
+    replica = ended(started("lines", tmp_path, "--epochs=4"))
+    assert replica.events("epoch_finished")[-1]["metrics"]["val_accuracy"] == 1
+    assert served(tmp_path, {"inputs": ["a good film", "bad"]}) == {
+        "inputs": {"inputs": ["string", [None]]},
+        "answer": {"outputs": [2, 1]},
+    }
+
+
+def test_what_cannot_be_trained_is_refused_in_a_sentence_with_the_repair(tmp_path: Path) -> None:
+    replica = ended(started("refused", tmp_path))
+    found = [line for line in replica.out.read_text().splitlines() if not line.startswith("{")]
+    expected = [
+        "Sequential that is not compiled",
+        "returned str that is not compiled",
+        "The model does not fit the data:",
+        "The model does not fit the data:",
+        "load() returned list; expected a tf.data.Dataset",
+        "load() is endless. Remove repeat()",
+        "There are no training examples",
+        "count=7, but load() has 40",
+        "The training examples cannot be read:",
+    ]
+    assert len(found) == len(expected), found
+    for line, words in zip(found, expected, strict=True):
+        assert line.startswith("REFUSED ")
+        assert words in line
+    assert "A batch is (float32 [None, 3], float32 [None])" in found[2]

@@ -15,8 +15,9 @@ ASK = """
 import json, sys
 import tensorflow as tf
 signature = tf.saved_model.load(sys.argv[1]).signatures["serving_default"]
-inputs = {name: tf.constant(value) for name, value in json.loads(sys.argv[2]).items()}
-given = {name: (spec.dtype.name, spec.shape.as_list()) for name, spec in signature.structured_input_signature[1].items()}
+specs = signature.structured_input_signature[1]
+inputs = {name: tf.constant(value, specs[name].dtype) for name, value in json.loads(sys.argv[2]).items()}
+given = {name: (spec.dtype.name, spec.shape.as_list()) for name, spec in specs.items()}
 answer = {name: value.shape.as_list() for name, value in signature(**inputs).items()}
 print(json.dumps({"inputs": given, "answer": answer}))
 """

@@ -1,8 +1,13 @@
 """What a user can repair: flags, environment and data that do not fit."""
 
+import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
+
+_AROUND = re.compile(r"\{\{.*?\}\}|\[\[.*?\]\]|\[Op:.*")
+_RAISED = re.compile(r"\w+Error: ")
+_OF_NO_USE = ("Graph execution error", "Detected at node", "<stack traces", "in user code", "File ")
 
 
 class Unusable(Exception):
@@ -23,6 +28,15 @@ def collected(faults: list[str]) -> Iterator[None]:
         yield
     except Unusable as unusable:
         faults += unusable.faults
+
+
+def reason_of(error: Exception) -> str:
+    """What an error of TensorFlow or Keras says, without the places in the code around it."""
+    lines = [_AROUND.sub("", line).strip() for line in str(error).splitlines()]
+    starts = [number for number, line in enumerate(lines) if _RAISED.match(line)]
+    if starts:  # AutoGraph shows the code first
+        lines = [_RAISED.sub("", lines[starts[-1]])]
+    return next((line for line in lines if line and not line.startswith(_OF_NO_USE)), type(error).__name__)
 
 
 def nearest(word: str, known: Iterable[str]) -> str:

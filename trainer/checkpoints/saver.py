@@ -14,7 +14,7 @@ from trainer.checkpoints import files
 from trainer.checkpoints.files import Checkpoint, latest, numbered, publish
 from trainer.checkpoints.upload import Uploads
 from trainer.events import report
-from trainer.faults import Unusable
+from trainer.faults import Unusable, reason_of
 from trainer.replicas.cluster import Cluster
 from trainer.replicas.peers import Board
 from trainer.replicas.preemption import Preemption
@@ -107,7 +107,7 @@ class Saver:
         except (AssertionError, ValueError, tf.errors.NotFoundError, tf.errors.InvalidArgumentError) as error:
             raise Unusable(
                 f"The checkpoint {checkpoint.path} belongs to a different model than these flags describe "
-                f"({str(error).splitlines()[0]}). Use the flags that the run started with, or another "
+                f"({reason_of(error)}). Use the flags that the run started with, or another "
                 f"AIP_CHECKPOINT_DIR."
             ) from error
         self._newest = checkpoint if self.cluster.is_chief else None

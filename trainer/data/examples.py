@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Any
 
 from trainer.events import report
-from trainer.faults import Unusable
+from trainer.faults import Unusable, reason_of
 
 COUNTED_LIMIT = 1_000_000_000
 
@@ -63,7 +63,9 @@ def counted(examples: Examples, name: str, *, replica: str) -> Examples:
         try:
             count = int(data.take(COUNTED_LIMIT).reduce(tf.constant(0, tf.int64), lambda sum_, *_: sum_ + 1))
         except (tf.errors.NotFoundError, tf.errors.DataLossError, tf.errors.PermissionDeniedError) as error:
-            raise Unusable(f"The {name} examples cannot be read: {_first_line(error)}") from error
+            raise Unusable(
+                f"The {name} examples cannot be read: {reason_of(error)}. Check the paths in load()."
+            ) from error
         report(
             "examples_counted",
             f"read {count} {name} examples to count them; survive.Examples(count={count}) would spare it",
@@ -114,7 +116,3 @@ def batch_spec(examples: Examples) -> Any:
     data = mapped(examples.load(), examples.decode).batch(2)
     spec: Any = mapped(data, examples.batch).element_spec
     return spec
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).splitlines()[0]

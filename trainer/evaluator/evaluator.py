@@ -14,7 +14,7 @@ from trainer.devices.strategy import claim_gpus, limit_threads, processors_for
 from trainer.evaluator.evaluations import Evaluation, read_evaluations, write_evaluations
 from trainer.events import finite, report
 from trainer.export.manifest import is_exported, job_of
-from trainer.faults import Unusable
+from trainer.faults import Unusable, reason_of
 from trainer.replicas.cluster import Cluster, Role
 from trainer.replicas.liveness import await_peers, watch
 from trainer.storage import Outputs
@@ -121,7 +121,7 @@ class Evaluator:
             return None
         except (ValueError, AssertionError) as error:
             raise Unusable(
-                f"The checkpoint {checkpoint.path} belongs to a different model ({str(error).splitlines()[0]}). Give "
+                f"The checkpoint {checkpoint.path} belongs to a different model ({reason_of(error)}). Give "
                 f"{self.cluster.replica} the chief's --workload, --dataset, --image_size and flags of the workload."
             ) from error
         found = self.model.evaluate(self.data, verbose=0, return_dict=True)

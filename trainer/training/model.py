@@ -7,22 +7,10 @@ from typing import Any
 import tensorflow as tf
 
 from trainer.data.examples import batch_spec
-from trainer.faults import Unusable
+from trainer.faults import Unusable, reason_of
 from trainer.settings.numbers import KERAS_BATCH_NORM_MOMENTUM, batch_norm_momentum
 from trainer.training.keras_models import build_variables, moving_averages_of_all_replicas
 from trainer.workload import Run
-
-_OF_NO_USE = (
-    "File ",
-    "[[",
-    "<stack",
-    "Detected at",
-    "Graph execution",
-    "in user code",
-    "Call arguments",
-    "•",
-    "Arguments",
-)
 
 
 def built_model(run: Run, *, strategy: Any, total_steps: int) -> Any:
@@ -39,8 +27,8 @@ def built_model(run: Run, *, strategy: Any, total_steps: int) -> Any:
             model = run.workload.build(run)
         if getattr(model, "optimizer", None) is None:
             raise Unusable(
-                f"The function that builds the model returned {type(model).__name__} that is not compiled; expected a "
-                f"model of tf.keras or keras. Call model.compile(...) and return the model."
+                f"The function that builds the model returned a {type(model).__name__} that is not compiled; "
+                f"expected a model of tf.keras or keras. Call model.compile(...) and return the model."
             )
         with fitting(spec):
             build_variables(model, spec)
@@ -64,12 +52,8 @@ def fitting(spec: Any) -> Iterator[None]:
     except (ValueError, TypeError, tf.errors.InvalidArgumentError) as error:
         if "ollective" in str(error):  # a peer's fault
             raise
-        lines = [line.strip() for line in str(error).splitlines()]
-        reason = [line for line in lines if line and not line.startswith(_OF_NO_USE)] or [
-            type(error).__name__
-        ]
         raise Unusable(
-            f"The model does not fit the data: {' '.join(reason[-2:])} A batch is {_words(spec)}. Correct the shapes or "
+            f"The model does not fit the data: {reason_of(error)}. A batch is {_words(spec)}. Correct the shapes or "
             f"types of the data, or those that the model and its loss take."
         ) from error
 

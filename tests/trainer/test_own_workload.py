@@ -1,0 +1,94 @@
+"""A workload of the user's own, as `--workload=my_package.module`."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from trainer.command_line import command_from
+from trainer.faults import Unusable
+
+WHOLE = """
+from trainer.settings.setting import number
+from trainer.workload import Data, Workload
+{before}
+WORKLOAD = Workload(build=lambda run: None, data=lambda run: None, {arguments})
+"""
+
+
+@pytest.fixture
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A package in the working directory, forgotten after the test."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", sys.path[:])
+    name = f"own_{tmp_path.name.replace('-', '_')}"
+    (tmp_path / name).mkdir()
+    yield tmp_path / name
+    for each in [each for each in sys.modules if each.partition(".")[0] == name]:
+        del sys.modules[each]
+
+
+def asked(package: Path, text: str, *arguments: str) -> list[str]:
+    """A command line whose workload is a module of this package, with this text."""
+    (package / "module.py").write_text(text)
+    return [f"--workload={package.name}.module", *arguments]
+
+
+def test_its_flags_and_defaults_count(package: Path) -> None:
+    own = "flags={'rate': number(default=0.5, help='', maximum=1)}, defaults={'epochs': 7}, metrics=('mae',)"
+    text = WHOLE.format(before="", arguments=own)
+    command = command_from(asked(package, text, "--rate=0.25", "--reported_metrics=mae"))
+    assert command.name == f"{package.name}.module"
+    assert (command.settings.epochs, command.settings.batch_size, command.flags) == (7, 32, {"rate": 0.25})
+    with pytest.raises(Unusable) as caught:
+        command_from([*asked(package, text), "--rate=2", "--dataset=cassava", "--reported_metrics=mae"])
+    assert caught.value.faults == (
+        (
+            f"--dataset is a flag of --workload=horses_or_humans and resnet50; --workload={package.name}.module does not "
+            f"have it."
+        ),
+        "--rate=2: expected a number of at most 1; found '2'.",
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", "has no WORKLOAD; expected a trainer.workload.Workload"),
+        ("WORKLOAD = {'build': print}", "has a dict as WORKLOAD; expected a trainer.workload.Workload"),
+        (WHOLE.format(before="1 / 0", arguments=""), "failed (ZeroDivisionError: division by zero)"),
+        ("import no_such_package", "failed (ModuleNotFoundError: No module named 'no_such_package')"),
+        ("def build(:", "failed (SyntaxError: invalid syntax"),
+        (
+            WHOLE.format(before="", arguments="flags={'epochs': number(default=1, help='')}"),
+            "declares the flag 'epochs': a name must be a Python identifier and differ",
+        ),
+        (
+            WHOLE.format(before="", arguments="flags={'a-b': number(default=1, help='')}"),
+            "declares the flag 'a-b'",
+        ),
+        (
+            WHOLE.format(before="", arguments="defaults={'epoch': 2}"),
+            "has a default for 'epoch', which is no common setting. Did you mean 'epochs'?",
+        ),
+        (
+            WHOLE.format(before="", arguments="defaults={'epochs': 0}, metrics=('accuracy',)"),
+            "--epochs=0: expected a whole number of at least 1; found 0.",
+        ),
+    ],
+)
+def test_a_module_that_cannot_be_used_is_refused_with_the_repair(
+    package: Path, text: str, expected: str
+) -> None:
+    with pytest.raises(Unusable) as caught:
+        command_from(asked(package, text))
+    assert expected in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["no_such_package.module", "own.", ".own"])
+def test_a_module_that_does_not_exist_is_refused_with_where_it_was_looked_for(name: str) -> None:
+    with pytest.raises(Unusable) as caught:
+        command_from([f"--workload={name}"])
+    (fault,) = caught.value.faults
+    assert fault.startswith(f"--workload={name}: ")

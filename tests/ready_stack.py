@@ -1,8 +1,10 @@
 """The files of a state folder whose stack is ready, without the stack: this process is its owner."""
 
+import contextlib
 import json
 import os
-from collections.abc import Mapping
+import socket
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 
@@ -13,3 +15,21 @@ def announce(state: Path, variables: Mapping[str, str], *, owner: int | None = N
     env_file = state / "stack.env"
     env_file.write_text("".join(f"export {name}={value}\n" for name, value in variables.items()))
     return env_file
+
+
+@contextlib.contextmanager
+def stack_on(state: Path, project: str = "local-project") -> Iterator[Path]:
+    """A new folder whose stack seems to run: a socket listens at the address in its `stack.env`."""
+    state.mkdir(parents=True)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        variables = {
+            "GOOGLE_CLOUD_PROJECT": project,
+            "TRAINMASTER_REGION": "us-central1",
+            "LOGGING_EMULATOR_HOST": f"http://127.0.0.1:{server.getsockname()[1]}",
+            **{
+                f"TRAINMASTER_{role}_BUCKET": role.lower()
+                for role in ("INBOX", "LEDGER", "MODELS", "CHAMPIONS", "DATA")
+            },
+        }
+        announce(state, variables)
+        yield state

@@ -1,14 +1,11 @@
 """The context is chosen by flag, variable, kept choice and running stack, in this order."""
 
-import contextlib
-import socket
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import yaml
 
-from tests.ready_stack import announce
+from tests.ready_stack import stack_on
 from trainmaster.client.context import (
     NoContext,
     NothingChosen,
@@ -17,27 +14,10 @@ from trainmaster.client.context import (
     context_in_cloud,
     keep_choice,
     kept_choice,
+    refuse_elsewhere,
 )
 from trainmaster.client.stack import register_stack
 from trainmaster.resources import DEPLOY
-
-
-@contextlib.contextmanager
-def stack_on(state: Path, project: str = "local-project") -> Iterator[Path]:
-    """A folder whose stack seems to run: a socket listens at the address in its `stack.env`."""
-    state.mkdir(parents=True)
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        variables = {
-            "GOOGLE_CLOUD_PROJECT": project,
-            "TRAINMASTER_REGION": "us-central1",
-            "LOGGING_EMULATOR_HOST": f"http://127.0.0.1:{server.getsockname()[1]}",
-            **{
-                f"TRAINMASTER_{role}_BUCKET": role.lower()
-                for role in ("INBOX", "LEDGER", "MODELS", "CHAMPIONS", "DATA")
-            },
-        }
-        announce(state, variables)
-        yield state
 
 
 @pytest.fixture
@@ -74,7 +54,57 @@ def test_a_stack_of_another_folder_is_found_if_it_is_the_only_one(tmp_path: Path
     with stack_on(tmp_path / "far" / "state") as state:
         register_stack(state, settings)
         register_stack(tmp_path / "long-gone", settings)
-        assert choose_context(None, {}, directory=tmp_path / "here", settings=settings).state == state
+        found = choose_context(None, {}, directory=tmp_path / "here", settings=settings)
+    assert found.state == state
+    with pytest.raises(NoContext) as refused:
+        refuse_elsewhere(found)
+    assert str(refused.value) == (
+        f"No stack of this folder is running, and the one of '{tmp_path / 'far'}' is not changed from here.\n"
+        f"Use that stack: --context local:{state}\n"
+        "Start one here: trainmaster up --detach"
+    )
+
+
+@pytest.mark.parametrize("state", [".trainmaster", ".trainmaster/demo", "state"])
+@pytest.mark.parametrize("below", [".", "src"])
+def test_a_stack_of_this_folder_or_of_a_parent_may_be_changed(
+    state: str, below: str, tmp_path: Path, settings: Path
+) -> None:
+    folder = tmp_path / "work"
+    (folder / below).mkdir(parents=True)
+    with stack_on(folder / state) as running:
+        register_stack(running, settings)
+        refuse_elsewhere(choose_context(None, {}, directory=folder / below, settings=settings))
+
+
+def test_a_chosen_stack_of_another_folder_may_be_changed(tmp_path: Path, settings: Path) -> None:
+    with stack_on(tmp_path / "far" / "state") as state:
+        register_stack(state, settings)
+        variable = {"TRAINMASTER_CONTEXT": f"local:{state}"}
+        for name, environment in ((f"local:{state}", {}), ("local", {}), (None, variable)):
+            refuse_elsewhere(
+                choose_context(name, environment, directory=tmp_path / "here", settings=settings)
+            )
+        keep_choice(f"local:{state}", settings)
+        refuse_elsewhere(choose_context(None, {}, directory=tmp_path / "here", settings=settings))
+
+
+def test_the_folder_of_a_stack_names_its_stack_too(tmp_path: Path, settings: Path) -> None:
+    house = tmp_path / "house"
+    with stack_on(house / ".trainmaster") as state:
+        for name in (f"local:{house}", f"local:{state}", "local:house"):
+            assert choose_context(name, {}, directory=tmp_path, settings=settings).name == f"local:{state}"
+
+
+def test_where_no_stack_runs_the_suggested_state_folder_is_not_the_project(
+    tmp_path: Path, settings: Path
+) -> None:
+    house = tmp_path / "house"
+    house.mkdir()
+    (house / "fit.py").touch()
+    with pytest.raises(NoContext) as refused:
+        choose_context(f"local:{house}", {}, directory=tmp_path, settings=settings)
+    assert f"trainmaster up --detach --state {house}/.trainmaster\n" in str(refused.value)
 
 
 @pytest.mark.parametrize("name", [None, "local"])

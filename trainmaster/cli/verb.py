@@ -16,6 +16,7 @@ from trainmaster.client.context import (
     NothingChosen,
     choose_context,
     context_in_cloud,
+    refuse_elsewhere,
 )
 
 if TYPE_CHECKING:
@@ -36,15 +37,22 @@ def settings_folder() -> Path:
     return Path(chosen).absolute() if chosen else Path(click.get_app_dir("trainmaster"))
 
 
-def context_of(name: str | None, *, named_by: str = "--context") -> Context:
+def context_of(name: str | None, *, named_by: str = "--context", changes: bool = False) -> Context:
     """The context that the option, the environment, the kept choice or a running stack chooses.
 
+    Args:
+        name: what the option says.
+        named_by: the option.
+        changes: whether it is chosen to be changed: then never another folder's stack because it is the only one.
+
     Raises:
-        NoContext, UnknownContext: as `choose_context`.
+        NoContext, UnknownContext: as `choose_context`, or `refuse_elsewhere`.
     """
     chosen = choose_context(
         name, os.environ, directory=Path.cwd(), settings=settings_folder(), named_by=named_by
     )
+    if changes:
+        refuse_elsewhere(chosen)
     return replace(chosen, team=chosen_team())
 
 
@@ -83,8 +91,16 @@ def takes_team(verb: Verb) -> Verb:
 
 
 def takes_context(verb: Callable[..., int]) -> Callable[..., int]:
-    """Give the verb `--context` and `--verbose`, and its first argument: the `Clients` of the chosen context."""
+    """Give a verb that only reads `--context` and `--verbose`, and its first argument: the `Clients` of the chosen context."""
+    return _with_context(verb, changes=False)
 
+
+def takes_context_to_change(verb: Callable[..., int]) -> Callable[..., int]:
+    """As `takes_context`, for a verb that changes something: never in another folder's stack that nothing has chosen."""
+    return _with_context(verb, changes=True)
+
+
+def _with_context(verb: Callable[..., int], *, changes: bool) -> Callable[..., int]:
     @click.option(
         "--context", metavar="NAME", help="local, local:DIR or PROJECT/REGION; default: the current one"
     )
@@ -95,7 +111,7 @@ def takes_context(verb: Callable[..., int]) -> Callable[..., int]:
     ) -> int:  # Any: the verb's own
         from trainmaster.client.clients import Clients
 
-        chosen = context_of(context)
+        chosen = context_of(context, changes=changes)
         if verbose:
             talk(f"In {chosen.title}, {chosen.chosen_by}.")
         with Clients(chosen) as clients:

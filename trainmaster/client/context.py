@@ -5,6 +5,7 @@ The order of choice: an explicit name, the environment variable, the kept choice
 
 import os
 import re
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,6 +14,9 @@ from trainmaster.client.stack import (
     DEFAULT_STATE,
     NoStack,
     environment_on,
+    folder_of,
+    is_of,
+    is_state,
     running_stacks,
     start_command,
     stopped_stack,
@@ -60,6 +64,8 @@ class Context:
     """Whose folders the command uses in a deployment with teams; None: those of its only team."""
     chosen_by: str = ""
     """What chose it, in words that follow the title: `chosen by --context`."""
+    is_elsewhere: bool = False
+    """Nothing chose it: it is another folder's stack, and the only one that runs."""
 
     @property
     def name(self) -> str:
@@ -151,19 +157,42 @@ def _chosen(
     stacks = _running(directory, settings)
     if not stacks:
         raise NothingChosen(_NONE_RUNS)
-    return _only(stacks)
+    only = _only(stacks)
+    return replace(only, is_elsewhere=only.state is not None and not is_of(only.state, directory))
+
+
+def refuse_elsewhere(context: Context) -> None:
+    """Refuse to change a stack that nothing but its being the only one has chosen.
+
+    Raises:
+        NoContext: the context is such a stack; the message says how to use it, and how to start another.
+    """
+    if context.is_elsewhere and context.state is not None:
+        raise NoContext(
+            f"No stack of this folder is running, and the one of {str(folder_of(context.state))!r} is not changed from here.\n"
+            f"Use that stack: --context {LOCAL}:{shlex.quote(str(context.state))}\n"
+            f"Start one here: {start_command(DEFAULT_STATE)}"
+        )
 
 
 def _named(text: str, chosen_by: str, directory: Path, settings: Path) -> Context:
     kind, _, folder = text.partition(":")
     if kind == LOCAL and folder:
-        return _on(directory / Path(folder).expanduser(), chosen_by)
+        return _on(_state_of(directory / Path(folder).expanduser()), chosen_by)
     if text == LOCAL:
         return replace(_only(_running(directory, settings)), chosen_by=chosen_by)
     cloud = _CLOUD.fullmatch(text)
     if cloud is None:
         raise UnknownContext(f"Expected {FORMS}, found {text!r}, {chosen_by}.")
     return replace(context_in_cloud(cloud["project"], cloud["region"]), chosen_by=chosen_by)
+
+
+def _state_of(folder: Path) -> Path:
+    """The folder itself if it is a state folder, or might become one; of any other folder, its own `.trainmaster`."""
+    if folder.name == DEFAULT_STATE.name or is_state(folder):
+        return folder
+    holds_files = folder.is_dir() and any(folder.iterdir())
+    return folder / DEFAULT_STATE if holds_files else folder
 
 
 def _running(directory: Path, settings: Path) -> list[Path]:

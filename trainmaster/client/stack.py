@@ -7,6 +7,7 @@ import shlex
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -80,10 +81,37 @@ def _owner_is_alive(state: Path) -> bool:
     return True
 
 
+def is_state(folder: Path) -> bool:
+    """Whether a stack has run on the folder, or is starting on it: it has a stack's files, whatever its name."""
+    if not (folder / "lock").is_file():
+        return False
+    return any((folder / name).is_file() for name in (PROJECT, "stack.env", "ports.json"))
+
+
+def folder_of(state: Path) -> Path:
+    """The folder whose stack runs on `state`: the one with `.trainmaster` in it, else the one with `state` in it."""
+    below = next((each for each in (state, *state.parents) if each.name == DEFAULT_STATE.name), state)
+    return below.parent
+
+
+def is_of(state: Path, directory: Path) -> bool:
+    """Whether the stack on `state` is the directory's own, or that of one of its parents."""
+    return directory.resolve().is_relative_to(folder_of(state).resolve())
+
+
+def started_at(state: Path) -> datetime | None:
+    """When the stack that runs on `state` became ready, with a time zone; None if none is ready there."""
+    try:
+        return datetime.fromtimestamp((state / "stack.env").stat().st_mtime, UTC)
+    except OSError:
+        return None
+
+
 def running_stacks(directory: Path, settings: Path) -> list[Path]:
     """The state folders of the stacks that are ready: those of the nearest folder that has any, else all that are known.
 
-    A project's stacks are in `.trainmaster` of its folder, or below that.
+    A project's stacks are in `.trainmaster` of its folder, or below that. Of those that are known, `is_of` tells which
+    are the directory's own.
 
     Args:
         directory: searched first, then its parents.

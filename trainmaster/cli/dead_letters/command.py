@@ -17,6 +17,7 @@ from trainmaster.cli.verb import (
     print_names,
     says_where,
     takes_context,
+    takes_context_to_change,
     talk,
 )
 from trainmaster.orchestrator.core.sizes import in_bytes
@@ -96,7 +97,7 @@ def ls(clients: "Clients", ids: tuple[str, ...], subscription: str, output: str)
     metavar="S",
     help="how long to wait for their outcome",
 )
-@takes_context
+@takes_context_to_change
 def replay(clients: "Clients", ids: tuple[str, ...], subscription: str, wait_s: float) -> int:
     """Replay each event where it failed, and report the outcome.
 

@@ -20,6 +20,7 @@ from trainmaster.cli.verb import (
     print_names,
     says_where,
     takes_context,
+    takes_context_to_change,
     takes_team,
     talk,
 )
@@ -106,7 +107,7 @@ def show(clients: "Clients", model: str, output: str) -> int:
     help="how long to wait for the service's answer",
 )
 @takes_team
-@takes_context
+@takes_context_to_change
 def rollback(clients: "Clients", model: str, to_run: str | None, wait_s: float) -> int:
     """Restore an earlier champion of MODEL, and print its run's id.
 

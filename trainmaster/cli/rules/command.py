@@ -19,6 +19,7 @@ from trainmaster.cli.verb import (
     print_names,
     says_where,
     takes_context,
+    takes_context_to_change,
     takes_team,
     talk,
 )
@@ -91,7 +92,7 @@ def show(clients: "Clients", rule: str, output: str) -> int:
 )
 @_WAIT
 @takes_team
-@takes_context
+@takes_context_to_change
 def apply(clients: "Clients", files: tuple[Path, ...], policy: Path | None, wait_s: float) -> int:
     """Check the rules in each FILE, put them in force, and print the state of each.
 
@@ -133,7 +134,7 @@ def apply(clients: "Clients", files: tuple[Path, ...], policy: Path | None, wait
 @click.argument("rule")
 @_WAIT
 @takes_team
-@takes_context
+@takes_context_to_change
 def fire(clients: "Clients", rule: str, wait_s: float) -> int:
     """Fire RULE now, and print the id of the run that it starts.
 
@@ -160,7 +161,7 @@ def fire(clients: "Clients", rule: str, wait_s: float) -> int:
 @rules.command()
 @click.argument("rule")
 @_WAIT
-@takes_context
+@takes_context_to_change
 def pause(clients: "Clients", rule: str, wait_s: float) -> int:
     """Stop RULE from firing, and print its state: sets `enabled: false` in its file, and drops the file again.
 
@@ -175,7 +176,7 @@ def pause(clients: "Clients", rule: str, wait_s: float) -> int:
 @rules.command()
 @click.argument("rule")
 @_WAIT
-@takes_context
+@takes_context_to_change
 def resume(clients: "Clients", rule: str, wait_s: float) -> int:
     """Let RULE fire again, after `pause`, a tripped breaker or quarantine, and print its state.
 
@@ -201,7 +202,7 @@ def _set_enabled(clients: "Clients", rule: str, wait_s: float, *, enabled: bool)
 @click.argument("rule")
 @click.option("--yes", is_flag=True, help="do not ask")
 @takes_team
-@takes_context
+@takes_context_to_change
 def rm(clients: "Clients", rule: str, yes: bool) -> int:
     """Delete the file of RULE. The rule is retired within a minute; the runs that it has started continue."""
     from trainmaster.client.rules.changing import remove_rule

@@ -7,7 +7,7 @@ import click
 
 from trainmaster.cli.exits import Exit, Stop
 from trainmaster.cli.rules.orders import order_survives_interrupt
-from trainmaster.cli.verb import print_names, says_where, takes_context, talk
+from trainmaster.cli.verb import print_names, says_where, takes_context_to_change, talk
 from trainmaster.client.terminal import one_line
 from trainmaster.orchestrator.core.runs.states import RunState
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("runs", nargs=-1, required=True, metavar="RUN...")
 @click.option("--wait", is_flag=True, help="until each run has ended")
-@takes_context
+@takes_context_to_change
 def cancel(clients: "Clients", runs: tuple[str, ...], wait: bool) -> int:
     """End each RUN: a waiting run gets no job, and a job is cancelled.
 

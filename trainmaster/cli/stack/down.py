@@ -7,7 +7,7 @@ import click
 
 from trainmaster.cli.stack.options import state_option
 from trainmaster.cli.verb import settings_folder, talk
-from trainmaster.client.stack import running_stacks
+from trainmaster.client.stack import folder_of, is_of, running_stacks, started_at
 
 
 @click.command()
@@ -24,7 +24,17 @@ def down(state: Path) -> int:
         return 0
     click.echo(f"No stack is running on {str(state)!r}.")
     for other in running_stacks(Path.cwd(), settings_folder()):
-        talk(
-            f"One is running on {str(other)!r}. To stop it: {shlex.join(['trainmaster', 'down', '--state', str(other)])}"
-        )
+        talk(_of_here(other) if is_of(other, Path.cwd()) else _of_another_folder(other))
     return 0
+
+
+def _of_here(state: Path) -> str:
+    command = shlex.join(["trainmaster", "down", "--state", str(state)])
+    return f"One is running on {str(state)!r}. To stop it: {command}"
+
+
+def _of_another_folder(state: Path) -> str:
+    """Without the command that stops it: what runs there may be another user's, or other work of this one's."""
+    since = started_at(state)
+    when = f", since {since.astimezone():%Y-%m-%d %H:%M}" if since is not None else ""
+    return f"Another folder's stack is running, that of {str(folder_of(state))!r}{when}. It is stopped from its own folder."

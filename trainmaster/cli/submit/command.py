@@ -30,7 +30,7 @@ from trainmaster.cli.verb import (
     print_data,
     print_names,
     says_where,
-    takes_context,
+    takes_context_to_change,
     takes_team,
     talk,
 )
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 @timeout_option
 @takes_team
 @output_option(NAME, JSON, YAML)
-@takes_context
+@takes_context_to_change
 def submit(
     clients: "Clients",
     *,

@@ -41,12 +41,12 @@ def web(context: str | None, port: int, write: bool, listener: int | None) -> in
         opened = socket.socket(fileno=listener)
         is_secret = False
     else:
-        is_secret = _is_deployed(context_of(context))
+        is_secret = _is_deployed(context_of(context, changes=write))
         opened = _opened(port)
 
     def choose() -> "Context":
         try:
-            return context_of(context)
+            return context_of(context, changes=write)
         except NoContext as none:
             if listener is None:
                 raise

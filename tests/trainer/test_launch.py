@@ -71,7 +71,7 @@ def test_faults_of_the_command_line_and_of_the_cluster_are_reported_together() -
     assert done.returncode == 2
     assert done.stdout == ""
     lines = done.stderr.splitlines()
-    assert [line.split()[0] for line in lines] == ["Unknown", "The", "TF_CONFIG", "CLUSTER_SPEC"]
+    assert [line.split()[0] for line in lines] == ["Unknown", "The", "TF_CONFIG:", "CLUSTER_SPEC:"]
 
 
 def test_help_is_printed_when_asked_for_before_the_command() -> None:

@@ -13,6 +13,8 @@ import pytest
 from tests.trainer.conftest import ROOT
 from trainer.replicas.gathering import answering
 from trainer.replicas.liveness import LOST_AFTER_S, SETTINGS_FRAME, Answer, Attendance, answer_of
+from trainer.replicas.peers import ABSENT_AFTER_S, lost
+from trainer.replicas.peers import LOST_AFTER_S as LOST_AFTER_S_IN_STEP
 from trainmaster.local.ports import free_ports
 
 
@@ -103,3 +105,14 @@ def test_a_replica_is_gone_once_it_has_not_answered_for_a_while() -> None:
     assert attendance.last["b"] is Answer.SILENT
     attendance.note({"a": Answer.ANSWERS}, LOST_AFTER_S + 1)
     assert attendance.gone(LOST_AFTER_S + 1) == ("b",)
+
+
+def test_a_replica_that_trains_in_step_is_lost_once_no_process_is_there_and_later_if_it_is_silent() -> None:
+    peers = Attendance(answered_at=dict.fromkeys("ab", 0.0))
+    peers.note({"a": Answer.SILENT, "b": Answer.ABSENT}, ABSENT_AFTER_S - 1)
+    assert list(lost(peers, ABSENT_AFTER_S - 1)) == [], "one lost connection"
+    assert list(lost(peers, ABSENT_AFTER_S)) == ["b"]
+    peers.note({"b": Answer.ANSWERS}, ABSENT_AFTER_S)
+    assert list(lost(peers, LOST_AFTER_S_IN_STEP - 1)) == []
+    peers.note({"b": Answer.ANSWERS}, LOST_AFTER_S_IN_STEP)
+    assert list(lost(peers, LOST_AFTER_S_IN_STEP)) == ["a"]

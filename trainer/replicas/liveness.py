@@ -117,6 +117,11 @@ def watch(
             for address in lost(attendance, now):
                 if not ended.is_set():
                     silence_s = now - attendance.answered_at[address]
-                    end_for_loss(cluster, names[address], f"it has not answered for {silence_s:.0f} s")
+                    why = (
+                        f"it has not answered for {silence_s:.0f} s"
+                        if silence_s
+                        else "another process answers"
+                    )
+                    end_for_loss(cluster, names[address], why)
 
     threading.Thread(target=run, name="peer-watch", daemon=True).start()

@@ -9,15 +9,17 @@ moment; the watch that Peers starts does.
 import sys
 import threading
 import time
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from trainer.replicas.cluster import Cluster, Role
 from trainer.replicas.ending import on_sigterm
-from trainer.replicas.liveness import watch
+from trainer.replicas.liveness import ANSWER_WITHIN_S, Answer, Attendance, watch
 
-LOST_AFTER_S = (
-    18.0  # without an answer; with the time between two questions, a frozen peer is lost after 25 s at most
-)
+LOST_AFTER_S = 18.0
+"""Without an answer; with the time between two questions, a frozen peer is lost after 25 s at most."""
+ABSENT_AFTER_S = 3.0
+"""Without a process, twice in a row: one that is started again cannot join."""
 READ_WITHIN_S = 20.0  # a worker that is lost at the very end delays the chief no longer
 DAY_S = 86400.0
 ASKED_AGAIN_S = 1.0
@@ -91,9 +93,7 @@ class Peers:
         if self.board is not None:
             # The chief checks the workers, a worker checks the chief: a replica that loses one exits, and the others notice.
             asked = cluster.replicas_of(Role.WORKER if cluster.is_chief else Role.CHIEF)
-            watch(
-                cluster, asked, lambda peers, now: peers.gone(now, after_s=LOST_AFTER_S), until=self._parted
-            )
+            watch(cluster, asked, lambda *seen: lost(*seen) or _replaced(asked), until=self._parted)
 
     @property
     def replicas(self) -> tuple[str, ...]:
@@ -111,26 +111,22 @@ class Peers:
             tf.errors.OpError: the chief is lost.
         """
         on_sigterm(lambda: None)
-        try:
-            if self.board is None:
-                return
-            if self._cluster.is_chief:
-                for replica in self.replicas[1:]:
-                    self.board.read(f"done/{replica}")
-            else:
-                self.board.put(f"done/{self._cluster.replica}")
-                self.board.read("done")
-            self.leave("done")
-        finally:
-            self._parted.set()
+        if self.board is not None and self._cluster.is_chief:
+            for replica in self.replicas[1:]:
+                self.board.read(f"done/{replica}")
+        elif self.board is not None:
+            self.board.put(f"done/{self._cluster.replica}")
+            self.board.read("done")
+        self.leave("done")
 
     def leave(self, name: str) -> None:
-        """The chief notes `name`, after which all may exit; a worker has read that, and notes so.
+        """The chief notes `name`, after which all may exit; a worker has read that, and notes so. Ends the watch.
 
         The notes are in the chief's process: there, this returns when all have read them, or READ_WITHIN_S later.
         """
         import tensorflow as tf
 
+        self._parted.set()
         try:
             if self.board is not None and self._cluster.is_chief:
                 self.board.put(name)
@@ -141,6 +137,30 @@ class Peers:
                 self.board.put(f"{name}/read/{self._cluster.replica}")
         except tf.errors.OpError:
             return  # the chief has exited already
+
+
+def lost(peers: Attendance, now: float) -> Sequence[str]:
+    """The addresses of replicas whose loss ends the run: every one that does not come back by itself."""
+    absent = [each for each in peers.gone(now, after_s=ABSENT_AFTER_S) if peers.last[each] is Answer.ABSENT]
+    return absent or peers.gone(now, after_s=LOST_AFTER_S)
+
+
+def _replaced(names: Mapping[str, str]) -> list[str]:
+    """The addresses at which another process has taken a replica's place."""
+    import tensorflow as tf
+
+    found = []
+    for address, replica in names.items():
+        role, _, number = replica.rpartition("-")
+        try:
+            _context().check_collective_ops_peer_health(
+                f"/job:{role}/replica:0/task:{number}", timeout_in_ms=int(ANSWER_WITHIN_S * 1000)
+            )
+        except tf.errors.FailedPreconditionError:
+            found.append(address)
+        except tf.errors.OpError:
+            pass  # it does not answer, which `lost` sees
+    return found
 
 
 def _context() -> Any:  # TensorFlow has no types

@@ -70,3 +70,23 @@ def test_an_evaluator_without_examples_says_what_to_repair(own_runner: Runner) -
     replica = roles.start("evaluator")
     assert replica.wait() == 2
     assert "An evaluator needs an evaluation split" in replica.err.read_text()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_an_evaluator_computes_the_chiefs_metrics_in_16_bits_too(own_runner: Runner) -> None:
+    roles = Roles(
+        runner=own_runner,
+        counts={"chief": 1, "evaluator": 1},
+        arguments=("--epochs=1", "--steps_per_epoch=2", "--mixed_precision"),
+    )
+    results = own_runner.run_dir / "logs" / "evaluator-0" / FILE_NAME
+    evaluator = roles.start("evaluator")
+    evaluator.wait_until(lambda _: results.exists())
+    chief = roles.start("chief")
+    assert [chief.wait(), evaluator.wait()] == [0, 0], evaluator.err.read_text()[-3000:]
+    (finished,) = chief.events("epoch_finished")
+    (evaluated,) = evaluator.events("evaluated")
+    for name, value in evaluated["metrics"].items():
+        # In 32 bits the loss would differ by about 1e-3.
+        assert value == pytest.approx(finished["metrics"][f"val_{name}"], rel=1e-6)

@@ -10,7 +10,7 @@ import tensorflow as tf
 from trainer.checkpoints.files import Checkpoint, latest
 from trainer.data.examples import counted
 from trainer.data.pipeline import Pipeline
-from trainer.devices.strategy import claim_gpus, limit_threads, processors_for
+from trainer.devices.strategy import claim_gpus, limit_threads, processors_for, sixteen_bits
 from trainer.evaluator.evaluations import Evaluation, read_evaluations, write_evaluations
 from trainer.events import finite, report
 from trainer.export.manifest import is_exported, job_of
@@ -18,8 +18,9 @@ from trainer.faults import Unusable, reason_of
 from trainer.replicas.cluster import Cluster, Role
 from trainer.replicas.liveness import await_peers, watch
 from trainer.storage import Outputs
+from trainer.training.keras_models import callbacks_of, set_mixed_precision
 from trainer.training.model import built_model
-from trainer.training.reporting import numbers
+from trainer.training.steps import Steps
 from trainer.workload import Run
 
 POLL_S = 0.5
@@ -49,10 +50,15 @@ def evaluate(run: Run) -> None:
         threads=max(2, processors),
     )
     strategy = tf.distribute.get_strategy()
+    if run.settings.mixed_precision:
+        set_mixed_precision(sixteen_bits(strategy, cluster))
+    model = built_model(run, strategy=strategy, total_steps=run.settings.epochs)
     Evaluator(
         cluster=cluster,
-        model=built_model(run, strategy=strategy, total_steps=run.settings.epochs),
+        model=model,
+        steps=Steps(model, run.settings),
         data=pipeline.evaluation(tf.distribute.InputContext()),
+        data_steps=pipeline.evaluation_steps,
         outputs=run.outputs,
         trained_on=run.unchanged,
         peers_within_s=run.settings.peers_within_s,
@@ -61,11 +67,13 @@ def evaluate(run: Run) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Evaluator:
-    """Evaluates `model` on `data` at each of the chief's checkpoints."""
+    """Evaluates `model` on `data`, `data_steps` batches, at each of the chief's checkpoints, as the training does."""
 
     cluster: Cluster
     model: Any  # tf.keras.Model
+    steps: Steps
     data: Any  # tf.data.Dataset
+    data_steps: int
     outputs: Outputs
     trained_on: Mapping[str, str]
     peers_within_s: float
@@ -124,12 +132,12 @@ class Evaluator:
                 f"The checkpoint {checkpoint.path} belongs to a different model ({reason_of(error)}). Give "
                 f"{self.cluster.replica} the chief's --workload, --dataset, --image_size and flags of the workload."
             ) from error
-        found = self.model.evaluate(self.data, verbose=0, return_dict=True)
+        found = self.steps.evaluate(self.data, self.data_steps, callbacks_of(self.model).CallbackList())
         return Evaluation(
             epoch=checkpoint.epoch,
             step=checkpoint.step,
             iterations=int(self.model.optimizer.iterations.numpy()),
-            metrics=finite(numbers(found)),
+            metrics=finite(found),
         )
 
     def _report(self, evaluation: Evaluation, writer: Any) -> None:

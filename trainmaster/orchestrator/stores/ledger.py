@@ -52,7 +52,7 @@ class Held:
     record: RunRecord
     version: int
     raw: object = field(default=None, repr=False, compare=False)
-    """The record's JSON, with what a newer release may have written."""
+    """The record's JSON, with what a newer release may have written; None if this release wrote all of it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,7 +107,7 @@ class Ledger(Store):
             RecordExists: another attempt wrote one first.
         """
         try:
-            return self._put(record, encoded(record), 0)
+            return self._put(record, None, 0)
         except GenerationMoved as moved:
             raise RecordExists(record.run_id) from moved
 
@@ -118,9 +118,7 @@ class Ledger(Store):
             RecordMoved: another attempt changed it first.
         """
         try:
-            return self._put(
-                record, with_unknown(encoded(record), encoded(held.record), held.raw), held.version
-            )
+            return self._put(record, held, held.version)
         except GenerationMoved as moved:
             raise RecordMoved(record.run_id) from moved
 
@@ -139,9 +137,12 @@ class Ledger(Store):
             held = self.find(held.record.run_id) or held
         raise RecordMoved(held.record.run_id)
 
-    def _put(self, record: RunRecord, document: object, version: int) -> Held:
+    def _put(self, record: RunRecord, before: Held | None, version: int) -> Held:
         name = record_object(record.run_id)
-        whole = record
+        whole, known = record, encoded(record)
+        document = known
+        if before is not None and before.raw is not None:
+            document = with_unknown(known, encoded(before.record), before.raw)
         record, content = stored_form(whole, document)
         try:
             written = self.objects.write(self.bucket, name, content, if_generation=version)
@@ -152,7 +153,8 @@ class Ledger(Store):
             if stored is None or stored.content != content:
                 raise
             written = stored.generation
-        return Held(record=record, version=written, raw=document if record is whole else None)
+        has_unknown = record is whole and document != known
+        return Held(record=record, version=written, raw=document if has_unknown else None)
 
     def mark_active(self, run_id: str) -> None:
         """Add the run to those that the reconciler checks. Safe to repeat."""

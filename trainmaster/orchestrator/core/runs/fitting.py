@@ -28,10 +28,12 @@ def stored_form(record: RunRecord, document: object) -> tuple[RunRecord, bytes]:
         record = _shortened(record, PROBLEMS_MAX, TEXT_MAX_CHARS)
         document = encoded(record)
     content = json_bytes(document)
+    if len(content) <= MAX_RECORD_BYTES:
+        return record, content
     for smaller in _smaller(record):
+        record, content = smaller, json_bytes(encoded(smaller))
         if len(content) <= MAX_RECORD_BYTES:
             break
-        record, content = smaller, json_bytes(encoded(smaller))
     return record, content
 
 

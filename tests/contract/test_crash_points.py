@@ -260,11 +260,13 @@ def points_of(name: str, disruption: Disruption) -> list[tuple[int, str]]:
 @pytest.mark.parametrize(
     ("disruption", "reconcile_first"),
     [
-        *((disruption, False) for disruption in DISRUPTIONS),
+        (Disruption.KILLED_AFTER, False),
         *(
-            pytest.param(disruption, True, marks=pytest.mark.slow)
+            pytest.param(disruption, reconcile_first, marks=pytest.mark.slow)
+            for reconcile_first in (False, True)
             for disruption in DISRUPTIONS
-            if disruption is not Disruption.REPEATED
+            if (disruption, reconcile_first)
+            not in {(Disruption.KILLED_AFTER, False), (Disruption.REPEATED, True)}
         ),
     ],
 )

@@ -81,10 +81,10 @@ def pids() -> Iterator[int]:
 
 
 def _carries(pid: int, token: str) -> bool:
-    wanted = f"{MARK}={token}".encode()
-    return any(
+    wanted, environment = f"{MARK}={token}".encode(), _read(pid, "environ")
+    return wanted in environment and any(
         variable == wanted or variable.startswith(wanted + b":")
-        for variable in _read(pid, "environ").rstrip(b"\0").split(b"\0")
+        for variable in environment.rstrip(b"\0").split(b"\0")
         if variable.startswith(wanted)
     )
 
@@ -113,6 +113,7 @@ def fields_of(pid: int) -> list[bytes]:
 def _read(pid: int, name: str) -> bytes:
     """The file's bytes; empty if the process has ended or access is denied."""
     try:
-        return (_PROC / str(pid) / name).read_bytes()
+        with open(f"{_PROC}/{pid}/{name}", "rb", buffering=0) as file:  # noqa: PTH123  as above
+            return file.readall()
     except OSError:
         return b""

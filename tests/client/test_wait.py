@@ -65,6 +65,15 @@ def test_the_last_state_has_the_cause_that_the_service_reads_after_the_end(
     assert "has not read the cause" not in said
 
 
+def test_a_bad_end_has_the_likely_repair(served: Served) -> None:
+    failure = {"message": "CANCELED: the job ran longer than its timeout of 0:00:10."}
+    cancelled = run_record(run_id="long", state="cancelled", failure=failure)
+    served.write("ledger", "runs/long.json", cancelled)
+    done = served.trainmaster("wait", "long")
+    assert done.status == 1
+    assert "Likely repair: raise `scheduling.timeout_s`, or train for fewer steps\nSee more:" in done.err
+
+
 def test_a_cause_that_the_service_has_not_read_in_time_is_announced(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:

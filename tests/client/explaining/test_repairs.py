@@ -9,6 +9,8 @@ from trainmaster.client.explaining.repairs import likely_repair
     ("error", "repair"),
     [
         ("MemoryError: Unable to allocate 8 GiB", "a smaller batch"),
+        ("workerpool0-0: killed (SIGKILL), usually because it ran out of memory", "with more memory"),
+        ("The replica workerpool0-0 exited with a non-zero status of 139.", "PYTHONFAULTHANDLER=1"),
         ("ModuleNotFoundError: No module named 'xgboost'", "requirements.txt"),
         ("Forbidden: 403 GET https://storage.googleapis.com/…", "service account"),
         ("FileNotFoundError: [Errno 2] No such file or directory: 'data.csv'", "the script's folder"),

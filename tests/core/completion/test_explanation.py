@@ -12,6 +12,7 @@ from trainmaster.orchestrator.core.completion.explanation import (
     LAST_LINES,
     LINE_MAX_CHARS,
     OF_ONE_END,
+    SERVICE,
     LogEntry,
     first_failure,
     has_arrived,
@@ -134,8 +135,49 @@ def test_where_every_replica_tells_of_a_lost_peer_the_services_word_counts() -> 
 def test_a_killed_replica_is_the_first_though_only_its_peers_wrote_an_error() -> None:
     entries = wrote(CHIEF, "step 3: loss 0.5") + wrote(WORKER, raised("RuntimeError: no answer"), after_s=1)
     words = f"The replica {CHIEF} ran out of memory and exited with a non-zero status of 137(SIGKILL)."
-    assert found(entries, words) == Failure(message="", replica=CHIEF, last_lines=("step 3: loss 0.5",))
+    killed = Failure(
+        message="killed (SIGKILL): it ran out of memory", replica=CHIEF, last_lines=("step 3: loss 0.5",)
+    )
+    assert found(entries, words) == killed
     assert first_failure(wrote(WORKER, raised("RuntimeError: no answer")), words) is None
+
+
+@pytest.mark.parametrize(
+    ("status", "meaning"),
+    [
+        ("137(SIGKILL)", "killed (SIGKILL), usually because it ran out of memory"),
+        ("139", "crashed (SIGSEGV): native code accessed memory that is not its own"),
+        ("135", "crashed (SIGBUS), usually because /dev/shm or the disk was full"),
+    ],
+)
+def test_the_signal_that_ended_a_replica_is_named_with_its_restarts_though_it_wrote_nothing(
+    status: str, meaning: str
+) -> None:
+    words = f"The replica {CHIEF} exited with a non-zero status of {status}."
+    service = [
+        *wrote(SERVICE, f"The replica {CHIEF} exited with status {status[:3]} and is restarted.", after_s=1),
+        *wrote(SERVICE, f"The replica {WORKER} exited with status 137 and is restarted.", after_s=2),
+        *wrote(SERVICE, f"The replica {CHIEF} exited with status {status[:3]} and is restarted.", after_s=3),
+        *wrote(SERVICE, f"{words}\nJob failed.", after_s=4),
+    ]
+    message = f"{meaning}; it had been restarted twice"
+    assert found(service, words) == Failure(message=message, replica=CHIEF)
+    lines = ("step 3: error: none yet",)
+    assert found([*wrote(CHIEF, lines[0]), *service], words) == Failure(
+        message=message, replica=CHIEF, last_lines=lines
+    )
+    assert first_failure(service[:-2], words) is None
+
+
+def test_a_restart_of_the_whole_job_counts_for_each_replica() -> None:
+    restart = f"The replica {WORKER} exited with status 139; all replicas of the job are restarted."
+    entries = wrote(SERVICE, restart) + wrote(CHIEF, "step 1", after_s=1)
+    assert found(entries, exited(CHIEF, 137)).message.endswith("; it had been restarted once")
+
+
+def test_the_last_word_of_a_crashed_interpreter_says_more_than_the_signal() -> None:
+    entries = wrote(CHIEF, "Fatal Python error: Segmentation fault")
+    assert found(entries, exited(CHIEF, 139)).message == "Fatal Python error: Segmentation fault"
 
 
 def test_an_error_of_an_earlier_start_of_the_job_is_not_the_reason() -> None:

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from trainmaster.cli.exits import Exit
 from trainmaster.cli.logs.lanes import Lanes
-from trainmaster.cli.runs.following import in_words, run_survives_interrupt, say_state, status_of_end
+from trainmaster.cli.runs.following import in_words, run_survives_interrupt, say_end, say_state
 from trainmaster.cli.verb import JSON, talk
 from trainmaster.client.errors import TimedOut
 from trainmaster.client.find import Run, find_run
@@ -58,8 +58,8 @@ def follow(
         with nullcontext() if as_json else lanes.following(waits_for(log.run)):
             _follow(clients, log, lanes, limit=limit, as_json=as_json, timeout_s=timeout_s)
         lanes.finish()
-    say_state(log.run)
-    return status_of_end(log.run)
+        say_state(log.run)
+        return say_end(clients, log.run)
 
 
 def _follow(

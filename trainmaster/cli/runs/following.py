@@ -65,7 +65,8 @@ def in_words(state: RunState) -> str:
 
 
 def say_end(clients: "Clients", run: Run) -> Exit:
-    """Say why the run ended badly and how to see more, if it did; 0 for success, 1 for any other end."""
+    """Say why the run ended badly, the likely repair and how to see more, if it did; 0 for success, else 1."""
+    from trainmaster.client.explaining.repairs import repair_of
     from trainmaster.client.wait import lacks_reason, with_reason
 
     if run.record.state is RunState.SUCCEEDED:
@@ -75,14 +76,12 @@ def say_end(clients: "Clients", run: Run) -> Exit:
         say_state(explained)
     if lacks_reason(explained):
         talk("The service has not read the cause from the job's log yet; status will show it.")
+    failure = explained.record.failure
+    if failure is not None and (repair := repair_of(failure)) is not None:
+        talk(f"Likely repair: {repair}")
     run_id = run.record.run_id
     talk(f"See more:\n  trainmaster status {run_id}\n  trainmaster logs {run_id}")
     return Exit.FINDING
-
-
-def status_of_end(run: Run) -> Exit:
-    """0 for success, 1 for any other end."""
-    return Exit.DONE if run.record.state is RunState.SUCCEEDED else Exit.FINDING
 
 
 @contextmanager

@@ -99,8 +99,6 @@ def run_facts(run: "RunExplanation", record: "RunRecord", now: datetime, *, is_l
     yield from job_facts(record, is_local=is_local)
     yield from _times(record)
     yield from failure_facts(record)
-    if run.repair is not None:
-        yield "repair", [run.repair]
     yield from _model_facts(run)
     yield from cost_facts(record, now)
     yield from fault_facts(record)

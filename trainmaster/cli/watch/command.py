@@ -36,7 +36,7 @@ def show_run(clients: "Clients", run: "Run") -> "Exit":
     """
     from rich.console import Console
 
-    from trainmaster.cli.runs.following import run_survives_interrupt, say_state, status_of_end
+    from trainmaster.cli.runs.following import run_survives_interrupt, say_end, say_state
     from trainmaster.cli.watch.live import View
     from trainmaster.cli.watch.run import doing, news, picture
     from trainmaster.client.watch.sighting import RunWatch, look_until_over
@@ -47,4 +47,4 @@ def show_run(clients: "Clients", run: "Run") -> "Exit":
         for seen in look_until_over(clients, watched):
             view.show(seen)
     say_state(seen.run)
-    return status_of_end(seen.run)
+    return say_end(clients, seen.run)

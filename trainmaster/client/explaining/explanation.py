@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from trainmaster.client.errors import NotFound
-from trainmaster.client.explaining.repairs import likely_repair
+from trainmaster.client.explaining.repairs import repair_of
 from trainmaster.client.find import Run, find_run
 from trainmaster.client.logs.read import JobLogs, Selection
 from trainmaster.client.rules.champions import find_champion
@@ -173,7 +173,7 @@ def explained_run(record: RunRecord, *, place: Waits | None = None) -> RunExplan
         waiting=record.admission.waiting,
         place=place,
         failure=error,
-        repair=likely_repair(" ".join((error.message, *(error.last_lines or ())))) if error else None,
+        repair=repair_of(error) if error else None,
         model=record.model,
         best_trial=best.best_trial if best else None,
         champion=completion.champion if completion else None,

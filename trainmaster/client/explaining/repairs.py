@@ -2,17 +2,27 @@
 
 import re
 
+from trainmaster.orchestrator.core.runs.job import Failure
+
 _REPAIRS = (
     (
         (
             r"\bMemoryError\b|\bOutOfMemoryError\b|\bResourceExhaustedError\b|CUDA out of memory|OOM when allocating"
-            r"|ran out of memory and exited|exited with a non-zero status of 137\b"
+            r"|ran out of memory and exited|killed \(SIGKILL\)|exited with a non-zero status of 137\b"
         ),
         "use a smaller batch, or a machine or accelerator with more memory",
     ),
     (
         r"the program rejected its arguments: |error: unrecognized arguments: |\bFATAL Flags parsing error:",
         "compare `args` with what the program accepts, and with the tuning's parameters",
+    ),
+    (
+        r"\bcrashed \(SIGSEGV\)|exited with a non-zero status of 139\b",
+        "set PYTHONFAULTHANDLER=1 in `env` to see the line; a package that does not fit the image is the usual cause",
+    ),
+    (
+        r"\bcrashed \(SIGBUS\)|exited with a non-zero status of 135\b",
+        "use fewer processes to load data, which share /dev/shm, or a machine with a larger disk",
     ),
     (
         r"\bModuleNotFoundError: No module named ",
@@ -59,6 +69,11 @@ _REPAIRS = (
 """Names of exceptions, and phrases of the libraries and the service: a word alone may mean anything in a program."""
 _COMPILED = tuple((re.compile(pattern), repair) for pattern, repair in _REPAIRS)
 READ_MAX_CHARS = 10_000
+
+
+def repair_of(failure: Failure) -> str | None:
+    """What usually repairs this failure, from its message and the last lines that were read; None if unknown."""
+    return likely_repair(" ".join((failure.message, *(failure.last_lines or ()))))
 
 
 def likely_repair(error: str) -> str | None:

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
+from trainmaster.client.explaining.repairs import repair_of
 from trainmaster.client.runs.facts import candidate_of, console_uri, cost_so_far
 from trainmaster.client.runs.reports import reported_fault
 from trainmaster.client.times import span
@@ -144,7 +145,7 @@ def _estimate(estimate: Estimate) -> str:
 
 
 def failure_facts(record: RunRecord) -> Iterator[Fact]:
-    """Why the run failed or was cancelled, and the last lines of the replica that failed first."""
+    """Why the run failed or was cancelled, the last lines of the replica that failed first, and the likely repair."""
     failure = record.failure
     if failure is None:
         if record.state is RunState.CANCELLED and record.cancel_requested_at is not None:
@@ -153,6 +154,8 @@ def failure_facts(record: RunRecord) -> Iterator[Fact]:
     yield "cancelled" if record.state is RunState.CANCELLED else "failed", [failure.message]
     if failure.last_lines:
         yield "last lines", [f"of {failure.replica or 'the job'}:", *failure.last_lines]
+    if (repair := repair_of(failure)) is not None:
+        yield "repair", [repair]
 
 
 def fault_facts(record: RunRecord) -> Iterator[Fact]:

@@ -18,6 +18,7 @@ from trainmaster.orchestrator.core.completion.last_error import (
     is_lost_peer_error,
     shortened_error,
 )
+from trainmaster.orchestrator.core.completion.replica_exit import ReplicaExit, parse_exit, restarts_text
 from trainmaster.orchestrator.core.requests.draft import SCRIPT
 from trainmaster.orchestrator.core.runs.end import TuningResult
 from trainmaster.orchestrator.core.runs.job import Failure, RecordedTrial, TrialState
@@ -38,11 +39,6 @@ LOG_DELAY = timedelta(minutes=2)
 """How long after a run's end its job's log may still arrive; the notice of the end waits at most this long."""
 _NO_TIME = datetime.max.replace(tzinfo=UTC)
 
-_EXITED = re.compile(
-    r"\breplica ([a-z0-9-]+) (?:ran out of memory and )?exited with a non-zero status of (\d+)"
-)
-"""Source: error messages of failed jobs quoted in public issues, 2021 to 2026."""
-_KILLED = "137"
 _LOG_LINK = re.compile(r"\s*To find out more\b[^\n]{0,200}?\bhttps?://\S+")
 """The sentence with a link to the Cloud console: hundreds of characters long, and a dead link for local jobs."""
 _OF_TRIALS = re.compile(r"\btrials?\b.*\bfail|\bfail.*\btrials?\b", re.IGNORECASE)
@@ -101,12 +97,6 @@ class _Ending:
         return self.error is not None and self.error.is_certain and not is_lost_peer_error(self.error.text)
 
 
-def named_replica(words: str) -> str | None:
-    """The replica whose exit status the service names; None if it gives another reason or none."""
-    exited = _EXITED.search(words)
-    return exited[1] if exited else None
-
-
 def without_log_link(words: str) -> str:
     """The service's message without its link to the log, which the drop's status gives as `logs`."""
     return _LOG_LINK.sub("", words)
@@ -120,7 +110,7 @@ def questions_about(record: RunRecord) -> Sequence[Question]:
     query = LogQuery(job_id=job.name.rpartition("/")[2], since=job.create_time)
     if record.tuning is not None:
         return _about_trials(record.tuning.trials, query, runs_script=_runs_script(record))
-    if record.state is not RunState.FAILED or record.failure is None or record.failure.last_lines is not None:
+    if record.state is not RunState.FAILED or record.failure is None or _is_explained(record.failure):
         return ()
     words = _service_words(record.failure)
     return (Question(query=query, words=words, runs_script=_runs_script(record)),)
@@ -128,6 +118,10 @@ def questions_about(record: RunRecord) -> Sequence[Question]:
 
 def _runs_script(record: RunRecord) -> bool:
     return record.request is not None and SCRIPT in record.request.document
+
+
+def _is_explained(failure: Failure) -> bool:
+    return failure.last_lines is not None or failure.replica is not None
 
 
 def _service_words(failure: Failure) -> str:
@@ -157,7 +151,7 @@ def _failed(trials: Sequence[RecordedTrial]) -> Sequence[RecordedTrial]:
 
 def _may_have_failed(trial: RecordedTrial) -> bool:
     """Whether a replica of the trial may have failed: not if the service gives another reason."""
-    has_other_reason = trial.infeasible_reason and named_replica(trial.infeasible_reason) is None
+    has_other_reason = trial.infeasible_reason and parse_exit(trial.infeasible_reason) is None
     return trial.start_time is not None and not has_other_reason
 
 
@@ -170,22 +164,36 @@ def first_failure(entries: Sequence[LogEntry], words: str, *, runs_script: bool 
     """The replica that failed first, its error in one line, and its last lines; None if no entry shows them.
 
     `entries` may be in any order; `words` are the service's message, which may be empty; `runs_script` is the question's.
-    The failure's message is empty if the replica was killed.
+    A replica that a signal ended may have written no line.
     """
-    exited = _EXITED.search(words) or _exit_logged(entries)
-    killed = exited is not None and exited[2] == _KILLED
-    ending = _first(_endings(entries), named=exited[1] if exited else None, killed=killed)
+    exited = parse_exit(words) or _exit_logged(entries)
+    named = exited.replica if exited else None
+    ending = _first(_endings(entries), named=named, killed=exited is not None and exited.was_killed)
+    signal = _signal_text(entries, exited) if exited else None
     if ending is None:
-        return None
-    message = "" if killed else _message(ending, runs_script=runs_script)
+        is_all = exited is not None and signal is not None and has_arrived(entries)
+        return Failure(message=signal or "", replica=named) if is_all else None
+    is_cause = signal is not None and ending.replica == named
+    if (
+        is_cause and ending.error is not None and ending.error.is_certain
+    ):  # a crash, with the last word of the program
+        is_cause = exited is not None and exited.was_killed
+    message = signal if signal and is_cause else _message(ending, runs_script=runs_script)
     return Failure(message=message, replica=ending.replica, last_lines=ending.last_lines)
 
 
-def _exit_logged(entries: Sequence[LogEntry]) -> re.Match[str] | None:
+def _exit_logged(entries: Sequence[LogEntry]) -> ReplicaExit | None:
     """The service's latest line about a replica's exit, which the job's error repeats."""
     lines = sorted((entry for entry in entries if entry.task == SERVICE), key=lambda entry: entry.at)
-    found = [exited for line in lines if (exited := _EXITED.search(line.text))]
+    found = [exited for line in lines if (exited := parse_exit(line.text))]
     return found[-1] if found else None
+
+
+def _signal_text(entries: Sequence[LogEntry], exited: ReplicaExit) -> str | None:
+    """The signal that ended the replica, and how often it had been restarted before."""
+    lines = (entry.text for entry in entries if entry.task == SERVICE)
+    parts = [exited.signal_text, restarts_text(lines, exited.replica)]
+    return "; ".join(filter(None, parts)) if exited.signal_text else None
 
 
 def _message(ending: _Ending, *, runs_script: bool) -> str:
@@ -255,7 +263,7 @@ def explained(record: RunRecord, found: Mapping[str | None, Failure]) -> RunReco
     if record.tuning is not None:
         return _tuning_explained(record, record.tuning, found)
     cause = found.get(None)
-    if cause is None or record.failure is None or record.failure.last_lines is not None:
+    if cause is None or record.failure is None or _is_explained(record.failure):
         return record
     words = _service_words(record.failure)
     message = f"{cause.replica}: {cause.message.rstrip('.')}. {words}".rstrip() if cause.message else words
@@ -272,12 +280,12 @@ def _tuning_explained(
     known = replace(record, tuning=replace(tuning, trials=trials))
     failed = _failed(trials)
     first = next((trial for trial in failed if trial.failure or trial.infeasible_reason), None)
-    if first is None or not found or record.failure is None or record.failure.last_lines is not None:
+    if first is None or not found or record.failure is None or _is_explained(record.failure):
         return known
     cause = first.failure or Failure(message=first.infeasible_reason or "")
     if cause.replica and cause.message:
         what = f", {cause.replica}: {cause.message}"
-    else:  # a killed replica writes no error
+    else:
         what = f": {first.infeasible_reason or f'the replica {cause.replica} was killed'}"
     message = f"{len(failed)} of {len(trials)} trials failed; the first, trial {first.id}{what}"
     words = _service_words(record.failure)

@@ -3,7 +3,8 @@
 import math
 from collections.abc import Mapping, Sequence
 
-from trainmaster.orchestrator.core.completion.explanation import named_replica, without_log_link
+from trainmaster.orchestrator.core.completion.explanation import without_log_link
+from trainmaster.orchestrator.core.completion.replica_exit import parse_exit
 from trainmaster.orchestrator.core.documents.faults import listed, nearest
 from trainmaster.orchestrator.core.requests.spec import Goal, Measurement, Tuning
 from trainmaster.orchestrator.core.runs.job import (
@@ -97,7 +98,7 @@ def why_no_best(trials: Sequence[Trial], tuning: Tuning) -> str:
             + (f": {hint}" if hint else "")
         )
     failed = sum(trial.state is TrialState.INFEASIBLE for trial in trials)
-    if any(named_replica(trial.infeasible_reason) for trial in trials):
+    if any(parse_exit(trial.infeasible_reason) for trial in trials):
         return (
             f"no trial is best: {failed} of {len(trials)} failed before any reported {metric!r}; "
             "`tuning.trials` of the record says why"

@@ -15,10 +15,10 @@ from trainmaster.orchestrator.core.completion.explanation import (
     explained,
     first_failure,
     has_arrived,
-    named_replica,
     questions_about,
     unexplained,
 )
+from trainmaster.orchestrator.core.completion.replica_exit import parse_exit
 from trainmaster.orchestrator.core.errors import AccessDenied, ServiceFailed
 from trainmaster.orchestrator.core.runs.job import Failure
 from trainmaster.orchestrator.core.runs.record import RunRecord, shortened
@@ -87,7 +87,8 @@ def _ask(services: Services, questions: Sequence[Question]) -> _Answer:
 def _read(services: Services, question: Question) -> Sequence[LogEntry]:
     """The end of the log; if other replicas' entries fill it, also that of the replica that the service names."""
     entries = services.job_logs.read(question.query)
-    named = named_replica(question.words)
+    exited = parse_exit(question.words)
+    named = exited.replica if exited else None
     wrote = {entry.task for entry in entries} - {SERVICE}
     if named is None or not wrote or named in wrote:
         return entries

@@ -16,6 +16,7 @@ import pytest
 import requests
 
 from tests.client.served import PROJECT, ROOT, Served, run_record, served_context
+from trainmaster.client.files.downloaded import LIST, downloaded_in
 
 RUN = "flowers-20260302t081500-3f9a1c04de"
 OUTPUT = f"gs://{PROJECT}-models/flowers/{RUN}"
@@ -70,7 +71,9 @@ def record(
 
 
 def read_files(folder: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    """All files but the list of what was downloaded."""
+    found = (path for path in folder.rglob("*") if path.is_file() and path.name != LIST)
+    return {str(path.relative_to(folder)): path.read_bytes() for path in found}
 
 
 def test_the_model_lies_in_the_folder_whole_and_nothing_else(
@@ -79,6 +82,7 @@ def test_the_model_lies_in_the_folder_whole_and_nothing_else(
     done = served.trainmaster("download", RUN)
     assert done.status == 0, done.err
     assert read_files(served.folder / RUN) == CONTENTS
+    assert downloaded_in(served.folder / RUN) == set(CONTENTS)
     assert done.out.splitlines() == [f"{RUN}/{path}" for path in CONTENTS]
     assert f"trainmaster download --all {RUN}" in done.err
 
@@ -126,7 +130,7 @@ def test_an_object_that_was_overwritten_since_is_a_finding_and_leaves_no_part(
     done = served.trainmaster("download", RUN, "to")
     assert done.status == 1
     assert "no longer exists as the record lists it" in done.err
-    assert not [path for path in (served.folder / "to").rglob("*") if path.name.startswith(".")]
+    assert not [path for path in (served.folder / "to").rglob("*") if path.name.startswith(".download")]
     assert "saved_model.pb" not in read_files(served.folder / "to")
 
 

@@ -10,8 +10,10 @@ from pathlib import Path
 import pytest
 
 from trainmaster.client.errors import Refused
+from trainmaster.client.files.downloaded import LIST, add_downloaded
 from trainmaster.client.submission import pack
 from trainmaster.client.submission.pack import pack_script
+from trainmaster.client.submission.strangers import Why
 from trainmaster.client.terminal import size_text
 
 
@@ -116,7 +118,43 @@ def test_links_to_files_are_packed_as_files_and_links_to_folders_left_out(tmp_pa
     (script.parent / "nowhere").symlink_to(tmp_path / "nowhere")
     packed = pack_script(script)
     assert packed.files == ("a.csv", "train.py")
-    assert packed.left_out == ("again", "folder", "nowhere")
+    assert packed.left_out == {Why.LINK: ("again", "folder", "nowhere")}
+
+
+def test_a_stacks_state_is_recognized_by_its_files_and_never_packed(tmp_path: Path) -> None:
+    state = {"lock": "", "project.json": "{}", "user/access-token": "secret", "storage/objects.sqlite": ""}
+    script = write(tmp_path / "house", **{f"mine/{name}": text for name, text in state.items()})
+    packed = pack_script(script)
+    assert (packed.files, packed.left_out) == (("train.py",), {Why.STATE: ("mine/",)})
+    with pytest.raises(Refused, match=r"is a local stack's state folder.*Move the script"):
+        pack_script(write(tmp_path / "mixed", **state))
+
+
+def test_what_was_downloaded_is_not_packed_and_the_rest_of_its_folder_is(tmp_path: Path) -> None:
+    script = write(tmp_path, **{"model/saved_model.pb": "x", "model/own.py": "", "events.out": ""})
+    add_downloaded(tmp_path / "model", ["saved_model.pb", "variables/index"])
+    add_downloaded(tmp_path, ["events.out"])
+    packed = pack_script(script)
+    assert packed.files == ("model/own.py", "train.py")
+    assert packed.left_out == {Why.DOWNLOADED: ("events.out", "model/")}
+    (tmp_path / "model" / LIST).unlink()
+    assert "model/saved_model.pb" in pack_script(script).files
+
+
+KEY = '{"type": "service_account", "private_key": "-----BEGIN PRIVATE KEY-----\\nMII"}'
+
+
+def test_key_files_are_not_packed_and_other_files_of_these_kinds_are(tmp_path: Path) -> None:
+    keys = {
+        "house-1a2b.json": KEY,
+        "tls/server.pem": "-----BEGIN RSA PRIVATE KEY-----\n",
+        "adc.json": '{"type": "authorized_user", "refresh_token": "1//0"}',
+        "old.p12": "",
+    }
+    other = {"config.json": "{}", "ca.pem": "-----BEGIN CERTIFICATE-----\n", "find_keys.py": KEY}
+    packed = pack_script(write(tmp_path, **keys, **other))
+    assert packed.files == ("ca.pem", "config.json", "find_keys.py", "train.py")
+    assert packed.left_out == {Why.KEY: tuple(sorted(keys))}
 
 
 def test_a_folder_with_data_is_refused_with_its_largest_entries(

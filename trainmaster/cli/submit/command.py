@@ -34,6 +34,7 @@ from trainmaster.cli.verb import (
     takes_team,
     talk,
 )
+from trainmaster.client.terminal import one_line
 
 if TYPE_CHECKING:
     from trainmaster.client.clients import Clients
@@ -41,6 +42,9 @@ if TYPE_CHECKING:
     from trainmaster.client.submission.edits import Edits
     from trainmaster.client.submission.prepare import Prepared
     from trainmaster.client.submission.send import Sent
+
+LEFT_OUT_SHOWN = 5
+"""Names for each reason why something is not packed."""
 
 
 @click.command(cls=WithArguments)
@@ -184,8 +188,10 @@ def _warn(prepared: "Prepared") -> None:
     if request is not None and request.has_default_timeout:
         hours = request.document["scheduling"]["timeout_s"] / 3600
         talk(f"It may run for {hours:g} h. Set another limit with --set scheduling.timeout_s=SECONDS")
-    if prepared.packed is not None and prepared.packed.left_out:
-        talk(f"Not packed, because links to folders are not followed: {', '.join(prepared.packed.left_out)}")
+    if prepared.packed is not None:
+        for why, names in prepared.packed.left_out.items():
+            more = f" and {len(names) - LEFT_OUT_SHOWN} more" if len(names) > LEFT_OUT_SHOWN else ""
+            talk(f"Not packed, because {why}: {', '.join(map(one_line, names[:LEFT_OUT_SHOWN]))}{more}")
 
 
 def _document(sent: "Sent") -> dict[str, Any]:  # Any: a JSON document

@@ -9,6 +9,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from trainmaster.client.errors import Damaged, Refused
+from trainmaster.client.files.downloaded import add_downloaded
 from trainmaster.client.files.listing import RemoteFile
 from trainmaster.orchestrator.core.names import split_object_uri
 from trainmaster.orchestrator.core.sizes import in_bytes
@@ -33,7 +34,8 @@ def download(
     """Put the files into `folder`, which is made. A file that is there already, whole and equal, is kept.
 
     So an interrupted download can be repeated. A file is written to a temporary folder in `folder`, and moved once its
-    size and checksums are what `files` says; the temporary folder is removed in the end.
+    size and checksums are what `files` says; the temporary folder is removed in the end. The list of the files stays in
+    the folder, for `submit` not to pack them.
 
     Args:
         clients: of the context that has the objects.
@@ -53,6 +55,7 @@ def download(
     if not overwrite:
         _refuse(f"{path} exists and differs" for _, path in there if path not in whole)
     folder.mkdir(parents=True, exist_ok=True)
+    add_downloaded(folder, (file.path for file in files))
     missing = [(file, path) for file, path in targets if path not in whole]
     with (
         TemporaryDirectory(dir=folder, prefix=".download-") as parts,

@@ -5,13 +5,15 @@ import hashlib
 import io
 import os
 import tarfile
-from collections import Counter
-from collections.abc import Iterator
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from trainmaster.client.errors import Refused
+from trainmaster.client.stack import is_state
 from trainmaster.client.submission.ignored import Ignored, ignored_above
+from trainmaster.client.submission.strangers import Downloads, Why, holds_key
 from trainmaster.client.terminal import size_text
 
 FILES_MAX = 2000
@@ -32,13 +34,13 @@ class Packed:
     Attributes:
         file: the script's path in the archive, with '/'.
         files: the paths of all files in it.
-        left_out: links to folders, which are not followed, and files that are neither files nor folders.
+        left_out: what is not in it for a reason that users cannot see in a .gitignore, with '/' after folders.
     """
 
     content: bytes
     file: str
     files: tuple[str, ...]
-    left_out: tuple[str, ...] = ()
+    left_out: Mapping[Why, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def sha256(self) -> str:
@@ -51,7 +53,7 @@ class _Found:
 
     folder: Path
     files: dict[str, Path] = field(default_factory=dict)
-    left_out: list[str] = field(default_factory=list)
+    left_out: dict[Why, set[str]] = field(default_factory=lambda: defaultdict(set))
     sizes: Counter[str] = field(default_factory=Counter)
     seen: int = 0
 
@@ -61,16 +63,20 @@ class _Found:
         top, slash, _ = name.partition("/")
         self.sizes[top + slash] += size_bytes
 
+    def leave_out(self, path: Path, why: Why) -> None:
+        slash = "/" if why is Why.STATE else ""
+        self.left_out[why].add(f"{path.relative_to(self.folder).as_posix()}{slash}")
+
 
 def pack_script(script: Path, root: Path | None = None) -> Packed:
     """The archive of the folder `root`, by default the one that holds `script`, which is in it.
 
-    Left out are what .gitignore names, and always names that begin with a dot, Python's caches and virtual
-    environments. Links to files are packed as files.
+    Left out are what .gitignore names, and always names that begin with a dot, Python's caches, virtual environments,
+    the state of local stacks, what `trainmaster download` wrote, and keys. Links to files are packed as files.
 
     Raises:
-        Refused: `script` is not a Python file, a file cannot be read, or the folder has more than FILES_MAX files or
-            BYTES_MAX bytes; the message has the largest entries.
+        Refused: `script` is not a Python file, the folder is itself a stack's state, a file cannot be read, or the
+            folder has more than FILES_MAX files or BYTES_MAX bytes; the message has the largest entries.
     """
     if not script.is_file():
         raise Refused(f"There is no file {str(script)!r}. Name the script to run: --script train.py")
@@ -78,6 +84,11 @@ def pack_script(script: Path, root: Path | None = None) -> Packed:
         raise Refused(f"{str(script)!r} is not a Python script: its name must end in .py.")
     script = script.absolute()
     folder = script.parent if root is None else root.absolute()
+    if is_state(folder):
+        raise Refused(
+            f"The script's folder {str(folder)!r} is a local stack's state folder, which holds access tokens. "
+            "Move the script to a separate folder."
+        )
     try:
         found = _Found(folder=folder)
         for path, size_bytes in _walk(folder, ignored_above(folder), found):
@@ -89,19 +100,26 @@ def pack_script(script: Path, root: Path | None = None) -> Packed:
 
 
 def _walk(folder: Path, ignored: Ignored, found: _Found) -> Iterator[tuple[Path, int]]:
-    waiting = [(folder, ignored)]
+    waiting, downloads = [(folder, ignored)], Downloads(folder)
     while waiting:
         here, ignored = waiting.pop()
+        downloads.enter(here)
         for entry in _entries(here, found):
             path, is_folder = Path(entry.path), entry.is_dir(follow_symlinks=False)
             if _is_never_packed(entry) or ignored.holds(path, is_folder=is_folder):
                 continue
-            if is_folder:
+            if is_folder and is_state(path):
+                found.leave_out(path, Why.STATE)
+            elif is_folder:
                 waiting.append((path, ignored.within(path)))
-            elif entry.is_file():
-                yield path, entry.stat().st_size
+            elif not entry.is_file():
+                found.leave_out(path, Why.LINK)
+            elif downloads.holds(path):
+                found.left_out[Why.DOWNLOADED].add(downloads.shown(path))
+            elif holds_key(path, size_bytes := entry.stat().st_size):
+                found.leave_out(path, Why.KEY)
             else:
-                found.left_out.append(path.relative_to(found.folder).as_posix())
+                yield path, size_bytes
 
 
 def _entries(folder: Path, found: _Found) -> Iterator["os.DirEntry[str]"]:
@@ -139,7 +157,8 @@ def _too_large(found: _Found, what: str) -> Refused:
 
 def _packed(found: _Found, script: str) -> Packed:
     if script not in found.files:
-        raise Refused(f"{str(found.folder / script)!r} would not be packed: .gitignore names it.")
+        why = next((each for each in Why if script in found.left_out[each]), ".gitignore names it")
+        raise Refused(f"{str(found.folder / script)!r} would not be packed: {why}.")
     packed = io.BytesIO()
     left = BYTES_MAX
     with (
@@ -157,7 +176,7 @@ def _packed(found: _Found, script: str) -> Packed:
         content=packed.getvalue(),
         file=script,
         files=tuple(sorted(found.files)),
-        left_out=tuple(sorted(found.left_out)),
+        left_out={why: tuple(sorted(found.left_out[why])) for why in Why if found.left_out[why]},
     )
 
 

@@ -30,6 +30,8 @@ from trainmaster.orchestrator.log_events import LogEvent
 from trainmaster.orchestrator.stores.arrivals import Arrivals
 from trainmaster.orchestrator.stores.ledger import Ledger
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[2]
 NOTICES = "notices-of-main"
 REQUEST = f"model_name: m\nimage: {PROGRAM}\nargs: [tell]\ncluster:\n  chief: {{machine: n1-standard-4}}\n"
@@ -156,7 +158,6 @@ def test_a_message_is_a_request_and_junk_for_a_log_entry_is_acknowledged(
         assert function.publish({"messageId": "3"}).status_code == 200
 
 
-@pytest.mark.slow
 def test_a_tick_publishes_pending_notices(
     start: Callable[[str], Any],
     gcs: GcsObjects,
@@ -197,7 +198,6 @@ def test_a_line_that_metrics_count_is_printed_with_its_name(
     assert (line["event"], line["severity"], line["run_id"]) == (LogEvent.RUN_NOT_RECONCILED, "ERROR", run_id)
 
 
-@pytest.mark.slow
 def test_data_events_at_once_are_durable_and_the_function_only_ever_creates_objects(
     start: Callable[[str], Any], gcs: GcsObjects, buckets: dict[str, str], storage_proxy: Proxy
 ) -> None:
@@ -235,7 +235,6 @@ def test_a_data_event_that_could_not_be_stored_is_redelivered(
         assert function.deliver({"bucket": "data"}).status_code == 200  # no redelivery can fix this one
 
 
-@pytest.mark.slow
 def test_an_event_that_no_rule_can_use_is_acknowledged(
     start: Callable[[str], Any], buckets: dict[str, str]
 ) -> None:
@@ -267,7 +266,6 @@ def test_an_incomplete_environment_names_every_missing_variable(
     assert "TRAINMASTER_NOTICES_TOPIC is not set" in output
 
 
-@pytest.mark.slow
 def test_ten_deliveries_at_once_to_a_real_function_give_one_job(
     start: Callable[[str], Any], gcs: GcsObjects, buckets: dict[str, str], vertex: VertexJobs
 ) -> None:
@@ -281,7 +279,6 @@ def test_ten_deliveries_at_once_to_a_real_function_give_one_job(
     assert len(vertex.of_run(record["run_id"], JobKind.CUSTOM, [REGION])) == 1
 
 
-@pytest.mark.slow
 def test_the_first_events_of_an_instance_may_all_come_at_once(
     start: Callable[[str], Any], gcs: GcsObjects, buckets: dict[str, str]
 ) -> None:
@@ -300,7 +297,6 @@ def test_the_first_events_of_an_instance_may_all_come_at_once(
     assert (states.count("submitted"), states.count("rejected")) == (len(sound), len(gone))
 
 
-@pytest.mark.slow
 def test_a_function_killed_between_job_and_record_leaves_one_job(
     start: Callable[[str], Any],
     gcs: GcsObjects,

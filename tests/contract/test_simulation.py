@@ -48,6 +48,7 @@ def test_a_second_job_submitted_after_a_lease_expired_is_found() -> None:
     assert [tally.violations for tally in tallies] == [[]] * len(tallies)
 
 
+@pytest.mark.slow
 def test_the_same_seed_repeats_the_same_simulation() -> None:
     once, again, other = (simulate(seed=seed, events=EVENTS // 5) for seed in ("same", "same", "other"))
     assert once == again
@@ -80,6 +81,7 @@ def test_an_order_to_cancel_that_does_nothing_is_reported(monkeypatch: pytest.Mo
     assert any("was not cancelled" in violation for violation in tally.violations)
 
 
+@pytest.mark.slow
 def test_a_second_job_is_reported() -> None:
     simulations = (
         Simulation(seed=f"broken {number}", odds=HARD, jobs=NeverListedJobs) for number in range(4)

@@ -194,6 +194,7 @@ def test_a_tick_without_work_leaves_no_trace(world: HostileWorld) -> None:
     assert world.services().attempts.read() == Traces()
 
 
+@pytest.mark.slow
 def test_of_a_thousand_rules_the_hostile_hundred_delay_no_honest_one_beyond_the_tick() -> None:
     """Calls take as long as Cloud Storage's. All honest rules are due in the same minute."""
     world = HostileWorld(at_once=10)
@@ -222,7 +223,9 @@ def test_of_a_thousand_rules_the_hostile_hundred_delay_no_honest_one_beyond_the_
     assert world.ticks_that_died == 0
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize(
+    "seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 8))]
+)
 def test_items_at_which_ticks_die_are_found_one_by_one_and_starve_no_honest_one(seed: int) -> None:
     assert starve(f"deadly {seed}").violations == ()
 

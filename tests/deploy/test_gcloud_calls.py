@@ -73,6 +73,7 @@ def leading_words(args: list[ast.expr]) -> Iterator[str]:
         yield arg.value
 
 
+@pytest.mark.slow
 def test_every_command_in_the_code_is_among_those_that_are_tried(commands: frozenset[str]) -> None:
     found = [words for words in commands_in_code() if words]
     assert len(found) > len(_LISTS) + 5

@@ -14,6 +14,8 @@ from trainmaster.deploy.names import names_of
 from trainmaster.deploy.terraform_cli import LOCK, terraform_for
 from trainmaster.deploy.up import REFUSED
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def cloud(tmp_path: Path) -> Cloud:

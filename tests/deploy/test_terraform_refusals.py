@@ -8,6 +8,8 @@ from tests.deploy.cloud import PROJECT, REGION, STATE, Cloud, Ran, managed
 from trainmaster.deploy.names import scheduler_region, training_regions
 from trainmaster.deploy.up import REFUSED
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def cloud(tmp_path: Path) -> Cloud:

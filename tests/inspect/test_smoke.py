@@ -235,6 +235,7 @@ def runs(pid: int) -> bool:
         return False
 
 
+@pytest.mark.slow
 def test_what_the_replicas_started_ends_with_them(tmp_path: Path) -> None:
     pids = tmp_path / "pids"
     pids.mkdir()
@@ -246,6 +247,7 @@ def test_what_the_replicas_started_ends_with_them(tmp_path: Path) -> None:
     assert living(pids) == []
 
 
+@pytest.mark.slow
 def test_a_stopped_inspection_leaves_no_replica_behind(tmp_path: Path) -> None:
     pids = tmp_path / "pids"
     pids.mkdir()
@@ -284,6 +286,7 @@ if task == "chief":
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("tag", "status", "level", "words"),
     [

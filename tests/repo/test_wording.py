@@ -105,6 +105,7 @@ def test_the_checker_lists_the_findings_of_a_folder() -> None:
     assert f"at most {LIMIT} are allowed in the whole repository" in found.stdout, found.stderr
 
 
+@pytest.mark.slow
 def test_the_repository_has_few_such_phrases_and_no_replaced_name() -> None:
     report = read()
     assert report.names == ()

@@ -9,6 +9,8 @@ import pytest
 
 from .conftest import ACCOUNT, PROJECT, Replica
 
+pytestmark = pytest.mark.slow
+
 
 def said(replica: Replica, program: str) -> list[object]:
     """What a program printed, a JSON value a line."""
@@ -94,7 +96,6 @@ def test_pubsub_and_logging_are_reached_over_grpc(replica: Replica) -> None:
     assert found == [["hello"], ["a line"]]
 
 
-@pytest.mark.slow
 def test_tensorflow_reads_and_writes_gs(replica: Replica) -> None:
     found = said(
         replica,

@@ -10,7 +10,10 @@ import pytest
 
 from .conftest import Replica
 
-pytestmark = pytest.mark.skipif(shutil.which("gcloud") is None, reason="gcloud is not installed")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(shutil.which("gcloud") is None, reason="gcloud is not installed"),
+]
 
 
 def test_gcloud_creates_lists_publishes_pulls_and_deletes(replica: Replica, tmp_path: Path) -> None:

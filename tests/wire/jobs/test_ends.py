@@ -70,6 +70,7 @@ def test_all_replicas_start_again_with_a_lost_one_where_the_job_asks_for_it(stac
     assert stack.service_lines(job.name).count("Job is running.") == 1
 
 
+@pytest.mark.slow
 def test_a_loss_that_its_peers_report_as_a_failure_of_their_own_restarts_the_job_where_it_is_asked_to(
     stack: Stack,
 ) -> None:

@@ -13,6 +13,8 @@ import pytest
 
 from .conftest import WAYS, Stack, Way, container, processes_with, stand_alone, way_of
 
+pytestmark = pytest.mark.slow
+
 ESCAPE = """
 import os, pathlib, sys, time
 if os.fork() == 0:

@@ -17,6 +17,8 @@ from trainmaster.local.jobs.images import environments
 from .conftest import WAYS, Stack, container, package, way_of
 from .test_packages import wheel
 
+pytestmark = pytest.mark.slow
+
 OWN = "us-docker.pkg.dev/p1/repo/own"
 SHOW = """
 import sys

@@ -72,6 +72,7 @@ def told(stack: Stack, name: str, task: str = "workerpool0-0") -> dict[str, Any]
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stack", WAYS, indirect=True, ids=way_of)
 def test_a_source_distribution_is_installed_before_its_module_runs_with_the_jobs_arguments(
     stack: Stack,

@@ -94,6 +94,7 @@ def test_every_replica_unpacks_a_copy(stack: Stack, tmp_path: Path) -> None:
     run(stack, pool(uri), pool(uri, replicas=2))
 
 
+@pytest.mark.slow
 def test_requirements_are_installed_once_for_all_scripts_that_have_the_same(
     stack: Stack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -210,6 +211,7 @@ def test_in_a_container_requirements_are_installed_beside_the_images_packages(tm
     assert shared.startswith(str(image))
 
 
+@pytest.mark.slow
 def test_in_a_container_requirements_that_cannot_be_installed_end_it_with_the_reason(tmp_path: Path) -> None:
     uri = upload(tmp_path, tmp_path / "own", **{"requirements.txt": "no-such-package==1\n"})
     with runner(tmp_path, uri, PIP_NO_INDEX="1") as process:

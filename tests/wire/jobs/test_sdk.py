@@ -36,6 +36,7 @@ def sdk(stack: Stack) -> Stack:
     return stack
 
 
+@pytest.mark.slow
 def test_a_job_is_submitted_followed_listed_and_deleted(sdk: Stack) -> None:
     from google.cloud import aiplatform
 

@@ -11,6 +11,8 @@ from google.api_core.exceptions import TooManyRequests
 from .conftest import Stack, container, is_held
 from .studies import ended, study, until
 
+pytestmark = pytest.mark.slow
+
 
 def test_every_trial_of_several_replicas_is_a_cluster_of_its_own(stack: Stack) -> None:
     body = (

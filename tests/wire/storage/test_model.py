@@ -13,6 +13,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_stat
 
 from trainmaster.local.storage import serve
 
+pytestmark = pytest.mark.slow
+
 NAMES = st.sampled_from(["a", "a/b", "a/b/c", "d/e", "d/f", "d//g", "h/", "i"])
 PLAIN = st.sampled_from(["a", "a/b", "a/b/c", "d/e", "d/f", "i"])
 CONTENTS = st.sampled_from([b"", b"x", b"yy", b"zz"])

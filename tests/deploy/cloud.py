@@ -1,6 +1,7 @@
 """A simulated Google Cloud project, served by scripts that replace gcloud and terraform."""
 
 import json
+import marshal
 import os
 import sys
 from collections.abc import Mapping
@@ -56,8 +57,8 @@ class Cloud:
         self.content["objects"][STATE] = json.dumps({"version": 4, "resources": resources})
 
     def run(self, verb: str, *words: str, project: str = PROJECT, region: str = REGION) -> Ran:
-        (self.folder / "cloud.json").write_text(json.dumps(self.content))
-        (self.folder / "terraform.json").write_text(json.dumps(self.terraform))
+        (self.folder / "cloud.value").write_bytes(marshal.dumps(self.content))
+        (self.folder / "terraform.value").write_bytes(marshal.dumps(self.terraform))
         (self.folder / "asked").write_text("")
         path = f"{PROGRAMS}{os.pathsep}{os.environ['PATH']}"
         ran = trainmaster(

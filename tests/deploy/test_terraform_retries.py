@@ -1,5 +1,6 @@
 """Terraform itself sets the dead-letter topic of each trigger's subscription; only the trigger and gcloud are simulated."""
 
+import marshal
 import os
 import re
 import shutil
@@ -47,7 +48,7 @@ def asked(tmp_path: Path) -> dict[str, dict[str, str]]:
     folder = copied(tmp_path)
     module = ROOT_MODULE.format(region=REGION, number=NUMBER)
     (folder / "main.tf").write_text(module + block)
-    (tmp_path / "cloud.json").write_text("{}")
+    (tmp_path / "cloud.value").write_bytes(marshal.dumps({}))
     environment = {
         **os.environ,
         "PATH": f"{only_gcloud(tmp_path)}{os.pathsep}{os.environ['PATH']}",

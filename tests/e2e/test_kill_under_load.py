@@ -26,7 +26,7 @@ from .reckoning import (
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 SEED = 20261121
-COUNT, LATE = 10, 3
+COUNT, LATE = 8, 3
 """Requests per start of the stack, and how many of them arrive just before it is killed."""
 DEADLINE_S = 400  # several leases, on a shared machine
 FUNCTION, REPLICA = "K_SERVICE", "CLOUD_ML_JOB_ID"
@@ -123,7 +123,7 @@ def strike(
 def test_killed_functions_replicas_and_stacks_lose_and_duplicate_nothing(tmp_path: Path) -> None:
     lives, chance, killed = 2, random.Random(SEED), set[str]()
     # A replica lives only after functions have worked: the mixture is what spreads the kills over the whole load.
-    planned = [FUNCTION, REPLICA] * 6
+    planned = [FUNCTION, REPLICA] * 4
     chance.shuffle(planned)
     state, arguments = tmp_path / "state", flags(tmp_path, "e2e-load")
     for life in range(lives):

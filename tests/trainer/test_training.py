@@ -67,12 +67,16 @@ def test_the_generated_horses_and_humans_read_as_the_real_ones_do(generated: lis
 
 @pytest.fixture(scope="module")
 def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The trainer with the workload of its page, `flat`, as a file beside the others."""
+    """The trainer with the workloads and the program of its page: `flat` as a file beside the others."""
     path = tmp_path_factory.mktemp("documented")
     text = (ROOT / "docs" / "reference" / "trainer.md").read_text()
-    ((program,),) = [re.findall(r"```python\n(.*?)```", text, re.DOTALL)]
+    images, table, program = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     shutil.copytree(ROOT / "trainer", path / "trainer", ignore=shutil.ignore_patterns("__pycache__"))
-    (path / "trainer" / "workloads" / "flat.py").write_text(program)
+    (path / "trainer" / "workloads" / "flat.py").write_text(images)
+    (path / "my_package").mkdir()
+    (path / "my_package" / "houses.py").write_text(table)
+    (path / "program.py").write_text(program)
+    (path / "houses.csv").write_text("".join(f"{n / 40},{1 - n / 40},{n / 20}\n" for n in range(40)))
     return path
 
 
@@ -100,6 +104,31 @@ def test_the_documented_workload_trains_as_a_file_beside_the_others(tree: Path, 
     wrong = started(tree, "wrong", "--activation=tan")
     assert wrong.wait() == 2
     assert "--activation=tan: expected one of relu, tanh; found 'tan'." in wrong.err.read_text()
+
+
+def test_the_documented_workload_for_a_table_trains_from_the_working_directory(tree: Path) -> None:
+    replica = start_replica(
+        "--workload=my_package.houses", "--table=houses.csv", f"--job_dir={tree}/houses", cwd=tree, files=tree / "houses"
+    )  # fmt: skip
+    assert replica.wait() == 0, replica.err.read_text()[-3000:]
+    first, *_, last = (line["metrics"]["val_mae"] for line in replica.events("epoch_finished"))
+    assert last < first
+    manifest = check_export(tree / "houses" / "model")
+    assert manifest["dataset"] == {"name": "houses.csv", "train_examples": 40}
+
+
+def test_the_documented_program_survives_a_kill_between_epochs(tree: Path) -> None:
+    arguments = (f"--job_dir={tree}/program-job", "--checkpoint_steps=1")
+    first = start_replica(*arguments, "--epochs=5000", cwd=tree, files=tree / "first", module="program")
+    first.wait_until(lambda replica: len(replica.events("checkpoint_saved")) > 2)
+    first.process.kill()
+    first.process.wait()
+    again = start_replica(*arguments, cwd=tree, files=tree / "again", module="program")
+    assert again.wait() == 0, again.err.read_text()[-3000:]
+    (start,) = again.events("train_started")
+    assert start["initial_epoch"] or start["initial_step"]
+    manifest = check_export(tree / "program-job" / "model")
+    assert f"loss of the evaluation: {manifest['metrics']['val_loss']}\n" in again.err.read_text()
 
 
 def test_one_process_exports_what_a_server_can_load_and_ask(tree: Path, trained: Replica) -> None:

@@ -14,9 +14,9 @@ from trainer.workloads import names_with, workload_named
 
 PROG = "python -m trainer.task"
 WORKLOAD = Setting(
-    reads=read.word,
-    help="the model, its data and defaults: a module of trainer/workloads, or your own as my_package.module",
-    default="resnet50",
+    read.word,
+    "the model, its data and defaults: a module of trainer/workloads, or your own as my_package.module",
+    "resnet50",
 )
 
 

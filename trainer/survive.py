@@ -40,19 +40,7 @@ from trainer.storage import outputs_from
 from trainer.training.metric_file import trial_from
 from trainer.workload import Data, Run, StartingWeights, Workload
 
-__all__ = [
-    "Data",
-    "Examples",
-    "Run",
-    "Settings",
-    "Unusable",
-    "Workload",
-    "attempt",
-    "end_with",
-    "ended",
-    "run",
-    "settings_from",
-]
+__all__ = ["Data", "Examples", "Run", "Settings", "Unusable", "Workload", "attempt", "ended", "settings_from"]
 
 
 def run(

@@ -16,6 +16,7 @@ from trainer import survive
 from trainer.command_line import command_from
 from trainer.faults import Unusable, collected
 from trainer.replicas.cluster_variable import cluster_from
+from trainer.replicas.ending import end_with
 
 
 def main(arguments: Sequence[str], environment: Mapping[str, str]) -> dict[str, float] | None:
@@ -44,4 +45,4 @@ def main(arguments: Sequence[str], environment: Mapping[str, str]) -> dict[str, 
 if __name__ == "__main__":
     with survive.ended():
         main(sys.argv[1:], os.environ)
-    survive.end_with(0)
+        end_with(0)  # at once: TensorFlow's shutdown would wait for peers

@@ -213,17 +213,14 @@ def stopped(*, per_execution: int = 1, every_steps: int | None = None, **limits:
             wait_for_steps=lambda: None,
         )
         loop = Loop(
-            model=model,
             steps=Steps(model, settings),
             batches=Batches(
                 training=data(), evaluation=data(endless=False), evaluation_steps=STEPS + 1, spec=SPEC
             ),
-            settings=settings,
             steps_per_epoch=STEPS,
             callbacks=keras_2.callbacks.CallbackList([callback], model=model),
             saver=saver,
             preemption=Preemption(Cluster(), Peers(Cluster()), done=0, finish_upload=uploads.finish),
-            is_chief=True,
         )
         metrics = loop.run(Position(), {})
         found = latest(checkpoints)

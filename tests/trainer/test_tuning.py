@@ -157,7 +157,8 @@ def test_what_the_workload_or_the_study_cannot_use_is_told_in_plain_words(
     other = trials.start("6", f"--data_dir={data_dir}", "--dataset=cassava", "--image_size=16")
     assert (blind.wait(), other.wait()) == (2, 2)
     assert (
-        "Trial 5 has no metric to report: horses_or_humans has no evaluation split" in blind.err.read_text()
+        "Trial 5 has no metric to report: horses_or_humans:3.0.0 has no evaluation split"
+        in blind.err.read_text()
     )
     assert "--dataset: the data set has 5 classes" in other.err.read_text()
     assert "--image_size=16x16: --workload=horses_or_humans needs at least 22" in other.err.read_text()

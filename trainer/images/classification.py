@@ -8,7 +8,7 @@ from typing import Any
 from trainer.data.examples import Examples
 from trainer.images.weights import Pretrained, starting_weights
 from trainer.settings import read
-from trainer.settings.setting import Setting
+from trainer.settings.setting import Setting, text_of
 from trainer.workload import Data, Run, Workload
 
 MIN_SIDE_PX, MAX_SIDE_PX = 8, 4096
@@ -69,33 +69,24 @@ def image_classification(
 def _flags(dataset: str, size: tuple[int, int], learning_rate: float) -> dict[str, Setting]:
     return {
         "dataset": Setting(
-            reads=read.word,
-            help="a TFDS image classification data set, NAME, NAME/CONFIG or NAME:VERSION",
-            default=dataset,
+            read.word, "a TFDS image classification data set, NAME, NAME/CONFIG or NAME:VERSION", dataset
         ),
         "data_dir": Setting(
-            reads=read.word,
-            help="TFDS data directory, a path or a gs:// URI (default: TFDS_DATA_DIR, else TFDS's default)",
+            read.word,
+            "TFDS data directory, a path or a gs:// URI (default: TFDS_DATA_DIR, else TFDS's default)",
         ),
-        "train_split": Setting(reads=read.word, help="TFDS split to train on (default: train)"),
+        "train_split": Setting(read.word, "TFDS split to train on (default: train)"),
         "evaluation_split": Setting(
-            reads=read.word,
-            help="TFDS split to evaluate on after each epoch, or `none` (default: validation, else test, else none)",
+            read.word,
+            "TFDS split to evaluate on after each epoch, or `none` (default: validation, else test, else none)",
         ),
-        "download": Setting(
-            reads=read.truth, help="prepare a data set that is not in data_dir", default=True, is_switch=True
-        ),
-        "image_size": Setting(
-            reads=read_size, help="image size in pixels: SIDE or HEIGHTxWIDTH", default=size
-        ),
-        "learning_rate": Setting(
-            reads=read.positive, help="learning rate of the optimizer", default=learning_rate
-        ),
+        "download": Setting(read.truth, "prepare a data set that is not in data_dir", True),
+        "image_size": Setting(read_size, "image size in pixels: SIDE or HEIGHTxWIDTH", size),
+        "learning_rate": Setting(read.positive, "learning rate of the optimizer", learning_rate),
         "weights": Setting(
-            reads=read.word,
-            help="initial weights: imagenet, random, a path or gs:// URI of a file, or auto: the public ones if there "
-            "are any",
-            default="auto",
+            read.word,
+            "initial weights: imagenet, random, a path or gs:// URI of a file, or auto: the public ones if there are any",
+            "auto",
         ),
     }
 
@@ -115,7 +106,7 @@ def spec_of(run: Run) -> ModelSpec:
     """What a classifier's `build` gets in this run."""
     return ModelSpec(
         image_size=run.flags["image_size"],
-        classes=run.data.facts["classes"],
+        classes=len(run.data.facts["class_names"]),
         learning_rate=run.flags["learning_rate"],
         hyperparameters=run.flags,
         weights_path=None if run.weights.path is None else str(run.weights.path),
@@ -125,31 +116,34 @@ def spec_of(run: Run) -> ModelSpec:
 def _data(run: Run, *, pretrained: Pretrained | None, augment: Callable[[Any, Any], Any] | None) -> Data:
     import tensorflow_datasets as tfds
 
-    from trainer.images.tfds_data import prepared
+    from trainer.images.tfds_data import examples, image_and_label, prepared, splits
 
-    found, size = prepared(run), run.flags["image_size"]
-    training = as_images(found.examples(found.train_split), size)
+    builder, size = prepared(run), run.flags["image_size"]
+    info = builder.info
+    train, evaluation = splits(info, run.flags["train_split"], run.flags["evaluation_split"])
+    name, version = info.full_name.rsplit("/", 1)[0], str(info.version)
+    class_names = info.features[image_and_label(info)[1]].names
+    training = as_images(examples(builder, train), size)
     if augment is not None:
         training = replace(training, augment=lambda pair, seed: (augment(pair[0], seed), pair[1]))
-    evaluation = found.evaluation_split and as_images(found.examples(found.evaluation_split), size)
     return Data(
         training=training,
-        evaluation=evaluation or None,
-        name=f"{found.name}:{found.version}",
-        facts={"classes": len(found.class_names), "class_names": found.class_names},
+        evaluation=None if evaluation is None else as_images(examples(builder, evaluation), size),
+        name=f"{name}:{version}",
+        facts={"class_names": class_names},
         description={
-            "class_names": list(found.class_names),
+            "class_names": class_names,
             "image_size": list(size),
             "dataset": {
-                "name": found.name,
-                "version": found.version,
-                "train_split": found.train_split,
-                "evaluation_split": found.evaluation_split,
+                "name": name,
+                "version": version,
+                "train_split": train,
+                "evaluation_split": evaluation,
                 "train_examples": training.count,
             },
             "frameworks": {"tensorflow_datasets": tfds.__version__},
         },
-        unchanged={"--dataset": found.name, "--image_size": "x".join(map(str, size))},
+        unchanged={"--dataset": name, "--image_size": text_of(size)},
         weights=partial(starting_weights, run.flags["weights"], pretrained, run.environment),
     )
 

@@ -7,7 +7,6 @@ import importlib.resources.abc
 import os
 import sys
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,47 +25,34 @@ SHARED_WAIT_S = 3600.0
 POLL_S = 2.0
 
 
-@dataclass(frozen=True, kw_only=True)
-class Dataset:
-    """A prepared image classification data set. `builder` is TFDS's; no split is empty."""
+def examples(builder: Any, split: str) -> Examples:
+    """A split of a prepared data set as encoded images and labels, in the order of the files."""
+    keys = image_and_label(builder.info)
 
-    builder: Any  # TFDS has no types
-    name: str
-    version: str
-    image_key: str
-    label_key: str
-    class_names: tuple[str, ...]
-    train_split: str
-    evaluation_split: str | None
-
-    def examples(self, split: str) -> Examples:
-        """A split as encoded images and labels, in the order of the files."""
-        keys = self.image_key, self.label_key
-
-        def load() -> Any:
-            loaded = self.builder.as_dataset(
-                split=split,
-                decoders={self.image_key: tfds.decode.SkipDecoding()},
-                read_config=tfds.ReadConfig(try_autocache=False),
-            )
-            return loaded.map(lambda example: tuple(example[key] for key in keys), num_parallel_calls=1)
-
-        found = self.builder.info.splits[split]
-        size_bytes = sum(
-            Path(part.filename).stat().st_size * part.take // max(1, part.examples_in_shard)
-            for part in found.file_instructions
+    def load() -> Any:
+        loaded = builder.as_dataset(
+            split=split,
+            decoders={keys[0]: tfds.decode.SkipDecoding()},
+            read_config=tfds.ReadConfig(try_autocache=False),
         )
-        return Examples(load, count=int(found.num_examples), size_bytes=size_bytes)
+        return loaded.map(lambda example: tuple(example[key] for key in keys), num_parallel_calls=1)
+
+    found = builder.info.splits[split]
+    size_bytes = sum(
+        Path(part.filename).stat().st_size * part.take // max(1, part.examples_in_shard)
+        for part in found.file_instructions
+    )
+    return Examples(load, count=int(found.num_examples), size_bytes=size_bytes)
 
 
-def prepared(run: Run) -> Dataset:
-    """The data set that the flags name. Prepares it if necessary and --download allows it.
+def prepared(run: Run) -> Any:
+    """TFDS's builder of the data set that the flags name. Prepares it if necessary and --download allows it.
 
     Of replicas that share a data directory, only the chief prepares; the others wait for it.
 
     Raises:
         Unusable: TFDS has no such data set, it is neither prepared nor can it be, it does not consist of
-            labelled 8-bit images, or it lacks a split.
+            labelled 8-bit images.
     """
     if not os.isatty(2):  # TFDS's progress bars fill a job's log with control characters
         tfds.disable_progress_bar()
@@ -84,7 +70,8 @@ def prepared(run: Run) -> Dataset:
         else:
             _await_prepared(builder, name, home)
         builder = _builder(name, home)
-    return _described(builder, run.flags["train_split"], run.flags["evaluation_split"])
+    image_and_label(builder.info)
+    return builder
 
 
 def _builder(name: str, home: Location) -> Any:
@@ -144,28 +131,25 @@ def _missing(name: str, home: Location, why: str) -> str:
     )
 
 
-def _described(builder: Any, train_split: str | None, evaluation_split: str | None) -> Dataset:
-    info = builder.info
-    image_key, label_key = _keys(info)
-    if evaluation_split is None:
+def splits(info: Any, train: str | None, evaluation: str | None) -> tuple[str, str | None]:
+    """The splits to train and to evaluate on, None for no evaluation, where flags ask for these.
+
+    Raises:
+        Unusable: the data set lacks one, or it is empty.
+    """
+    if evaluation is None:
         sizes = {name: split.num_examples for name, split in info.splits.items()}
-        evaluation_split = next((split for split in EVALUATION_SPLITS if sizes.get(split)), NO_SPLIT)
-    return Dataset(
-        builder=builder,
-        name=info.full_name.rsplit("/", 1)[0],
-        version=str(info.version),
-        image_key=image_key,
-        label_key=label_key,
-        class_names=tuple(info.features[label_key].names),
-        train_split=_split(info, train_split or "train", "--train_split"),
-        evaluation_split=None
-        if evaluation_split == NO_SPLIT
-        else _split(info, evaluation_split, "--evaluation_split"),
-    )
+        evaluation = next((split for split in EVALUATION_SPLITS if sizes.get(split)), NO_SPLIT)
+    train = _split(info, train or "train", "--train_split")
+    return train, None if evaluation == NO_SPLIT else _split(info, evaluation, "--evaluation_split")
 
 
-def _keys(info: Any) -> tuple[str, str]:
-    """The names of the features with the 8-bit image and its class."""
+def image_and_label(info: Any) -> tuple[str, str]:
+    """The names of the features with the 8-bit image and its class.
+
+    Raises:
+        Unusable: the data set has no such features.
+    """
     keys = info.supervised_keys
     features = dict(info.features.items())
     if keys and len(keys) == 2:  # noqa: PLR2004 - input and target

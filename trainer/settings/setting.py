@@ -7,7 +7,7 @@ from typing import Any
 from trainer.settings import read
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Setting:
     """`reads` takes a text and raises ValueError with a description of valid values.
 
@@ -17,13 +17,16 @@ class Setting:
     reads: Callable[[str], Any]  # Any: each setting has its own type
     help: str
     default: Any = None
-    is_switch: bool = False
+
+    @property
+    def is_switch(self) -> bool:
+        """Whether a flag without a value counts as true."""
+        return self.reads is read.truth
 
 
 def setting(reads: Callable[[str], Any], text: str, default: Any = None) -> Any:
-    """A field of a dataclass that is also a setting; without a value a truth counts as true."""
-    made = Setting(reads=reads, help=text, default=default, is_switch=reads is read.truth)
-    return field(default=default, metadata={"setting": made})
+    """A field of a dataclass that is also a setting."""
+    return field(default=default, metadata={"setting": Setting(reads, text, default)})
 
 
 def settings_of(kind: type) -> dict[str, Setting]:
@@ -39,8 +42,7 @@ def number(
     maximum: float | None = None,
 ) -> Setting:
     """A finite number; the limits are inclusive."""
-    reads = read.within(read.number, "a number", minimum, maximum)
-    return Setting(reads=reads, help=help, default=default)
+    return Setting(read.within(read.number, "a number", minimum, maximum), help, default)
 
 
 def whole_number(
@@ -51,13 +53,12 @@ def whole_number(
     maximum: int | None = None,
 ) -> Setting:
     """A whole number; the limits are inclusive. Tuning services write it as `128.0` too, which is read as 128."""
-    reads = read.within(read.whole, "a whole number", minimum, maximum)
-    return Setting(reads=reads, help=help, default=default)
+    return Setting(read.within(read.whole, "a whole number", minimum, maximum), help, default)
 
 
 def one_of(*, default: str, choices: tuple[str, ...], help: str) -> Setting:  # noqa: A002 - as above
     """A word of `choices`, spelled exactly so."""
-    return Setting(reads=read.choice(choices), help=help, default=default)
+    return Setting(read.choice(choices), help, default)
 
 
 def text_of(value: Any) -> str:

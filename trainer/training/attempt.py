@@ -2,6 +2,7 @@
 
 import hashlib
 import tempfile
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -21,9 +22,9 @@ from trainer.settings.numbers import steps_per_epoch
 from trainer.settings.settings import Settings
 from trainer.training.keras_models import callbacks_of
 from trainer.training.loop import Batches, Loop
-from trainer.training.metric_file import MetricFile, Trial
+from trainer.training.metric_file import MetricFile, Trial, evaluated
 from trainer.training.model import built_model
-from trainer.training.reporting import MetricReport, ProgressReport
+from trainer.training.reporting import ProgressReport, numbers
 from trainer.training.steps import Steps
 from trainer.workload import Run
 
@@ -88,7 +89,7 @@ class Training:
         initial_epoch = checkpoint.epoch if checkpoint else 0
         known = dict(checkpoint.metrics or {}) if checkpoint else {}
         model = self._model(self.run, self.strategy)
-        metric_report = self._metric_report(initial_epoch)
+        to_study = self._trial_report(initial_epoch)
         self._report_start(initial_epoch, place.step if place.epoch == initial_epoch else 0)
         progress = self._progress()
         scratch_prefix = f"trainer-{self.cluster.replica}-checkpoint-"
@@ -107,15 +108,19 @@ class Training:
             )
             if checkpoint is not None:
                 saver.restore(checkpoint)
-            callbacks, keras_callbacks = [progress, *metric_report], callbacks_of(model)
-            callbacks += self.run.workload.callbacks(self.run)
+            keras_callbacks = callbacks_of(model)
+            callbacks = [
+                progress,
+                keras_callbacks.LambdaCallback(
+                    on_epoch_end=lambda epoch, logs: to_study(numbers(logs), epoch + 1)
+                ),
+                *self.run.workload.callbacks(self.run),
+            ]
             if self.cluster.is_chief:  # one writer; no graph, which is large and never read
                 callbacks.append(keras_callbacks.TensorBoard(str(outputs.logs.path), write_graph=False))
             loop = Loop(
-                model=model,
                 steps=self._steps(model),
                 batches=self._batches(place),
-                settings=self.settings,
                 steps_per_epoch=steps,
                 callbacks=keras_callbacks.CallbackList(callbacks, model=model, epochs=epochs, steps=steps),
                 saver=saver,
@@ -125,14 +130,11 @@ class Training:
                     done=place.epoch * steps + place.step,
                     finish_upload=uploads.finish,
                 ),
-                is_chief=self.cluster.is_chief,
             )
-            is_left = place.epoch < epochs
-            for reporting in metric_report if is_left and known else ():
-                reporting.report(known, epochs=initial_epoch)
+            to_study(known, initial_epoch)
             metrics = loop.run(place, known)
-            for reporting in () if is_left else metric_report:  # only the export is left to do
-                reporting.report(metrics, epochs=epochs)
+            if place.epoch >= epochs:  # only the export is left to do
+                to_study(metrics, epochs)
             return Trained(model=self._exported(model, scratch), metrics=metrics, initial_epoch=initial_epoch)
 
     def _model(self, run: Run, strategy: Any) -> Any:
@@ -178,10 +180,13 @@ class Training:
         """The trained model with variables that an export can hold."""
         return model
 
-    def _metric_report(self, initial_epoch: int) -> list[MetricReport]:
-        """The callback that reports a trial's metrics, on its chief only."""
+    def _trial_report(self, initial_epoch: int) -> Callable[[Mapping[str, float], int], None]:
+        """What reports the metrics after so many epochs to a trial's study, on its chief; elsewhere it does nothing.
+
+        A checkpoint is written before each evaluation: what was reported is never trained again.
+        """
         if self.trial is None or not self.cluster.is_chief:
-            return []
+            return lambda *_: None
         names, asked, steps = self.settings.reported_metrics, self.trial.asked_metric, self.steps_per_epoch
         file = MetricFile(
             self.trial.metric_file, trial_id=self.trial.trial_id, after_step=initial_epoch * steps
@@ -202,7 +207,7 @@ class Training:
             asked_metric=asked,
             metric_file=str(self.trial.metric_file),
         )
-        return [MetricReport(file=file, names=names, steps_per_epoch=steps)]
+        return lambda metrics, epochs: file.report(evaluated(metrics, names), step=epochs * steps)
 
     def _report_start(self, initial_epoch: int, step: int) -> None:
         strategy, replicas, steps = (

@@ -11,7 +11,6 @@ from typing import Any
 from trainer.checkpoints.files import Position
 from trainer.checkpoints.saver import Saver
 from trainer.replicas.preemption import Preemption
-from trainer.settings.settings import Settings
 from trainer.training.metric_file import EVALUATED
 from trainer.training.model import fitting
 from trainer.training.reporting import numbers
@@ -40,15 +39,12 @@ class Loop:
     `fit`; all replicas must set it at the same place. A restarted run does not continue the training then.
     """
 
-    model: Any  # tf.keras.Model
     steps: Steps
     batches: Batches
-    settings: Settings
     steps_per_epoch: int
     callbacks: Any  # tf.keras.callbacks.CallbackList
     saver: Saver
     preemption: Preemption
-    is_chief: bool
 
     def run(self, place: Position, metrics: Mapping[str, float]) -> dict[str, float]:
         """The last epoch's metrics; `metrics` are those of the epoch before `place`.
@@ -56,17 +52,17 @@ class Loop:
         Raises:
             tf.errors.OpError: another replica is gone.
         """
-        with self.model.distribute_strategy.scope():
-            if place.epoch >= self.settings.epochs:
+        with self.steps.model.distribute_strategy.scope():
+            if place.epoch >= self.steps.settings.epochs:
                 return dict(metrics) or self._evaluated()
             return self._epochs_from(place)
 
     def _epochs_from(self, place: Position) -> dict[str, float]:
-        model, reached = self.model, dict[str, float]()
+        model, reached = self.steps.model, dict[str, float]()
         batches = iter(self.batches.training)
         model.stop_training = False
         self.callbacks.on_train_begin()
-        for epoch in range(place.epoch, self.settings.epochs):
+        for epoch in range(place.epoch, self.steps.settings.epochs):
             first = place.step if epoch == place.epoch else 0
             if not first:
                 model.reset_metrics()
@@ -88,8 +84,8 @@ class Loop:
     def _train(self, epoch: int, first: int, batches: Any) -> None:
         """The steps of an epoch from step `first`, and the checkpoints among and after them."""
         step = first
-        while step < self.steps_per_epoch and not self.model.stop_training:
-            before, at_once = step, self.settings.steps_per_execution
+        while step < self.steps_per_epoch and not self.steps.model.stop_training:
+            before, at_once = step, self.steps.settings.steps_per_execution
             step = min(step - step % at_once + at_once, self.steps_per_epoch)
             self.callbacks.on_train_batch_begin(before)
             with fitting(self.batches.spec):
@@ -108,13 +104,13 @@ class Loop:
 
     def _save_when_due(self, epoch: int, before: int, step: int) -> None:
         """Save at an epoch's end, where steps since `before` reached a checkpoint's place, or where replicas agreed."""
-        if step == self.steps_per_epoch or self.model.stop_training:
+        if step == self.steps_per_epoch or self.steps.model.stop_training:
             self._save(epoch, self.steps_per_epoch)
             return
         done = epoch * self.steps_per_epoch + step
-        is_late = self.is_chief and self.saver.age_s >= self.settings.checkpoint_every_s
+        is_late = self.saver.cluster.is_chief and self.saver.age_s >= self.steps.settings.checkpoint_every_s
         is_agreed = self.preemption.is_agreed(done, propose=is_late)
-        every = self.settings.checkpoint_steps
+        every = self.steps.settings.checkpoint_steps
         if is_agreed or (every and done // every > (done - step + before) // every):
             self._save(epoch, step)
 
@@ -122,5 +118,5 @@ class Loop:
         """Save after `step` steps of an epoch; once training was stopped, as the end of the last epoch."""
         done = epoch * self.steps_per_epoch + step
         if step == self.steps_per_epoch:
-            epoch, step = self.settings.epochs if self.model.stop_training else epoch + 1, 0
+            epoch, step = self.steps.settings.epochs if self.steps.model.stop_training else epoch + 1, 0
         self.saver.save(self.preemption, done=done, epoch=epoch, step=step)

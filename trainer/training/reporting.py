@@ -1,14 +1,13 @@
-"""Progress of a training as events, and a trial's metrics to its study, from Keras' callbacks."""
+"""Progress of a training as events."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import tensorflow as tf
 
 from trainer.events import report
-from trainer.training.metric_file import MetricFile, evaluated
 
 MIN_INTERVAL_S = 0.5
 
@@ -86,25 +85,3 @@ class ProgressReport(tf.keras.callbacks.Callback):  # type: ignore[misc]  # Tens
             epochs=self.epochs,
             metrics=metrics,
         )
-
-
-@dataclass(kw_only=True, eq=False)
-class MetricReport(tf.keras.callbacks.Callback):  # type: ignore[misc]  # as above
-    """Reports metrics of each evaluation under their plain names.
-
-    A checkpoint is written before each evaluation: what was reported is never trained again.
-    """
-
-    file: MetricFile
-    names: Sequence[str]
-    steps_per_epoch: int
-
-    def __post_init__(self) -> None:
-        super().__init__()
-
-    def on_epoch_end(self, epoch: int, logs: Mapping[str, Any]) -> None:
-        self.report(numbers(logs), epochs=epoch + 1)
-
-    def report(self, metrics: Mapping[str, float], *, epochs: int) -> None:
-        """Report the metrics after `epochs` epochs; the step counts training steps from the start of the run."""
-        self.file.report(evaluated(metrics, self.names), step=epochs * self.steps_per_epoch)

@@ -28,7 +28,7 @@ class Steps:
             Unusable: the settings need the trainer's step, but the model overrides it.
         """
         self.model = model
-        self._settings = settings
+        self.settings = settings
         self._train = tf.function(self._function(self._training_step()), reduce_retracing=True)
         self._test = tf.function(self._function(self._evaluation_step()), reduce_retracing=True)
 
@@ -44,7 +44,7 @@ class Steps:
         """The metrics over `steps` batches of a distributed data set, each example with the same weight."""
         self.model.reset_metrics()
         callbacks.on_test_begin()
-        batches, at_once = iter(data), self._settings.steps_per_execution
+        batches, at_once = iter(data), self.settings.steps_per_execution
         logs: Mapping[str, Any] = {}
         for step in range(0, steps, at_once):
             callbacks.on_test_batch_begin(step)
@@ -57,7 +57,7 @@ class Steps:
 
     def _counted(self, count: int) -> tuple[Any, ...]:
         """The number of steps as an argument, where a call may run several."""
-        return () if self._settings.steps_per_execution == 1 else (tf.constant(count),)
+        return () if self.settings.steps_per_execution == 1 else (tf.constant(count),)
 
     def _function(self, step: Callable[[Any], None]) -> Callable[..., Mapping[str, Any]]:
         """A function that runs `step` on every replica for the next batches, and returns the metrics of all replicas."""
@@ -73,10 +73,10 @@ class Steps:
             return dict(model.get_metrics_result())
 
         # One step without a loop: TensorFlow optimizes its graph better.
-        return run_one if self._settings.steps_per_execution == 1 else run_several
+        return run_one if self.settings.steps_per_execution == 1 else run_several
 
     def _training_step(self) -> Callable[[Any], None]:
-        model, settings = self.model, self._settings
+        model, settings = self.model, self.settings
         if keras.overrides(model, "train_step", "compute_metrics"):
             if settings.jit or settings.accumulate_steps > 1:
                 raise Unusable(
@@ -121,7 +121,7 @@ class Steps:
 
     def _mean_gradients(self, batch: Any) -> list[Any]:
         """The mean of the parts' gradients: that of the whole batch, where layers treat examples separately."""
-        count = self._settings.accumulate_steps
+        count = self.settings.accumulate_steps
         parts = tf.nest.map_structure(lambda values: _in_parts(values, count), batch)
         mean = [tf.zeros(each.shape, each.dtype) for each in self.model.trainable_variables]
         for number in tf.range(count):

@@ -36,7 +36,8 @@ def reason_of(error: Exception) -> str:
     starts = [number for number, line in enumerate(lines) if _RAISED.match(line)]
     if starts:  # AutoGraph shows the code first
         lines = [_RAISED.sub("", lines[starts[-1]])]
-    return next((line for line in lines if line and not line.startswith(_OF_NO_USE)), type(error).__name__)
+    found = next((line for line in lines if line and not line.startswith(_OF_NO_USE)), type(error).__name__)
+    return found.rstrip(".")
 
 
 def nearest(word: str, known: Iterable[str]) -> str:

@@ -77,6 +77,9 @@ def run(
     Does not return where this replica does not train to the end. The process then ends with 0 if it is an evaluator,
     worker of parameter servers or parameter server that has done its part, 1 after an error, 2 if something cannot be
     used (every fault is on standard error), 134 if a peer was lost, 143 after SIGTERM and a checkpoint.
+
+    Raises:
+        Exception: what else the functions raise, in a process without peers; SystemExit in place of 2, too.
     """
     data = Data(training=training, evaluation=evaluation, name=name, unchanged={"name": name})
     workload = Workload(
@@ -85,28 +88,33 @@ def run(
         callbacks=lambda _: callbacks(),
         serving=None if serving is None else lambda _, model: serving(model),
     )
-    with ended():
-        metrics = attempt(
-            workload, settings or Settings(), os.environ if environment is None else environment
-        )
+    variables = os.environ if environment is None else environment
+    with ended(at_once=any(variables.get(name) for name in ("TF_CONFIG", "CLUSTER_SPEC"))):
+        metrics = attempt(workload, settings or Settings(), variables)
     if metrics is None:
         end_with(0)
     return metrics
 
 
 @contextmanager
-def ended() -> Iterator[None]:
-    """A context that ends the process, with the status that says why, instead of letting an error out."""
+def ended(*, at_once: bool = True) -> Iterator[None]:
+    """A context that ends the process after an error, with the status that says why.
+
+    `at_once`: without a clean shutdown, which would wait for the peers that are gone; else errors get out.
+    """
     on_sigterm(end_at_once)
     try:
         yield
     except Unusable as unusable:
         for fault in unusable.faults:
             print(fault, file=sys.stderr)  # noqa: T201 - the job's log
+        if not at_once:
+            raise SystemExit(2) from unusable
         end_with(2)
     except Exception as error:
+        if not at_once:
+            raise
         traceback.print_exc()
-        # After the loss of a peer there is no clean shutdown: TensorFlow's would wait for the peers that are gone.
         end_with(PEER_LOST if is_loss_of_peer(error) else 1)
 
 

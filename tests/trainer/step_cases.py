@@ -18,7 +18,7 @@ from trainer.checkpoints.saver import Saver
 from trainer.checkpoints.upload import Uploads
 from trainer.data.examples import Examples
 from trainer.faults import Unusable
-from trainer.parameter_server.steps import CoordinatedSteps
+from trainer.parameter_server.steps import CoordinatedSteps, require_one_output
 from trainer.replicas.cluster import Cluster
 from trainer.replicas.peers import Peers
 from trainer.replicas.preemption import Preemption
@@ -261,6 +261,9 @@ CASES: Mapping[str, Callable[[], Any]] = {
     ),
     "Keras 3 with parameter servers": lambda: refused(
         lambda: CoordinatedSteps(small_model(keras_3), ONE_AT_A_TIME, None)
+    ),
+    "two outputs with parameter servers": lambda: refused(
+        lambda: require_one_output((SPEC[0], {"a": SPEC[1], "b": SPEC[1]}))
     ),
     "stopped in an epoch": lambda: stopped(steps=6),
     "stopped after an epoch": lambda: stopped(epochs=2),

@@ -91,6 +91,10 @@ def test_a_model_of_keras_3_is_refused_with_parameter_servers(cases: dict[str, A
     assert "Build it with tf.keras, or leave worker pool 2 out" in cases["Keras 3 with parameter servers"]
 
 
+def test_an_evaluation_of_two_outputs_is_refused_with_parameter_servers(cases: dict[str, Any]) -> None:
+    assert "labels for 2 outputs" in cases["two outputs with parameter servers"]
+
+
 def test_a_callback_ends_a_run_within_an_epoch_and_a_restart_has_nothing_left_to_train(
     cases: dict[str, Any],
 ) -> None:

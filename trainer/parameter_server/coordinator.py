@@ -11,7 +11,7 @@ from trainer.data.examples import batch_spec
 from trainer.parameter_server.input import WorkerPipeline
 from trainer.parameter_server.peers import guard
 from trainer.parameter_server.progress import AHEAD_PER_WORKER, RemoteProgressReport
-from trainer.parameter_server.steps import CoordinatedSteps
+from trainer.parameter_server.steps import CoordinatedSteps, require_one_output
 from trainer.replicas.cluster import Role
 from trainer.replicas.ending import end_for_loss
 from trainer.replicas.peers import is_loss_of_peer
@@ -88,11 +88,14 @@ class CoordinatedTraining(Training):
         )
         shards = tf.autograph.experimental.do_not_convert(lambda _: pipeline.in_shards())
         evaluation = tf.keras.utils.experimental.DatasetCreator(shards)
+        spec = batch_spec(self.run.data.training)
+        if self.run.data.evaluation:
+            require_one_output(spec)
         return Batches(
             training=self._coordinator.create_per_worker_dataset(lambda: distributed(batches)),
             evaluation=evaluation if self.run.data.evaluation else None,
             evaluation_steps=self._evaluation_shards,
-            spec=batch_spec(self.run.data.training),
+            spec=spec,
         )
 
     def _exported(self, model: Any, scratch: Path) -> Any:

@@ -3,11 +3,27 @@
 from collections.abc import Mapping
 from typing import Any
 
+import tensorflow as tf
+
 from trainer.faults import Unusable
 from trainer.settings.settings import Settings
 from trainer.training.keras_models import is_keras_2
 from trainer.training.reporting import numbers
 from trainer.training.steps import Steps
+
+
+def require_one_output(batch: Any) -> None:
+    """Check that an evaluation can be spread over the workers. `batch` is the nest of tf.TensorSpec of one.
+
+    Raises:
+        Unusable: its labels are of several outputs, which Keras' exact evaluation does not support.
+    """
+    outputs = len(tf.nest.flatten(tf.keras.utils.unpack_x_y_sample_weight(batch)[1]))
+    if outputs > 1:
+        raise Unusable(
+            f"--strategy=parameter_server: the examples have labels for {outputs} outputs, and on parameter servers Keras "
+            f"evaluates models with one. Give no examples to evaluate, or leave worker pool 2 out of the request."
+        )
 
 
 class CoordinatedSteps(Steps):

@@ -230,3 +230,20 @@ def test_two_are_kept_and_the_last_can_be_removed(checkpoints: Path, scratch: Pa
     assert names == {"ckpt-3", "ckpt-4", "checkpoint"}
     remove_backups(checkpoints)
     assert list(checkpoints.iterdir()) == []
+
+
+def test_checkpoints_that_this_account_may_not_read_are_refused_and_not_trained_again(
+    checkpoints: Path, scratch: Path
+) -> None:
+    put(checkpoints, scratch, epoch=1)
+    folder = checkpoints / CHIEFS_FOLDER
+    before, account = folder.stat().st_mode, os.geteuid()
+    folder.chmod(0)
+    try:
+        if account == 0:  # may read everything
+            os.seteuid(65534)
+        with pytest.raises(Unusable, match=r"cannot be read .* Let the account of this job read them"):
+            latest(checkpoints)
+    finally:
+        os.seteuid(account)
+        folder.chmod(before)

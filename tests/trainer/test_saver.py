@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from trainer.checkpoints.files import CHIEFS_FOLDER, latest
+from trainer.checkpoints.files import CHIEFS_FOLDER, Checkpoint, latest
 from trainer.checkpoints.upload import Uploads
+from trainer.faults import Unusable
 from trainer.replicas.cluster import Cluster, Role
 from trainer.replicas.preemption import Preemption
 
@@ -119,3 +120,14 @@ def test_a_worker_keeps_no_copy(tmp_path: Path) -> None:
         save(saver_of(tmp_path, uploads, Cluster(role=Role.WORKER)), 1)
     assert list((tmp_path / "scratch").iterdir()) == []
     assert not (tmp_path / "checkpoints").exists()
+
+
+def test_files_that_tensorflow_cannot_read_are_refused_with_the_repair(tmp_path: Path) -> None:
+    with Uploads() as uploads:
+        saver = saver_of(tmp_path, uploads)
+        for name in ("ckpt-1.index", "ckpt-1.data-00000-of-00001"):
+            (tmp_path / name).write_bytes(b"not of TensorFlow" * 99)
+        with pytest.raises(
+            Unusable, match=r"TensorFlow cannot read the checkpoint .*ckpt-1 \(.*Remove it, so that"
+        ):
+            saver.restore(Checkpoint(path=str(tmp_path / "ckpt-1"), epoch=1, step=0))

@@ -111,13 +111,24 @@ def latest(
 
     `damaged` is called with the path of each newer one that cannot be used, and why. Safe to call while another
     process writes there. A file is hashed again only when it changes.
+
+    Raises:
+        Unusable: this account may not read it: to start anew would repeat everything.
     """
     folder = checkpoints / CHIEFS_FOLDER
-    for number in sorted(_numbers(folder), reverse=True):
-        try:
-            return numbered(checkpoints, number)
-        except (OSError, ValueError) as error:
-            damaged(str(folder / f"ckpt-{number}"), str(error))
+    try:
+        for number in sorted(_numbers(folder), reverse=True):
+            try:
+                return numbered(checkpoints, number)
+            except PermissionError:
+                raise
+            except (OSError, ValueError) as error:
+                damaged(str(folder / f"ckpt-{number}"), str(error))
+    except PermissionError as error:
+        raise Unusable(
+            f"The checkpoints in {folder} cannot be read ({error}). Let the account of this job read them, or use another "
+            f"AIP_CHECKPOINT_DIR."
+        ) from error
     return None
 
 

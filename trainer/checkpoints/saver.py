@@ -16,7 +16,7 @@ from trainer.checkpoints.upload import Uploads
 from trainer.events import report
 from trainer.faults import Unusable, reason_of
 from trainer.replicas.cluster import Cluster
-from trainer.replicas.peers import Board
+from trainer.replicas.peers import Board, is_loss_of_peer
 from trainer.replicas.preemption import Preemption
 
 APPEARS_WITHIN_S = 90.0  # Cloud Storage FUSE keeps what it knows of a folder for 60 s by default
@@ -99,7 +99,7 @@ class Saver:
         """Restore weights, optimizer and metrics from `checkpoint`.
 
         Raises:
-            Unusable: it belongs to a different model, or was trained on something else.
+            Unusable: it belongs to a different model, was trained on something else, or TensorFlow cannot read it.
         """
         checkpoint.require(self.trained_on)
         try:
@@ -107,8 +107,14 @@ class Saver:
         except (AssertionError, ValueError, tf.errors.NotFoundError, tf.errors.InvalidArgumentError) as error:
             raise Unusable(
                 f"The checkpoint {checkpoint.path} belongs to a different model than these flags describe "
-                f"({reason_of(error)}). Use the flags that the run started with, or another "
-                f"AIP_CHECKPOINT_DIR."
+                f"({reason_of(error)}). Use the flags that the run started with, or another AIP_CHECKPOINT_DIR."
+            ) from error
+        except tf.errors.OpError as error:
+            if is_loss_of_peer(error):
+                raise
+            raise Unusable(
+                f"TensorFlow cannot read the checkpoint {checkpoint.path} ({reason_of(error)}). Remove it, so that the run "
+                f"continues from the one before, or use another AIP_CHECKPOINT_DIR."
             ) from error
         self._newest = checkpoint if self.cluster.is_chief else None
 

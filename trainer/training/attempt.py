@@ -131,7 +131,7 @@ class Training:
                     finish_upload=uploads.finish,
                 ),
             )
-            to_study(known, initial_epoch)
+            to_study(known, min(initial_epoch, epochs))
             metrics = loop.run(place, known)
             if place.epoch >= epochs:  # only the export is left to do
                 to_study(metrics, epochs)

@@ -12,6 +12,7 @@ import pytest
 import yaml
 from uv import find_uv_bin
 
+from trainmaster.client.files.downloaded import LIST
 from trainmaster.local.jobs.images.indexes import settings_of_uv
 
 from .project import ROOT
@@ -74,7 +75,7 @@ def test_every_command_of_the_tutorial_is_run() -> None:
 def test_a_keras_script_ends_with_its_model_and_metrics_on_record(reader: Reader) -> None:
     reader.follow("One replica: Keras")
     downloaded = sorted(path.name for path in (reader.folder / "keras-model").iterdir())
-    assert downloaded == ["metrics.json", "model.keras"]
+    assert downloaded == [LIST, "metrics.json", "model.keras"]
 
 
 @pytest.mark.slow

@@ -195,3 +195,75 @@ def test_a_script_that_is_missing_hides_no_other_fault(tmp_path: Path) -> None:
 def test_a_file_that_was_read_in_part_is_not_said_to_have_that_size() -> None:
     (fault,) = prepared("x" * (256 * 1024 + 1)).faults
     assert fault.found == "more than 262144 bytes"
+
+
+BROKEN = "import sys\nprint('a'\n"
+
+
+@pytest.mark.parametrize("file", [NO_FILE, "request.yaml"])
+def test_a_script_that_is_no_python_is_refused_with_its_line_and_a_mark(
+    file: str, script: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(script.parent)
+    script.write_text(BROKEN)
+    if file == NO_FILE:
+        found = prepared("", file, script=script)
+    else:
+        request = "model_name: m\nscript: {file: train.py}\ncluster: {chief: {machine: n1-standard-4}}\n"
+        found = prepared(request, file)
+    assert (found.request, found.faults) == (None, ())
+    assert found.not_python is not None
+    first, *lines = found.not_python.splitlines()
+    assert first.startswith("train.py:2:6: error: '(' was never closed (Python 3.")
+    assert lines == ["  2 | print('a'", "    |      ^"]
+
+
+def test_in_an_image_of_its_own_a_script_may_be_of_a_newer_python(script: Path) -> None:
+    script.write_text(BROKEN)
+    found = prepared(script=script)
+    assert found.not_python is not None
+    assert found.request is not None
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        (b"x = '\xff'\n", "error: "),
+        (b"x = 1\0\n", "null bytes"),
+        (b"x = " + b"(" * 5000, "error: "),
+        (b"\tx = 1\n", "train.py:1:"),
+        (b"if x:\n\x1b[31m\n", "error: "),
+    ],
+)
+def test_whatever_is_in_a_script_the_problem_is_said_in_printable_lines(
+    source: bytes, said: str, script: Path
+) -> None:
+    script.write_bytes(source)
+    problem = prepared("", NO_FILE, script=script).not_python
+    assert problem is not None
+    assert said in problem
+    assert all(line.isprintable() for line in problem.splitlines())
+
+
+def test_a_script_that_only_warns_is_sent(script: Path) -> None:
+    script.write_text("x = '\\d'\nassert (x, 'always')\n")
+    assert prepared("", NO_FILE, script=script).not_python is None
+
+
+def test_a_misspelt_script_gets_the_name_of_the_file_beside_it(tmp_path: Path) -> None:
+    (tmp_path / "fit.py").touch()
+    text = "model_name: m\nscript: {file: FILE}\ncluster: {chief: {machine: n1-standard-4}}\n"
+    for name, said in (
+        ("fitt.py", "Did you mean 'fit.py'?"),
+        ("other.py", "Correct the name, which is a path from the folder of the request file."),
+    ):
+        (fault,) = prepared(text.replace("FILE", name), str(tmp_path / "request.yaml")).faults
+        assert fault.problem == f"There is no file {str(tmp_path / name)!r}. {said}"
+    for name, said in (
+        ("fitt.py", "Did you mean 'fit.py'?"),
+        ("other.py", "--script train.py"),
+        ("", "'/fit.py'"),
+    ):
+        with pytest.raises(Refused, match="There is no file") as refused:
+            prepared("", NO_FILE, script=tmp_path / name)
+        assert said.replace("/", f"{tmp_path.name}/") in str(refused.value)

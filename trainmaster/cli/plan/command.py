@@ -133,6 +133,8 @@ def _request(
         given.file, given.content, edits, context=where, rules=rules, prices=prices, is_message=is_message
     )
     if prepared.request is None:
+        if prepared.not_python:
+            talk(prepared.not_python)
         raise _refusal(prepared.faulty, prepared.faults)
     return prepared.request, prepared.object_name
 

@@ -140,6 +140,7 @@ def _prepared(
             )
             prepared.append(each)
             problems += fault_lines(each.faults, each.faulty)
+            problems += [each.not_python] if each.not_python and each.request is None else []
         except (Refused, UnusableFile) as refused:
             problems.append(str(refused))
     if problems:
@@ -189,9 +190,22 @@ def _warn(prepared: "Prepared") -> None:
         hours = request.document["scheduling"]["timeout_s"] / 3600
         talk(f"It may run for {hours:g} h. Set another limit with --set scheduling.timeout_s=SECONDS")
     if prepared.packed is not None:
+        _warn_of_script(prepared)
         for why, names in prepared.packed.left_out.items():
             more = f" and {len(names) - LEFT_OUT_SHOWN} more" if len(names) > LEFT_OUT_SHOWN else ""
             talk(f"Not packed, because {why}: {', '.join(map(one_line, names[:LEFT_OUT_SHOWN]))}{more}")
+
+
+def _warn_of_script(prepared: "Prepared") -> None:
+    from trainmaster.cli.submit.inspection import script_warnings
+    from trainmaster.client.request_files import STDIN
+
+    if prepared.not_python:
+        talk(f"{prepared.not_python}\nIt is sent all the same: the image may have a newer Python.")
+    elif prepared.packed is not None and prepared.request is not None:
+        file = "" if prepared.file == STDIN else prepared.file
+        for line in script_warnings(prepared.packed.script, prepared.request, file):
+            talk(line)
 
 
 def _document(sent: "Sent") -> dict[str, Any]:  # Any: a JSON document

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from trainmaster.client.errors import Refused
+from trainmaster.client.nearest import nearest_names
 from trainmaster.client.stack import is_state
 from trainmaster.client.submission.ignored import Ignored, ignored_above
 from trainmaster.client.submission.strangers import Downloads, Why, holds_key
@@ -33,12 +34,14 @@ class Packed:
 
     Attributes:
         file: the script's path in the archive, with '/'.
+        script: the script on this machine.
         files: the paths of all files in it.
         left_out: what is not in it for a reason that users cannot see in a .gitignore, with '/' after folders.
     """
 
     content: bytes
     file: str
+    script: Path
     files: tuple[str, ...]
     left_out: Mapping[Why, tuple[str, ...]] = field(default_factory=dict)
 
@@ -79,7 +82,7 @@ def pack_script(script: Path, root: Path | None = None) -> Packed:
             folder has more than FILES_MAX files or BYTES_MAX bytes; the message has the largest entries.
     """
     if not script.is_file():
-        raise Refused(f"There is no file {str(script)!r}. Name the script to run: --script train.py")
+        raise Refused(f"There is no file {str(script)!r}. {_instead_of(script, is_option=root is None)}")
     if script.suffix != ".py":
         raise Refused(f"{str(script)!r} is not a Python script: its name must end in .py.")
     script = script.absolute()
@@ -97,6 +100,20 @@ def pack_script(script: Path, root: Path | None = None) -> Packed:
         return _packed(found, script.relative_to(folder).as_posix())
     except OSError as error:
         raise Refused(f"{error.filename or folder}: {error.strerror or error}") from error
+
+
+def _instead_of(script: Path, *, is_option: bool) -> str:
+    """The repair of a script's name that has no file."""
+    if script.is_dir():
+        beside = [f"{script.name}/{each.name}" for each in sorted(script.glob("*.py"))]
+        if beside:
+            return f"It is a folder. Name the script in it, for example {beside[0]!r}."
+    near = nearest_names(script.name, [each.name for each in sorted(script.parent.glob("*.py"))])
+    if near:
+        return near
+    if is_option:
+        return "Name the script to run: --script train.py"
+    return "Correct the name, which is a path from the folder of the request file."
 
 
 def _walk(folder: Path, ignored: Ignored, found: _Found) -> Iterator[tuple[Path, int]]:
@@ -175,6 +192,7 @@ def _packed(found: _Found, script: str) -> Packed:
     return Packed(
         content=packed.getvalue(),
         file=script,
+        script=found.folder / script,
         files=tuple(sorted(found.files)),
         left_out={why: tuple(sorted(found.left_out[why])) for why in Why if found.left_out[why]},
     )

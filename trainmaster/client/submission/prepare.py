@@ -18,6 +18,7 @@ from trainmaster.client.errors import Refused
 from trainmaster.client.request_files import STDIN, is_json_file
 from trainmaster.client.submission.edits import Edits, changed_paths, edited, new_request, option_of
 from trainmaster.client.submission.pack import Packed, pack_script
+from trainmaster.client.submission.syntax import syntax_problem
 from trainmaster.orchestrator.core.admission.prices import Prices
 from trainmaster.orchestrator.core.documents.document import parse_document
 from trainmaster.orchestrator.core.documents.faults import Fault, listed
@@ -62,7 +63,9 @@ class Prepared:
         content: the text to send: the file's own, unless it was edited.
         team: whose request it is; None in a deployment without teams.
         packed: the script's archive, which is sent first.
-        request: as the service will accept it; None if it has faults.
+        request: as the service will accept it; None if it has faults, or its script is not Python.
+        not_python: why the script cannot be compiled, in lines for people. Of a script in an image of the request's
+            own, whose Python may be newer, it is only a warning.
     """
 
     file: str
@@ -72,6 +75,7 @@ class Prepared:
     packed: Packed | None = None
     request: Request | None = None
     faults: tuple[Fault, ...] = ()
+    not_python: str | None = None
 
     @property
     def title(self) -> str:
@@ -117,6 +121,7 @@ def prepare(
         raise Refused(f"{file} is {_ELSEWHERE[kind].format(file=file)}")
     own, team = read.value, rules.policy.team if rules.policy is not None else None
     packed: Packed | None = None
+    not_python: str | None = None
     unpacked: tuple[Fault, ...] = ()
     if isinstance(read.value, dict) and not read.faults and (edits.any or has_local_script(read.value)):
         changed = _edited(file, read.value, edits)
@@ -129,6 +134,7 @@ def prepare(
             hidden = secret_lines(read, () if rules.policy is None else rules.policy.env.secrets)
             unpacked = placed([Fault(at=(SCRIPT, "file"), problem=str(refused))], read, hidden)
         if packed is not None:
+            not_python = syntax_problem(packed.script)
             uri = object_uri(context.data_bucket, script_object(packed.sha256, team))
             changed[SCRIPT]["archive"] = uri
         content = _text(changed)
@@ -138,14 +144,17 @@ def prepare(
     request = check_request(named, with_archive_to_come(read, rules)[0], rules, prices=lambda: prices)
     found = request.faults if isinstance(request, RefusedRequest) else ()
     faults = (*unpacked, *_of_options(found, own, read.value, edits))
+    # The trainer's image has the oldest Python that this package runs on: what is no Python here is none there.
+    is_refused = not_python is not None and text_at(read.value, "image") is None
     return Prepared(
         file=file,
         object_name=object_name,
         content=content,
         team=team,
         packed=packed,
-        request=request if isinstance(request, Request) and not faults else None,
+        request=request if isinstance(request, Request) and not faults and not is_refused else None,
         faults=faults,
+        not_python=not_python,
     )
 
 

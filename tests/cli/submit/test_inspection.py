@@ -1,0 +1,59 @@
+"""What `submit` says of a script before it sends it."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.client.submission.test_prepare import prepared
+from trainmaster.cli.submit.inspection import script_warnings
+from trainmaster.client.submission.prepare import NO_FILE
+from trainmaster.resources import ROOT
+
+SAVES = (ROOT / "examples" / "starter" / "train.py").read_text()
+TUNING = """model_name: m
+script: {file: train.py}
+cluster: {chief: {machine: n1-standard-4}}
+tuning:
+  metrics: [{id: loss, goal: minimize}]
+  parameters: {epochs: {type: integer, min: 1, max: 2}}
+  max_trials: 2
+  parallel_trials: 1
+"""
+
+
+def warned(script: Path, source: str, request: str = "") -> list[str]:
+    script.write_text(source)
+    if request:
+        found = prepared(request, str(script.with_name("request.yaml")))
+    else:
+        found = prepared("", NO_FILE, script=script)
+    assert found.request is not None, found.faults
+    return list(script_warnings(script, found.request, found.file))
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Path:
+    return tmp_path / "train.py"
+
+
+def test_a_script_that_saves_its_model_gets_no_warning(script: Path) -> None:
+    assert warned(script, SAVES) == []
+
+
+def test_a_script_that_saves_no_model_is_warned_of_with_the_cost_and_the_command_that_says_more(
+    script: Path,
+) -> None:
+    first, last = warned(script, "print(1)\n")
+    assert first == (
+        f"warning: {script}: The program never reads AIP_MODEL_DIR. "
+        "You pay for the training, but its model ends up where nothing looks for it."
+    )
+    assert last.endswith(f"trainmaster inspect {script}")
+
+
+def test_a_tuning_whose_program_never_reports_its_metric_is_warned_of(script: Path) -> None:
+    found = warned(script, SAVES, TUNING)
+    assert (
+        f"{script.with_name('request.yaml')}: The request tunes for 'loss', but the program reports no metric."
+        in found[0]
+    )

@@ -7,9 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
-
-from trainmaster.resources import DEPLOY, ROOT
+from trainmaster.resources import DEPLOY, ROOT, parse_yaml
 
 ACCOUNT_PREFIX = "tm-"
 METRICS = ("behind", "ends", "mistakes", "quarantined", "refusals", "unreconciled", "waits")
@@ -50,12 +48,12 @@ def topology_of(project: str, region: str, file: Path = DEPLOY / "topology.yaml"
         OSError, ValueError, KeyError, yaml.YAMLError: the file cannot be read, or has other variables.
     """
     text = string.Template(file.read_text()).substitute(project=project, region=region)
-    topology: dict[str, Any] = yaml.safe_load(text)
+    topology: dict[str, Any] = parse_yaml(text)
     return topology
 
 
 def permissions() -> dict[str, Any]:
-    table: dict[str, Any] = yaml.safe_load((DEPLOY / "permissions.yaml").read_text())
+    table: dict[str, Any] = parse_yaml((DEPLOY / "permissions.yaml").read_text())
     return table
 
 
@@ -102,7 +100,7 @@ def names_of(project: str, region: str) -> Names:
 
 def team_settings(policy: Path = ROOT / "functions" / "policy.yaml") -> dict[str, dict[str, Any]]:
     """The policy's teams by name: what Terraform needs of each, as far as the policy says it."""
-    teams = (yaml.safe_load(policy.read_text()) or {}).get("teams") or {}
+    teams = (parse_yaml(policy.read_text()) or {}).get("teams") or {}
     return {
         team: {key: said[key] for key in ("members", "requests_topic") if key in said}
         for team, said in teams.items()
@@ -117,5 +115,5 @@ def scheduler_region(settings: Path = SETTINGS) -> str | None:
 
 def training_regions() -> frozenset[str]:
     """The regions in which Vertex AI runs training jobs; trainmaster/deploy/regions.yaml has the source."""
-    read: dict[str, list[str]] = yaml.safe_load((DEPLOY / "regions.yaml").read_text())
+    read: dict[str, list[str]] = parse_yaml((DEPLOY / "regions.yaml").read_text())
     return frozenset(read["training"])

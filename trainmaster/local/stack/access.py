@@ -13,6 +13,7 @@ from trainmaster.local.iam.service import BUCKETS
 from trainmaster.local.logging.sinks import writer_identity
 from trainmaster.local.project import project_number
 from trainmaster.local.stack.topology import Topology
+from trainmaster.resources import parse_yaml
 
 TRAINER = "trainer"
 """The account of jobs whose request names none."""
@@ -31,7 +32,7 @@ def read_teams(policy_path: Path) -> dict[str, str | None]:
     Empty for a file without a policy, which the functions refuse.
     """
     try:
-        policy = yaml.safe_load(policy_path.read_text())
+        policy = parse_yaml(policy_path.read_text())
     except (OSError, ValueError, yaml.YAMLError):
         return {}
     teams = policy.get("teams") if isinstance(policy, dict) else None
@@ -56,7 +57,7 @@ def grants_of(
         OSError, yaml.YAMLError: the table cannot be read.
         ValueError: it has a grant on an unknown kind of resource.
     """
-    table: Mapping[str, Any] = yaml.safe_load(table_path.read_text())
+    table: Mapping[str, Any] = parse_yaml(table_path.read_text())
     roles = {
         _role(name, role, topology): frozenset(role.get("permissions", ()))
         for name, role in table["roles"].items()

@@ -1,6 +1,7 @@
 """What is sent for a file and the options of `submit`, and every fault that stops it."""
 
 import hashlib
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from trainmaster.client.request_files import SHIPPED_POLICY, read_policy, rules_
 from trainmaster.client.submission.edits import Edits
 from trainmaster.client.submission.prepare import NO_FILE, Prepared, check_names, prepare
 from trainmaster.client.submission.settings import parse_settings
+from trainmaster.orchestrator.core.admission.prices import Prices
 
 CONTEXT = context_in_cloud("my-project", "us-central1")
 RULES = rules_for(CONTEXT, read_policy(SHIPPED_POLICY, CONTEXT))
@@ -267,3 +269,25 @@ def test_a_misspelt_script_gets_the_name_of_the_file_beside_it(tmp_path: Path) -
         with pytest.raises(Refused, match="There is no file") as refused:
             prepared("", NO_FILE, script=tmp_path / name)
         assert said.replace("/", f"{tmp_path.name}/") in str(refused.value)
+
+
+def test_the_bounds_name_the_most_that_it_may_cost_and_the_policys_time_limit() -> None:
+    limit = "Set another limit with --set scheduling.timeout_s=SECONDS"
+    day = prepared().bounds
+    assert day.startswith("It may run for 24 h and cost up to ")
+    assert day.endswith(f" USD. {limit}")
+    hour = prepared(settings=["scheduling.timeout_s=3600"]).bounds
+    assert hour.startswith("It may cost up to 0.")
+    assert hour.endswith(" USD.")
+
+
+def test_what_runs_on_this_machine_would_cost_that_in_the_cloud() -> None:
+    local = replace(CONTEXT, state=Path("state"))
+    made = prepare("r.yaml", REQUEST.encode(), Edits(), context=local, rules=RULES, prices=shipped_prices())
+    assert " USD in the cloud." in made.bounds
+
+
+def test_where_a_price_is_unknown_only_the_time_limit_is_said() -> None:
+    prices = Prices(as_of="2026-01-01", currency="USD", rows=())
+    made = prepare("r.yaml", REQUEST.encode(), Edits(), context=CONTEXT, rules=RULES, prices=prices)
+    assert made.bounds == "It may run for 24 h. Set another limit with --set scheduling.timeout_s=SECONDS"

@@ -186,9 +186,8 @@ def _warn(prepared: "Prepared") -> None:
     request = prepared.request
     for line in fault_lines(request.warnings if request else (), prepared.faulty, WARNING):
         talk(line)
-    if request is not None and request.has_default_timeout:
-        hours = request.document["scheduling"]["timeout_s"] / 3600
-        talk(f"It may run for {hours:g} h. Set another limit with --set scheduling.timeout_s=SECONDS")
+    if prepared.bounds:
+        talk(prepared.bounds)
     if prepared.packed is not None:
         _warn_of_script(prepared)
         for why, names in prepared.packed.left_out.items():

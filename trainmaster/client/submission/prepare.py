@@ -16,6 +16,7 @@ from trainmaster.client.checking import (
 )
 from trainmaster.client.errors import Refused
 from trainmaster.client.request_files import STDIN, is_json_file
+from trainmaster.client.submission.bounds import bounds_of
 from trainmaster.client.submission.edits import Edits, changed_paths, edited, new_request, option_of
 from trainmaster.client.submission.pack import Packed, pack_script
 from trainmaster.client.submission.syntax import syntax_problem
@@ -66,6 +67,7 @@ class Prepared:
         request: as the service will accept it; None if it has faults, or its script is not Python.
         not_python: why the script cannot be compiled, in lines for people. Of a script in an image of the request's
             own, whose Python may be newer, it is only a warning.
+        bounds: a sentence with the most that it may cost, and how long it may run if that is the policy's choice.
     """
 
     file: str
@@ -76,6 +78,7 @@ class Prepared:
     request: Request | None = None
     faults: tuple[Fault, ...] = ()
     not_python: str | None = None
+    bounds: str = ""
 
     @property
     def title(self) -> str:
@@ -155,6 +158,9 @@ def prepare(
         request=request if isinstance(request, Request) and not faults and not is_refused else None,
         faults=faults,
         not_python=not_python,
+        bounds=bounds_of(request, prices, is_local=context.state is not None)
+        if isinstance(request, Request)
+        else "",
     )
 
 

@@ -13,11 +13,14 @@ from trainmaster.orchestrator.core.runs.states import RunState
 
 if TYPE_CHECKING:
     from trainmaster.client.clients import Clients
+    from trainmaster.client.explaining.restarts import Restarts
 
 REASON = "reason"
 """The step after a run's end that reads why it failed, as the record's `completion.steps_done` names it."""
 FIRST_PAUSE_S, LONGEST_PAUSE_S, LONGEST_LOCAL_PAUSE_S = 0.2, 15.0, 1.0
 PAUSE_GROWTH = 1.5
+RESTARTS_EVERY_S, RESTARTS_EVERY_LOCAL_S = 60.0, 5.0
+"""Cloud Logging allows 60 reads a minute and project: https://cloud.google.com/logging/quotas, read 2026-11."""
 EXPLAINED_WITHIN_S = 15.0
 """The service looks for late lines of the log for longer; a caller that waits for a run need not."""
 READ_RETRY_S = 1.0
@@ -31,6 +34,7 @@ def wait_for_end(
     *,
     timeout_s: float | None = None,
     on_change: Callable[[Run], object] = lambda _: None,
+    on_restart: "Callable[[Run, Restarts], object] | None" = None,
 ) -> Run:
     """The run that `text` means, as in `find_run`, once it has ended.
 
@@ -39,6 +43,8 @@ def wait_for_end(
         text: a run's id, a file or a message.
         timeout_s: in seconds; None waits as long as it takes.
         on_change: gets the run as it is first, and after each change of its state that was seen.
+        on_restart: gets the restarts of a running job when there are more of them; for this its log is read once a
+            minute, on the local stack every five seconds. Without it no log is read.
 
     Raises:
         NotFound: no run, file or message has this name.
@@ -51,7 +57,8 @@ def wait_for_end(
         clients.context, lambda: find_run(clients, text, retry_s=READ_RETRY_S), deadline=deadline
     )
     on_change(run)
-    is_silent = False
+    is_silent, is_local = False, clients.context.state is not None
+    restarts = _RestartWatch(clients, RESTARTS_EVERY_LOCAL_S if is_local else RESTARTS_EVERY_S)
 
     def ended() -> Run | None:
         nonlocal run, is_silent
@@ -63,6 +70,8 @@ def wait_for_end(
                 is_silent = True
             if run.record.state is not before.record.state:
                 on_change(run)
+            if on_restart is not None and (more := restarts.more(run)) is not None:
+                on_restart(run, more)
         return run if run.record.ended else None
 
     def late() -> str:
@@ -71,8 +80,30 @@ def wait_for_end(
             return f"{run_id} was {state} when the service last answered. Keep waiting: trainmaster wait {run_id}"
         return f"{run_id} is still {state} after {timeout_s:g} s. Keep waiting: trainmaster wait {run_id}"
 
-    poll(ended, is_local=clients.context.state is not None, timeout_s=timeout_s, late=late)
+    poll(ended, is_local=is_local, timeout_s=timeout_s, late=late)
     return run
+
+
+class _RestartWatch:
+    """Looks for restarts, at most once in `every_s`."""
+
+    def __init__(self, clients: "Clients", every_s: float) -> None:
+        self._clients, self._every_s = clients, every_s
+        self._next_at = 0.0
+        self._count = 0
+
+    def more(self, run: Run) -> "Restarts | None":
+        """All restarts of the run, if there are more than at the last call."""
+        from trainmaster.client.explaining.restarts import restarts_of
+
+        if time.monotonic() < self._next_at:
+            return None
+        self._next_at = time.monotonic() + self._every_s
+        found = restarts_of(self._clients, run.record)
+        if found is None or found.count <= self._count:
+            return None
+        self._count = found.count
+        return found
 
 
 def _read_again(clients: "Clients", run: Run, deadline: float | None) -> Run:

@@ -15,6 +15,7 @@ from trainmaster.orchestrator.core.runs.states import RunState
 
 if TYPE_CHECKING:
     from trainmaster.client.clients import Clients
+    from trainmaster.client.explaining.restarts import Restarts
 
 REASON_MAX_CHARS = 500
 _IN_WORDS = {
@@ -57,6 +58,11 @@ def say_state(run: Run) -> None:
         reason = "; ".join(record.problems)
     more = f": {one_line(reason, REASON_MAX_CHARS)}" if reason else ""
     talk(f"{record.run_id} {in_words(record.state)}{more}")
+
+
+def say_restarts(run: Run, restarts: "Restarts") -> None:
+    """One line on standard error: how often a running run was restarted."""
+    talk(f"{run.record.run_id} {in_words(run.record.state)}, {restarts.text}")
 
 
 def in_words(state: RunState) -> str:

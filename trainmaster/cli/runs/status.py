@@ -35,6 +35,7 @@ from trainmaster.orchestrator.core.runs.states import RunState
 
 if TYPE_CHECKING:
     from trainmaster.client.clients import Clients
+    from trainmaster.client.explaining.restarts import Restarts
     from trainmaster.client.find import Run
 
 _REPLAY = "trainmaster dead-letters ls"
@@ -63,15 +64,20 @@ def status(clients: "Clients", run: str, output: str) -> int:
     elif isinstance(found, Drop):
         print_facts(drop_facts(found.status, run))
     else:
-        print_facts(run_facts(found, datetime.now(UTC), is_local=clients.context.state is not None))
+        from trainmaster.client.explaining.restarts import restarts_of
+
+        is_local, restarts = clients.context.state is not None, restarts_of(clients, found.record)
+        print_facts(run_facts(found, datetime.now(UTC), is_local=is_local, restarts=restarts))
     return 0
 
 
-def run_facts(run: "Run", now: datetime, *, is_local: bool) -> Iterator[Fact]:
+def run_facts(
+    run: "Run", now: datetime, *, is_local: bool, restarts: "Restarts | None" = None
+) -> Iterator[Fact]:
     """The screen of a run."""
     record = run.record
     yield "run", [record.run_id]
-    yield STATE, [state_text(record, now)]
+    yield STATE, [state_text(record, now, restarts)]
     if record.cancel_requested_at is not None and not record.ended:
         yield "cancelling", [f"since {at(record.cancel_requested_at)}"]
     yield from _delivery_facts(run)
@@ -88,11 +94,12 @@ def run_facts(run: "Run", now: datetime, *, is_local: bool) -> Iterator[Fact]:
     yield "next", list(next_commands(record))
 
 
-def state_text(record: RunRecord, now: datetime) -> str:
-    """The state, since when, and of a run that has ended how long it took."""
+def state_text(record: RunRecord, now: datetime, restarts: "Restarts | None" = None) -> str:
+    """The state, since when, and of a run that has ended how long it took; of a running one its restarts."""
     entered = in_state_since(record)
     if not record.ended:
-        return f"{record.state} for {span(now - entered)}, since {at(entered)}"
+        restarted = f"; {restarts.text}" if restarts else ""
+        return f"{record.state} for {span(now - entered)}, since {at(entered)}{restarted}"
     took = f", after {span(entered - record.history[0].at)}" if record.job else ""
     return f"{record.state} {span(now - entered)} ago, at {at(entered)}{took}"
 

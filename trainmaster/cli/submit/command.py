@@ -12,6 +12,7 @@ from trainmaster.cli.exits import Exit, Stop
 from trainmaster.cli.runs.following import (
     run_survives_interrupt,
     say_end,
+    say_restarts,
     say_state,
     timeout_option,
 )
@@ -247,7 +248,7 @@ def _end(clients: "Clients", run_id: str, deadline: float | None) -> "Run | Exit
 
     left_s = None if deadline is None else max(0.0, deadline - time.monotonic())
     try:
-        return wait_for_end(clients, run_id, timeout_s=left_s, on_change=say_state)
+        return wait_for_end(clients, run_id, timeout_s=left_s, on_change=say_state, on_restart=say_restarts)
     except TimedOut:
         talk(f"{run_id} has not ended in time. Keep waiting: trainmaster wait {run_id}")
         return Exit.TIMED_OUT

@@ -4,7 +4,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from trainmaster.cli.runs.following import run_survives_interrupt, say_end, say_state, timeout_option
+from trainmaster.cli.runs.following import (
+    run_survives_interrupt,
+    say_end,
+    say_restarts,
+    say_state,
+    timeout_option,
+)
 from trainmaster.cli.verb import print_names, takes_context
 
 if TYPE_CHECKING:
@@ -25,6 +31,6 @@ def wait(clients: "Clients", run: str, timeout_s: float | None) -> int:
     from trainmaster.client.wait import wait_for_end
 
     with run_survives_interrupt(run):
-        ended = wait_for_end(clients, run, timeout_s=timeout_s, on_change=say_state)
+        ended = wait_for_end(clients, run, timeout_s=timeout_s, on_change=say_state, on_restart=say_restarts)
     print_names([ended.record.state])
     return say_end(clients, ended)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from trainmaster.client.errors import NotFound
 from trainmaster.client.explaining.repairs import repair_of
+from trainmaster.client.explaining.restarts import Restarts, restarts_of
 from trainmaster.client.find import Run, find_run
 from trainmaster.client.logs.read import JobLogs, Selection
 from trainmaster.client.rules.champions import find_champion
@@ -75,6 +76,8 @@ class RunExplanation:
     job: RecordedJob | None = None
     console_uri: str | None = None
     replicas: tuple[Replicas, ...] = ()
+    restarts: Restarts | None = None
+    """Of a running job's replicas, as far as its log shows them."""
     waiting: Waiting | None = None
     place: Waits | None = None
     """The place of a waiting run in the queue."""
@@ -111,8 +114,8 @@ class Explanation:
 def explain(clients: "Clients", text: str, now: datetime) -> Explanation:
     """The explanation of a run, by its id, file or message; or of the champion under that name.
 
-    Costs one read for most runs. A waiting run costs a listing more, a failed one at most a read of its job's log, and
-    a model the read of its champion.
+    Costs one read for most runs. A waiting run costs a listing more, a running one a read of its job's log and a failed
+    one at most that, and a model the read of its champion.
 
     Raises:
         NotFound: there is neither a run nor a champion of that name.
@@ -152,11 +155,14 @@ def explain_run(clients: "Clients", run: Run, now: datetime) -> Explanation:
     place = waiting_place(clients, record.run_id, now) if record.state is RunState.WAITING else None
     failure, problems = _failure(clients, record)
     shown = replace(record, failure=failure, problems=(*record.problems, *problems))
-    return Explanation(run=explained_run(shown, place=place), record=shown)
+    restarts = restarts_of(clients, record)
+    return Explanation(run=explained_run(shown, place=place, restarts=restarts), record=shown)
 
 
-def explained_run(record: RunRecord, *, place: Waits | None = None) -> RunExplanation:
-    """The explanation that a record gives, with its place in the queue."""
+def explained_run(
+    record: RunRecord, *, place: Waits | None = None, restarts: Restarts | None = None
+) -> RunExplanation:
+    """The explanation that a record gives, with its place in the queue and the restarts of its job."""
     completion, error = record.completion, record.failure
     best = record.tuning or record.progress
     return RunExplanation(
@@ -170,6 +176,7 @@ def explained_run(record: RunRecord, *, place: Waits | None = None) -> RunExplan
         job=record.job,
         console_uri=console_uri(record.job.name) if record.job else None,
         replicas=_replicas(record),
+        restarts=restarts,
         waiting=record.admission.waiting,
         place=place,
         failure=error,

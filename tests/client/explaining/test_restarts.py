@@ -1,0 +1,45 @@
+"""The restarts of a running job's replicas are shown, on real storage and logging servers."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from tests.client.logged import Logged, point_to
+from tests.client.served import ROOT, served_context
+from trainmaster.local import logging
+
+SCHEMA = Draft202012Validator(json.loads((ROOT / "schemas/explanation.v1.schema.json").read_text()))
+KILLED = "The replica workerpool0-0 exited with status 137 and is restarted."
+
+
+@pytest.fixture(scope="module")
+def logged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Logged]:
+    folder: Path = tmp_path_factory.mktemp("served")
+    with served_context(folder) as served, logging.serve(folder / "logging") as url:
+        point_to(served, url)
+        yield Logged(served, url)
+
+
+def test_status_why_and_wait_show_how_often_a_running_job_was_restarted(logged: Logged) -> None:
+    logged.record("again", job_id="1")
+    logged.write("1", 70, "workerpool0-0", textPayload="I print: replica x is restarted.")
+    logged.write("1", 80, textPayload=KILLED)
+    for words in (("status", "again"), ("why", "again")):
+        assert "; restarted once, at " in logged.served.trainmaster(*words).out
+    logged.write("1", 90, textPayload=KILLED)
+    document = json.loads(logged.served.trainmaster("why", "again", "-o", "json").out)
+    SCHEMA.validate(document)
+    assert document["run"]["restarts"]["count"] == 2
+    waited = logged.served.trainmaster("wait", "again", "--timeout", "0.1s")
+    assert waited.status == 5
+    assert "again is running, restarted twice, last at " in waited.err
+
+
+def test_a_job_without_a_restart_is_only_running(logged: Logged) -> None:
+    logged.record("quiet", job_id="2")
+    logged.write("2", 80, textPayload="Job is running.")
+    logged.write("3", 80, textPayload=KILLED)
+    assert "restarted" not in logged.served.trainmaster("status", "quiet").out

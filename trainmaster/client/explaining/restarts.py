@@ -1,0 +1,58 @@
+"""How often a running job's replicas were restarted, from the service's lines in its log."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from trainmaster.client.logs.line import SERVICE
+from trainmaster.client.logs.read import JobLogs, Selection
+from trainmaster.client.runs.shown import at
+from trainmaster.orchestrator.core.completion.replica_exit import is_restart, times_text
+from trainmaster.orchestrator.core.job_names import job_id
+from trainmaster.orchestrator.core.runs.states import RunState
+
+if TYPE_CHECKING:
+    from trainmaster.client.clients import Clients
+    from trainmaster.orchestrator.core.runs.record import RunRecord
+
+LINES_READ = 100
+_SELECTION = Selection(replica=SERVICE, text="restarted")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Restarts:
+    """How often, at most LINES_READ, and when the last time."""
+
+    count: int
+    last_at: datetime
+
+    @property
+    def times(self) -> str:
+        """`once`, `twice`, `3 times`."""
+        return times_text(self.count)
+
+    @property
+    def text(self) -> str:
+        """`restarted once, at 2026-11-23 03:00:05 UTC`."""
+        last = "" if self.count == 1 else "last "
+        return f"restarted {self.times}, {last}at {at(self.last_at)}"
+
+
+def restarts_of(clients: "Clients", record: "RunRecord") -> Restarts | None:
+    """The restarts of the run's job; None if it does not run, there was none, or the log cannot be read.
+
+    Costs one read of the log for a running run, and nothing for any other.
+    """
+    from google.api_core.exceptions import GoogleAPICallError
+    from google.auth.exceptions import GoogleAuthError
+    from requests.exceptions import RequestException
+
+    if record.state is not RunState.RUNNING or record.job is None:
+        return None
+    logs = JobLogs(clients.logs, record.history[0].at, _SELECTION)
+    try:
+        lines, _ = logs.last([job_id(record.job.name)], LINES_READ)
+    except (GoogleAPICallError, GoogleAuthError, RequestException):
+        return None  # `logs` says why
+    found = [line.at for line in lines if is_restart(line.text)]
+    return Restarts(count=len(found), last_at=found[-1]) if found else None

@@ -108,6 +108,21 @@ def test_a_uri_that_was_opened_as_a_plain_file_is_reported_with_the_path_to_use(
     assert found(wrote(CHIEF, raised(text)), exited(CHIEF, 1)).message == f"{text}. {repair}"
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        '{"error":{"code":404,"message":"No such object: data/a \\"b\\".csv","errors":[]}}',
+        """No such object: data/a "b".csv: ('Request failed with status code', 404, 'Expected one of', 200)""",
+    ],
+    ids=["JSON", "text"],
+)
+def test_an_error_response_is_quoted_without_its_address_and_the_rest_of_its_body(body: str) -> None:
+    address = f"https://storage.googleapis.com/download/storage/v1/b/data/o/{'a' * 200}?alt=media"
+    text = f"google.api_core.exceptions.NotFound: 404 GET {address}: {body}"
+    message = found(wrote(CHIEF, raised(text)), exited(CHIEF, 1)).message
+    assert message == 'google.api_core.exceptions.NotFound: 404 No such object: data/a "b".csv'
+
+
 def test_entries_in_any_order_tell_the_same() -> None:
     entries = wrote(CHIEF, raised("ValueError: a")) + wrote(WORKER, raised(LOST), after_s=1)
     shuffled = random.Random(7).sample(entries, len(entries))

@@ -41,7 +41,7 @@ _REPAIRS = (
     ),
     (
         (
-            r"\bNotFound: 404 (?:GET|POST|PUT|PATCH|DELETE)\b|\bNotFoundError: Error executing an HTTP request: HTTP response code 404"
+            r"\bNotFound: 404 (?:(?:GET|POST|PUT|PATCH|DELETE)\b|No such object: |The specified bucket )|\bNotFoundError: Error executing an HTTP request: HTTP response code 404"
             r"|\bFileNotFoundError: [^\n]{0,300}(?:gs://|/gcs/)|\bno data in gs://"
         ),
         "check that the path or object that the error names exists, in this project and region",
@@ -68,6 +68,9 @@ _REPAIRS = (
 )
 """Names of exceptions, and phrases of the libraries and the service: a word alone may mean anything in a program."""
 _COMPILED = tuple((re.compile(pattern), repair) for pattern, repair in _REPAIRS)
+_MOUNTED = re.compile(
+    r"\b(?:FileNotFoundError: \[Errno 2\] [^\n']{0,80}|NotADirectoryError: [^\n']{0,80})'/gcs/([^/'\n]{1,222})"
+)
 READ_MAX_CHARS = 10_000
 
 
@@ -79,4 +82,6 @@ def repair_of(failure: Failure) -> str | None:
 def likely_repair(error: str) -> str | None:
     """What usually repairs such an error; None if its words match none of the known ones."""
     text = error[:READ_MAX_CHARS]
+    if (mounted := _MOUNTED.search(text)) is not None:
+        return f"check that the bucket {mounted[1]!r} and the path in it exist: /gcs has only buckets that the job can read"
     return next((repair for pattern, repair in _COMPILED if pattern.search(text)), None)

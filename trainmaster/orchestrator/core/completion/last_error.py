@@ -1,5 +1,6 @@
 """The error that ended a program, found in its standard error."""
 
+import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -32,6 +33,13 @@ _LAST_WORD = re.compile(r"^(?:Fatal Python error|\S+: error): .*$", re.MULTILINE
 """The interpreter's or an argument parser's final line; it counts even after a traceback."""
 _ERROR = re.compile(r"^(?:[\w.]+(?:Error|Exception|Interrupt|Exit)\b.*|.*\berror: .*)$", re.MULTILINE)
 _FILE = re.compile(r' +File ".*", line \d+$')
+_HTTP = re.compile(r"^((?:[\w.]+: )?\d{3}) (?:GET|POST|PUT|PATCH|DELETE) https?://[^\s{]+: (?=\S)")
+"""The beginning of an error of Google's clients, up to the body of the response.
+
+Source: google.api_core.exceptions.format_http_response_error, and `_raise_from_invalid_response` of google-cloud-storage
+"""
+_BODY_MESSAGE = re.compile(r'"message":\s*("(?:[^"\\]|\\.){1,2000}")')
+_STATUS_EXPECTED = ": ('Request failed with status code'"
 _NODE = re.compile(r"\{\{.*?\}\} ?")
 _USAGE = re.compile(r"usage: ", re.IGNORECASE)
 _REFUSED = re.compile(r"(?:\S+: )?error: .*", re.IGNORECASE)
@@ -79,9 +87,23 @@ def without_ignored(text: str) -> str:
 
 
 def shortened_error(error: str) -> str:
-    """The error without TensorFlow's graph nodes, cut to ERROR_MAX_CHARS."""
-    kept = _NODE.sub("", error)
+    """The error without TensorFlow's graph nodes and the address of an HTTP request, cut to ERROR_MAX_CHARS."""
+    kept = _without_address(_NODE.sub("", error))
     return kept if len(kept) <= ERROR_MAX_CHARS else kept[:ERROR_MAX_CHARS] + "…"
+
+
+def _without_address(error: str) -> str:
+    """An error response's status and message, without the address, which is long, and the rest of the body."""
+    begin = _HTTP.match(error)
+    if begin is None:
+        return error
+    body = error[begin.end() :]
+    message = _BODY_MESSAGE.search(body) if body.startswith("{") else None
+    try:
+        text = str(json.loads(message[1])) if message else body.partition(_STATUS_EXPECTED)[0]
+    except ValueError:
+        text = body
+    return f"{begin[1]} {' '.join(text.split())}"
 
 
 def error_found(lines: Sequence[str]) -> ErrorFound | None:

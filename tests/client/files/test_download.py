@@ -243,6 +243,17 @@ def test_what_has_no_model_is_not_found(served: Served, words: list[str]) -> Non
     assert "trainmaster" in done.err
 
 
+def test_only_a_run_that_wrote_something_is_said_to_have_more_than_a_model(served: Served) -> None:
+    failed = run_record("failed", run_id=RUN)
+    failed["request"]["output_uri"] = OUTPUT
+    served.write("ledger", f"runs/{RUN}.json", failed)
+    assert "It has written nothing." in served.trainmaster("download", RUN).err
+    uploaded(served, "checkpoints/1", b"weights")
+    said = served.trainmaster("download", RUN).err
+    assert f"For what it wrote: trainmaster download --all {RUN}" in said
+    assert served.trainmaster("download", "--all", RUN).status == 0
+
+
 def test_a_folder_that_cannot_be_written_is_wrong_usage(served: Served, listed: list[dict[str, Any]]) -> None:
     (served.folder / "file").touch()
     done = served.trainmaster("download", RUN, "file/below")

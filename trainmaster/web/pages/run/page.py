@@ -131,7 +131,10 @@ def _command_lines(record: RunRecord) -> Iterator[tuple[str, str]]:
     yield "Every step that led here", f"trainmaster why {run_id}"
     if record.job is not None:
         yield "Its log as it grows", f"trainmaster logs {run_id} -f"
-        yield "Its curves in TensorBoard", f"trainmaster tensorboard {run_id}"
+        yield (
+            "Its curves in TensorBoard, if it wrote any to AIP_TENSORBOARD_LOG_DIR",
+            f"trainmaster tensorboard {run_id}",
+        )
     if _is_tuning(record):
         yield "Its trials", f"trainmaster study {run_id}"
     if record.model is not None:

@@ -28,6 +28,7 @@ SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "logs": ("logs.command:logs", "Print or follow the log of a run."),
         "watch": ("watch.command:watch", "Show a run live, from its event to its record."),
         "wait": ("submit.wait:wait", "Wait until a run has ended."),
+        "again": ("submit.again:again", "Submit the request of a run once more."),
         "cancel": ("runs.cancel:cancel", "End runs: cancel their jobs, or take them out of the queue."),
         "web": ("web.command:web", "Show all of it in the browser, live."),
         "download": ("results.download:download", "Download the model of a run, and verify it."),

@@ -100,6 +100,27 @@ def submit(
     )
     prepared = _prepared(clients, files, edits, is_message=key is not None)
     provide_image(image, clients.context)
+    return send_and_follow(
+        clients, prepared, key=key, waits=waits, shows_logs=shows_logs, timeout_s=timeout_s, output=output
+    )
+
+
+def send_and_follow(
+    clients: "Clients",
+    prepared: "Sequence[Prepared]",
+    *,
+    key: str | None = None,
+    waits: bool,
+    shows_logs: bool,
+    timeout_s: float | None,
+    output: str,
+) -> Exit:
+    """Send the requests, print the ids of their runs, and follow the runs if asked; the worst of their ends.
+
+    Raises:
+        Refused: another request with the same key was recorded first.
+        TimedOut: `shows_logs`, and the run has not ended in time.
+    """
     sent = _sent(clients, prepared, key, output)
     accepted = [
         each.run_id

@@ -25,14 +25,23 @@ _OPTIONS = (
     click.option("--set", "settings", multiple=True, metavar="KEY=VALUE",
                  help="replace a value of the request, for example cluster.chief.machine=n1-standard-8; repeatable"),
     click.option("--key", metavar="KEY", help="publish the request with this idempotency key instead of uploading it"),
+)  # fmt: skip
+_FOLLOWING = (
     click.option("--wait", "waits", is_flag=True, help="wait for the end of each run"),
     click.option("--logs", "shows_logs", is_flag=True, help="print the log until the run has ended"),
-)  # fmt: skip
+)
 
 
 def submit_options(verb: F) -> F:
     """All options but those of every verb and `--timeout`."""
-    for option in reversed(_OPTIONS):
+    for option in reversed((*_OPTIONS, *_FOLLOWING)):
+        verb = option(verb)
+    return verb
+
+
+def following_options(verb: F) -> F:
+    """Only `--wait` and `--logs`."""
+    for option in reversed(_FOLLOWING):
         verb = option(verb)
     return verb
 

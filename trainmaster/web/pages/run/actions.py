@@ -70,28 +70,20 @@ def cancel(ask: Ask) -> Outcome:
 def propose_again(ask: Ask) -> Proposal:
     """Where the request goes, after the deployment's checks."""
     run = run_of(ask)
-    refusal, effects, command = "", list[str](), "trainmaster submit FILE"
+    refusal, effects = "", list[str]()
     try:
         prepared = prepare_again(ask.source.clients, run)
         effects = _effects_of_again(ask, run, prepared)
-        command = _command_of_again(ask, run, prepared)
     except Refused as refused:
         refusal = str(refused)
     return Proposal(
         title=f"Run {run.record.run_id} again?",
         effects=effects,
-        command=command,
+        command=shlex.join(["trainmaster", "again", run.record.run_id]),
         button="Run again",
         back=_page_of(run.record.run_id),
         refusal=refusal,
     )
-
-
-def _command_of_again(ask: Ask, run: Run, prepared: "Prepared") -> str:
-    """Uploads the text that the ledger keeps, under the same name."""
-    kept = run.record.request.original.uri if run.record.request else ""
-    uri = object_uri(ask.source.context.inbox_bucket, prepared.object_name)
-    return f"gcloud storage cat {shlex.quote(kept)} | jq -j .text | gcloud storage cp - {shlex.quote(uri)}"
 
 
 def _effects_of_again(ask: Ask, run: Run, prepared: "Prepared") -> list[str]:

@@ -1,0 +1,42 @@
+"""`trainmaster again`: submit the request of a run once more."""
+
+from typing import TYPE_CHECKING
+
+import click
+
+from trainmaster.cli.runs.following import timeout_option
+from trainmaster.cli.submit.options import following_options
+from trainmaster.cli.verb import JSON, NAME, YAML, output_option, takes_context
+
+if TYPE_CHECKING:
+    from trainmaster.client.clients import Clients
+
+
+@click.command()
+@click.argument("run")
+@following_options
+@timeout_option
+@output_option(NAME, JSON, YAML)
+@takes_context
+def again(
+    clients: "Clients", run: str, *, waits: bool, shows_logs: bool, timeout_s: float | None, output: str
+) -> int:
+    """Submit the request of RUN once more, as its user wrote it, and print the id of the new run.
+
+    RUN is a run's id, the file that started it, or the id or key of a message. The text that the ledger keeps is
+    checked as the deployment checks requests now, and uploaded below requests/again/, where it replaces no file of
+    yours. RUN stays as it is. A packed script runs as it was. A rule's run is repeated with `rules fire`.
+
+    Exit status: 0 submitted, or with --wait or --logs succeeded; 1 the run ended in another way; 2 refused; 3 there is
+    no such run; 5 not ended in time. Ctrl-C ends this command, not the run.
+    """
+    from trainmaster.cli.submit.command import send_and_follow
+    from trainmaster.client.find import find_run
+    from trainmaster.client.submission.again import prepare_again
+
+    if timeout_s is not None and not (waits or shows_logs):
+        raise click.UsageError("--timeout needs --wait or --logs.")
+    prepared = prepare_again(clients, find_run(clients, run))
+    return send_and_follow(
+        clients, [prepared], waits=waits, shows_logs=shows_logs, timeout_s=timeout_s, output=output
+    )

@@ -29,7 +29,7 @@ from dataclasses import dataclass
 from trainer.events import report
 from trainer.replicas.cluster import Cluster
 from trainer.replicas.ending import PREEMPTED, end_with, on_sigterm
-from trainer.replicas.peers import DAY_S, Peers
+from trainer.replicas.peers import DAY_S, Board, Peers
 
 READ_WITHIN_S = 5.0  # notes about the end
 PUBLISHED_WITHIN_S = 120.0  # two uploads: the one under way when SIGTERM arrives, and the last
@@ -71,19 +71,23 @@ class Preemption:
         self._agreement: Agreement | None = None
         self._number = 1  # of the next agreement
         if peers.board is not None:
-            threading.Thread(target=self._read_notes, name="agreements", daemon=True).start()
+            threading.Thread(
+                target=self._read_notes, args=(peers.board,), name="agreements", daemon=True
+            ).start()
         on_sigterm(self._asked)
 
     def is_agreed(self, done: int, *, propose: bool = False) -> bool:
         """Whether all replicas save now, after `done` steps. `propose`: propose that all do so soon.
 
-        The next step is the earliest. Must not be called at the end of an epoch, where all save anyway.
+        The next step is the earliest; a replica alone needs no agreement, and saves now. Must not be called at the end of an epoch, where all save anyway.
         """
         with self._changed:
             self._done = done
             pending, asked = self._agreement, self._asked_at is not None
+        if self._peers.board is None:
+            return asked or propose
         if pending is None and (asked or propose):
-            self._propose(Agreement(step=done + 1, leave=asked))
+            self._propose(self._peers.board, Agreement(step=done + 1, leave=asked))
         return pending is not None and pending.step <= done
 
     @contextmanager
@@ -116,11 +120,12 @@ class Preemption:
             self._propose_to_leave(saved)
 
     def _propose_to_leave(self, saved: int) -> None:
-        if self._propose(Agreement(step=saved, leave=True)):
+        board = self._peers.board
+        if board is None or self._propose(board, Agreement(step=saved, leave=True)):
             with self._changed:
                 self._leave()
 
-    def _propose(self, agreement: Agreement) -> bool:
+    def _propose(self, board: Board, agreement: Agreement) -> bool:
         """Whether `agreement` became the next one, and every replica has read it.
 
         For a future step it waits without limit: a replica that passed the step without reading would wait for
@@ -133,23 +138,18 @@ class Preemption:
             within_s = DAY_S if agreement.step > self._saved else READ_WITHIN_S
             if self._agreement is not None:
                 return False
-            if self._peers.board is None:
-                self._agreement = agreement
-                return True
         try:
-            if not self._peers.board.put(f"agreement/{number}", agreement.text):
+            if not board.put(f"agreement/{number}", agreement.text):
                 return False
             for replica in self._peers.replicas:
-                self._peers.board.wait_for(f"agreement/{number}/read/{replica}", within_s)
+                board.wait_for(f"agreement/{number}/read/{replica}", within_s)
         except tf.errors.OpError:
             pass  # the chief is gone; the next operation fails
         return True
 
-    def _read_notes(self) -> None:
+    def _read_notes(self, board: Board) -> None:
         import tensorflow as tf
 
-        board = self._peers.board
-        assert board is not None, "started for a cluster only"  # noqa: S101 - for the type checker
         try:
             while True:
                 number = self._number

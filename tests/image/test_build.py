@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.trainer.test_accelerators import T4, variables
+from tests.trainer.devices.test_accelerators import T4, variables
 from trainmaster.deploy.local_image import VARIANTS, Builder, build_trainer
 
 from .conftest import ROOT, inspected, needs

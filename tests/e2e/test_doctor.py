@@ -15,6 +15,7 @@ import yaml
 from google.protobuf.field_mask_pb2 import FieldMask
 from google.pubsub_v1 import Subscription
 
+from tests.command import trainmaster
 from trainmaster.local.events.clients import clients_of
 
 from .project import ROOT, Project, running_project
@@ -38,16 +39,16 @@ def deployed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
 
 def doctor(project: Project, *arguments: str) -> tuple[int, dict[str, str]]:
     """The exit status, and what was printed of each check, by the check; its repairs are the lines after the first."""
-    command = [sys.executable, "-m", "trainmaster", "doctor", "--state", str(project.state), *arguments]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=200, check=False)
-    assert not done.stderr, done.stderr
+    words = ("doctor", "--state", str(project.state), *arguments)
+    done = trainmaster(*words, cwd=ROOT, environment=os.environ)
+    assert not done.err, done.err
     findings: dict[str, str] = {}
     check = ""
-    for line in done.stdout.splitlines()[:-1]:
+    for line in done.out.splitlines()[:-1]:
         if not line.startswith(" "):
             check = line[9:].partition(": ")[0]
         findings[check] = f"{findings.get(check, '')}{line}\n"
-    return done.returncode, findings
+    return done.status, findings
 
 
 def not_well(findings: dict[str, str]) -> dict[str, str]:

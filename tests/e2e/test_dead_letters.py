@@ -1,9 +1,8 @@
 """Poison events on a running stack are dead-lettered with their reason, delay no other, and can be replayed."""
 
 import json
+import os
 import shutil
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.command import Done, trainmaster
 from trainmaster.local.events.clients import clients_of
 
 from .project import ENDED, ROOT, Project, image_uri, request, running_project
@@ -45,19 +45,18 @@ def impatient(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
         yield running
 
 
-def dead_letters(project: Project, verb: str, *ids: str) -> "subprocess.CompletedProcess[str]":
-    here = f"local:{project.state}"
-    command = [sys.executable, "-m", "trainmaster", "dead-letters", verb, "--context", here, *ids]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=180, check=False)
+def dead_letters(project: Project, verb: str, *ids: str) -> Done:
+    words = ("dead-letters", verb, "--context", f"local:{project.state}", *ids)
+    return trainmaster(*words, cwd=ROOT, environment=os.environ)
 
 
 def listed(project: Project) -> dict[str, str]:
     """What `ls` shows of each dead letter, by its id."""
     done = dead_letters(project, "ls")
-    assert done.returncode == 0, done.stderr
+    assert done.status == 0, done.err
     letters: dict[str, str] = {}
     letter_id = ""
-    for line in done.stdout.splitlines():
+    for line in done.out.splitlines():
         if not line.startswith(" "):
             letter_id = line.partition(" ")[0]
         letters[letter_id] = f"{letters.get(letter_id, '')}{line}\n"
@@ -165,8 +164,8 @@ def test_a_poison_event_is_dead_lettered_with_its_reason_blocks_no_other_and_is_
 
     # Too early: they fail again, which is reported, and are dead letters again.
     early = dead_letters(project, "replay", "--wait-s", "15")
-    assert early.returncode == 1
-    assert early.stdout.count("replayed, and it failed again: ") == len(RULES), early.stdout + early.stderr
+    assert early.status == 1
+    assert early.out.count("replayed, and it failed again: ") == len(RULES), early.out + early.err
     assert not two_letters(project).keys() & letters.keys()
 
     # Once the state is repaired, the same events are accepted, and each rule fires once.
@@ -174,12 +173,12 @@ def test_a_poison_event_is_dead_lettered_with_its_reason_blocks_no_other_and_is_
     for rule_id in RULES:
         state_of_rule(project, rule_id).delete()
     done = dead_letters(project, "replay", "--wait-s", "100")
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.count("replayed successfully: ") == len(RULES), done.stdout
+    assert done.status == 0, done.out + done.err
+    assert done.out.count("replayed successfully: ") == len(RULES), done.out
     for rule_id in RULES:
         (run,) = ended_runs(project, rule_id)
         assert run["state"] == "succeeded"
-    assert dead_letters(project, "replay").stderr == "No dead letters.\n"
+    assert dead_letters(project, "replay").err == "No dead letters.\n"
 
     # A replay that died before it took the letters off puts them back once more: they are known again.
     for topic, messages in witness.seen().items():

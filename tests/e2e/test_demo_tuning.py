@@ -1,13 +1,12 @@
 """A tuning as `make demo-tuning` watches it, on a running stack."""
 
 import io
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from rich.console import Console
 
+from tests.command import Done, trainmaster
 from trainmaster.cli.demo.tuning.report import disagreements
 from trainmaster.cli.watch.live import View
 from trainmaster.cli.watch.run import doing, news, picture
@@ -57,28 +56,22 @@ def test_a_tuning_is_seen_from_its_drop_to_its_record_and_can_be_drawn(
     assert [said.count(f"trial {n} succeeded") for n in range(1, TRIALS + 1)] == [1] * TRIALS
     assert said.count("Job submitted") == 1
     drawn = command(project, started, "--html", str(tmp_path / "study.html"))
-    assert drawn.returncode == 0, drawn.stderr
+    assert drawn.status == 0, drawn.err
     assert seen.run.document["tuning"]["best_trial"]["model_uri"] in (tmp_path / "study.html").read_text()
 
 
 def test_a_job_that_is_not_there_cannot_be_drawn(project: Project, tmp_path: Path) -> None:
     parent = f"projects/{project.id}/locations/{project.region}"
     missing = command(project, f"{parent}/hyperparameterTuningJobs/1", "--html", str(tmp_path / "out.html"))
-    assert (missing.returncode, missing.stdout) == (3, "")
-    assert "hyperparameterTuningJobs/1" in missing.stderr
+    assert (missing.status, missing.out) == (3, "")
+    assert "hyperparameterTuningJobs/1" in missing.err
     misspelt = command(project, "12")
-    assert (misspelt.returncode, misspelt.stdout) == (3, "")
-    assert "trainmaster ls" in misspelt.stderr
+    assert (misspelt.status, misspelt.out) == (3, "")
+    assert "trainmaster ls" in misspelt.err
     assert not (tmp_path / "out.html").exists()
 
 
-def command(project: Project, *arguments: str) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run(
-        [sys.executable, "-m", "trainmaster", "study", "--context", f"local:{project.state}", *arguments],
-        cwd=ROOT,
-        env={"PATH": "/usr/bin:/bin", "HOME": str(project.state)},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+def command(project: Project, *arguments: str) -> Done:
+    environment = {"PATH": "/usr/bin:/bin", "HOME": str(project.state)}
+    words = ("study", "--context", f"local:{project.state}", *arguments)
+    return trainmaster(*words, cwd=ROOT, environment=environment)

@@ -35,7 +35,7 @@ from trainer.replicas.cluster_variable import cluster_from
 from trainer.replicas.ending import PEER_LOST, end_at_once, end_with, on_sigterm
 from trainer.replicas.peers import is_loss_of_peer
 from trainer.settings.parse import settings_from
-from trainer.settings.settings import Settings
+from trainer.settings.settings import HEAD, Settings
 from trainer.storage import outputs_from
 from trainer.training.metric_file import trial_from
 from trainer.workload import Data, Run, StartingWeights, Workload
@@ -52,6 +52,7 @@ def run(
     name: str = "data",
     callbacks: Callable[[], Sequence[Any]] = tuple,
     serving: Callable[[Any], Mapping[str, Any]] | None = None,
+    head: str | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> dict[str, float]:
     """Train a model to its export, from wherever an earlier attempt stopped; do this replica's part of it.
@@ -69,6 +70,7 @@ def run(
         callbacks: returns Keras callbacks. One that sets `stop_training` must do so on every replica at the same step.
         serving: of the trained model, the functions to export by name of signature, each a tf.function with an input
             signature. None: `serving_default`, which takes what the model takes.
+        head: the name of the layer whose outputs the head takes, for `Settings(train="head")`.
         environment: os.environ by default.
 
     Returns:
@@ -87,6 +89,7 @@ def run(
         data=lambda _: data,
         callbacks=lambda _: callbacks(),
         serving=None if serving is None else lambda _, model: serving(model),
+        head=head,
     )
     variables = os.environ if environment is None else environment
     with ended(at_once=any(variables.get(name) for name in ("TF_CONFIG", "CLUSTER_SPEC"))):
@@ -164,6 +167,7 @@ def _run(
     if not faults:
         has_directory = bool(environment.get("AIP_CHECKPOINT_DIR") or settings.job_dir)
         faults += contradictions(settings.strategy, cluster, has_checkpoint_directory=has_directory)
+        faults += _head_faults(workload, settings, cluster, name)
         in_step = not uses_parameter_servers(settings.strategy, cluster)
         if in_step and (fault := unequal_accelerators(cluster, environment)):
             faults.append(fault)
@@ -178,6 +182,24 @@ def _run(
         name=name,
         flags=flags,
     )
+
+
+def _head_faults(workload: Workload, settings: Settings, cluster: Cluster, name: str) -> list[str]:
+    if settings.train != HEAD:
+        return []
+    faults = []
+    if workload.head is None:
+        of, where = (f"--workload={name}", "its Workload") if name else ("this program", "survive.run")
+        faults.append(
+            f"--train=head: {of} does not say where its head begins. Remove the flag, or name the layer before the head "
+            f"as `head` of {where}."
+        )
+    if uses_parameter_servers(settings.strategy, cluster):
+        faults.append(
+            "--train=head: workers of parameter servers do not share features. Use a cluster without parameter servers, "
+            "or --train=all."
+        )
+    return faults
 
 
 def _load_tensorflow() -> None:
@@ -201,6 +223,7 @@ def _train(run: Run) -> dict[str, float]:
     from trainer.devices.strategy import limit_threads, processors_for, sixteen_bits
     from trainer.replicas.peers import Peers
     from trainer.training.attempt import Training
+    from trainer.training.head import HeadTraining
     from trainer.training.keras_models import set_mixed_precision
 
     started, settings = time.monotonic(), run.settings
@@ -227,7 +250,7 @@ def _train(run: Run) -> dict[str, float]:
     run = replace(
         run, loaded=run.data.counted(run.cluster.replica), weights=_agreed(weights, strategy, run.cluster)
     )
-    kind, joined = Training, run.cluster
+    kind, joined = HeadTraining if settings.train == HEAD else Training, run.cluster
     if uses_parameter_servers(settings.strategy, run.cluster):
         from trainer.parameter_server.coordinator import CoordinatedTraining
 

@@ -203,6 +203,7 @@ def stopped(*, per_execution: int = 1, every_steps: int | None = None, **limits:
         build_variables(model, SPEC)
         saver = RecordingSaver(
             model=model,
+            metrics=model.metrics,
             checkpoints=checkpoints,
             cluster=Cluster(),
             scratch=Path(name),

@@ -41,7 +41,7 @@ def build(spec):
     model = keras.Sequential([layers.Input((*spec.image_size, 3)), Pause(), layers.Conv2D(8, 3, strides=2)])
     if spec.hyperparameters["norm"] == "batch":
         model.add(layers.BatchNormalization())
-    for layer in (layers.ReLU(), layers.GlobalAveragePooling2D(), layers.Dense(spec.classes, activation="softmax")):
+    for layer in (layers.ReLU(), layers.GlobalAveragePooling2D(name="features"), layers.Dense(spec.classes, activation="softmax")):
         model.add(layer)
     optimizers = keras.optimizers if keras is not tf.keras else keras.optimizers.legacy
     adam = optimizers.Adam(spec.learning_rate)
@@ -51,6 +51,7 @@ def build(spec):
 
 WORKLOAD = image_classification(
     build=build, dataset="cassava", image_size=(16, 16), batch_size=4, epochs=3, learning_rate=0.01,
+    head="features",
     hyperparameters={
         "keras": one_of(default="2", choices=("2", "3"), help="the version that builds the model"),
         "norm": one_of(default="batch", choices=("batch", "none"), help="of the convolution"),

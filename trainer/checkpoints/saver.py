@@ -2,7 +2,7 @@
 
 import itertools
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -71,6 +71,7 @@ class Saver:
             It holds at most two checkpoints, one being written and one being uploaded.
         io_device: the device that reads and writes files; None leaves it to TensorFlow.
         wait_for_steps: returns when every started step is finished, so that the step of a checkpoint is known.
+        metrics: saved with the model: an epoch that resumes in the middle ends with the averages of all its steps.
     """
 
     model: Any  # tf.keras.Model
@@ -82,10 +83,10 @@ class Saver:
     trained_on: Mapping[str, str]
     io_device: str | None
     wait_for_steps: Callable[[], None]
+    metrics: Sequence[Any] = ()
 
     def __post_init__(self) -> None:
-        # With the metrics, an epoch that resumes in the middle ends with the averages of all its steps.
-        self._state = tf.train.Checkpoint(model=self.model, metrics=list(self.model.metrics))
+        self._state = tf.train.Checkpoint(model=self.model, metrics=list(self.metrics))
         self._options = tf.train.CheckpointOptions(experimental_io_device=self.io_device)
         self._prefixes = itertools.cycle(self.scratch / name for name in ("one", "other"))
         self._newest: Checkpoint | None = None

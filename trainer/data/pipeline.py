@@ -11,7 +11,7 @@ from typing import Any
 import tensorflow as tf
 
 from trainer.data.examples import Examples, mapped, size_of
-from trainer.data.order import Order, Parts, Share
+from trainer.data.order import Order, Parts, Share, mapped_examples
 from trainer.faults import Unusable
 from trainer.settings.numbers import evaluation_parts
 from trainer.settings.settings import Settings
@@ -46,13 +46,29 @@ class Pipeline:
         from a checkpoint sees what it would have seen.
         """
         batch = self.global_batch_size
-        part = batch // worker.num_input_pipelines
-        start = part * worker.input_pipeline_id
         return self.shuffled(
-            Share(block=batch, start=start, stop=start + part),
+            self._share(worker),
             length=batch * steps_per_epoch,
             first=batch * (first_epoch * steps_per_epoch + first_step),
         )
+
+    def once(self, worker: Any) -> Any:
+        """A worker's part of every example once, in order, as full batches; the last ones have the first examples again."""
+        of, share, batch = self.examples, self._share(worker), self.global_batch_size
+        count = -(-(of.count or 0) // batch) * batch
+        own = of.load().repeat().take(count).enumerate().filter(lambda place, _: share.has(place))
+        examples = mapped_examples(own, of.decode).map(lambda _, example: example)
+        batches = examples.batch(self.settings.batch_size, drop_remainder=True)
+        # Endless, as in `shuffled`, with batches of zeros, which cost nothing where they are made ahead.
+        zeros = tf.nest.map_structure(
+            lambda each: tf.zeros([size or 0 for size in each.shape], each.dtype), batches.element_spec
+        )
+        return self._ready(batches.concatenate(tf.data.Dataset.from_tensors(zeros).repeat()), of)
+
+    def _share(self, worker: Any) -> Share:
+        part = self.global_batch_size // worker.num_input_pipelines
+        start = part * worker.input_pipeline_id
+        return Share(block=self.global_batch_size, start=start, stop=start + part)
 
     def evaluation(self, worker: Any) -> Any:
         """A worker's part of every example of the evaluation split once, in a fixed order.

@@ -37,6 +37,7 @@ def image_classification(
     learning_rate: float,
     hyperparameters: Mapping[str, Setting] | None = None,
     metrics: tuple[str, ...] = ("accuracy",),
+    head: str | None = None,
     mirrored: bool = False,
     pretrained: Pretrained | None = None,
     augment: Callable[[Any, Any], Any] | None = None,
@@ -62,6 +63,7 @@ def image_classification(
         metrics=metrics,
         callbacks=callbacks,
         serving=_serving,
+        head=head,
         mirrored=mirrored,
     )
 

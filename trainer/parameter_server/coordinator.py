@@ -72,7 +72,7 @@ class CoordinatedTraining(Training):
         self._coordinator.join()
         progress.drain()
 
-    def _batches(self, place: Position) -> Batches:
+    def _batches(self, place: Position, model: Any) -> Batches:  # noqa: ARG002 - as above
         pipeline = WorkerPipeline(
             examples=self.run.data.training,
             evaluated=self.run.data.evaluation,

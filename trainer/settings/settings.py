@@ -7,6 +7,8 @@ from trainer.devices.strategy_choice import CHOICES, Strategy, read_strategy
 from trainer.settings import read
 from trainer.settings.setting import setting, settings_of, text_of
 
+HEAD = "head"
+
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
@@ -18,6 +20,12 @@ class Settings:
     epochs: int = setting(read.count, "passes over the training examples", 1)
     steps_per_epoch: int | None = setting(
         read.count, "steps per epoch at most (default: as many as the examples fill)"
+    )
+    train: str = setting(
+        read.choice(("all", HEAD)),
+        "what to train: all layers, or only the head, on features that are computed once; for a workload that says where "
+        "its head begins",
+        "all",
     )
     strategy: Strategy = setting(  # noqa: RUF009 - a field, not a value
         read_strategy, f"tf.distribute strategy: {', '.join(CHOICES)}", Strategy.AUTO

@@ -89,6 +89,7 @@ class Training:
         initial_epoch = checkpoint.epoch if checkpoint else 0
         known = dict(checkpoint.metrics or {}) if checkpoint else {}
         model = self._model(self.run, self.strategy)
+        trained = self._trained(model)
         to_study = self._trial_report(initial_epoch)
         self._report_start(initial_epoch, place.step if place.epoch == initial_epoch else 0)
         progress = self._progress()
@@ -97,6 +98,7 @@ class Training:
             scratch = Path(name)
             saver = Saver(
                 model=model,
+                metrics=trained.metrics,
                 checkpoints=outputs.checkpoints.path,
                 cluster=self.cluster,
                 scratch=scratch,
@@ -108,7 +110,7 @@ class Training:
             )
             if checkpoint is not None:
                 saver.restore(checkpoint)
-            keras_callbacks = callbacks_of(model)
+            keras_callbacks = callbacks_of(trained)
             callbacks = [
                 progress,
                 keras_callbacks.LambdaCallback(
@@ -119,10 +121,10 @@ class Training:
             if self.cluster.is_chief:  # one writer; no graph, which is large and never read
                 callbacks.append(keras_callbacks.TensorBoard(str(outputs.logs.path), write_graph=False))
             loop = Loop(
-                steps=self._steps(model),
-                batches=self._batches(place),
+                steps=self._steps(trained),
+                batches=self._batches(place, model),
                 steps_per_epoch=steps,
-                callbacks=keras_callbacks.CallbackList(callbacks, model=model, epochs=epochs, steps=steps),
+                callbacks=keras_callbacks.CallbackList(callbacks, model=trained, epochs=epochs, steps=steps),
                 saver=saver,
                 preemption=Preemption(
                     self.cluster,
@@ -140,6 +142,10 @@ class Training:
     def _model(self, run: Run, strategy: Any) -> Any:
         return built_model(run, strategy=strategy, total_steps=self.settings.epochs * self.steps_per_epoch)
 
+    def _trained(self, model: Any) -> Any:
+        """What the steps train, of the model that checkpoints and the export hold."""
+        return model
+
     def _steps(self, model: Any) -> Steps:
         return Steps(model, self.settings)
 
@@ -154,7 +160,7 @@ class Training:
     def _wait_for_steps(self, progress: Any) -> None:
         """Return when every step that was started is finished; nothing to wait for in this class."""
 
-    def _batches(self, place: Position) -> Batches:
+    def _batches(self, place: Position, model: Any) -> Batches:  # noqa: ARG002 - HeadTraining computes features with it
         pipeline = Pipeline(
             examples=self.run.data.training,
             evaluated=self.run.data.evaluation,

@@ -27,6 +27,12 @@ def callbacks_of(model: Any) -> Any:
     return importlib.import_module("keras").callbacks
 
 
+def functional(model: Any, inputs: Any, outputs: Any) -> Any:
+    """A model of the same Keras from these of its tensors to those."""
+    kind = tf.keras.Model if is_keras_2(model) else importlib.import_module("keras").Model
+    return kind(inputs, outputs)
+
+
 def set_mixed_precision(floats: str) -> None:
     """Mixed precision with these floats, `bfloat16` or `float16`, in models of both that are built from now on."""
     tf.keras.mixed_precision.set_global_policy(f"mixed_{floats}")

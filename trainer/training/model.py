@@ -9,6 +9,8 @@ import tensorflow as tf
 from trainer.data.examples import batch_spec
 from trainer.faults import Unusable, reason_of
 from trainer.settings.numbers import KERAS_BATCH_NORM_MOMENTUM, batch_norm_momentum
+from trainer.settings.settings import HEAD
+from trainer.training.backbone import freeze_backbone
 from trainer.training.keras_models import build_variables, moving_averages_of_all_replicas
 from trainer.workload import Run
 
@@ -30,6 +32,8 @@ def built_model(run: Run, *, strategy: Any, total_steps: int) -> Any:
                 f"The function that builds the model returned a {type(model).__name__} that is not compiled; "
                 f"expected a model of tf.keras or keras. Call model.compile(...) and return the model."
             )
+        if run.settings.train == HEAD:
+            freeze_backbone(model, str(run.workload.head))
         with fitting(spec):
             build_variables(model, spec)
     momentum = batch_norm_momentum(run.settings.batch_norm_momentum, total_steps)

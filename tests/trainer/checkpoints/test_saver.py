@@ -35,7 +35,6 @@ def saver_of(root: Path, uploads: Uploads, cluster: Cluster | None = None) -> An
     from trainer.checkpoints.saver import Saver
 
     model = tf.Module()
-    model.metrics = ()
     model.weights = tf.Variable(tf.random.uniform([1000]))
     (root / "scratch").mkdir()
     return Saver(

@@ -117,7 +117,9 @@ def test_a_change_without_the_token_is_refused(path: str, given: dict[str, str])
     assert (page.status_code, "lacks the token of this session" in page.text) == (403, True)
     document = browser().post(f"/api/v1{path}", json=given)
     assert document.status_code == 403
-    assert "lacks the token" in document.json()["error"]["message"]
+    message = document.json()["error"]["message"]
+    assert ("lacks the token" in message, "form" in message) == (True, False)
+    assert "Authorization: Bearer TOKEN" in message
 
 
 @pytest.mark.parametrize("path", ACTIONS)
@@ -125,6 +127,14 @@ def test_a_form_from_before_the_console_was_started_again_leads_back_to_the_form
     page = browser().post(path, data={"token": "of-an-earlier-session"}).text
     assert f'<a class="button" href="{path}">Back to the form</a>' in page
     assert "--write" not in page
+
+
+@pytest.mark.parametrize("path", ["/api/v1", "/api/v1/"])
+def test_the_root_of_the_api_lists_its_paths(path: str) -> None:
+    document = browser().get(path).json()
+    assert document["description"] == "/api/v1/openapi.json"
+    assert document["paths"]["/api/v1/runs/{run_id}/again"] == ["POST"]
+    assert document["paths"]["/api/v1/runs"] == ["GET"]
 
 
 def test_the_cookie_alone_changes_nothing() -> None:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import httpx
 import pytest
 
 from tests.client.served import BUCKETS, ROOT, served_context
@@ -53,9 +54,10 @@ def console(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, int
 
 
 @contextlib.contextmanager
-def started(folder: Path, output: Path) -> Iterator["subprocess.Popen[bytes]"]:
-    command = [sys.executable, "-m", "trainmaster", "web", "--context", f"local:{folder / '.trainmaster'}"]
-    environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
+def started(folder: Path, output: Path, *words: str, **variables: str) -> Iterator["subprocess.Popen[bytes]"]:
+    context = f"local:{folder / '.trainmaster'}"
+    command = [sys.executable, "-m", "trainmaster", "web", "--context", context, *words]
+    environment = {**os.environ, "PYTHONUNBUFFERED": "1", **variables}
     with (
         output.open("wb") as file,
         subprocess.Popen(command, cwd=ROOT, env=environment, stdout=file, stderr=file) as process,
@@ -144,6 +146,24 @@ def test_a_page_opened_after_its_stack_has_stopped_says_so_at_once(tmp_path: Pat
             runs.clear()
             page = browser.get("/models", timeout=DEADLINE_S)
             assert (page.status_code, "No local stack is running." in page.text) == (503, True)
+
+
+def test_a_program_changes_things_with_the_token_that_its_user_chose(tmp_path: Path) -> None:
+    token, output = "0123456789abcdef01234567", tmp_path / "output"
+    chosen = {"TRAINMASTER_CONSOLE_TOKEN": token}
+    with served_context(tmp_path), started(tmp_path, output, "--write", **chosen):
+        said = eventually(output.read_text, "the console's address")
+        url = f"{said.removeprefix('The console: ').strip()}api/v1/runs/unknown/again"
+        for headers, status in (({}, 403), ({"authorization": f"Bearer {token}"}, 404)):
+            assert httpx.post(url, headers=headers, json={}, timeout=DEADLINE_S).status_code == status
+
+
+@pytest.mark.parametrize("token", ["short", "with a space and more characters", "x" * 201])
+def test_a_token_that_can_be_guessed_or_not_be_sent_is_refused(tmp_path: Path, token: str) -> None:
+    environment = {"HOME": str(tmp_path), "TRAINMASTER_CONSOLE_TOKEN": token}
+    done = trainmaster("web", cwd=tmp_path, environment=environment)
+    assert done.status == 2
+    assert "TRAINMASTER_CONSOLE_TOKEN: expected 24 to 200 letters, digits, - and _" in done.err
 
 
 def test_a_port_in_use_is_named(console: tuple[str, int], tmp_path: Path) -> None:

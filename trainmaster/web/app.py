@@ -1,6 +1,6 @@
 """The console's web application: every page, document and action of every subject, behind the checks of `security`."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -26,7 +26,17 @@ from trainmaster.web.pages import SUBJECTS
 from trainmaster.web.rendering import main_part, whole_page
 from trainmaster.web.security import has_token
 from trainmaster.web.source import Source
-from trainmaster.web.subject import Action, ApiRoute, Ask, FileRoute, Outcome, Page, PageRoute, Proposal
+from trainmaster.web.subject import (
+    Action,
+    ApiRoute,
+    Ask,
+    FileRoute,
+    Outcome,
+    Page,
+    PageRoute,
+    Proposal,
+    Subject,
+)
 
 API = "/api/v1"
 
@@ -37,6 +47,8 @@ def make_app(source: Source, *, token: str, is_secret: bool, streams: Streams | 
     console = Console(source, token=token, is_secret=is_secret, streams=streams)
     routes: list[Route | Mount] = [
         Mount("/static", StaticFiles(directory=Path(__file__).parent / "static")),
+        Route(API, _document(lambda: _index(SUBJECTS)), methods=["GET"]),
+        Route(f"{API}/", _document(lambda: _index(SUBJECTS)), methods=["GET"]),
         Route(f"{API}/openapi.json", _document(lambda: description(SUBJECTS)), methods=["GET"]),
     ]
     for subject in SUBJECTS:
@@ -51,6 +63,15 @@ def make_app(source: Source, *, token: str, is_secret: bool, streams: Streams | 
         routes += [Route(each.path, _file(console, each), methods=["GET"]) for each in subject.files]
     starlette = Starlette(routes=routes, exception_handlers={404: _no_page(console), 500: _broken(console)})
     return Guard(starlette, console)
+
+
+def _index(subjects: Sequence[Subject]) -> dict[str, Any]:
+    """The paths below /api/v1, each with its methods, and where they are described."""
+    paths = description(subjects)["paths"]
+    return {
+        "description": f"{API}/openapi.json",
+        "paths": {f"{API}{path}": [method.upper() for method in found] for path, found in paths.items()},
+    }
 
 
 def _ask(console: Console, request: Request, form: Mapping[str, str] | None = None) -> Ask:
@@ -185,7 +206,7 @@ def _deed(console: Console, action: Action, *, is_api: bool) -> Callable[[Reques
     async def answer(request: Request) -> Response:
         try:
             form = await form_of(request)
-            _refuse_strangers(console, request, form)
+            _refuse_strangers(console, request, form, is_api=is_api)
             outcome = await run_in_threadpool(lambda: action.perform(_ask(console, request, form)))
         except Exception as error:
             if is_api:
@@ -203,20 +224,26 @@ def _deed(console: Console, action: Action, *, is_api: bool) -> Callable[[Reques
     return answer
 
 
-def _refuse_strangers(console: Console, request: Request, form: Mapping[str, str]) -> None:
+def _refuse_strangers(console: Console, request: Request, form: Mapping[str, str], *, is_api: bool) -> None:
     """Checks that the console may change something, for this request.
 
     Raises:
         NotAllowed: the console only reads.
-        OldForm: the request lacks the session's token.
+        OldForm, NoToken: the request, of a page or of a program, lacks the session's token.
     """
     if not console.source.writable:
         raise NotAllowed("This console only reads. To change things in it: trainmaster web --write")
-    if not has_token(console.token, request.headers, form):
-        raise OldForm(
-            "The request lacks the token of this session: its form is from before the console was started again."
-            " Nothing was changed. Open the form again, and send it from there."
+    if has_token(console.token, request.headers, form):
+        return
+    if is_api:
+        raise NoToken(
+            "The request lacks the token of this session. Nothing was changed. A program sends it as"
+            " `Authorization: Bearer TOKEN`; choose the token before the console starts: TRAINMASTER_CONSOLE_TOKEN"
         )
+    raise OldForm(
+        "The request lacks the token of this session: its form is from before the console was started again."
+        " Nothing was changed. Open the form again, and send it from there."
+    )
 
 
 def _told(outcome: Outcome, *, is_api: bool) -> Response:
@@ -230,7 +257,11 @@ class NotAllowed(Refused):
 
 
 class OldForm(Refused):
-    """A change without the session's token."""
+    """A form without the session's token."""
+
+
+class NoToken(Refused):
+    """A request of a program without the session's token."""
 
 
 def _document(make: Callable[[], Mapping[str, Any]]) -> Callable[[Request], Any]:

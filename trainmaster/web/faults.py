@@ -53,7 +53,7 @@ NO_ANSWER = "The stack does not answer, or has stopped. Start it again: trainmas
 _CORE = "google.api_core.exceptions"
 _CONNECTION = "requests.exceptions.RequestException"
 _KINDS = (
-    _Kind(403, "Form out of date", "", {"trainmaster.web.app.OldForm"}),
+    _Kind(403, "Form out of date", "", {"trainmaster.web.app.OldForm", "trainmaster.web.app.NoToken"}),
     _Kind(403, "Not allowed", "trainmaster web --write", {"trainmaster.web.app.NotAllowed"}),
     _Kind(403, "Not allowed", "trainmaster doctor", {f"{_CORE}.Forbidden"}),
     _Kind(404, "Not found", "trainmaster ls", {"trainmaster.client.errors.NotFound", f"{_CORE}.NotFound"}),

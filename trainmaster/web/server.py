@@ -42,13 +42,15 @@ def serve(
     listener: socket.socket,
     writable: bool,
     is_secret: bool,
+    token: str | None = None,
     ready: Callable[[str], None],
 ) -> None:
     """Serve until SIGINT or SIGTERM. `ready` gets the address to open, with the token if reading needs it.
 
-    `choose` and `writable` are those of `Source`; `is_secret` that of `make_app`.
+    `choose` and `writable` are those of `Source`; `is_secret` that of `make_app`; `token` is the session's, by default a
+    new one.
     """
-    token = secrets.token_urlsafe(24)
+    token = token or secrets.token_urlsafe(24)
     source = Source(choose, writable=writable)
     streams = Streams(pause_s=LOCAL_POLL_S)
     app = make_app(source, token=token, is_secret=is_secret, streams=streams)

@@ -110,4 +110,4 @@ def _started_text(found: "Queue") -> str:
     if started.may_cost_today is None:
         return text
     a_day = f" of {caps.cost_per_day:.2f} {caps.currency}" if caps and caps.cost_per_day is not None else ""
-    return f"{text}, which may cost {started.may_cost_today:.2f}{a_day}"
+    return f"{text}, each counted at its maximum cost: {started.may_cost_today:.2f}{a_day}"

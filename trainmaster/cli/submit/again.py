@@ -6,7 +6,7 @@ import click
 
 from trainmaster.cli.runs.following import timeout_option
 from trainmaster.cli.submit.options import following_options
-from trainmaster.cli.verb import JSON, NAME, YAML, output_option, takes_context
+from trainmaster.cli.verb import JSON, NAME, YAML, output_option, takes_context_to_change
 
 if TYPE_CHECKING:
     from trainmaster.client.clients import Clients
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 @following_options
 @timeout_option
 @output_option(NAME, JSON, YAML)
-@takes_context
+@takes_context_to_change
 def again(
     clients: "Clients", run: str, *, waits: bool, shows_logs: bool, timeout_s: float | None, output: str
 ) -> int:

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 import signal
 import socket
 from typing import TYPE_CHECKING
@@ -14,6 +15,9 @@ from trainmaster.client.context import NoContext
 
 if TYPE_CHECKING:
     from trainmaster.client.context import Context
+
+TOKEN_VARIABLE, TOKEN_MIN_CHARS = "TRAINMASTER_CONSOLE_TOKEN", 24
+_TOKEN = re.compile(rf"[A-Za-z0-9_-]{{{TOKEN_MIN_CHARS},200}}")
 
 
 @click.command()
@@ -29,13 +33,15 @@ def web(context: str | None, port: int, write: bool, listener: int | None) -> in
     """Show runs, studies, rules and champions in the browser, live.
 
     Listens on this machine alone, and uses your own credentials. Prints the address to open; for a deployed project it has
-    a secret that only your browser should see. Ctrl-C stops it.
+    a secret that only your browser should see. A program needs the token of the session to change things: it is that of
+    TRAINMASTER_CONSOLE_TOKEN, if this variable is set. Ctrl-C stops it.
 
     Exit status: 0 stopped, 2 wrong usage or the port is in use, 4 no stack is running, or the credentials are missing.
     """
     from trainmaster.web.faults import StackStarting
     from trainmaster.web.server import serve
 
+    token = _token()
     os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
     if listener is not None:  # `up` starts the console before the stack is ready
         opened = socket.socket(fileno=listener)
@@ -60,9 +66,26 @@ def web(context: str | None, port: int, write: bool, listener: int | None) -> in
             listener=opened,
             writable=write,
             is_secret=is_secret,
+            token=token,
             ready=_say if listener is None else _keep_quiet,
         )
     return Exit.DONE
+
+
+def _token() -> str | None:
+    """The token that the user chose.
+
+    Raises:
+        Stop: it can be guessed, or cannot be a part of an address.
+    """
+    token = os.environ.get(TOKEN_VARIABLE) or None
+    if token is not None and not _TOKEN.fullmatch(token):
+        raise Stop(
+            Exit.USAGE,
+            f"{TOKEN_VARIABLE}: expected {TOKEN_MIN_CHARS} to 200 letters, digits, - and _, found {len(token)} characters. "
+            "A good one: openssl rand -hex 24",
+        )
+    return token
 
 
 def _is_deployed(context: "Context") -> bool:

@@ -38,8 +38,10 @@ def built_model(run: Run, *, strategy: Any, total_steps: int) -> Any:
             build_variables(model, spec)
     momentum = batch_norm_momentum(run.settings.batch_norm_momentum, total_steps)
     for layer in model._flatten_layers():  # noqa: SLF001 - those of a nested model, too; both Keras have it
-        is_default = getattr(layer, "momentum", None) == KERAS_BATCH_NORM_MOMENTUM
-        if type(layer).__name__ == "BatchNormalization" and (is_default or run.settings.batch_norm_momentum):
+        normalizes = any(
+            kind.__name__ == "BatchNormalization" for kind in type(layer).__mro__
+        )  # of either Keras
+        if normalizes and (run.settings.batch_norm_momentum or layer.momentum == KERAS_BATCH_NORM_MOMENTUM):
             layer.momentum = momentum
     return model
 

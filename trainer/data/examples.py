@@ -12,7 +12,7 @@ from trainer.faults import Unusable, reason_of
 COUNTED_LIMIT = 1_000_000_000
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Examples:
     """A split as single examples, and how they become batches; every function is one of TensorFlow operations.
 

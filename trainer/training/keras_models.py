@@ -73,7 +73,8 @@ def build_variables(model: Any, batch: Any) -> None:
     else:
         optimizer.build(model.trainable_variables)
     model.compiled_loss.build(predictions)
-    model.compiled_metrics.build(predictions, y)
+    if y is not None:
+        model.compiled_metrics.build(predictions, y)
 
 
 def _one_of_zeros(spec: Any) -> Any:

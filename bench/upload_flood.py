@@ -124,18 +124,59 @@ class Memory:
             self.most[function] = max(self.most[function], size)
 
 
+@dataclass(kw_only=True)
+class Processor:
+    """The processor time of every kind of process, in seconds.
+
+    Replicas are all that the stack started and that has ended, with their sandboxes. What a killed function spent after
+    the last sample is missing.
+    """
+
+    functions: dict[tuple[int, float], tuple[str, float]] = field(default_factory=dict)
+    stack: tuple[float, float] = (0.0, 0.0)
+    began: dict[str, float] = field(default_factory=dict)
+
+    def sample(self, project: Project) -> None:
+        of_stack = psutil.Process(project.process.pid).cpu_times()
+        own, ended = of_stack.user + of_stack.system, of_stack.children_user + of_stack.children_system
+        self.stack = own, ended
+        for process in psutil.process_iter():
+            try:
+                environment = process.environ()
+                if environment.get("CURL_HOME", "").startswith(f"{project.state.resolve()}/"):
+                    times = process.cpu_times()
+                    seen = environment.get("K_SERVICE", ""), times.user + times.system
+                    self.functions[process.pid, process.create_time()] = seen
+            except psutil.Error:
+                continue
+        self.began = self.began or self._totals()
+
+    def spent(self) -> dict[str, float]:
+        """Since the first sample."""
+        return {kind: spent - self.began.get(kind, 0.0) for kind, spent in self._totals().items()}
+
+    def _totals(self) -> dict[str, float]:
+        found: dict[str, float] = defaultdict(float)
+        found["stack's services"], found["replicas"] = self.stack
+        for function, spent in self.functions.values():
+            found[function or "others"] += spent
+        return found
+
+
 @contextmanager
-def watched_memory(project: Project) -> Iterator[Memory]:
-    memory, over = Memory(), threading.Event()
+def watched(project: Project) -> Iterator[tuple[Memory, Processor]]:
+    memory, processor, over = Memory(), Processor(), threading.Event()
 
     def watch() -> None:
         while not over.wait(SAMPLE_S):
             memory.sample(project)
+            processor.sample(project)
 
+    processor.sample(project)
     thread = threading.Thread(target=watch)
     thread.start()
     try:
-        yield memory
+        yield memory, processor
     finally:
         over.set()
         thread.join()
@@ -222,6 +263,16 @@ def shown_times(all_answers: Sequence[tuple[int, float]]) -> None:
     print(f"answered otherwise      {sum(others.values()):>8}   {dict(sorted(others.items()))}")
 
 
+def shown_processor(spent: Mapping[str, float], count: int) -> None:
+    print(f"\n{'processor time':<24}{'an upload':>11}{'in all':>11}")
+    for kind, seconds in [
+        *sorted(spent.items(), key=lambda item: -item[1]),
+        ("together", sum(spent.values())),
+    ]:
+        if seconds > 0:
+            print(f"{kind:<24}{1000 * seconds / count:>8.0f} ms{seconds:>9.1f} s")
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -247,13 +298,14 @@ def main() -> int:
 def flooded(project: Project, count: int, deliverers: int) -> int:
     """The flood and its report; the exit status."""
     began = time.monotonic()
-    with watched_memory(project) as memory:
+    with watched(project) as (memory, processor):
         uploads = uploaded(project, count, deliverers)
         upload_s = time.monotonic() - began
         until_all_ended(project, count)
         wall_s = time.monotonic() - began
         until_quiet(project)
         memory.sample(project)
+        processor.sample(project)
     struck = accounts_at_the_end(project)
     found = reckoning(project, uploads)
     print(
@@ -266,6 +318,7 @@ def flooded(project: Project, count: int, deliverers: int) -> int:
     print(f"recorded twice          {len(found.recorded_twice):>8}   limit 0")
     print(f"runs with two jobs      {len(found.two_jobs):>8}   limit 0")
     shown_times(answers(project))
+    shown_processor(processor.spent(), count)
     print("\nmost memory of a function's processes, both of them together")
     for function, size in sorted(memory.most.items()):
         print(f"{function or 'others':<24}{size / 2**20:>7.0f} MiB")

@@ -33,7 +33,7 @@ class Reader:
     """
 
     def __init__(self, page: Path, folder: Path) -> None:
-        self.folder = folder
+        self.folder = self._home = folder
         self.printed: list[str] = []
         self._sections = sections(page)
         path = f"{folder}/bin:{Path(sys.executable).parent}:{os.environ['PATH']}"
@@ -65,7 +65,8 @@ class Reader:
         return printed
 
     def run(self, command: str, *, fails: bool = False) -> str:
-        """The output of one command line."""
+        """The output of one command line, in which `~` is the folder at first."""
+        command = command.replace("~/", f"{self._home}/")
         done = subprocess.run(
             ["bash", "-c", command], cwd=self.folder, env=self._environment, stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False, timeout=DEADLINE_S,

@@ -1,6 +1,7 @@
 """A file checked as a deployment would check it, without submitting anything: a request, a rule or an order."""
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -30,6 +31,9 @@ from trainmaster.orchestrator.core.retraining.request_check import RuleRequireme
 from trainmaster.orchestrator.core.sizes import MAX_REQUEST_BYTES
 
 _RULE_KEYS = frozenset({"when", "request", "request_uri"})
+_TO_COME = (
+    "the script, which `trainmaster {verb}` uploads (a file dropped into the inbox needs script.archive)"
+)
 _EXIST = "whether images, packages, accounts and buckets exist"
 
 
@@ -113,11 +117,41 @@ def with_archive_to_come(read: Document, rules: RequestRules) -> tuple[Document,
     prefixes = rules.policy.script_prefixes if rules.policy else ()
     if not (prefixes and isinstance(read.value, dict) and has_local_script(read.value)):
         return read, ()
-    archive = f"{prefixes[0]}/{'0' * 64}{ARCHIVE_SUFFIX}"
+    archive = _archive_to_come(prefixes[0])
     document = {**read.value, SCRIPT: {**read.value[SCRIPT], "archive": archive}}
-    return replace(read, value=document), (
-        "the script, which `trainmaster submit` uploads (a file dropped into the inbox needs script.archive)",
-    )
+    return replace(read, value=document), (_TO_COME.format(verb="submit"),)
+
+
+def _archive_to_come(prefix: str) -> str:
+    return f"{prefix}/{'0' * 64}{ARCHIVE_SUFFIX}"
+
+
+def with_rule_archive(file: str, content: bytes, archive: str) -> bytes:
+    """The rule's file with this archive for its request's script; as it is if that script is not one of this machine.
+
+    Comments are lost.
+    """
+    as_json = is_json_file(file, content)
+    rule = parse_document(content, as_json=as_json).value
+    request = rule.get("request") if isinstance(rule, dict) else None
+    if not (isinstance(rule, dict) and isinstance(request, dict) and has_local_script(request)):
+        return content
+    script = {**request[SCRIPT], "archive": archive}
+    changed = {**rule, "request": {**request, SCRIPT: script}}
+    if as_json:
+        return f"{json.dumps(changed, indent=2, ensure_ascii=False)}\n".encode()
+    import yaml
+
+    return yaml.safe_dump(changed, sort_keys=False, allow_unicode=True).encode()
+
+
+def with_places_of(
+    faults: Iterable[Fault], file: str, content: bytes, rules: RequestRules
+) -> tuple[Fault, ...]:
+    """The faults at their places in this file, which they were not found in."""
+    read = parse_document(content, as_json=is_json_file(file, content))
+    hidden = secret_lines(read, () if rules.policy is None else rules.policy.env.secrets)
+    return placed((replace(fault, place=None) for fault in faults), read, hidden)
 
 
 def has_local_script(document: Mapping[str, object]) -> bool:
@@ -154,6 +188,9 @@ def _rule_faults(
     file: str, content: bytes, rules: RequestRules, buckets: Buckets
 ) -> tuple[tuple[Fault, ...], tuple[str, ...]]:
     """The rule's faults, and what could not be checked."""
+    given, prefixes = content, rules.policy.script_prefixes if rules.policy else ()
+    content = with_rule_archive(file, given, _archive_to_come(prefixes[0])) if prefixes else given
+    to_come = () if content is given else (_TO_COME.format(verb="rules apply"),)
     suffix = ".json" if is_json_file(file, content) else ".yaml"
     dropped = f"{RULES_PREFIX}{'rule' + suffix if file == STDIN else Path(file).name}"
     requirements = RuleRequirements(requests=rules, buckets=buckets, prices=shipped_prices)
@@ -162,8 +199,9 @@ def _rule_faults(
     )
     uri = template_uri(content, dropped, requirements)
     faults = rule.faults if isinstance(rule, Refused) else ()
+    faults = faults if content is given else with_places_of(faults, file, given, rules)
     if uri is None:
-        return faults, ()
+        return faults, to_come
     # Only the service can read it; without it the rule has no request to check.
     known = tuple(fault for fault in faults if fault.path != "$.request_uri")
     return known, (f"the request {uri}: check its own file too",)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.client.submission.test_prepare import prepared
-from trainmaster.cli.submit.inspection import script_warnings
+from trainmaster.cli.script.inspection import script_warnings
 from trainmaster.client.submission.prepare import NO_FILE
 from trainmaster.resources import ROOT
 

@@ -16,7 +16,7 @@ import pytest
 import requests
 
 from tests.client.served import PROJECT, ROOT, Served, run_record, served_context
-from trainmaster.client.files.downloaded import LIST, downloaded_in
+from trainmaster.client.files.downloaded import LIST, read_downloaded
 
 RUN = "flowers-20260302t081500-3f9a1c04de"
 OUTPUT = f"gs://{PROJECT}-models/flowers/{RUN}"
@@ -82,7 +82,7 @@ def test_the_model_lies_in_the_folder_whole_and_nothing_else(
     done = served.trainmaster("download", RUN)
     assert done.status == 0, done.err
     assert read_files(served.folder / RUN) == CONTENTS
-    assert downloaded_in(served.folder / RUN) == set(CONTENTS)
+    assert read_downloaded(served.folder / RUN) == set(CONTENTS)
     assert done.out.splitlines() == [f"{RUN}/{path}" for path in CONTENTS]
     assert f"trainmaster download --all {RUN}" in done.err
 

@@ -97,13 +97,17 @@ def apply(clients: "Clients", files: tuple[Path, ...], policy: Path | None, wait
     """Check the rules in each FILE, put them in force, and print the state of each.
 
     All files are checked first, with the service's own checks; if any is faulty, every fault is printed and nothing is
-    changed. A file with the name of an earlier one takes its place.
+    changed. A file with the name of an earlier one takes its place. The script of a rule's request, `script: {file: …}`,
+    is packed and uploaded as submit does it.
 
     Exit status: 0 accepted, 2 refused, 5 the service has not answered in time.
     """
     from trainmaster.cli.faults import fault_lines
+    from trainmaster.cli.script.packed import upload_script
+    from trainmaster.client.checking import with_places_of
     from trainmaster.client.request_files import read_file, read_policy, rules_for
     from trainmaster.client.rules.changing import apply_rule, check_names, rule_faults
+    from trainmaster.client.submission.rule_scripts import data_note, with_script
     from trainmaster.client.submission.rules import deployed_rules
     from trainmaster.orchestrator.core.sizes import MAX_RULE_BYTES
 
@@ -112,17 +116,27 @@ def apply(clients: "Clients", files: tuple[Path, ...], policy: Path | None, wait
     request_rules = (
         deployed_rules(clients)[0] if policy is None else rules_for(where, read_policy(policy, where))
     )
-    contents = {file: read_file(str(file), MAX_RULE_BYTES) for file in files}
-    faulty = rule_faults(clients, request_rules, contents)
+    team = request_rules.policy.team if request_rules.policy is not None else None
+    given = {file: read_file(str(file), MAX_RULE_BYTES) for file in files}
+    ready = {file: with_script(file, content, where, team) for file, content in given.items()}
+    faulty = rule_faults(clients, request_rules, {file: each.content for file, each in ready.items()})
     if faulty:
         for file, faults in faulty.items():
-            talk("\n".join(fault_lines(faults, str(file))))
+            known = (
+                faults
+                if ready[file].packed is None
+                else with_places_of(faults, str(file), given[file], request_rules)
+            )
+            talk("\n".join(fault_lines(known, str(file))))
         raise Stop(Exit.USAGE, "Nothing was changed.")
-    says_where(clients, f"Applying {len(contents)} rules" if len(contents) > 1 else "Applying a rule")
+    says_where(clients, f"Applying {len(ready)} rules" if len(ready) > 1 else "Applying a rule")
     refused = False
-    for file, content in contents.items():
-        team = request_rules.policy.team if request_rules.policy is not None else None
-        status = apply_rule(clients, file, content, team=team, timeout_s=wait_s)
+    for file, each in ready.items():
+        if note := data_note(file, given[file]):
+            talk(note)
+        if each.packed is not None:
+            upload_script(clients, each.packed, team)
+        status = apply_rule(clients, file, each.content, team=team, timeout_s=wait_s)
         print_names([f"{status.rule_id or status.dropped_name} {status.state}"])
         if status.problems or status.reason:
             talk("\n".join(status.problems or [status.reason or ""]))

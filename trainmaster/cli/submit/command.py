@@ -35,7 +35,6 @@ from trainmaster.cli.verb import (
     takes_team,
     talk,
 )
-from trainmaster.client.terminal import one_line
 
 if TYPE_CHECKING:
     from trainmaster.client.clients import Clients
@@ -43,9 +42,6 @@ if TYPE_CHECKING:
     from trainmaster.client.submission.edits import Edits
     from trainmaster.client.submission.prepare import Prepared
     from trainmaster.client.submission.send import Sent
-
-LEFT_OUT_SHOWN = 5
-"""Names for each reason why something is not packed."""
 
 
 @click.command(cls=WithArguments)
@@ -173,18 +169,15 @@ def _prepared(
 
 
 def _sent(clients: "Clients", prepared: "Sequence[Prepared]", key: str | None, output: str) -> "list[Sent]":
-    from trainmaster.client.submission.send import publish, send_script, upload
+    from trainmaster.cli.script.packed import upload_script
+    from trainmaster.client.submission.send import publish, upload
 
     says_where(clients, f"Submitting {', '.join(each.title for each in prepared)}")
     sent: list[Sent] = []
     for each in prepared:
         _warn(each)
         if each.packed is not None:
-            uri, is_new = send_script(clients, each.packed, each.team)
-            count = len(each.packed.files)
-            talk(
-                f"{'Uploaded' if is_new else 'Already there:'} {count} file{'' if count == 1 else 's'} as {uri}"
-            )
+            upload_script(clients, each.packed, each.team)
         sent.append(upload(clients, each) if key is None else publish(clients, each, key))
         if output == NAME:
             print_names([sent[-1].run_id])
@@ -212,13 +205,10 @@ def _warn(prepared: "Prepared") -> None:
         talk(prepared.bounds)
     if prepared.packed is not None:
         _warn_of_script(prepared)
-        for why, names in prepared.packed.left_out.items():
-            more = f" and {len(names) - LEFT_OUT_SHOWN} more" if len(names) > LEFT_OUT_SHOWN else ""
-            talk(f"Not packed, because {why}: {', '.join(map(one_line, names[:LEFT_OUT_SHOWN]))}{more}")
 
 
 def _warn_of_script(prepared: "Prepared") -> None:
-    from trainmaster.cli.submit.inspection import script_warnings
+    from trainmaster.cli.script.inspection import script_warnings
     from trainmaster.client.request_files import STDIN
 
     if prepared.not_python:

@@ -13,13 +13,13 @@ def add_downloaded(folder: Path, paths: Iterable[str]) -> None:
     Raises:
         OSError: it cannot be written.
     """
-    listed = sorted(downloaded_in(folder) | set(paths))
+    listed = sorted(read_downloaded(folder) | set(paths))
     unfinished = folder / f"{LIST}.new"
     unfinished.write_text("".join(f"{path}\n" for path in listed), encoding="utf-8")
     unfinished.replace(folder / LIST)
 
 
-def downloaded_in(folder: Path) -> frozenset[str]:
+def read_downloaded(folder: Path) -> frozenset[str]:
     """The paths on the folder's list, as `add_downloaded` got them; none without a list.
 
     Raises:

@@ -4,7 +4,7 @@ import re
 from enum import StrEnum
 from pathlib import Path
 
-from trainmaster.client.files.downloaded import LIST, downloaded_in
+from trainmaster.client.files.downloaded import LIST, read_downloaded
 
 KEY_MAX_BYTES = 64 * 1024
 _KEY_FILES = frozenset({".json", ".key", ".pem"})
@@ -35,7 +35,7 @@ class Downloads:
         Raises:
             OSError: it cannot be read.
         """
-        for path in downloaded_in(folder):
+        for path in read_downloaded(folder):
             self._from[folder / path] = folder
 
     def holds(self, path: Path) -> bool:

@@ -77,8 +77,8 @@ def _script(draft: Draft) -> Iterator[Fault]:
         yield Fault(
             at=(SCRIPT, "archive"),
             problem="missing: the script was not uploaded",
-            repair="submit a request with `trainmaster submit FILE`, which uploads the script; "
-            "for a rule, copy `script` from a submitted run: `trainmaster status RUN -o yaml`",
+            repair="submit a request with `trainmaster submit FILE`, or apply a rule with `trainmaster rules apply FILE`: "
+            "they upload the script",
         )
     if at(draft.document, "image") is None:
         yield Fault(

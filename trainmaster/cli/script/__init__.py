@@ -1,0 +1,1 @@
+"""What is said of a script: before it is sent, and when."""

@@ -1,0 +1,25 @@
+"""What is said of a script's archive: what is not in it, and where it was uploaded."""
+
+from typing import TYPE_CHECKING
+
+from trainmaster.cli.verb import talk
+from trainmaster.client.terminal import one_line
+
+if TYPE_CHECKING:
+    from trainmaster.client.clients import Clients
+    from trainmaster.client.submission.pack import Packed
+
+LEFT_OUT_SHOWN = 5
+"""Names for each reason why something is not packed."""
+
+
+def upload_script(clients: "Clients", packed: "Packed", team: str | None) -> None:
+    """Say what the archive lacks, upload it unless it is there already, and say where it is."""
+    from trainmaster.client.submission.send import send_script
+
+    for why, names in packed.left_out.items():
+        more = f" and {len(names) - LEFT_OUT_SHOWN} more" if len(names) > LEFT_OUT_SHOWN else ""
+        talk(f"Not packed, because {why}: {', '.join(map(one_line, names[:LEFT_OUT_SHOWN]))}{more}")
+    uri, is_new = send_script(clients, packed, team)
+    count = len(packed.files)
+    talk(f"{'Uploaded' if is_new else 'Already there:'} {count} file{'' if count == 1 else 's'} as {uri}")

@@ -1,0 +1,60 @@
+"""A rule's file made ready to be applied: the script of its request is packed, as `submit` packs that of a request."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from trainmaster.client.checking import has_local_script, with_rule_archive
+from trainmaster.client.errors import Refused
+from trainmaster.client.request_files import is_json_file
+from trainmaster.client.submission.pack import Packed, pack_script
+from trainmaster.client.submission.syntax import syntax_problem
+from trainmaster.orchestrator.core.documents.document import parse_document
+from trainmaster.orchestrator.core.names import object_uri, script_object
+
+if TYPE_CHECKING:
+    from trainmaster.client.context import Context
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadyRule:
+    """The content to drop, and the script's archive, which is sent first; None if its request names none to send."""
+
+    content: bytes
+    packed: Packed | None = None
+
+
+def with_script(file: Path, content: bytes, context: "Context", team: str | None) -> ReadyRule:
+    """The rule's file with the archive of its request's `script: {file: …}`, a path from the folder of the rule's file.
+
+    A script runs as it is now at every firing, until the rule is applied again.
+
+    Raises:
+        Refused: the script cannot be packed, or is no Python.
+    """
+    read = parse_document(content, as_json=is_json_file(str(file), content))
+    request = read.value.get("request") if isinstance(read.value, dict) else None
+    if read.faults or not isinstance(request, dict) or not has_local_script(request):
+        return ReadyRule(content=content)
+    try:
+        packed = pack_script(file.parent / request["script"]["file"], file.parent)
+    except Refused as refused:
+        raise Refused(f"{file}: $.request.script.file: {refused}") from refused
+    if request.get("image") is None and (problem := syntax_problem(packed.script)):
+        raise Refused(problem)
+    archive = object_uri(context.data_bucket, script_object(packed.sha256, team))
+    return ReadyRule(content=with_rule_archive(str(file), content, archive), packed=packed)
+
+
+def data_note(file: Path, content: bytes) -> str | None:
+    """What to say of a rule that waits for new data and tells its runs nothing of them."""
+    rule = parse_document(content, as_json=is_json_file(str(file), content)).value
+    request, when = (rule.get("request"), rule.get("when")) if isinstance(rule, dict) else (None, None)
+    if not isinstance(request, dict) or not isinstance(when, list):
+        return None
+    if not any(isinstance(each, dict) and "new_data" in each for each in when) or "${data." in str(request):
+        return None
+    return (
+        f"{file} waits for new data, but its request uses no placeholder such as ${{data.newest_dir_uri}}: "
+        "its runs are not told what is new. A program that reads all data needs none."
+    )

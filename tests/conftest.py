@@ -111,7 +111,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def shares_a_stack(item: pytest.Item) -> bool:
     """Whether the test runs on the stack of tests/e2e or tests/e2e/verbs; a file may define others of these names."""
     return isinstance(item, pytest.Function) and any(
-        (fixture.argname, fixture.scope) in {("project", "package"), ("stack", "session")}
+        (fixture.argname, fixture.scope) in {("project", "package"), ("stack", "package")}
         for found in item._fixtureinfo.name2fixturedefs.values()
         for fixture in found[-1:]
     )

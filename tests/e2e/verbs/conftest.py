@@ -48,7 +48,7 @@ def trainmaster(tmp_path_factory: pytest.TempPathFactory) -> Trainmaster:
     return Trainmaster(folder=home / "work", environment=environment)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")  # an idle stack still ticks until the last test
 def stack(trainmaster: Trainmaster) -> Iterator[Project]:
     """The running stack on the command's folder."""
     arguments = ("--tick-s", "2", "--retry-min-s", "0.5", "--retry-max-s", "3")
@@ -58,7 +58,7 @@ def stack(trainmaster: Trainmaster) -> Iterator[Project]:
         yield running
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def trained(stack: Project) -> dict[str, Any]:
     """The record of a run that has succeeded; the file `requests/trained.yaml` started it."""
     stack.drop("requests/trained.yaml", request(PROJECT))

@@ -14,7 +14,7 @@ from trainmaster.cli.runs.following import say_end
 from trainmaster.client import wait
 from trainmaster.client.clients import Clients
 from trainmaster.client.durations import parse_duration
-from trainmaster.client.errors import TimedOut
+from trainmaster.client.errors import NotFound, TimedOut
 from trainmaster.client.find import Run, find_run
 from trainmaster.client.stack import NoStack
 from trainmaster.client.wait import wait_for_end
@@ -104,6 +104,41 @@ def test_a_timeout_that_is_no_time_is_wrong_usage(served: Served, text: str) -> 
     assert "for example 90s, 15m, 2h or 1d" in done.err
 
 
+def test_the_name_of_a_request_without_its_suffix_stands_for_it_if_there_is_only_one(served: Served) -> None:
+    record(served, "of-a-script", "succeeded")
+    for suffix in (".yaml", ".json"):
+        name = f"requests/house{suffix}"
+        status = {
+            "schema": "drop_status.v1",
+            "dropped_name": name,
+            "state": "succeeded",
+            "run_id": "of-a-script",
+        }
+        served.write("ledger", f"status/{name}.json", status)
+        assert find_run(served.clients, "house.yaml").record.run_id == "of-a-script"
+        if suffix == ".yaml":
+            assert find_run(served.clients, "house").record.run_id == "of-a-script"
+    with pytest.raises(NotFound, match=r"may mean requests/house.yaml or requests/house.json: name one"):
+        find_run(served.clients, "house")
+
+
+@pytest.mark.parametrize(
+    ("path", "named"),
+    [
+        ("again/fit.yaml", "requests/again/fit.yaml, or .*: requests/fit.yaml"),
+        ("./drafts/fit.yaml", "requests/drafts/fit.yaml, or .*: requests/fit.yaml"),
+        ("./fit.yaml", "requests/fit.yaml"),
+        ("/else/fit.yaml", "requests/fit.yaml"),
+        ("../fit.yaml", "requests/fit.yaml"),
+    ],
+)
+def test_the_name_in_the_inbox_of_a_path_to_no_file_keeps_its_folder(
+    served: Served, path: str, named: str
+) -> None:
+    with pytest.raises(NotFound, match=rf"To name a request in the inbox: {named}$"):
+        find_run(served.clients, path)
+
+
 def test_times_have_units() -> None:
     seconds = [parse_duration(text).total_seconds() for text in ("90", "1.5s", "15m", "2h", "1d")]
     assert seconds == [90, 1.5, 900, 7200, 86400]
@@ -120,9 +155,8 @@ def test_the_file_that_started_the_run_stands_for_it(served: Served) -> None:
     for name in ("nowhere/vision.yaml", "/nowhere/vision.yaml", "./vision.yaml"):
         missing = served.trainmaster("wait", name)
         assert (missing.status, missing.out) == (3, "")
-        assert (
-            f"There is no file {name!r}. To name a request in the inbox: requests/vision.yaml" in missing.err
-        )
+        assert f"There is no file {name!r}. To name a request in the inbox: requests/" in missing.err
+        assert ": requests/vision.yaml\n" in missing.err
     assert served.trainmaster("wait", "requests/vision.yaml").status == 0
     assert served.trainmaster("wait", "gs://elsewhere/requests/vision.yaml").status == 3
 

@@ -1,8 +1,9 @@
 """Finds a run by its id, by the file that started it, or by its message."""
 
+import re
 import shlex
 from dataclasses import dataclass, replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from trainmaster.client.errors import NotFound
@@ -25,6 +26,9 @@ from trainmaster.orchestrator.core.runs.record import RECORD_SCHEMA, RunRecord
 if TYPE_CHECKING:
     from trainmaster.client.clients import Clients
 
+SUFFIXES = (".yaml", ".yml", ".json")
+"""Of requests, that a name may lack."""
+_STEM = re.compile(r"[\w-]{1,100}")
 NEAR_MAX = 200
 """The newest runs, whose ids are compared with one that is unknown."""
 
@@ -52,7 +56,8 @@ def find_run(clients: "Clients", text: str, *, retry_s: float | None = None) -> 
     """The run that `text` means: a run's id, a request's file or object, or the id or key of a message.
 
     `retry_s` is as in `read_document`. A file or message means the latest run that it started. A file on this machine means the object in the inbox that
-    has its name; a path to no file means nothing.
+    has its name; a path to no file means nothing. The name of a file without its suffix means the file, if it is the only
+    one of its kind.
 
     Raises:
         NotFound: no run was started by anything of that name.
@@ -67,7 +72,7 @@ def find_run(clients: "Clients", text: str, *, retry_s: float | None = None) -> 
 
 
 def find_run_or_drop(clients: "Clients", text: str, *, retry_s: float | None = None) -> Run | Drop:
-    """The same, and files and messages without a run. Costs one read for a run, two for its file, at most five operations.
+    """The same, and files and messages without a run. Costs one read for a run, two for its file, at most eight operations.
 
     Raises:
         NotFound: nothing has that name; the message has the run ids that are most like it.
@@ -77,20 +82,45 @@ def find_run_or_drop(clients: "Clients", text: str, *, retry_s: float | None = N
     for name in _status_names(clients, text):
         status = read_document(clients, name, retry_s=retry_s)
         if status is not None:
-            run_id = status.get("run_id")
-            run = (
-                _run(clients, run_id, retry_s=retry_s)
-                if isinstance(run_id, str) and is_run_id(run_id)
-                else None
-            )
-            return Drop(status=status) if run is None else replace(run, status=status)
+            return _of_status(clients, status, retry_s=retry_s)
     if _is_path(text) and not _exists(text):
-        raise NotFound(
-            f"There is no file {text!r}. To name a request in the inbox: {REQUESTS_PREFIX}{Path(text).name}"
-        )
+        raise NotFound(f"There is no file {text!r}. {_in_inbox(clients, PurePosixPath(text))}")
+    if (named := _found_by_stem(clients, text, retry_s=retry_s)) is not None:
+        return named
     near = nearest_names(text, [row.run_id for row in list_runs(clients, Filters(), limit=NEAR_MAX).rows])
     raise NotFound(
         f"No run, file or message {text!r} in {clients.context.title}. {near}{' ' if near else ''}List the runs: trainmaster ls"
+    )
+
+
+def _of_status(clients: "Clients", status: dict[str, Any], *, retry_s: float | None) -> Run | Drop:
+    run_id = status.get("run_id")
+    run = _run(clients, run_id, retry_s=retry_s) if isinstance(run_id, str) and is_run_id(run_id) else None
+    return Drop(status=status) if run is None else replace(run, status=status)
+
+
+def _found_by_stem(clients: "Clients", text: str, *, retry_s: float | None) -> Run | Drop | None:
+    """What the only request of this name without its suffix means: `house` stands for requests/house.yaml."""
+    if not _STEM.fullmatch(text):
+        return None
+    names = [f"{REQUESTS_PREFIX}{in_team(clients.context.team, text + suffix)}" for suffix in SUFFIXES]
+    found = [read_document(clients, status_object(name), retry_s=retry_s) for name in names]
+    there = [status for status in found if status is not None]
+    if len(there) > 1:
+        raise NotFound(
+            f"{text!r} may mean {' or '.join(str(status.get('dropped_name')) for status in there)}: name one of them."
+        )
+    return _of_status(clients, there[0], retry_s=retry_s) if there else None
+
+
+def _in_inbox(clients: "Clients", path: PurePosixPath) -> str:
+    """How to name the request of this path in the inbox; `submit` uploads a file under its name alone."""
+    alone = f"{REQUESTS_PREFIX}{in_team(clients.context.team, path.name)}"
+    if path.is_absolute() or ".." in path.parts or len(path.parts) == 1:
+        return f"To name a request in the inbox: {alone}"
+    inside = f"{REQUESTS_PREFIX}{in_team(clients.context.team, str(path))}"
+    return (
+        f"To name a request in the inbox: {inside}, or of a file that was submitted from this folder: {alone}"
     )
 
 

@@ -243,6 +243,15 @@ def test_what_has_no_model_is_not_found(served: Served, words: list[str]) -> Non
     assert "trainmaster" in done.err
 
 
+def test_the_name_of_a_champion_that_no_run_has_is_recognized(served: Served) -> None:
+    champion = json.loads((ROOT / "schemas/examples/valid/champion.v1.promoted.json").read_text())
+    served.write("ledger", "champions/house.json", champion)
+    done = served.trainmaster("download", "house")
+    assert done.status == 3
+    assert "The champion of that name: trainmaster download champion:house" in done.err
+    assert "champion:" not in served.trainmaster("download", "home").err
+
+
 def test_only_a_run_that_wrote_something_is_said_to_have_more_than_a_model(served: Served) -> None:
     failed = run_record("failed", run_id=RUN)
     failed["request"]["output_uri"] = OUTPUT

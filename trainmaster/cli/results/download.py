@@ -1,5 +1,6 @@
 """`trainmaster download`: the model of a run, as files on this machine."""
 
+import shlex
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -65,6 +66,7 @@ def download(clients: "Clients", run: str, folder: Path | None, *, everything: b
 
 def _wanted(clients: "Clients", text: str, *, everything: bool) -> "tuple[str, list[RemoteFile]]":
     """The run's id, and the files of its model; of a champion, those of its copy."""
+    from trainmaster.client.errors import NotFound
     from trainmaster.client.files.listing import champion_files, model_files
     from trainmaster.client.find import find_run
 
@@ -73,9 +75,25 @@ def _wanted(clients: "Clients", text: str, *, everything: bool) -> "tuple[str, l
         if not everything:
             return reign.run_id, champion_files(clients, reign)
         text = reign.run_id
-    run = find_run(clients, text)
+    try:
+        run = find_run(clients, text)
+    except NotFound as unknown:
+        raise NotFound(f"{unknown}{_champion_hint(clients, text)}") from unknown
     files = _all_files(clients, run) if everything else model_files(clients, run)
     return run.record.run_id, files
+
+
+def _champion_hint(clients: "Clients", text: str) -> str:
+    """How to download the champion of that name, if there is one."""
+    from trainmaster.client.errors import NotFound
+
+    if set(text) & set("./"):
+        return ""
+    try:
+        _reign(clients, text)
+    except NotFound:
+        return ""
+    return f" The champion of that name: trainmaster download {shlex.quote(CHAMPION + text)}"
 
 
 def _reign(clients: "Clients", model_name: str) -> "Reign":

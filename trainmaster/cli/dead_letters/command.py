@@ -12,6 +12,7 @@ from trainmaster.cli.verb import (
     NAME,
     TABLE,
     YAML,
+    ContextGroup,
     output_option,
     print_data,
     print_names,
@@ -60,7 +61,7 @@ def _common(verb: F) -> F:
     return verb
 
 
-@click.group("dead-letters")
+@click.group("dead-letters", cls=ContextGroup)
 def dead_letters() -> None:
     """List or replay the events that kept failing. An ID is as `ls` prints it; without one, all are meant."""
 

@@ -15,6 +15,7 @@ from trainmaster.cli.verb import (
     NAME,
     TABLE,
     YAML,
+    ContextGroup,
     output_option,
     print_data,
     print_names,
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 LATEST = 5
 
 
-@click.group()
+@click.group(cls=ContextGroup)
 def champions() -> None:
     """List the best model of each name, show one, or restore an earlier one."""
 

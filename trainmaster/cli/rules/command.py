@@ -14,6 +14,7 @@ from trainmaster.cli.verb import (
     NAME,
     TABLE,
     YAML,
+    ContextGroup,
     output_option,
     print_data,
     print_names,
@@ -37,7 +38,7 @@ _WAIT = click.option(
 )
 
 
-@click.group()
+@click.group(cls=ContextGroup)
 def rules() -> None:
     """List, check and change the rules that start runs. RULE is a rule's id, or its file's name."""
 

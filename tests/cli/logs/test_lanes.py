@@ -57,6 +57,16 @@ def test_the_screen_is_the_reviewed_one(width: int) -> None:
     assert_screen(f"logs.{width}", shown(*LOG, width=width))
 
 
+def test_a_blank_line_of_a_traceback_prints_nothing() -> None:
+    blank = {"attrs": {"tag": "workerpool0-0"}, "levelname": "ERROR", "message": ""}
+    assert shown(line("workerpool0-0", blank, "ERROR"), width=80) == ""
+    assert "| \n" in shown(line("workerpool0-0", ""), width=80), (
+        "a blank line that the program printed is kept"
+    )
+    known = {**blank, "code": 7}
+    assert '{"code": 7}' in shown(line("workerpool0-0", known, "ERROR"), width=80)
+
+
 def test_no_control_character_of_the_log_reaches_the_terminal() -> None:
     assert "\x1b" not in shown(*LOG, width=80)
 

@@ -64,6 +64,8 @@ class Lanes:
             self._console.print(progress_bars(self._training, width=self._console.width))
 
     def _print(self, line: LogLine) -> None:
+        if not isinstance(line.payload, str) and not line.text.strip():
+            return  # a blank line of a traceback, in the service's wrapping
         lane = one_line(line.lane, LANE_MAX_CHARS)
         self._width = max(self._width, len(lane)) if self._console.is_terminal else 0
         word = line.severity if line.severity in SHOWN_SEVERITIES and not line.is_plain_error else ""

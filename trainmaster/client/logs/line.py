@@ -38,11 +38,11 @@ class LogLine:
 
     @property
     def text(self) -> str:
-        """The message of a payload, or else all of it. May have several lines."""
+        """The message of a payload, or else all of it. May have several lines; empty for a blank line of a replica."""
         if isinstance(self.payload, str):
             return self.payload
         message = self.payload.get("message")
-        if isinstance(message, str) and message:
+        if isinstance(message, str) and (message or self.payload.keys() <= _WRAPPING):
             return message
         rest = {key: value for key, value in self.payload.items() if key not in _WRAPPING}
         return json.dumps(rest or self.payload, ensure_ascii=False, default=str)

@@ -73,7 +73,7 @@ def test_a_check_takes_the_script_as_to_come_and_places_the_other_faults_in_the_
     faulty = RULE.replace("n1-standard-4", "huge-9000").encode()
     (fault,) = check("rule.yaml", faulty, RULES, buckets_of(CONTEXT)).faults
     assert fault.place is not None
-    assert (fault.place.line, fault.place.text.strip()) == (8, "cluster: {chief: {machine: huge-9000}}")
+    assert (fault.place.line, fault.place.text) == (8, "  cluster: {chief: {machine: huge-9000}}")
 
 
 def test_a_rule_on_new_data_whose_runs_are_not_told_of_them_gets_a_note(file: Path) -> None:

@@ -16,6 +16,7 @@ from tests.trainer.warm import WarmProcess
 from trainer.command_line import command_from
 from trainer.faults import Unusable
 from trainer.survive import attempt
+from trainmaster.local.ports import free_ports
 
 PARAMETER_SERVERS = {
     "cluster": {"chief": ["a:1"], "worker": ["b:1"], "ps": ["c:1"]},
@@ -179,6 +180,20 @@ def test_a_run_that_loses_its_worker_continues_to_the_same_model(small: Small) -
     assert (started["initial_epoch"], started["initial_step"]) > (0, 0)
     assert weights_of(again) == weights_of(undisturbed)
     check_export(small.run_dir("killed") / "model")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_an_evaluator_computes_the_heads_metrics_from_its_checkpoints(small: Small) -> None:
+    hosts = [f"127.0.0.1:{port}" for port in free_ports(2)]
+    members = dict(zip(("chief", "evaluator"), ([host] for host in hosts), strict=True))
+    configs = [{"cluster": members, "task": {"type": role, "index": 0}} for role in members]
+    chief, evaluator = small.cluster("evaluated", configs=configs)
+    assert statuses([chief, evaluator]) == [0, 0], output_tails([chief, evaluator])
+    last, finished = evaluator.events("evaluated")[-1], chief.events("epoch_finished")[-1]
+    assert (last["epoch"], last["step"]) == (finished["epoch"], 0)
+    for name, value in last["metrics"].items():
+        assert value == pytest.approx(finished["metrics"][f"val_{name}"], abs=1e-5)
 
 
 @pytest.mark.slow

@@ -65,6 +65,20 @@ def test_the_last_state_has_the_cause_that_the_service_reads_after_the_end(
     assert "has not read the cause" not in said
 
 
+def test_a_success_without_a_model_says_how_to_see_more_and_fails_only_where_a_model_is_required(
+    served: Served,
+) -> None:
+    document = run_record(run_id="modelless", state="succeeded", problems=["the directory is empty"])
+    del document["model"]
+    served.write("ledger", "runs/modelless.json", document)
+    done = served.trainmaster("wait", "modelless")
+    assert done.status == 0
+    assert "has succeeded: the directory is empty\nSee more:\n  trainmaster status modelless" in done.err
+    assert served.trainmaster("wait", "modelless", "--require-model").status == 1
+    record(served, "with-model", "succeeded")
+    assert served.trainmaster("wait", "with-model", "--require-model").status == 0
+
+
 def test_a_bad_end_has_the_likely_repair(served: Served) -> None:
     failure = {"message": "CANCELED: the job ran longer than its timeout of 0:00:10."}
     cancelled = run_record(run_id="long", state="cancelled", failure=failure)

@@ -33,6 +33,7 @@ def follow(
     limit: int = LINES_MAX,
     output: str = "text",
     timeout_s: float | None = None,
+    requires_model: bool = False,
 ) -> Exit:
     """Print the log of the run until it has ended: 0 if it succeeded, else 1. Waits for its job where it has none yet.
 
@@ -43,6 +44,7 @@ def follow(
         limit: how many of the lines that exist already are printed, the last ones.
         output: `text` or `json`.
         timeout_s: in seconds; None follows as long as it takes.
+        requires_model: a run that succeeds without a model ends with 1, too.
 
     Raises:
         NotFound: there is no such run.
@@ -59,7 +61,7 @@ def follow(
             _follow(clients, log, lanes, limit=limit, as_json=as_json, timeout_s=timeout_s)
         lanes.finish()
         say_state(log.run)
-        return say_end(clients, log.run)
+        return say_end(clients, log.run, requires_model=requires_model)
 
 
 def _follow(

@@ -40,6 +40,16 @@ def timeout_option(verb: F) -> F:
     )(verb)
 
 
+def require_model_option(verb: F) -> F:
+    """The option `--require-model`, as `requires_model`."""
+    return click.option(
+        "--require-model",
+        "requires_model",
+        is_flag=True,
+        help="end with 1 if the run succeeds without a model",
+    )(verb)
+
+
 def _seconds(_call: click.Context, _option: click.Parameter, text: str | None) -> float | None:
     try:
         return None if text is None else parse_duration(text).total_seconds()
@@ -70,13 +80,19 @@ def in_words(state: RunState) -> str:
     return _IN_WORDS.get(state, f"is {state}")
 
 
-def say_end(clients: "Clients", run: Run) -> Exit:
-    """Say why the run ended badly, the likely repair and how to see more, if it did; 0 for success, else 1."""
+def say_end(clients: "Clients", run: Run, *, requires_model: bool = False) -> Exit:
+    """Say why the run ended badly, the likely repair and how to see more, if it did; 0 for success, else 1.
+
+    A run that succeeded without a model is a success, unless `requires_model`; how to see more is said of it, too.
+    """
     from trainmaster.client.explaining.repairs import repair_of
     from trainmaster.client.wait import lacks_reason, with_reason
 
     if run.record.state is RunState.SUCCEEDED:
-        return Exit.DONE
+        if run.record.model is not None:
+            return Exit.DONE
+        _say_more(run)
+        return Exit.FINDING if requires_model else Exit.DONE
     explained = with_reason(clients, run)
     if explained.record.failure != run.record.failure:
         say_state(explained)
@@ -85,9 +101,13 @@ def say_end(clients: "Clients", run: Run) -> Exit:
     failure = explained.record.failure
     if failure is not None and (repair := repair_of(failure)) is not None:
         talk(f"Likely repair: {repair}")
+    _say_more(run)
+    return Exit.FINDING
+
+
+def _say_more(run: Run) -> None:
     run_id = run.record.run_id
     talk(f"See more:\n  trainmaster status {run_id}\n  trainmaster logs {run_id}")
-    return Exit.FINDING
 
 
 @contextmanager

@@ -19,7 +19,14 @@ if TYPE_CHECKING:
 @output_option(NAME, JSON, YAML)
 @takes_context_to_change
 def again(
-    clients: "Clients", run: str, *, waits: bool, shows_logs: bool, timeout_s: float | None, output: str
+    clients: "Clients",
+    run: str,
+    *,
+    waits: bool,
+    shows_logs: bool,
+    requires_model: bool,
+    timeout_s: float | None,
+    output: str,
 ) -> int:
     """Submit the request of RUN once more, as its user wrote it, and print the id of the new run.
 
@@ -36,7 +43,15 @@ def again(
 
     if timeout_s is not None and not (waits or shows_logs):
         raise click.UsageError("--timeout needs --wait or --logs.")
+    if requires_model and not (waits or shows_logs):
+        raise click.UsageError("--require-model needs --wait or --logs.")
     prepared = prepare_again(clients, find_run(clients, run))
     return send_and_follow(
-        clients, [prepared], waits=waits, shows_logs=shows_logs, timeout_s=timeout_s, output=output
+        clients,
+        [prepared],
+        waits=waits,
+        shows_logs=shows_logs,
+        requires_model=requires_model,
+        timeout_s=timeout_s,
+        output=output,
     )

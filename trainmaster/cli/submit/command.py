@@ -66,6 +66,7 @@ def submit(
     key: str | None,
     waits: bool,
     shows_logs: bool,
+    requires_model: bool,
     timeout_s: float | None,
     output: str,
 ) -> int:
@@ -82,7 +83,14 @@ def submit(
     from trainmaster.client.submission.settings import parse_settings
 
     check_together(
-        files, script=script, image=image, key=key, waits=waits, shows_logs=shows_logs, timeout_s=timeout_s
+        files,
+        script=script,
+        image=image,
+        key=key,
+        waits=waits,
+        shows_logs=shows_logs,
+        requires_model=requires_model,
+        timeout_s=timeout_s,
     )
     edits = Edits(
         script=script,
@@ -97,7 +105,14 @@ def submit(
     prepared = _prepared(clients, files, edits, is_message=key is not None)
     provide_image(image, clients.context)
     return send_and_follow(
-        clients, prepared, key=key, waits=waits, shows_logs=shows_logs, timeout_s=timeout_s, output=output
+        clients,
+        prepared,
+        key=key,
+        waits=waits,
+        shows_logs=shows_logs,
+        requires_model=requires_model,
+        timeout_s=timeout_s,
+        output=output,
     )
 
 
@@ -108,6 +123,7 @@ def send_and_follow(
     key: str | None = None,
     waits: bool,
     shows_logs: bool,
+    requires_model: bool,
     timeout_s: float | None,
     output: str,
 ) -> Exit:
@@ -127,8 +143,12 @@ def send_and_follow(
     if shows_logs and accepted:
         from trainmaster.cli.logs.follow import follow
 
-        return follow(clients, accepted[0], timeout_s=timeout_s)
-    return max(refused, *_ends(clients, accepted, timeout_s)) if waits and accepted else refused
+        return follow(clients, accepted[0], timeout_s=timeout_s, requires_model=requires_model)
+    return (
+        max(refused, *_ends(clients, accepted, timeout_s, requires_model=requires_model))
+        if waits and accepted
+        else refused
+    )
 
 
 def _prepared(
@@ -245,12 +265,16 @@ def _is_accepted(clients: "Clients", sent: "Sent", prepared: "Prepared") -> bool
     return True
 
 
-def _ends(clients: "Clients", run_ids: Sequence[str], timeout_s: float | None) -> list[Exit]:
+def _ends(
+    clients: "Clients", run_ids: Sequence[str], timeout_s: float | None, *, requires_model: bool
+) -> list[Exit]:
     """How each run ended, or why its end is unknown: all are waited for, up to one deadline."""
     deadline = None if timeout_s is None else time.monotonic() + timeout_s
     with run_survives_interrupt(*run_ids):
         ends = [_end(clients, run_id, deadline) for run_id in run_ids]
-    return [end if isinstance(end, Exit) else say_end(clients, end) for end in ends]
+    return [
+        end if isinstance(end, Exit) else say_end(clients, end, requires_model=requires_model) for end in ends
+    ]
 
 
 def _end(clients: "Clients", run_id: str, deadline: float | None) -> "Run | Exit":

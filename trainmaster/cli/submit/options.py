@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from trainmaster.cli.exits import Exit, Stop
+from trainmaster.cli.runs.following import require_model_option
 from trainmaster.orchestrator.core.names import model_name_from
 
 if TYPE_CHECKING:
@@ -34,13 +35,15 @@ _FOLLOWING = (
 
 def submit_options(verb: F) -> F:
     """All options but those of every verb and `--timeout`."""
-    for option in reversed((*_OPTIONS, *_FOLLOWING)):
+    verb = following_options(verb)
+    for option in reversed(_OPTIONS):
         verb = option(verb)
     return verb
 
 
 def following_options(verb: F) -> F:
-    """Only `--wait` and `--logs`."""
+    """Only `--wait`, `--logs` and `--require-model`."""
+    verb = require_model_option(verb)
     for option in reversed(_FOLLOWING):
         verb = option(verb)
     return verb
@@ -62,7 +65,7 @@ class WithArguments(click.Command):
 
 def check_together(
     files: tuple[str, ...], *, script: Path | None, image: str | None, key: str | None, waits: bool,
-    shows_logs: bool, timeout_s: float | None,
+    shows_logs: bool, requires_model: bool, timeout_s: float | None,
 ) -> None:  # fmt: skip
     """Refuse combinations of options that contradict each other, each with the repair.
 
@@ -81,6 +84,7 @@ def check_together(
                 "--logs follows one run: submit one file with it, or --wait for several.",
             ),
             (timeout_s is not None and not (waits or shows_logs), "--timeout needs --wait or --logs."),
+            (requires_model and not (waits or shows_logs), "--require-model needs --wait or --logs."),
             (files.count("-") > 1, "Standard input, -, can be read once."),
         )
         if holds

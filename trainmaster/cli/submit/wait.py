@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 import click
 
 from trainmaster.cli.runs.following import (
+    require_model_option,
     run_survives_interrupt,
     say_end,
     say_restarts,
@@ -20,17 +21,18 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("run")
 @timeout_option
+@require_model_option
 @takes_context
-def wait(clients: "Clients", run: str, timeout_s: float | None) -> int:
+def wait(clients: "Clients", run: str, *, timeout_s: float | None, requires_model: bool) -> int:
     """Wait until RUN has ended, and print its last state.
 
     RUN is a run's id, the file that started it, or the id or key of a message.
 
-    Exit status: 0 it succeeded, 1 it ended in another way, 3 there is no such run, 5 it has not ended in time.
+    Exit status: 0 it succeeded, 1 it ended in another way or, with --require-model, without a model, 3 there is no such run, 5 it has not ended in time.
     """
     from trainmaster.client.wait import wait_for_end
 
     with run_survives_interrupt(run):
         ended = wait_for_end(clients, run, timeout_s=timeout_s, on_change=say_state, on_restart=say_restarts)
     print_names([ended.record.state])
-    return say_end(clients, ended)
+    return say_end(clients, ended, requires_model=requires_model)

@@ -9,6 +9,8 @@ import pytest
 from tests.e2e.project import Project, eventually, request
 from tests.e2e.verbs.conftest import Trainmaster
 
+pytestmark = pytest.mark.slow
+
 
 def test_the_log_of_a_run_begins_and_ends_with_the_services_lines(
     trainmaster: Trainmaster, trained: dict[str, Any]

@@ -58,7 +58,10 @@ def test_a_job_that_was_running_when_the_stack_was_killed_runs_again_as_after_an
         ended = stack.ended(job.name)
         assert ended.state.name == "JOB_STATE_SUCCEEDED"
         assert ended.start_time == running.start_time
-        assert stack.service_lines(job.name)[0] == "Internal error occurred for the current attempt."
+        assert stack.service_lines(job.name)[:2] == [
+            "Internal error occurred for the current attempt.",
+            "The local stack was stopped while this job ran.",
+        ]
         assert "was running when the stack stopped; attempt 2 of 3 begins" in caplog.text
 
 

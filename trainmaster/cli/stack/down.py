@@ -7,7 +7,15 @@ import click
 
 from trainmaster.cli.stack.options import state_option
 from trainmaster.cli.verb import settings_folder, talk
-from trainmaster.client.stack import folder_of, is_of, running_stacks, started_at
+from trainmaster.client.stack import (
+    folder_of,
+    is_of,
+    read_stack_env,
+    running_stacks,
+    start_command,
+    started_at,
+)
+from trainmaster.orchestrator.core.names import ACTIVE_PREFIX, is_run_id
 
 
 @click.command()
@@ -15,17 +23,37 @@ from trainmaster.client.stack import folder_of, is_of, running_stacks, started_a
 def down(state: Path) -> int:
     """Stop the local stack that runs on a state folder. The folder stays, and the next start continues from it.
 
+    Runs that have not ended start again then.
+
     Exit status: 0 stopped, or no stack was running; 1 the stack does not stop.
     """
     from trainmaster.local.stack.state import stop_stack
 
+    unfinished = _unfinished(state)
     if stop_stack(state):
         click.echo(f"The stack on {str(state)!r} has stopped.")
+        if unfinished:
+            talk(_of_unfinished(unfinished, state))
         return 0
     click.echo(f"No stack is running on {str(state)!r}.")
     for other in running_stacks(Path.cwd(), settings_folder()):
         talk(_of_here(other) if is_of(other, Path.cwd()) else _of_another_folder(other))
     return 0
+
+
+def _unfinished(state: Path) -> int:
+    """How many runs have a marker in the ledger's folder: a stack that hangs must not keep `down` from stopping it."""
+    try:
+        ledger = read_stack_env((state / "stack.env").read_text())["TRAINMASTER_LEDGER_BUCKET"]
+        markers = (state / "storage" / "buckets" / ledger / ACTIVE_PREFIX).iterdir()
+        return sum(is_run_id(each.name) for each in markers)
+    except (OSError, KeyError, ValueError):  # not ready, or its storage runs elsewhere
+        return 0
+
+
+def _of_unfinished(runs: int, state: Path) -> str:
+    said = "1 run has not ended. It starts" if runs == 1 else f"{runs} runs have not ended. They start"
+    return f"{said} again at the next: {start_command(state)}"
 
 
 def _of_here(state: Path) -> str:

@@ -116,6 +116,7 @@ class CustomJobRunner(JobRunner[Job]):
         if disabled or self.job.attempts >= MAX_INTERNAL_ATTEMPTS:
             await self._fail(INTERNAL_CODE, messages.internal_error(self.job))
         await self._log.service(lines.INTERNAL_ERROR, "WARNING")
+        await self._log.service(lines.STACK_STOPPED, "WARNING")
         _log.warning(
             "%r was running when the stack stopped; attempt %d of %d begins",
             self.job.message.display_name or self.job.name,

@@ -37,6 +37,8 @@ LAST = {
     JobState.CANCELLED: "Job cancelled.",
 }
 INTERNAL_ERROR = "Internal error occurred for the current attempt."
+STACK_STOPPED = "The local stack was stopped while this job ran."
+"""Ours, in its own entry after the service's: nothing is wrong with the program."""
 
 _FLUSH_S = 0.1
 _MANY = 1000

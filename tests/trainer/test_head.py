@@ -15,7 +15,7 @@ from tests.trainer.survival import Small, has_saved, output_tails, statuses, wei
 from tests.trainer.warm import WarmProcess
 from trainer.command_line import command_from
 from trainer.faults import Unusable
-from trainer.survive import attempt
+from trainer.survive import Settings, Workload, attempt
 from trainmaster.local.ports import free_ports
 
 PARAMETER_SERVERS = {
@@ -44,6 +44,14 @@ def test_a_workload_without_a_backbone_refuses_the_flag() -> None:
             "layer before the head as `head` of its Workload."
         ),
     )
+
+
+def test_a_program_that_names_no_head_refuses_the_setting() -> None:
+    program = Workload(build=lambda _: None, data=lambda _: None)  # type: ignore[arg-type,return-value]  # not called
+    with pytest.raises(
+        Unusable, match=r"this program does not say where its head begins.*`head` of survive.run"
+    ):
+        attempt(program, Settings(train="head"), {})
 
 
 def test_parameter_servers_refuse_the_flag() -> None:

@@ -130,7 +130,7 @@ def choose_context(
     Args:
         name: an explicit choice, in one of FORMS.
         environment: this process's variables.
-        directory: where stacks are looked for first, and what a relative DIR is relative to.
+        directory: where stacks are searched for first, and what a relative DIR is relative to.
         settings: this user's folder of settings, which holds the kept choice and the list of stacks.
         named_by: the option or command that takes `name`.
 

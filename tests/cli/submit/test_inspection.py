@@ -1,4 +1,4 @@
-"""What `submit` says of a script before it sends it."""
+"""What `submit` reports about a script before it sends it."""
 
 from pathlib import Path
 

@@ -76,7 +76,7 @@ def test_a_check_takes_the_script_as_to_come_and_places_the_other_faults_in_the_
     assert (fault.place.line, fault.place.text) == (8, "  cluster: {chief: {machine: huge-9000}}")
 
 
-def test_a_rule_on_new_data_whose_runs_are_not_told_of_them_gets_a_note(file: Path) -> None:
+def test_a_rule_on_new_data_whose_runs_do_not_learn_what_is_new_gets_a_note(file: Path) -> None:
     watching = RULE.replace("firing.time", "data.newest_uri").replace(
         'schedule: {cron: "0 3 * * *", time_zone: UTC}', 'new_data: {objects: "gs://b/**"}'
     )
@@ -84,4 +84,4 @@ def test_a_rule_on_new_data_whose_runs_are_not_told_of_them_gets_a_note(file: Pa
     assert data_note(file, RULE.encode()) is None
     note = data_note(file, watching.replace("data.newest_uri", "firing.time").encode())
     assert note is not None
-    assert "its runs are not told what is new" in note
+    assert "its runs do not learn what is new" in note

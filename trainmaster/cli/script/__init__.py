@@ -1,1 +1,1 @@
-"""What is said of a script: before it is sent, and when."""
+"""Messages about a script, before and while it is sent."""

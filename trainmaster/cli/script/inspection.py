@@ -1,4 +1,4 @@
-"""What `submit` says of a script before it is sent: the errors that `trainmaster inspect` finds in its source."""
+"""What `submit` reports about a script before it sends it: the errors that `trainmaster inspect` finds in its source."""
 
 import shlex
 from collections.abc import Iterator

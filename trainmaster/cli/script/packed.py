@@ -1,4 +1,4 @@
-"""What is said of a script's archive: what is not in it, and where it was uploaded."""
+"""Uploads a script's archive, and reports what is not in it and where it is."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""The list that `trainmaster download` leaves in a folder: by it, `submit` knows what is no part of a program."""
+"""The list that `trainmaster download` leaves in a folder: by it, `submit` knows what does not belong to a program."""
 
 from collections.abc import Iterable
 from pathlib import Path

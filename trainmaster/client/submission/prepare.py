@@ -147,7 +147,7 @@ def prepare(
     request = check_request(named, with_archive_to_come(read, rules)[0], rules, prices=lambda: prices)
     found = request.faults if isinstance(request, RefusedRequest) else ()
     faults = (*unpacked, *_of_options(found, own, read.value, edits))
-    # The trainer's image has the oldest Python that this package runs on: what is no Python here is none there.
+    # The trainer's image has the oldest Python that this package runs on: what does not compile here does not compile there.
     is_refused = not_python is not None and text_at(read.value, "image") is None
     return Prepared(
         file=file,

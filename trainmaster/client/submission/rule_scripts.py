@@ -30,7 +30,7 @@ def with_script(file: Path, content: bytes, context: "Context", team: str | None
     A script runs as it is now at every firing, until the rule is applied again.
 
     Raises:
-        Refused: the script cannot be packed, or is no Python.
+        Refused: the script cannot be packed, or is not Python.
     """
     read = parse_document(content, as_json=is_json_file(str(file), content))
     request = read.value.get("request") if isinstance(read.value, dict) else None
@@ -47,7 +47,7 @@ def with_script(file: Path, content: bytes, context: "Context", team: str | None
 
 
 def data_note(file: Path, content: bytes) -> str | None:
-    """What to say of a rule that waits for new data and tells its runs nothing of them."""
+    """A note about a rule that waits for new data and does not pass their names to its runs; None for any other rule."""
     rule = parse_document(content, as_json=is_json_file(str(file), content)).value
     request, when = (rule.get("request"), rule.get("when")) if isinstance(rule, dict) else (None, None)
     if not isinstance(request, dict) or not isinstance(when, list):
@@ -56,5 +56,5 @@ def data_note(file: Path, content: bytes) -> str | None:
         return None
     return (
         f"{file} waits for new data, but its request uses no placeholder such as ${{data.newest_dir_uri}}: "
-        "its runs are not told what is new. A program that reads all data needs none."
+        "its runs do not learn what is new. A program that reads all data needs none."
     )

@@ -1,4 +1,4 @@
-"""What lies in a script's folder and is no part of the program: a stack's state, downloads, keys."""
+"""What lies in a script's folder and does not belong to the program: a stack's state, downloads, keys."""
 
 import re
 from enum import StrEnum

@@ -13,7 +13,7 @@ LINE_MAX_CHARS = 200
 def syntax_problem(script: Path) -> str | None:
     """Why this Python cannot compile the script, with the line and a mark below its place; None if it can.
 
-    Nothing of the script is run.
+    The script is not run.
 
     Raises:
         OSError: it cannot be read.

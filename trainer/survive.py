@@ -1,17 +1,19 @@
 """Any Keras program as one that survives: `survive.run` trains, checkpoints, continues and exports a model.
 
-from trainer import survive  # first: it chooses the Keras that `tf.keras` is
-import tensorflow as tf
+A whole program:
 
-def build_model():
-model = tf.keras.Sequential([tf.keras.layers.Input((4,)), tf.keras.layers.Dense(1)])
-model.compile("sgd", "mse", ["mae"])
-return model
+    from trainer import survive  # first: it chooses the Keras that `tf.keras` is
+    import tensorflow as tf
 
-def training():
-return tf.data.Dataset.from_tensor_slices((features, labels))
+    def build_model():
+        model = tf.keras.Sequential([tf.keras.layers.Input((4,)), tf.keras.layers.Dense(1)])
+        model.compile("sgd", "mse", ["mae"])
+        return model
 
-survive.run(build_model, survive.Examples(training), settings=survive.Settings(epochs=5, batch_size=32))
+    def training():
+        return tf.data.Dataset.from_tensor_slices((features, labels))
+
+    survive.run(build_model, survive.Examples(training), settings=survive.Settings(epochs=5, batch_size=32))
 """
 
 import gc

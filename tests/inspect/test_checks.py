@@ -145,7 +145,7 @@ def test_imports_inside_a_package_are_followed_and_others_are_not(tmp_path: Path
     package.mkdir()
     (package / "__init__.py").write_text("")
     (package / "task.py").write_text(
-        "from . import places\nfrom trainer.training.steps import train\ntrain(places.MODEL)\n"
+        "from . import places\nfrom trainer.steps import train\ntrain(places.MODEL)\n"
     )
     (package / "places.py").write_text('import os\nMODEL = os.environ["AIP_MODEL_DIR"]\n')
     (package / "steps.py").write_text("def train(path): ...\n")

@@ -88,7 +88,7 @@ class Draft:
     @cached_property
     def running(self) -> Mapping[str, Running]:
         """What each role runs, or would run: its own program, or the chief's with the request's words where it has none."""
-        return {role: self.running_in(role) for role in ROLES}
+        return {role: self.running_of(role) for role in ROLES}
 
     def flags_of(self, runs: Running) -> ImageFlags | None:
         """What the policy knows of the flags of the image's own program; None: nothing, or a script is run."""
@@ -96,7 +96,7 @@ class Draft:
             return None
         return self.policy.flags_of(runs.image) if self.policy and runs.image is not None else None
 
-    def running_in(self, role: str) -> Running:
+    def running_of(self, role: str) -> Running:
         """What the role runs, or would run."""
         here: Path = ("cluster", role)
         own = mapping_at(self.cluster, role)

@@ -257,7 +257,7 @@ def _settings(document: Mapping[str, Any]) -> Mapping[str, object]:
 
 def _cluster(document: Mapping[str, Any]) -> Cluster:
     draft = Draft(document=document)
-    pools = {role: _pool(document["cluster"][role], _program(draft.running_in(role))) for role in draft.roles}
+    pools = {role: _pool(document["cluster"][role], _program(draft.running_of(role))) for role in draft.roles}
     environment = document["cluster"].get("replica_environment", ReplicaEnvironment.VERTEX)
     return Cluster(**pools, replica_environment=ReplicaEnvironment(environment))
 

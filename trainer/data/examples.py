@@ -6,6 +6,8 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
+import numpy as np
+
 from trainer.events import report
 from trainer.faults import Unusable, reason_of
 
@@ -61,7 +63,7 @@ def counted(examples: Examples, name: str, *, replica: str) -> Examples:
     count = known if known >= 0 else examples.count
     if count is None:
         try:
-            count = int(data.take(COUNTED_LIMIT).reduce(tf.constant(0, tf.int64), lambda sum_, *_: sum_ + 1))
+            count = int(data.take(COUNTED_LIMIT).reduce(np.int64(0), lambda sum_, *_: sum_ + 1))
         except (tf.errors.NotFoundError, tf.errors.DataLossError, tf.errors.PermissionDeniedError) as error:
             raise Unusable(
                 f"The {name} examples cannot be read: {reason_of(error)}. Check the paths in load()."

@@ -1,0 +1,71 @@
+"""The page "Use a model": its code loads what the examples save."""
+
+import os
+import re
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from tests.client.served import ROOT
+
+PAGE = (ROOT / "docs/how-to/use-a-model.md").read_text()
+SAVING = {
+    "tf.keras": (
+        "import tensorflow as tf\n"
+        "model = tf.keras.Sequential([tf.keras.Input((2,)), tf.keras.layers.Dense(1)])\n"
+        'model.save("model/model.keras")\n'
+    ),
+    "saved_model": (
+        "import tensorflow as tf\n"
+        "model = tf.Module()\n"
+        "double = tf.function(lambda x: {'y': 2 * x}, [tf.TensorSpec([None], name='x')])\n"
+        'tf.saved_model.save(model, "model", signatures=double)\n'
+    ),
+    "joblib": (
+        "import joblib\n"
+        "from sklearn.dummy import DummyClassifier\n"
+        'joblib.dump(DummyClassifier().fit([[0, 0], [1, 1]], [0, 1]), "model/model.joblib")\n'
+    ),
+    "torch": (
+        "import torch\n"
+        "network = torch.nn.Sequential(torch.nn.Linear(2, 16), torch.nn.Tanh(), torch.nn.Linear(16, 1))\n"
+        'torch.save(network.state_dict(), "model/model.pt")\n'
+    ),
+}
+"""What saves a model as the examples do, by a word of the code that loads it."""
+NEEDS = {"tf.keras": "tensorflow", "saved_model": "tensorflow", "joblib": "sklearn", "torch": "torch"}
+BLOCKS = re.findall(r"^```python\n(.+?)^```", PAGE, re.MULTILINE | re.DOTALL)
+
+
+def block(word: str) -> str:
+    (found,) = (text for text in BLOCKS if word in text)
+    return str(found)
+
+
+def test_every_block_is_run() -> None:
+    assert len(BLOCKS) == len(SAVING)
+    for word in SAVING:
+        compile(block(word), word, "exec")
+
+
+@pytest.mark.parametrize("word", SAVING)
+def test_the_code_of_the_page_loads_the_model(word: str, tmp_path: Path) -> None:
+    if find_spec(NEEDS[word]) is None:
+        pytest.skip(f"{NEEDS[word]} is not installed")
+    (tmp_path / "model").mkdir()
+    environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": ""}
+    for text in (SAVING[word], block(word)):
+        done = subprocess.run(
+            [sys.executable, "-c", text],
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=300,
+        )
+        assert done.returncode == 0, done.stderr
+    assert done.stdout

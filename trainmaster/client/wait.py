@@ -13,7 +13,7 @@ from trainmaster.orchestrator.core.runs.states import RunState
 
 if TYPE_CHECKING:
     from trainmaster.client.clients import Clients
-    from trainmaster.client.explaining.restarts import Restarts
+    from trainmaster.client.logs.restarts import Restarts
 
 REASON = "reason"
 """The step after a run's end that reads why it failed, as the record's `completion.steps_done` names it."""
@@ -94,7 +94,7 @@ class _RestartWatch:
 
     def more(self, run: Run) -> "Restarts | None":
         """All restarts of the run, if there are more than at the last call."""
-        from trainmaster.client.explaining.restarts import restarts_of
+        from trainmaster.client.logs.restarts import restarts_of
 
         if time.monotonic() < self._next_at:
             return None

@@ -18,8 +18,8 @@ from trainmaster.cli.runs.status import run_facts
 from trainmaster.cli.runs.why import why_facts
 from trainmaster.cli.table import fact_lines
 from trainmaster.client.explaining.explanation import Explanation, explained_run
-from trainmaster.client.explaining.repairs import likely_repair
 from trainmaster.client.runs.queue import Waits
+from trainmaster.client.runs.repairs import likely_repair
 from trainmaster.local import logging
 from trainmaster.orchestrator.core.runs.end import ChampionVerdict
 from trainmaster.orchestrator.core.runs.record import RunRecord

@@ -15,7 +15,7 @@ from trainmaster.orchestrator.core.runs.states import RunState
 
 if TYPE_CHECKING:
     from trainmaster.client.clients import Clients
-    from trainmaster.client.explaining.restarts import Restarts
+    from trainmaster.client.logs.restarts import Restarts
 
 REASON_MAX_CHARS = 500
 _IN_WORDS = {
@@ -85,7 +85,7 @@ def say_end(clients: "Clients", run: Run, *, requires_model: bool = False) -> Ex
 
     A run that succeeded without a model is a success, unless `requires_model`; how to see more is said of it, too.
     """
-    from trainmaster.client.explaining.repairs import repair_of
+    from trainmaster.client.runs.repairs import repair_of
     from trainmaster.client.wait import lacks_reason, with_reason
 
     if run.record.state is RunState.SUCCEEDED:

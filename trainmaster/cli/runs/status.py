@@ -35,8 +35,8 @@ from trainmaster.orchestrator.core.runs.states import RunState
 
 if TYPE_CHECKING:
     from trainmaster.client.clients import Clients
-    from trainmaster.client.explaining.restarts import Restarts
     from trainmaster.client.find import Run
+    from trainmaster.client.logs.restarts import Restarts
 
 _REPLAY = "trainmaster dead-letters ls"
 
@@ -64,7 +64,7 @@ def status(clients: "Clients", run: str, output: str) -> int:
     elif isinstance(found, Drop):
         print_facts(drop_facts(found.status, run))
     else:
-        from trainmaster.client.explaining.restarts import restarts_of
+        from trainmaster.client.logs.restarts import restarts_of
 
         is_local, restarts = clients.context.state is not None, restarts_of(clients, found.record)
         print_facts(run_facts(found, datetime.now(UTC), is_local=is_local, restarts=restarts))

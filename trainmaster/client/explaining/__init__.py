@@ -1,1 +1,1 @@
-"""Explains runs and models: what led to them, and what usually repairs a failure."""
+"""Explains runs and models: every step that led to them."""

@@ -5,13 +5,13 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from trainmaster.client.errors import NotFound
-from trainmaster.client.explaining.repairs import repair_of
-from trainmaster.client.explaining.restarts import Restarts, restarts_of
 from trainmaster.client.find import Run, find_run
 from trainmaster.client.logs.read import JobLogs, Selection
+from trainmaster.client.logs.restarts import Restarts, restarts_of
 from trainmaster.client.rules.champions import find_champion
 from trainmaster.client.runs.facts import candidate_of, console_uri
 from trainmaster.client.runs.queue import Waits, waiting_place
+from trainmaster.client.runs.repairs import repair_of
 from trainmaster.orchestrator.core.champions.champion import Reign
 from trainmaster.orchestrator.core.documents.codec import encoded
 from trainmaster.orchestrator.core.job_names import job_id

@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
-from trainmaster.client.explaining.repairs import repair_of
 from trainmaster.client.runs.facts import candidate_of, console_uri, cost_so_far
+from trainmaster.client.runs.repairs import repair_of
 from trainmaster.client.runs.reports import reported_fault
 from trainmaster.client.times import span
 from trainmaster.orchestrator.core.documents.placing import rendered

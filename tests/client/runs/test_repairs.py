@@ -2,7 +2,7 @@
 
 import pytest
 
-from trainmaster.client.explaining.repairs import likely_repair
+from trainmaster.client.runs.repairs import likely_repair
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,7 @@
 """A state folder belongs to one stack at a time, and what it tells is whole."""
 
+import fcntl
+import os
 import threading
 import time
 from pathlib import Path
@@ -103,3 +105,15 @@ def test_a_folder_whose_watcher_still_ends_processes_is_waited_for(tmp_path: Pat
         assert not claimed.wait(0.3)
     claiming.join(20)
     assert claimed.is_set()
+
+
+def test_a_process_that_asks_for_the_owner_keeps_no_stack_from_claiming_the_folder(tmp_path: Path) -> None:
+    StateFolder(tmp_path).close()
+    asking = os.open(tmp_path / "lock", os.O_RDONLY)
+    fcntl.flock(asking, fcntl.LOCK_SH)  # as `owner_of` does for a moment
+    answered = threading.Timer(0.2, os.close, [asking])
+    answered.start()
+    try:
+        StateFolder(tmp_path).close()
+    finally:
+        answered.join()

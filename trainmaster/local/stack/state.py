@@ -108,17 +108,18 @@ class StateFolder:
             self._lock = -1
 
     def _claim(self) -> None:
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            owner = owner_of(self.path)
-            raise StateError(
-                f"A stack is already running on {str(self.path)!r}"
-                f"{f' (process {owner})' if owner else ''}. "
-                f"Stop it with: trainmaster down --state {shlex.quote(str(self.path))}, "
-                "or choose another folder with --state DIR."
-            ) from error
         deadline = time.monotonic() + LEFTOVERS_DEADLINE_S
+        while not self._lock_alone():
+            # A shared lock is that of a process in `owner_of`, which waits for this very stack and releases it at once.
+            if _is_claimed(self.path) or time.monotonic() > deadline:
+                owner = owner_of(self.path)
+                raise StateError(
+                    f"A stack is already running on {str(self.path)!r}"
+                    f"{f' (process {owner})' if owner else ''}. "
+                    f"Stop it with: trainmaster down --state {shlex.quote(str(self.path))}, "
+                    "or choose another folder with --state DIR."
+                )
+            time.sleep(_POLL_S)
         while _is_watcher(_noted(self.path).get("watcher_pid", 0)):
             if time.monotonic() > deadline:
                 raise StateError(
@@ -126,19 +127,31 @@ class StateFolder:
                 )
             time.sleep(_POLL_S)
 
+    def _lock_alone(self) -> bool:
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
+
 
 def owner_of(path: Path) -> int | None:
     """The process id of the stack that runs on a state folder, or None."""
+    return _noted(path).get("pid") if _is_claimed(path) else None
+
+
+def _is_claimed(path: Path) -> bool:
+    """Whether a process holds the folder's lock alone."""
     try:
         lock = os.open(path / "lock", os.O_RDONLY)
     except OSError:
-        return None
+        return False
     try:
         fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
-        return _noted(path).get("pid")
+        return True
     else:
-        return None
+        return False
     finally:
         os.close(lock)
 

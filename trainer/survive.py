@@ -143,17 +143,20 @@ def attempt(
         return metrics
     require_accelerators(run.cluster, environment)
     _load_tensorflow()
+    return _part_of(run)(run)
+
+
+def _part_of(run: Run) -> Callable[[Run], dict[str, float] | None]:
+    """The function that does this replica's part."""
     if run.cluster.role is Role.EVALUATOR:
         from trainer.evaluator.evaluator import evaluate
 
-        evaluate(run)
-        return None
-    if not run.cluster.is_chief and uses_parameter_servers(settings.strategy, run.cluster):
+        return evaluate
+    if not run.cluster.is_chief and uses_parameter_servers(run.settings.strategy, run.cluster):
         from trainer.parameter_server.server import serve
 
-        serve(run)
-        return None
-    return _train(run)
+        return serve
+    return _train
 
 
 def _run(

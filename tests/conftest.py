@@ -1,6 +1,7 @@
 """What holds for all tests: how Hypothesis draws, who comes first, and where leftovers are found."""
 
 import gc
+import signal
 from collections import Counter
 from collections.abc import Generator, Iterator
 from pathlib import Path
@@ -32,6 +33,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 @pytest.hookimpl(trylast=True)  # after the terminal reporter is registered
 def pytest_configure(config: pytest.Config) -> None:
     record_origins()
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        # As a shell starts what it puts in the background. Commands that tests interrupt would inherit it.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     reporter = config.pluginmanager.get_plugin("terminalreporter")
     if reporter is not None and config.getoption("--by-part"):
         config.pluginmanager.register(Progress(reporter))

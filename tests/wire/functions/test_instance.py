@@ -197,8 +197,12 @@ def test_the_staged_copy_runs_and_not_a_trainmaster_that_is_installed(
     "sent",
     [
         b"",
-        b"POST / HTTP/1.1\r\nHost: 127.0.0.1\r\n",
-        b"POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 100\r\n\r\n{",
+        # These wait until the function has given up on as many clients as it has threads, three times.
+        pytest.param(b"POST / HTTP/1.1\r\nHost: 127.0.0.1\r\n", marks=pytest.mark.slow(seconds=32)),
+        pytest.param(
+            b"POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 100\r\n\r\n{",
+            marks=pytest.mark.slow(seconds=32),
+        ),
     ],
     ids=["nothing", "half of the headers", "half of the body"],
 )

@@ -109,7 +109,7 @@ class Workload:
         build: returns the compiled model, of tf.keras or keras. Called in the strategy's scope, by every replica that
             builds one: must make the same one each time. Raises Unusable if the flags or the data do not fit it.
         data: returns the Data. Called first, before the strategy exists: TensorFlow allows no operation then, so
-            those belong into the functions of Examples. Raises Unusable if there is none.
+            those belong into the functions of Examples. Raises Unusable without data.
         flags: its own settings, which become flags and `run.flags`, by name.
         defaults: of common settings, by name.
         metrics: names of the metrics that the model is compiled with and a trial may report.

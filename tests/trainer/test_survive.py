@@ -1,4 +1,4 @@
-"""Programs of users that survive: their data, their models, and what they are told that cannot be trained."""
+"""Users' programs that survive: their data, their models, and the refusals of what cannot be trained."""
 
 import json
 from pathlib import Path

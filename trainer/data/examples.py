@@ -114,7 +114,7 @@ def mapped(data: Any, function: Callable[[Any], Any] | None) -> Any:
 
 @lru_cache(maxsize=8)
 def batch_spec(examples: Examples) -> Any:
-    """The nest of tf.TensorSpec that a batch of these has; sizes of batches are None."""
+    """The specification of a batch of these, a nest of tf.TensorSpec with None as its size."""
     data = mapped(examples.load(), examples.decode).batch(2)
     spec: Any = mapped(data, examples.batch).element_spec
     return spec

@@ -192,7 +192,7 @@ def distributed(strategy: Any, batches_of: Callable[[Any], Any], *, device: str 
     """What `batches_of` gives for each worker's tf.distribute.InputContext, copied to the devices ahead of the steps.
 
     All strategies but the default copy by themselves; for that one, `device` is where the steps run: the first GPU
-    if None, and if there is none, nothing is copied.
+    if None; without a GPU, nothing is copied.
     """
     batches = strategy.distribute_datasets_from_function(batches_of)
     device = device or next((gpu.name for gpu in tf.config.list_logical_devices("GPU")), None)

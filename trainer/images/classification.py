@@ -52,7 +52,7 @@ def image_classification(
             Raises Unusable if the spec does not fit the model.
         image_size: height and width in pixels.
         hyperparameters: additional flags, by name.
-        pretrained: public weights that `build` can load; None if there are none.
+        pretrained: public weights that `build` can load, or None.
         augment: of an image, uint8 [height, width, 3], and a seed, int64 [2], the image to train on; see Examples.
     """
     return Workload(

@@ -66,7 +66,7 @@ def model_listing(clients: "Clients", run: Run) -> dict[str, Any]:
 
 
 def _listed_model(clients: "Clients", run: Run) -> tuple[Model, ModelFiles]:
-    """The run's model and its files. Costs nothing, or if there is none one listing of one object.
+    """The run's model and its files. Costs nothing, or for a run without a model one listing of one object.
 
     Raises:
         NotFound: it has none, or no list of them.

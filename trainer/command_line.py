@@ -5,16 +5,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from trainer.faults import Unusable, collected, nearest
-from trainer.settings import parse, read
+from trainer.settings import parse
 from trainer.settings.parse import read_flags, read_one
-from trainer.settings.setting import Setting, with_defaults
+from trainer.settings.setting import Setting, with_defaults, word
 from trainer.settings.settings import SETTINGS, Settings
 from trainer.workload import LOSS, Workload
 from trainer.workloads import names_with, workload_named
 
 PROG = "python -m trainer.task"
 WORKLOAD = Setting(
-    read.word,
+    word,
     "the model, its data and defaults: a module of trainer/workloads, or your own as my_package.module",
     "resnet50",
 )
@@ -37,27 +37,28 @@ def command_from(arguments: Sequence[str]) -> Command:
         Unusable: unknown flags, each with the closest known one, flags of a different workload, and invalid
             values; every fault.
     """
-    faults: list[str] = []
-    name, workload = read_one(arguments, "workload", WORKLOAD.default), None
+    faults, values, workload = list[str](), dict[str, Any](), None
+    name = read_one(arguments, "workload", WORKLOAD)
     with collected(faults):
         workload = workload_named(name) if name else None  # the flag's reader reports the missing value
     common = with_defaults(SETTINGS, workload.defaults if workload else {})
     own = workload.flags if workload else {}
-    values, found = read_flags(
-        arguments,
-        {"all workloads": {"workload": WORKLOAD, **common}, f"only with --workload={name}": own},
-        prog=PROG,
-        description=f"{parse.__doc__}\nSome workloads have additional flags.",
-        unknown=lambda flag: _of_others(flag, name, is_known=workload is not None),
-    )
-    faults += found
+    with collected(faults):
+        values = read_flags(
+            arguments,
+            {"all workloads": {"workload": WORKLOAD, **common}, f"only with --workload={name}": own},
+            prog=PROG,
+            description=f"{parse.__doc__}\nSome workloads have additional flags.",
+            unknown=lambda flag: _of_others(flag, name, is_known=workload is not None),
+        )
     if workload is None or faults:
         raise Unusable(*faults)
-    settings = Settings(**{each: values.get(each, common[each].default) for each in SETTINGS})
+    settings = Settings(**{each: values[each] for each in SETTINGS})
     if faults := [*settings.faults(), *_unknown_metrics(settings.reported_metrics, name, workload)]:
         raise Unusable(*faults)
-    flags = {each: values.get(each, own[each].default) for each in own}
-    return Command(name=name, workload=workload, settings=settings, flags=flags)
+    return Command(
+        name=name, workload=workload, settings=settings, flags={each: values[each] for each in own}
+    )
 
 
 def _of_others(flag: str, workload: str, *, is_known: bool) -> str | None:

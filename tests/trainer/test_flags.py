@@ -1,7 +1,5 @@
 """The command line of the trainer."""
 
-import re
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,14 +7,8 @@ import pytest
 from trainer.command_line import Command, command_from
 from trainer.faults import Unusable
 from trainer.settings.parse import settings_from
-from trainer.settings.settings import SETTINGS, Settings
+from trainer.settings.settings import Settings
 from trainer.workloads import workload_named
-
-
-def test_the_trainers_page_has_every_flag_and_no_other() -> None:
-    page = (Path(__file__).resolve().parents[2] / "docs" / "reference" / "trainer.md").read_text()
-    flags = {"workload", *SETTINGS, *workload_named("resnet50").flags}
-    assert set(re.findall(r"^\| `--(\w+)` \|", page, re.MULTILINE)) == flags
 
 
 def test_without_flags_the_workloads_defaults_count() -> None:

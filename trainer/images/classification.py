@@ -7,8 +7,7 @@ from typing import Any
 
 from trainer.data.examples import Examples
 from trainer.images.weights import Pretrained, starting_weights
-from trainer.settings import read
-from trainer.settings.setting import Setting, text_of
+from trainer.settings.setting import Setting, positive, text_of, truth, within, word
 from trainer.workload import Data, Run, Workload
 
 MIN_SIDE_PX, MAX_SIDE_PX = 8, 4096
@@ -71,22 +70,28 @@ def image_classification(
 def _flags(dataset: str, size: tuple[int, int], learning_rate: float) -> dict[str, Setting]:
     return {
         "dataset": Setting(
-            read.word, "a TFDS image classification data set, NAME, NAME/CONFIG or NAME:VERSION", dataset
+            word,
+            "any TFDS data set whose supervised keys are an 8-bit image and a class label: NAME, NAME/CONFIG or "
+            "NAME:VERSION",
+            dataset,
         ),
         "data_dir": Setting(
-            read.word,
-            "TFDS data directory, a path or a gs:// URI (default: TFDS_DATA_DIR, else TFDS's default)",
+            word, "TFDS data directory, a path or a gs:// URI (default: TFDS_DATA_DIR, else TFDS's default)"
         ),
-        "train_split": Setting(read.word, "TFDS split to train on (default: train)"),
+        "train_split": Setting(
+            word, "TFDS split to train on, or a slice such as train[:80%] (default: train)"
+        ),
         "evaluation_split": Setting(
-            read.word,
-            "TFDS split to evaluate on after each epoch, or `none` (default: validation, else test, else none)",
+            word,
+            "TFDS split to evaluate on after each epoch, or none (default: validation, else test, else none)",
         ),
-        "download": Setting(read.truth, "prepare a data set that is not in data_dir", True),
-        "image_size": Setting(read_size, "image size in pixels: SIDE or HEIGHTxWIDTH", size),
-        "learning_rate": Setting(read.positive, "learning rate of the optimizer", learning_rate),
+        "download": Setting(truth, "prepare a data set that is not in --data_dir", True),
+        "image_size": Setting(
+            read_size, "image size in pixels: SIDE or HEIGHTxWIDTH; the aspect ratio is not kept", size
+        ),
+        "learning_rate": Setting(positive, "learning rate of the optimizer", learning_rate),
         "weights": Setting(
-            read.word,
+            word,
             "initial weights: imagenet, random, a path or gs:// URI of a file, or auto: the public ones if there are any",
             "auto",
         ),
@@ -95,12 +100,13 @@ def _flags(dataset: str, size: tuple[int, int], learning_rate: float) -> dict[st
 
 def read_size(text: str) -> tuple[int, int]:
     """Height and width in pixels."""
-    sides = [read.whole(part) for part in text.lower().split("x")]
-    if len(sides) == 1:
-        sides *= 2
-    height, width = sides if len(sides) == 2 else (None, None)  # noqa: PLR2004 - height and width
-    if height is None or width is None or not all(MIN_SIDE_PX <= s <= MAX_SIDE_PX for s in (height, width)):
-        raise ValueError(f"SIDE or HEIGHTxWIDTH in pixels, each from {MIN_SIDE_PX} to {MAX_SIDE_PX}")
+    sides = text.lower().split("x")
+    try:
+        height, width = map(within(int, MIN_SIDE_PX, MAX_SIDE_PX), sides * 2 if len(sides) == 1 else sides)
+    except ValueError:
+        raise ValueError(
+            f"SIDE or HEIGHTxWIDTH in pixels, each from {MIN_SIDE_PX} to {MAX_SIDE_PX}"
+        ) from None
     return height, width
 
 

@@ -1,77 +1,107 @@
 """The settings that every run has, whatever it trains."""
 
+from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
+from typing import Any
 
 from trainer.devices.strategy_choice import CHOICES, Strategy, read_strategy
-from trainer.settings import read
-from trainer.settings.setting import setting, settings_of, text_of
+from trainer.settings.setting import (
+    Setting,
+    choice,
+    count,
+    momentum,
+    positive,
+    text_of,
+    truth,
+    within,
+    word,
+    words,
+)
 
 HEAD = "head"
+
+
+def _setting(reads: Callable[[str], Any], text: str, default: Any = None) -> Any:
+    return field(default=default, metadata={"setting": Setting(reads, text, default)})
 
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
     """How a run trains. All replicas must have the same; `None` leaves the choice to the run.
 
-    `batch_size` counts examples per replica. The help of each field is in docs/reference/trainer.md.
+    The table of flags in docs/reference/trainer.md is written from these fields.
     """
 
-    epochs: int = setting(read.count, "passes over the training examples", 1)
-    steps_per_epoch: int | None = setting(
-        read.count, "steps per epoch at most (default: as many as the examples fill)"
+    epochs: int = _setting(count, "passes over the training examples", 1)
+    steps_per_epoch: int | None = _setting(
+        count, "steps per epoch at most (default: as many as the examples fill)"
     )
-    train: str = setting(
-        read.choice(("all", HEAD)),
+    train: str = _setting(
+        choice(("all", HEAD)),
         "what to train: all layers, or only the head, on features that are computed once; for a workload that says where "
         "its head begins",
         "all",
     )
-    strategy: Strategy = setting(  # noqa: RUF009 - a field, not a value
+    strategy: Strategy = _setting(  # noqa: RUF009 - a field, not a value
         read_strategy, f"tf.distribute strategy: {', '.join(CHOICES)}", Strategy.AUTO
     )
-    batch_size: int = setting(read.count, "examples per replica and step", 32)
-    batch_norm_momentum: float | None = setting(
-        read.momentum,
-        "momentum of batch normalization's averages, above 0 and below 1, or auto: 0.99, less in a short run",
+    batch_size: int = _setting(
+        count, "examples per replica and step; a global batch is this times the number of replicas", 32
     )
-    mixed_precision: bool = setting(
-        read.truth, "compute in 16 bits: bfloat16, or float16 on GPUs without it", False
+    batch_norm_momentum: float | None = _setting(
+        momentum,
+        "momentum of batch normalization's averages, above 0 and below 1, or auto: 0.99, less in a short run "
+        "(default: auto)",
     )
-    jit: bool = setting(read.truth, "compile the forward and backward pass of training with XLA", False)
-    steps_per_execution: int = setting(
-        read.count,
+    mixed_precision: bool = _setting(
+        truth, "compute in 16 bits: bfloat16, or float16 on GPUs without it", False
+    )
+    jit: bool = _setting(
+        truth,
+        "compile the forward and backward pass of training with XLA, but not the optimizer's update",
+        False,
+    )
+    steps_per_execution: int = _setting(
+        count,
         "steps that run without a return to Python; progress, checkpoints and preemptions wait for their end",
         1,
     )
-    accumulate_steps: int = setting(
-        read.count,
+    accumulate_steps: int = _setting(
+        count,
         "parts of a replica's batch that are computed one after the other, with less memory, for one update; must "
         "divide --batch_size",
         1,
     )
-    cache: bool = setting(read.truth, "keep decoded examples in memory", False)
-    seed: int = setting(
-        read.seed, "seed of the weights and of the order of examples; must be the same on every replica", 1
+    cache: bool = _setting(
+        truth,
+        "decode each example once and keep it in memory, an image with 3 bytes per pixel; at most 2 GiB",
+        False,
     )
-    job_dir: str | None = setting(
-        read.word,
-        "output directory for what AIP_MODEL_DIR, AIP_CHECKPOINT_DIR and AIP_TENSORBOARD_LOG_DIR do not set",
+    seed: int = _setting(
+        within(int, 0, 2**31 - 1),
+        "seed of the weights and of the order of examples; must be the same on every replica",
+        1,
     )
-    reported_metrics: tuple[str, ...] = setting(
-        read.words,
+    job_dir: str | None = _setting(
+        word,
+        "output directory for what AIP_MODEL_DIR, AIP_CHECKPOINT_DIR and AIP_TENSORBOARD_LOG_DIR do not set "
+        "(default: output)",
+    )
+    reported_metrics: tuple[str, ...] = _setting(
+        words,
         "metrics that a tuning trial reports after each evaluation, separated by commas: `loss` or metrics that the "
         "model is compiled with",
         ("accuracy",),
     )
-    checkpoint_every_s: float = setting(
-        read.positive, "seconds between checkpoints within an epoch; every epoch ends with one", 600.0
+    checkpoint_every_s: float = _setting(
+        positive, "seconds between checkpoints within an epoch; every epoch ends with one", 600.0
     )
-    checkpoint_steps: int | None = setting(
-        read.count, "steps of the run between checkpoints (default: only --checkpoint_every_s applies)"
+    checkpoint_steps: int | None = _setting(
+        count, "steps of the run between checkpoints (default: only --checkpoint_every_s applies)"
     )
-    peers_within_s: float = setting(
-        read.positive,
+    peers_within_s: float = _setting(
+        positive,
         "seconds to wait for all replicas to start; after that the replica exits with status 134",
         1800.0,
     )
@@ -89,7 +119,7 @@ class Settings:
             text = text_of(value)
             try:
                 each.reads(text)
-            except (ValueError, TypeError) as error:
+            except ValueError as error:
                 found.append(f"--{name}={text}: expected {error}; found {value!r}.")
         if not found and self.batch_size % self.accumulate_steps:
             found.append(
@@ -99,4 +129,4 @@ class Settings:
         return found
 
 
-SETTINGS = settings_of(Settings)
+SETTINGS: dict[str, Setting] = {each.name: each.metadata["setting"] for each in fields(Settings)}

@@ -47,25 +47,26 @@ class Order:
         `source` is read once, when the first element is needed, and kept. After that, only elements of the share
         are touched, and it makes no difference where the order begins.
         """
-        spec = source.element_spec
-        indices = self._passes().flat_map(self._indices)
-        return (
-            mapped(source, _packed)
-            .batch(self.count)
-            .flat_map(
-                lambda *kept: indices.map(
-                    lambda place, index: (place, _unpacked([each[index] for each in kept], spec))
-                )
-            )
-        )
+        spec, indices = source.element_spec, self._passes().flat_map(self._indices)
+
+        def in_order(*kept: Any) -> Any:
+            return indices.map(lambda place, index: (place, _unpacked([each[index] for each in kept], spec)))
+
+        return mapped(source, _packed).batch(self.count).flat_map(in_order)
 
     def buffered(self, source: Any) -> Any:
         """The elements of `source` as they leave a buffer of BUFFERED_EXAMPLES, which each pass fills again.
 
         Every pass reads all of `source`, and the first one also what is before `first`.
         """
-        own = self._passes().flat_map(lambda number: self._through_buffer(source, number))
-        return own.filter(lambda place, _: self._is_due(place))
+
+        def through_buffer(number: Any) -> Any:
+            shuffled = source.shuffle(
+                min(self.count, BUFFERED_EXAMPLES), seed=self.seed + number, reshuffle_each_iteration=False
+            )
+            return shuffled.repeat().take(self.length).enumerate(number * self.length)
+
+        return self._passes().flat_map(through_buffer).filter(lambda place, _: self._is_due(place))
 
     def _passes(self) -> Any:
         return tf.data.Dataset.counter(self.first // self.length)
@@ -84,42 +85,17 @@ class Order:
             (own + number * self.length, tf.gather(permutation, own % self.count))
         )
 
-    def _through_buffer(self, source: Any, number: Any) -> Any:
-        shuffled = source.shuffle(
-            min(self.count, BUFFERED_EXAMPLES), seed=self.seed + number, reshuffle_each_iteration=False
-        )
-        return shuffled.repeat().take(self.length).enumerate(number * self.length)
 
-
-@dataclass(frozen=True, kw_only=True)
-class Parts:
-    """Batches of different sizes, each a range of `count` examples; in order, and no example in two."""
-
-    ranges: Sequence[range]
-    count: int
-
-    def batched(self, source: Any, decode: Callable[[Any], Any] | None) -> Any:
-        """A batch for each part; only elements of `source` that are in one are decoded."""
-        part_of = np.full(self.count, -1)
-        for number, part in enumerate(self.ranges):
-            part_of[part.start : part.stop] = number
-        numbers = tf.constant(part_of)
-        own = source.take(self.count).enumerate().filter(lambda place, _: numbers[place] >= 0)
-        sizes = tf.constant([len(part) for part in self.ranges], tf.int64)
-        largest = max(map(len, self.ranges))
-        batches = mapped_examples(own, decode).group_by_window(
-            key_func=lambda place, _: numbers[place],
-            reduce_func=lambda _, part: part.map(lambda _, example: example).batch(largest),
-            window_size_func=lambda number: sizes[number],
-        )
-        return batches.apply(tf.data.experimental.assert_cardinality(len(self.ranges)))
-
-
-def mapped_examples(pairs: Any, function: Callable[[Any], Any] | None) -> Any:
-    """Pairs of a place and an example, with `function` of the example."""
-    if function is None:
-        return pairs
-    return mapped(pairs, lambda pair: (pair[0], function(pair[1])))
+def batches_of(ranges: Sequence[range], source: Any, decode: Callable[[Any], Any] | None) -> Any:
+    """A batch of `source` for each of the ranges, which ascend; only elements that are in one are decoded."""
+    mask = np.zeros(ranges[-1].stop, bool)
+    for part in ranges:
+        mask[part.start : part.stop] = True
+    is_own, sizes = tf.constant(mask), [len(part) for part in ranges]
+    own = source.take(len(mask)).enumerate().filter(lambda place, _: is_own[place])
+    examples = mapped(own.map(lambda _, example: example), decode)
+    batches = examples.batch(max(sizes)).rebatch(sizes)
+    return batches.apply(tf.data.experimental.assert_cardinality(len(ranges)))
 
 
 def _packed(example: Any) -> tuple[Any, ...]:

@@ -11,7 +11,7 @@ from typing import Any
 import tensorflow as tf
 
 from trainer.data.examples import Examples, mapped, size_of
-from trainer.data.order import Order, Parts, Share, mapped_examples
+from trainer.data.order import Order, Share, batches_of
 from trainer.faults import Unusable
 from trainer.settings.numbers import evaluation_parts
 from trainer.settings.settings import Settings
@@ -57,7 +57,7 @@ class Pipeline:
         of, share, batch = self.examples, self._share(worker), self.global_batch_size
         count = -(-(of.count or 0) // batch) * batch
         own = of.load().repeat().take(count).enumerate().filter(lambda place, _: share.has(place))
-        examples = mapped_examples(own, of.decode).map(lambda _, example: example)
+        examples = mapped(own.map(lambda _, example: example), of.decode)
         batches = examples.batch(self.settings.batch_size, drop_remainder=True)
         # Endless, as in `shuffled`, with batches of zeros, which cost nothing where they are made ahead.
         zeros = tf.nest.map_structure(
@@ -80,16 +80,16 @@ class Pipeline:
             Unusable: the split has too few examples to give each replica one.
         """
         of, local = self._evaluated, self.replicas // worker.num_input_pipelines
-        own = Parts(
-            ranges=[
-                part
-                for number, part in enumerate(self._evaluation_parts())
-                if number % self.replicas // local == worker.input_pipeline_id
-            ],
-            count=of.count or 0,
-        )
-        batches = own.batched(of.load(), of.decode)
-        return self._ready(self._cached(of, batches), of)
+        own = [
+            part
+            for number, part in enumerate(self._evaluation_parts())
+            if number % self.replicas // local == worker.input_pipeline_id
+        ]
+        batches = batches_of(own, of.load(), of.decode)
+        if self.settings.cache:
+            _check_cache(of)
+            batches = batches.cache()
+        return self._ready(batches, of)
 
     def in_shards(self) -> Any:
         """The evaluation split for Keras' exact evaluation, which hands out shards of it, each evaluated once.
@@ -98,13 +98,10 @@ class Pipeline:
         example is decoded by one worker only.
         """
         of, hint = self._evaluated, tf.data.experimental.SHARD_HINT
-        if self.settings.cache:
-            _check_cache(of)
         # Counted before it is cut, the marked place makes a negative number of examples, which Keras may take for
         # endless; behind a filter nothing is counted.
         shard = of.load().shard(hint, hint).filter(lambda *_: True)
-        batches = mapped(shard, of.decode).batch(self.settings.batch_size)
-        ready = mapped(batches, of.batch)
+        ready = mapped(mapped(shard, of.decode).batch(self.settings.batch_size), of.batch)
         # Keras' exact evaluation gives labels to the metrics as they come. In one dimension, binary accuracy would take
         # a batch for one example; Keras' other evaluations add the second.
         if type(ready.element_spec) is tuple:
@@ -152,12 +149,6 @@ class Pipeline:
         # Endless by declaration: shapes stay static, and no step asks all replicas whether one has run out.
         examples = mapped(pairs, used).repeat()
         return self._ready(examples.batch(self.settings.batch_size, drop_remainder=True), of)
-
-    def _cached(self, of: Examples, batches: Any) -> Any:
-        if not self.settings.cache:
-            return batches
-        _check_cache(of)
-        return batches.cache()
 
     def _ready(self, batches: Any, of: Examples) -> Any:
         return self._with_options(mapped(batches, of.batch), tf.data.experimental.AutoShardPolicy.OFF)

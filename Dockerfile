@@ -41,6 +41,8 @@ RUN --mount=type=secret,id=pip,target=/run/secrets/pip.conf \
 # The trainer does not use trainer/launch, which starts programs of other frameworks: --build-arg LAUNCHER=yes keeps it.
 ARG LAUNCHER=no
 WORKDIR /app
+# A script runs in the folder that it was unpacked to, and imports the package from here; its own modules come first.
+ENV PYTHONPATH=/app
 COPY trainer /app/trainer
 RUN if [ "${LAUNCHER}" != yes ]; then rm -r trainer/launch; fi && python -m compileall -q trainer
 # The image runs as root, as Vertex AI's own containers do: only root can write to the folder of a trial's metrics,

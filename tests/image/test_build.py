@@ -72,6 +72,12 @@ def test_the_program_starts_as_root(trainer_image: str) -> None:
         assert "--data_dir" in printed(name, *config["Entrypoint"], "--help")
 
 
+def test_a_script_in_a_folder_of_its_own_finds_the_package(trainer_image: str) -> None:
+    with container(trainer_image) as name:
+        script = "cd /tmp && python -c 'import trainer; print(trainer.__file__)'"
+        assert printed(name, "sh", "-c", script).strip() == "/app/trainer/__init__.py"
+
+
 def test_the_variant_for_gpus_brings_cuda_and_loads_without_a_gpu(cuda_image: str) -> None:
     said = (
         "import tensorflow as tf; from importlib.metadata import version;"

@@ -42,6 +42,13 @@ def test_the_entry_point_is_the_trainer(instructions: list[tuple[str, str]]) -> 
     assert values(instructions, "WORKDIR") == ["/app"]
 
 
+def test_the_package_is_found_in_every_working_directory_because_scripts_run_in_one_of_their_own(
+    instructions: list[tuple[str, str]],
+) -> None:
+    assert "COPY trainer /app/trainer" in [f"{name} {value}" for name, value in instructions]
+    assert values(instructions, "ENV")[-1] == "PYTHONPATH=/app"
+
+
 def test_locked_packages_are_installed_with_hashes_before_the_program_is_copied(
     instructions: list[tuple[str, str]],
 ) -> None:

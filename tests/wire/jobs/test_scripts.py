@@ -39,6 +39,7 @@ def upload(buckets: Path, folder: Path, script: str = SAY, **files: str) -> str:
     """The URI of the packed script in the bucket `data`."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in {"train.py": script, "beside.py": "VALUE = 7\n", **files}.items():
+        (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_text(text)
     packed = pack_script(folder / "train.py")
     target = buckets / "data" / "scripts" / f"{packed.sha256}.tar.gz"
@@ -47,10 +48,10 @@ def upload(buckets: Path, folder: Path, script: str = SAY, **files: str) -> str:
     return f"gs://data/scripts/{target.name}"
 
 
-def pool(uri: str, *args: str, replicas: int = 1) -> dict[str, Any]:
+def pool(uri: str, *args: str, replicas: int = 1, image: str = f"{TRAINER}:latest") -> dict[str, Any]:
     """A pool as the orchestrator builds it."""
     task = {
-        "image_uri": f"{TRAINER}:latest",
+        "image_uri": image,
         "command": list(run_command(uri, "train.py")),
         "args": list(args),
         "env": [{"name": VARIABLE, "value": uri}],
@@ -66,6 +67,11 @@ def run(stack: Stack, *pools: dict[str, Any]) -> str:
     return job.name
 
 
+def replica_texts(stack: Stack, name: str) -> list[str]:
+    """What the job's only replica printed."""
+    return stack.texts(name, "workerpool0-0")
+
+
 @pytest.mark.parametrize("stack", WAYS, indirect=True, ids=way_of)
 def test_a_script_without_requirements_runs_in_the_stacks_own_environment(
     stack: Stack, tmp_path: Path
@@ -76,6 +82,43 @@ def test_a_script_without_requirements_runs_in_the_stacks_own_environment(
     assert (said["argv"], said["beside"], said["prefix"]) == (["--epochs=2", "--x"], 7, sys.prefix)
     assert {"beside.py", "train.py"} <= set(said["cwd"])
     assert said["environ"]["TRAINMASTER_SCRIPT"] == uri
+
+
+LOOKED_FOR = """
+import importlib.util
+found = importlib.util.find_spec("trainer")
+print("the package is", found and found.origin, "with", found and sorted(found.submodule_search_locations))
+"""
+
+
+@pytest.mark.parametrize("stack", WAYS, indirect=True, ids=way_of)
+def test_a_script_finds_the_package_of_the_trainers_image_and_of_no_other(
+    stack: Stack, tmp_path: Path
+) -> None:
+    uri = upload(stack.buckets, tmp_path / "own", LOOKED_FOR)
+    (found,) = replica_texts(stack, run(stack, pool(uri)))
+    assert "/app/trainer/__init__.py" in found
+    (found,) = replica_texts(stack, run(stack, pool(uri, image="python:3.11-slim")))
+    assert found == "the package is None with None"
+
+
+@pytest.mark.parametrize("files", [("__init__.py", "model.py"), ("model.py",)], ids=["regular", "namespace"])
+def test_a_scripts_own_package_comes_before_the_images_of_the_same_name(
+    stack: Stack, tmp_path: Path, files: tuple[str, ...]
+) -> None:
+    """Also one without __init__.py, which Python would import only if no other place had a regular package."""
+    script = "import trainer.model\nprint(trainer.model.WHO)\n"
+    own = dict.fromkeys((f"trainer/{name}" for name in files), "WHO = 'the user'\n")
+    uri = upload(stack.buckets, tmp_path / "own", script, **own)
+    assert replica_texts(stack, run(stack, pool(uri))) == ["the user"]
+
+
+def test_a_folder_without_python_beside_a_script_hides_no_package_of_the_image(
+    stack: Stack, tmp_path: Path
+) -> None:
+    uri = upload(stack.buckets, tmp_path / "own", LOOKED_FOR, **{"trainer/sizes.csv": "1,2\n"})
+    (found,) = replica_texts(stack, run(stack, pool(uri)))
+    assert "/app/trainer/__init__.py" in found
 
 
 TOGETHER = """

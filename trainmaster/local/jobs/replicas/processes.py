@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from trainmaster.local.iam.service import Grants
+from trainmaster.local.jobs.images.dockerfile import Image
 from trainmaster.local.jobs.images.indexes import local_indexes, settings_of_uv
+from trainmaster.local.jobs.images.layout import find
 from trainmaster.local.jobs.images.package_runner import INDEXES
 from trainmaster.local.jobs.images.programs import PACKAGE_RUNNER
 from trainmaster.local.jobs.replicas import rootfs
@@ -19,6 +21,7 @@ from trainmaster.local.process.processes import SYSTEM_PATH
 from trainmaster.local.sandbox.probe import LAUNCHER
 
 GCS_ROOT = "TRAINMASTER_GCS_ROOT"
+PYTHON_PATH = "PYTHONPATH"
 _SHARED_TMP = "shared-tmp"
 """The folder that is a confined replica's /tmp; TMPDIR is another one."""
 
@@ -103,7 +106,7 @@ class Processes:
         """The whole environment. It inherits nothing from this process."""
         image = placement.program.image
         ours = {} if self.private else {GCS_ROOT: str(self.buckets)}
-        return {
+        found = {
             "HOME": str(placement.scratch / "home"),
             "LANG": "C.UTF-8",
             **placement.program.variables,
@@ -111,6 +114,17 @@ class Processes:
             **placement.variables(**ours),
             "TMPDIR": str(placement.scratch / "tmp"),
         }
+        if PYTHON_PATH in found and not self.private:
+            found[PYTHON_PATH] = _linked_path(found[PYTHON_PATH], image, placement.scratch / "root")
+        return found
+
+
+def _linked_path(path: str, image: Image, root: Path) -> str:
+    """A search path whose directories in the image are below `root`, where links stand for them."""
+    return os.pathsep.join(
+        f"{root}{each}" if each.startswith("/") and find(image, each) is not None else each
+        for each in path.split(os.pathsep)
+    )
 
 
 def _namespaces(placement: Placement) -> tuple[int, ...]:

@@ -33,6 +33,15 @@ def environment():
         sys.exit("requirements.txt cannot be installed: pip ended with status %d, see its output above." % status)
     return python
 
+def keep_own(beside):
+    # Python prefers a package on PYTHONPATH to a folder without __init__.py, even one that lies beside the script.
+    for name in os.listdir(beside):
+        own = os.path.join(beside, name)
+        hiding = [os.path.join(path, name, "__init__.py") for path in os.environ.get("PYTHONPATH", "").split(os.pathsep)]
+        holds_python = any(file.endswith(".py") for _, _, files in os.walk(own) for file in files)
+        if holds_python and any(map(os.path.isfile, hiding)):
+            open(os.path.join(own, "__init__.py"), "a").close()
+
 archive, script, *arguments = sys.argv[1:]
 path = os.path.join(os.environ.get("TRAINMASTER_GCS_ROOT", "/gcs"), archive[len("gs://"):])
 try:
@@ -46,6 +55,7 @@ folder = tempfile.mkdtemp(prefix="script-")
 with tarfile.open(fileobj=io.BytesIO(content)) as tar:
     tar.extractall(folder, **({"filter": "data"} if hasattr(tarfile, "data_filter") else {}))
 os.chdir(folder)
+keep_own(os.path.dirname(script) or ".")
 python = sys.executable
 if os.path.isfile("requirements.txt") and os.environ.get("TRAINMASTER_REQUIREMENTS") != "installed":
     python = environment()

@@ -5,8 +5,10 @@ replica could neither give up nor react to SIGTERM (TensorFlow 2.21; it holds th
 this module waits first: it answers at this replica's address and asks the others.
 """
 
+import errno
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
@@ -15,6 +17,9 @@ from trainer.replicas.cluster import Cluster, Role
 from trainer.replicas.liveness import PREFACE, SETTINGS_FRAME, await_peers
 
 READ_WITHIN_S = 1.0
+FREE_WITHIN_S = 30.0
+"""What the process that a restarted replica replaces has, at most, to end and free its address."""
+RETRY_EVERY_S = 0.2
 
 
 def gather(cluster: Cluster, *, within_s: float) -> None:
@@ -42,14 +47,14 @@ def gather(cluster: Cluster, *, within_s: float) -> None:
 
 
 @contextmanager
-def answering(address: str) -> Iterator[None]:
-    """Answer at `address` as a gRPC server does, so that the others count this replica as started."""
+def answering(address: str, *, free_within_s: float = FREE_WITHIN_S) -> Iterator[None]:
+    """Answer at `address` as a gRPC server does, so that the others count this replica as started.
+
+    Raises:
+        OSError: another process has the address, and has not freed it after `free_within_s` seconds.
+    """
     host, _, port = address.rpartition(":")
-    try:
-        listener = socket.create_server((host, int(port)))
-    except OSError:
-        # The cluster's name for this machine is not local to it: use all interfaces, as TensorFlow does.
-        listener = socket.create_server(("", int(port)))
+    listener = _free_listener(host, int(port), within_s=free_within_s)
 
     def answer() -> None:
         while True:
@@ -70,6 +75,28 @@ def answering(address: str) -> Iterator[None]:
         finally:
             listener.shutdown(socket.SHUT_RDWR)
             thread.join()
+
+
+def _free_listener(host: str, port: int, *, within_s: float) -> socket.socket:
+    """A listener as soon as the address is free: a restarted replica may start before its old process has ended."""
+    deadline = time.monotonic() + within_s
+    while True:
+        try:
+            return _listener(host, port)
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE or time.monotonic() >= deadline:
+                raise
+        time.sleep(RETRY_EVERY_S)
+
+
+def _listener(host: str, port: int) -> socket.socket:
+    try:
+        return socket.create_server((host, port))
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            raise
+        # The cluster's name for this machine is not local to it: use all interfaces, as TensorFlow does.
+        return socket.create_server(("", port))
 
 
 def _bound_registration(cluster: Cluster, within_s: float) -> None:

@@ -5,6 +5,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -95,6 +96,34 @@ def test_a_replica_that_gathers_answers_as_the_server_that_will_follow_it() -> N
         with answering(address):
             assert [answer_of(address) for _ in range(3)] == [Answer.ANSWERS] * 3
         assert answer_of(address) is Answer.ABSENT
+
+
+def test_a_replica_waits_for_its_old_process_to_free_the_address() -> None:
+    gathered = threading.Event()
+
+    def gather() -> None:
+        with answering(address, free_within_s=60):
+            gathered.set()
+
+    with socket.create_server(("127.0.0.1", 0)) as held:
+        address = f"127.0.0.1:{held.getsockname()[1]}"
+        waiting = threading.Thread(target=gather, daemon=True)
+        waiting.start()
+        # Between two attempts, the innermost function is the loop's.
+        deadline = time.monotonic() + 60
+        while sys._current_frames()[waiting.ident or 0].f_code.co_name != "_free_listener":
+            assert waiting.is_alive()
+            assert time.monotonic() < deadline
+        assert not gathered.is_set()
+    waiting.join(60)
+    assert gathered.is_set()
+
+
+def test_an_address_that_stays_in_use_ends_the_wait() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as held:
+        address = f"127.0.0.1:{held.getsockname()[1]}"
+        with pytest.raises(OSError, match="in use"), answering(address, free_within_s=0.3):
+            pass
 
 
 def test_a_replica_is_gone_once_it_has_not_answered_for_a_while() -> None:

@@ -43,6 +43,35 @@ def test_what_a_killed_stack_announced_is_withdrawn_by_the_next(tmp_path: Path) 
     state.close()
 
 
+@pytest.mark.parametrize("detach", [["--detach"], []])
+def test_a_folder_with_files_that_are_not_a_stacks_is_refused_and_stays_as_it_is(
+    tmp_path: Path, detach: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "my project"
+    folder.mkdir(mode=0o755)
+    (folder / "train.py").touch()
+    assert main(["up", *detach, "--state", str(folder)]) == Exit.FINDING
+    refusal = capsys.readouterr().err
+    assert f"The state folder {str(folder)!r} holds files that are not a stack's: train.py. " in refusal
+    assert f"for example --state '{folder}/.trainmaster'." in refusal
+    assert [each.name for each in folder.iterdir()] == ["train.py"]
+    assert folder.stat().st_mode & 0o777 == 0o755
+
+
+@pytest.mark.parametrize("name", ["a file of tools", "an earlier stack", "a demo beside it"])
+def test_a_folder_with_hidden_files_or_a_stack_or_of_the_default_name_is_taken(
+    tmp_path: Path, name: str
+) -> None:
+    file = {
+        "a file of tools": ".gitignore",
+        "an earlier stack": "ports.json",
+        "a demo beside it": ".trainmaster/demo.log",
+    }[name]
+    (tmp_path / file).parent.mkdir(exist_ok=True)
+    (tmp_path / file).touch()
+    StateFolder((tmp_path / file).parent).close()
+
+
 @pytest.mark.parametrize(
     ("project", "region"), [("other-project", "us-central1"), ("our-project", "europe-west4")]
 )

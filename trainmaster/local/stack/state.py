@@ -18,6 +18,8 @@ USER_FOLDER = "user"
 """The folder that only the local user can read: an access token, and the variables that refer to it."""
 PROJECT = "project.json"
 """The file that names the project and the region of the folder's data."""
+_DEFAULT = ".trainmaster"
+_SHOWN = 3
 _WATCHER_MODULE = b"trainmaster.local.process.guard"
 _POLL_S = 0.05
 
@@ -29,11 +31,12 @@ class StateFolder:
         """Create the folder if needed and claim it. On return, processes left by a killed stack have ended.
 
         Raises:
-            StateError: it is not writable, or a running stack has claimed it.
+            StateError: it is not writable, holds other files, or a running stack has claimed it.
         """
         self.path = path.absolute()
         self._lock_path = self.path / "lock"
         try:
+            _refuse_others_files(self.path)
             self.path.mkdir(parents=True, exist_ok=True)
             # It holds models, logs, records and tokens: no other user of the machine may read them.
             self.path.chmod(0o700)
@@ -191,6 +194,27 @@ def refuse_other_project(path: Path, project: str, region: str) -> None:
                 f"{shlex.quote(str(path))} --project {shlex.quote(its_project)} --region {shlex.quote(its_region)}, "
                 "or choose another folder with --state DIR."
             )
+
+
+def _refuse_others_files(path: Path) -> None:
+    """Keep a stack out of a folder with files of another kind, which it would hide from other users and mix with its own.
+
+    The folder of the default name is the stacks' own: demos keep their stacks and logs in it.
+
+    Raises:
+        StateError: it has visible files and no stack has run on it.
+        OSError: it cannot be read.
+    """
+    if path.name == _DEFAULT or not path.is_dir():
+        return
+    names = sorted(each.name for each in path.iterdir())
+    others = [name for name in names if not name.startswith(".")]
+    if others and not {"lock", "stack.env", "ports.json", PROJECT}.intersection(names):
+        more = ", …" if len(others) > _SHOWN else ""
+        raise StateError(
+            f"The state folder {str(path)!r} holds files that are not a stack's: {', '.join(others[:_SHOWN])}{more}. "
+            f"Choose an empty or a new one, for example --state {shlex.quote(str(path / _DEFAULT))}."
+        )
 
 
 def client_variables_path(path: Path, kind: str) -> Path:

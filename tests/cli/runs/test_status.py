@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import click
 import pytest
@@ -105,6 +106,24 @@ def test_a_run_is_found_by_its_id_its_file_and_its_message(served: Served, name:
 def test_a_run_costs_one_read_and_its_file_two(served: Served) -> None:
     assert "Storage operations: 1." in served.trainmaster("status", RUN, "--verbose").err
     assert "Storage operations: 2." in served.trainmaster("status", "cassava.yaml", "--verbose").err
+
+
+def test_without_a_run_it_lists_the_newest_as_ls_does(served: Served) -> None:
+    done, listed = served.trainmaster("status", "--verbose"), served.trainmaster("ls", "--verbose")
+    assert (done.status, done.out) == (0, listed.out)
+    assert "One of them: trainmaster status RUN. More: trainmaster ls" in done.err
+    assert done.err.splitlines()[-1] == listed.err.splitlines()[-1]  # the storage operations
+    for output in ("json", "name"):
+        done = served.trainmaster("status", "-o", output)
+        assert (done.status, done.err) == (0, "")
+        assert done.out == served.trainmaster("ls", "-o", output).out
+
+
+def test_without_a_run_and_without_any_it_says_how_to_start_one(tmp_path: Path) -> None:
+    with served_context(tmp_path) as empty:
+        done = empty.trainmaster("status")
+    assert done.status == 0
+    assert "No runs yet. Submit one: trainmaster submit FILE" in done.err
 
 
 def test_the_record_is_printed_as_it_is(served: Served) -> None:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from trainmaster.orchestrator.core.runs.index_row import IndexRow
 
 LIMIT_MAX = 10_000
+NO_RUNS = "No runs yet. Submit one: trainmaster submit FILE"
 SPARE = ("SOURCE", "COST", "DURATION", "MODEL", "AGE")
 """Columns to leave out on a narrow terminal, in this order."""
 
@@ -89,14 +90,19 @@ def ls(
         before=_time("--before", before, now),
     )
     found = list_runs(clients, filters, limit=limit)
+    print_runs(found, now, output)
+    _say_the_rest(found, is_filtered=filters != Filters(), is_table=output == TABLE)
+    return 0
+
+
+def print_runs(found: "RunList", now: datetime, output: str) -> None:
+    """Print a list of runs in the format of `-o`."""
     if output == NAME:
         print_names(row.run_id for row in found.rows)
     elif output != TABLE:
         print_data(found.document, output)
     else:
         print_table([columns(row, now) for row in found.rows], spare=SPARE)
-    _say_the_rest(found, is_filtered=filters != Filters(), is_table=output == TABLE)
-    return 0
 
 
 def _labels(texts: tuple[str, ...]) -> Mapping[str, str]:
@@ -134,7 +140,7 @@ def columns(row: "IndexRow", now: datetime) -> dict[str, str]:
 
 def _say_the_rest(found: "RunList", *, is_filtered: bool, is_table: bool) -> None:
     if not found.rows and is_table:
-        talk("No run matches." if is_filtered else "No runs yet. Submit one: trainmaster submit FILE")
+        talk("No run matches." if is_filtered else NO_RUNS)
     if found.undecided:
         talk(
             f"{found.undecided} runs have more labels than the index shows, and may match: trainmaster status RUN"

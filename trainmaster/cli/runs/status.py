@@ -16,6 +16,7 @@ from trainmaster.cli.verb import (
     print_data,
     print_names,
     takes_context,
+    talk,
 )
 from trainmaster.client.runs.facts import in_state_since
 from trainmaster.client.runs.shown import (
@@ -38,15 +39,19 @@ if TYPE_CHECKING:
     from trainmaster.client.find import Run
     from trainmaster.client.logs.restarts import Restarts
 
+NEWEST = 10
+"""Runs that are listed where none is named."""
 _REPLAY = "trainmaster dead-letters ls"
 
 
 @click.command()
-@click.argument("run")
+@click.argument("run", required=False)
 @output_option(TABLE, JSON, YAML, NAME)
 @takes_context
-def status(clients: "Clients", run: str, output: str) -> int:
+def status(clients: "Clients", run: str | None, output: str) -> int:
     """Show RUN: its state and why, its job, results, cost and problems, and the next commands.
+
+    Without RUN it lists the newest runs, as `trainmaster ls`.
 
     RUN is a run's id, the file that started it, or the id or key of a message. JSON is the run's record, or for a file
     or message without a run its status.
@@ -55,6 +60,8 @@ def status(clients: "Clients", run: str, output: str) -> int:
     """
     from trainmaster.client.find import Drop, find_run_or_drop
 
+    if run is None:
+        return _newest(clients, output)
     found = find_run_or_drop(clients, run)
     document = found.status if isinstance(found, Drop) else found.document
     if output == NAME:
@@ -68,6 +75,17 @@ def status(clients: "Clients", run: str, output: str) -> int:
 
         is_local, restarts = clients.context.state is not None, restarts_of(clients, found.record)
         print_facts(run_facts(found, datetime.now(UTC), is_local=is_local, restarts=restarts))
+    return 0
+
+
+def _newest(clients: "Clients", output: str) -> int:
+    from trainmaster.cli.runs.ls import NO_RUNS, print_runs
+    from trainmaster.client.runs.listing import Filters, list_runs
+
+    found = list_runs(clients, Filters(), limit=NEWEST)
+    print_runs(found, datetime.now(UTC), output)
+    if output == TABLE:
+        talk("One of them: trainmaster status RUN. More: trainmaster ls" if found.rows else NO_RUNS)
     return 0
 
 

@@ -22,6 +22,8 @@ BYTES_MAX = 32 * 1024 * 1024
 """Before compression."""
 SEEN_MAX = 100_000
 """Files and folders, packed or not."""
+LARGE_BYTES = 1024 * 1024
+"""What is above it is uploaded, and said. The scripts of this project and its examples have less than 100 KiB."""
 LARGEST_SHOWN = 5
 _CACHES = frozenset({"__pycache__"})
 _CACHED = (".pyc", ".pyo")
@@ -37,6 +39,7 @@ class Packed:
         script: the script on this machine.
         files: the paths of all files in it.
         left_out: what is not in it for a reason that users cannot see in a .gitignore, with '/' after folders.
+        sizes: bytes before compression of each entry of the folder, the largest first, with '/' after folders.
     """
 
     content: bytes
@@ -44,6 +47,12 @@ class Packed:
     script: Path
     files: tuple[str, ...]
     left_out: Mapping[Why, tuple[str, ...]] = field(default_factory=dict)
+    sizes: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def is_large(self) -> bool:
+        """Whether the folder holds more than a program usually takes, for example what it wrote in an earlier run."""
+        return sum(self.sizes.values()) > LARGE_BYTES
 
     @property
     def sha256(self) -> str:
@@ -160,13 +169,15 @@ def _check_size(found: _Found) -> None:
         raise _too_large(found, f"{size_text(found.sizes.total())} in {len(found.files):,} files")
 
 
+def largest_text(sizes: Mapping[str, int]) -> str:
+    """The first entries with their sizes."""
+    return ", ".join(f"{name} ({size_text(size)})" for name, size in list(sizes.items())[:LARGEST_SHOWN])
+
+
 def _too_large(found: _Found, what: str) -> Refused:
-    largest = ", ".join(
-        f"{name} ({size_text(size)})" for name, size in found.sizes.most_common(LARGEST_SHOWN)
-    )
     return Refused(
         f"The script's folder {str(found.folder)!r} is too large to upload: {what}; at most {size_text(BYTES_MAX)} in "
-        f"{FILES_MAX:,} files are allowed.\nThe largest entries: {largest}.\n"
+        f"{FILES_MAX:,} files are allowed.\nThe largest entries: {largest_text(dict(found.sizes.most_common()))}.\n"
         "Name data and results in a .gitignore there, and have the script read data from Cloud Storage; or move the "
         "script to a separate folder."
     )
@@ -195,6 +206,7 @@ def _packed(found: _Found, script: str) -> Packed:
         script=found.folder / script,
         files=tuple(sorted(found.files)),
         left_out={why: tuple(sorted(found.left_out[why])) for why in Why if found.left_out[why]},
+        sizes=dict(found.sizes.most_common()),
     )
 
 

@@ -1,0 +1,19 @@
+"""What is said about a script's archive before it is uploaded."""
+
+from pathlib import Path
+
+from trainmaster.cli.script.packed import size_warnings
+from trainmaster.client.submission.pack import LARGE_BYTES, pack_script
+
+
+def test_results_of_an_earlier_run_beside_the_script_are_reported_with_their_size(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("print('trains')\n")
+    assert list(size_warnings(pack_script(tmp_path / "train.py"))) == []
+    for name, size in {"model/saved_model.pb": LARGE_BYTES, "checkpoints/1": 512 * 1024}.items():
+        (tmp_path / name).parent.mkdir()
+        (tmp_path / name).write_bytes(bytes(size))
+    (line,) = size_warnings(pack_script(tmp_path / "train.py"))
+    assert line.startswith("warning: 1.5 MiB are packed with the script; the largest entries: ")
+    assert "model/ (1 MiB), checkpoints/ (512 KiB), train.py (16 bytes)." in line
+    (tmp_path / ".gitignore").write_text("model/\ncheckpoints/\n")
+    assert list(size_warnings(pack_script(tmp_path / "train.py"))) == []

@@ -19,7 +19,10 @@ from trainmaster.inspect.smoke.stage import inherited
 from trainmaster.inspect.smoke.watch import Limits
 from trainmaster.inspect.source.tree import Tree, find_program, tree_at
 from trainmaster.inspect.surroundings import Surroundings, surroundings_of, tensorflow_of
+from trainmaster.orchestrator.core.requests.spec import Script
+from trainmaster.resources import ROOT
 
+TRAINER = "trainer"
 DEFAULT_MODULE = "trainer.task"
 GCS_ROOT_VARIABLE = "TRAINMASTER_GCS_ROOT"
 
@@ -155,8 +158,16 @@ def _command(program: Sequence[str], started: str | Path, root: Path) -> list[st
 def _variables(tree: Tree, environment: Mapping[str, str], examined: Examined) -> dict[str, str]:
     variables = inherited(environment, examined.variables)
     paths = [str(place) for place in tree.search[1:] if place.is_dir()]
-    variables["PYTHONPATH"] = ":".join([*paths, *filter(None, [environment.get("PYTHONPATH")])])
+    images = [str(ROOT)] if _finds_trainer(examined) else []
+    variables["PYTHONPATH"] = ":".join([*paths, *filter(None, [environment.get("PYTHONPATH")]), *images])
     return variables
+
+
+def _finds_trainer(examined: Examined) -> bool:
+    """Whether the program imports the package of the trainer's image, in which scripts run."""
+    request = examined.request
+    imports = any(name.partition(".")[0] == TRAINER for name in examined.program.unread)
+    return imports and (request is None or isinstance(request.program, Script))
 
 
 @contextmanager

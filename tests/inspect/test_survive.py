@@ -1,0 +1,79 @@
+"""A script that imports the library of the trainer's image, which is not in its folder."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from trainmaster.resources import ROOT
+
+SURVIVES = """
+import os, pathlib
+from trainer import survive
+print(survive.Settings(epochs=1).epochs)
+model = os.environ["AIP_" + "MODEL_DIR"].replace("gs://", os.environ["TRAINMASTER_GCS_ROOT"] + "/")
+pathlib.Path(model, "saved_model.pb").touch()
+"""
+ALONE = """
+model_name: small
+{program}
+cluster: {{chief: {{machine: n1-standard-4}}}}
+"""
+
+
+def inspected(folder: Path, *options: str) -> tuple[int, list[dict[str, Any]]]:
+    """The status and the findings of the command in the folder, which has no checkout on its import path."""
+    code = f"import sys; sys.path.insert(0, {str(ROOT)!r}); from trainmaster.cli.command import main; sys.exit(main())"
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", code, "inspect", "train.py", "--json", *options],
+        cwd=folder, env=environment, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    return done.returncode, [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def of_model_dir(findings: list[dict[str, Any]]) -> list[tuple[str, str]]:
+    return [(each["level"], each["found"]) for each in findings if each["subject"] == "model-dir"]
+
+
+@pytest.mark.parametrize(
+    "line", ["from trainer import survive", "import trainer.survive", "from trainer.survive import run"]
+)
+def test_the_library_saves_the_model(tmp_path: Path, line: str) -> None:
+    (tmp_path / "train.py").write_text(f"{line}\n")
+    assert of_model_dir(inspected(tmp_path)[1]) == [
+        ("ok", "trainer.survive saves the model to AIP_MODEL_DIR")
+    ]
+
+
+@pytest.mark.parametrize("files", [("__init__.py", "survive.py"), ("__init__.py",)])
+def test_a_package_of_that_name_in_the_tree_is_the_programs_own(
+    tmp_path: Path, files: tuple[str, ...]
+) -> None:
+    (tmp_path / "train.py").write_text("from trainer import survive\n")
+    (tmp_path / "trainer").mkdir()
+    for name in files:
+        (tmp_path / "trainer" / name).touch()
+    status, findings = inspected(tmp_path)
+    assert (status, of_model_dir(findings)) == (1, [("error", "The program never reads AIP_MODEL_DIR")])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("program", "status"),
+    [("script: {file: train.py}", 0), ("image: gcr.io/p/own:1", 1)],
+    ids=["script", "image"],
+)
+def test_a_smoke_run_finds_the_package_as_scripts_do_and_other_images_do_not(
+    tmp_path: Path, program: str, status: int
+) -> None:
+    (tmp_path / "train.py").write_text(SURVIVES)
+    (tmp_path / "request.yaml").write_text(ALONE.format(program=program))
+    found, findings = inspected(tmp_path, "--smoke", "--request", "request.yaml")
+    assert found == status, findings
+    said = " ".join(each["found"] for each in findings)
+    assert ("No module named 'trainer'" in said) == bool(status)

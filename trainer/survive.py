@@ -28,7 +28,7 @@ from typing import Any
 
 from trainer.data.examples import Examples
 from trainer.devices.accelerators import require_accelerators, unequal_accelerators
-from trainer.devices.strategy_choice import contradictions, uses_parameter_servers
+from trainer.devices.choices import contradictions, uses_parameter_servers
 from trainer.events import report
 from trainer.faults import Unusable, collected
 from trainer.finishing import export, finished_metrics

@@ -24,7 +24,7 @@ import trainer
 import tensorflow as tf
 from trainer.replicas.cluster import Cluster
 from trainer.devices.strategy import strategy_for
-from trainer.devices.strategy_choice import Strategy
+from trainer.devices.choices import Strategy
 processor = tf.config.list_physical_devices("CPU")[0]
 tf.config.set_logical_device_configuration(processor, [tf.config.LogicalDeviceConfiguration()] * 2)
 for name in ("one_device", "mirrored", "multi_worker_mirrored"):

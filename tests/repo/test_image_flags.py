@@ -5,7 +5,7 @@ from pathlib import Path
 import yaml
 
 from trainer import workloads
-from trainer.devices.strategy_choice import Strategy
+from trainer.devices.choices import Strategy
 from trainer.settings.settings import SETTINGS
 from trainmaster.orchestrator.core.requests.checks.programs import STRATEGIES
 

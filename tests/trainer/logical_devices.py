@@ -22,9 +22,8 @@ from tensorflow.python.distribute.coordinator.coordinator_context import (
 from tf_keras.src.engine.training import reduce_per_replica
 
 from trainer.command_line import command_from
-from trainer.devices.gpus import OwnGpus
+from trainer.devices.choices import OwnGpus, Strategy
 from trainer.devices.strategy import multi_worker_mirrored, name_of, resolver, sixteen_bits, strategy_for
-from trainer.devices.strategy_choice import Strategy
 from trainer.images.classification import ModelSpec, spec_of
 from trainer.parameter_server.coordinator import evaluate_in_shards
 from trainer.parameter_server.input import WorkerPipeline

@@ -9,7 +9,7 @@ import pytest
 
 from tests.trainer.conftest import ENDS_WITHIN_S, ROOT
 from tests.trainer.warm import WarmProcess
-from trainer.devices.gpus import CPU_PACK_BYTES, GPU_PACK_BYTES
+from trainer.devices.choices import CPU_PACK_BYTES, GPU_PACK_BYTES
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 

@@ -1,10 +1,7 @@
-"""Whether TensorFlow sees the accelerators that the job pays for.
+"""Whether TensorFlow sees the accelerators that the job pays for: an image without CUDA would train on the processor.
 
-Where the job says that it has some: `CLUSTER_SPEC` repeats its worker pools with their machines, and the service
-attaches a GPU as /dev/nvidia0, /dev/nvidia1, …, whatever the image holds. An image without CUDA's libraries would
-train on the processor, many times slower, at the price of the GPUs.
-
-The local stack attaches no accelerators; in its replicas nothing is expected.
+`CLUSTER_SPEC` repeats the job's worker pools with their machines, and the service attaches a GPU as /dev/nvidia0, …,
+whatever the image holds. The local stack attaches none; in its replicas nothing is expected.
 Source of CLUSTER_SPEC: https://cloud.google.com/vertex-ai/docs/training/distributed-training (read 2026-11)
 """
 
@@ -19,8 +16,11 @@ from trainer.replicas.cluster import Cluster, Role, is_tpu
 GPU, TPU = "GPU", "TPU"
 TPU_VARIABLES = ("TPU_NAME", "KUBE_GOOGLE_CLOUD_TPU_ENDPOINTS")  # tensorflow/python/tpu/client/client.py
 LOCAL_STACK = "TRAINMASTER_STACK"
-_POOLS = (Role.CHIEF, Role.WORKER, Role.PARAMETER_SERVER, Role.EVALUATOR)
-"""By the number of the worker pool."""
+_POOLS = (Role.CHIEF, Role.WORKER, Role.PARAMETER_SERVER, Role.EVALUATOR)  # by the number of the worker pool
+_REPAIRS = {
+    GPU: "Build the image with _VARIANT=cuda (docs/decisions/003-trainer-image-base.md)",
+    TPU: "Use an image whose TensorFlow supports TPUs",
+}
 _GPU_FILE = re.compile(r"nvidia\d+")
 
 
@@ -36,10 +36,8 @@ def require_accelerators(cluster: Cluster, environment: Mapping[str, str]) -> No
         return
     import tensorflow as tf
 
-    fault = missing_accelerator(
-        cluster.replica, expected, {device.device_type for device in tf.config.list_physical_devices()}
-    )
-    if fault:
+    seen = {device.device_type for device in tf.config.list_physical_devices()}
+    if fault := missing_accelerator(cluster.replica, expected, seen):
         raise Unusable(fault)
 
 
@@ -48,8 +46,8 @@ def expected_accelerator(
 ) -> tuple[str, str] | None:
     """The kind, GPU or TPU, and in words what the job has for this replica; None where nothing can be expected.
 
-    `device_files`: the names in /dev that begin with nvidia. They count only in a job of the service: a program that
-    runs outside the service may leave a GPU unused. A TPU at an address of the network needs no device.
+    `device_files`, names in /dev, count only in a job of the service: other programs may leave a GPU unused. A TPU at
+    an address of the network needs no device.
     """
     if LOCAL_STACK in environment or cluster.role is Role.PARAMETER_SERVER:
         return None
@@ -66,12 +64,12 @@ def expected_accelerator(
 def unequal_accelerators(cluster: Cluster, environment: Mapping[str, str]) -> str | None:
     """The fault of chief and workers that are to train in step on different numbers of GPUs; None if there is none.
 
-    TensorFlow takes each replica's own number for that of all (collective_all_reduce_strategy.py, 2.21), and its first
-    collective operation would fail.
+    TensorFlow takes each replica's own number for that of all (collective_all_reduce_strategy.py, 2.21).
     """
-    is_known = all(_machine(cluster, role) for role in (Role.CHIEF, Role.WORKER))
-    chief, worker = _count(cluster, Role.CHIEF), _count(cluster, Role.WORKER)
-    if LOCAL_STACK in environment or not (cluster.is_multi_worker and is_known) or chief == worker:
+    trainers = (Role.CHIEF, Role.WORKER)
+    is_known = cluster.is_multi_worker and all(_machine(cluster, role) for role in trainers)
+    chief, worker = (_count(cluster, role) for role in trainers)
+    if LOCAL_STACK in environment or not is_known or chief == worker:
         return None
     return (
         f"Worker pools 0 and 1 train in step and need the same number of accelerators in each replica: pool 0 has "
@@ -85,13 +83,9 @@ def missing_accelerator(replica: str, expected: tuple[str, str], seen: Collectio
     kind, words = expected
     if any(device.startswith(kind) for device in seen):  # TPU_SYSTEM is a TPU that is not initialized yet
         return None
-    repair = {
-        GPU: "Build the image with _VARIANT=cuda (docs/decisions/003-trainer-image-base.md)",
-        TPU: "Use an image whose TensorFlow supports TPUs",
-    }[kind]
     return (
         f"The job has {words} for {replica}, but TensorFlow sees no {kind} and would train on the CPU. "
-        f"{repair}, or remove the accelerator from the request."
+        f"{_REPAIRS[kind]}, or remove the accelerator from the request."
     )
 
 
@@ -103,7 +97,7 @@ def accelerator_of(cluster: Cluster, role: Role) -> str:
 
 def _count(cluster: Cluster, role: Role) -> int:
     """The accelerators of each replica in the worker pool of this role; 0 where the job names none."""
-    count = str(_machine(cluster, role).get("accelerator_count") or "")
+    count = str(_machine(cluster, role).get("accelerator_count"))
     return int(count) if count.isdecimal() and accelerator_of(cluster, role) else 0
 
 

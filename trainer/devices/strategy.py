@@ -6,8 +6,15 @@ from typing import Any
 import tensorflow as tf
 
 from trainer.devices.accelerators import TPU_VARIABLES, accelerator_of
-from trainer.devices.gpus import OwnGpus, collectives, computes_bfloat16, no_mixed_precision, own_gpus
-from trainer.devices.strategy_choice import Strategy, chosen, uses_parameter_servers
+from trainer.devices.choices import (
+    OwnGpus,
+    Strategy,
+    chosen,
+    collectives,
+    computes_bfloat16,
+    no_mixed_precision,
+    own_gpus,
+)
 from trainer.faults import Unusable
 from trainer.replicas.cluster import Cluster, Role
 
@@ -21,23 +28,21 @@ def processors_for(cluster: Cluster) -> int:
 
 
 def limit_threads(processors: int) -> None:
-    """Size TensorFlow's thread pools. Must be called before its first operation.
+    """Size TensorFlow's thread pools: by default, each replica on a machine starts a thread for every processor.
 
-    Without a limit each replica on a shared machine starts a thread for every processor, and they
-    take turns instead of working.
+    Must be called before TensorFlow's first operation.
     """
     tf.config.threading.set_intra_op_parallelism_threads(processors)
     tf.config.threading.set_inter_op_parallelism_threads(max(2, processors))
 
 
-def claim_gpus(cluster: Cluster, *, has_coordinator: bool) -> OwnGpus:
-    """Let TensorFlow see only this replica's GPUs, and take their memory as it needs it.
+def claim_gpus(cluster: Cluster) -> OwnGpus:
+    """Let TensorFlow see only this replica's GPUs, and take their memory as it needs it; by default, it takes all.
 
-    Must be called before TensorFlow's first operation. By default every process sees all GPUs of its host and takes
-    all of their memory, so the second one on a host would fail.
+    Must be called before TensorFlow's first operation.
     """
     found = tf.config.list_physical_devices("GPU")
-    own = own_gpus(cluster, len(found), has_coordinator=has_coordinator)
+    own = own_gpus(cluster, len(found))
     visible = [found[index] for index in own.indices]
     tf.config.set_visible_devices(visible, "GPU")
     for gpu in visible:
@@ -54,8 +59,9 @@ def strategy_for(cluster: Cluster, *, asked: Strategy = Strategy.AUTO, mirrored:
     Raises:
         Unusable: a TPU is requested, but this machine has none.
     """
-    own = claim_gpus(cluster, has_coordinator=uses_parameter_servers(asked, cluster))
-    match chosen(asked, cluster, gpus=len(own.indices), has_tpu=_has_tpu(), mirrored=mirrored):
+    own = claim_gpus(cluster)
+    has_tpu = bool(_tpu_address() or tf.config.list_physical_devices("TPU"))
+    match chosen(asked, cluster, gpus=len(own.indices), has_tpu=has_tpu, mirrored=mirrored):
         case Strategy.PARAMETER_SERVER:
             return _parameter_server(cluster)
         case Strategy.MULTI_WORKER_MIRRORED:
@@ -71,24 +77,18 @@ def strategy_for(cluster: Cluster, *, asked: Strategy = Strategy.AUTO, mirrored:
 
 
 def multi_worker_mirrored(cluster: Cluster, own: OwnGpus) -> Any:
-    """All replicas in step, on these GPUs of this one, or on its CPU if it has none."""
     return tf.distribute.MultiWorkerMirroredStrategy(
         cluster_resolver=resolver(cluster, gpus=len(own.indices)),
         communication_options=tf.distribute.experimental.CommunicationOptions(**collectives(own)),
     )
 
 
-def _has_tpu() -> bool:
-    """Whether TensorFlow lists a TPU, or the environment gives the address of one."""
-    listed = tf.config.list_physical_devices("TPU")
-    return bool(listed) or any(os.environ.get(name) for name in TPU_VARIABLES)
+def _tpu_address() -> str | None:
+    return next(filter(None, map(os.environ.get, TPU_VARIABLES)), None)
 
 
 def resolver(cluster: Cluster, *, gpus: int = 0) -> Any:
-    """TensorFlow's description of the cluster, of which task this process is, and of its GPUs.
-
-    MultiWorkerMirroredStrategy looks for none itself: without a number it would compute on the CPU.
-    """
+    """TensorFlow's description of the cluster and of this process, which computes on its CPU without a number of `gpus`."""
     return tf.distribute.cluster_resolver.SimpleClusterResolver(
         tf.train.ClusterSpec({str(role): list(addresses) for role, addresses in cluster.members.items()}),
         task_type=str(cluster.role),
@@ -109,9 +109,7 @@ def _parameter_server(cluster: Cluster) -> Any:
 def _tpu() -> Any:
     """The TPU system that the environment names, else the one of this machine, initialized."""
     try:
-        found = tf.distribute.cluster_resolver.TPUClusterResolver(
-            tpu=next((os.environ[name] for name in TPU_VARIABLES if os.environ.get(name)), "local")
-        )
+        found = tf.distribute.cluster_resolver.TPUClusterResolver(tpu=_tpu_address() or "local")
         tf.config.experimental_connect_to_cluster(found)
         tf.tpu.experimental.initialize_tpu_system(found)
     except (ValueError, RuntimeError, tf.errors.OpError) as error:

@@ -35,7 +35,7 @@ def evaluate(run: Run) -> None:
     cluster = run.cluster
     processors = processors_for(cluster)
     limit_threads(processors)
-    claim_gpus(cluster, has_coordinator=False)
+    claim_gpus(cluster)
     run = run.with_data()
     if run.data.evaluation is None:
         raise Unusable(

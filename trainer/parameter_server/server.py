@@ -25,7 +25,7 @@ def serve(run: Run) -> None:
     if cluster.trains:  # its steps read the data, at the path that the chief names
         run.with_data()
     limit_threads(processors_for(cluster))
-    claim_gpus(cluster, has_coordinator=True)
+    claim_gpus(cluster)
     exported_before = _stamp(model)
     server = tf.distribute.Server(
         resolver(cluster).cluster_spec(),

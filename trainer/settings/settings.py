@@ -5,7 +5,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from trainer.devices.strategy_choice import CHOICES, Strategy, read_strategy
+from trainer.devices.choices import CHOICES, Strategy, read_strategy
 from trainer.settings.setting import (
     Setting,
     choice,

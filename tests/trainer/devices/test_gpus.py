@@ -4,7 +4,7 @@ import pytest
 import yaml
 
 from tests.trainer.conftest import ROOT
-from trainer.devices.gpus import (
+from trainer.devices.choices import (
     CPU_PACK_BYTES,
     GPU_PACK_BYTES,
     WITHOUT_BFLOAT16,
@@ -55,7 +55,7 @@ def place(role: Role, index: int = 0, *, servers: bool = False) -> Cluster:
 def test_replicas_of_one_host_get_equal_parts_of_its_gpus_or_share_all(
     cluster: Cluster, count: int, indices: tuple[int, ...], is_shared: bool
 ) -> None:
-    found = own_gpus(cluster, count, has_coordinator=PS in cluster.members)
+    found = own_gpus(cluster, count)
     assert found == OwnGpus(indices=indices, is_shared=is_shared)
 
 

@@ -8,7 +8,7 @@ import pytest
 from tests.trainer.conftest import Runner
 from tests.trainer.exports import check_export
 from tests.trainer.roles import TINY
-from trainer.devices.strategy_choice import (
+from trainer.devices.choices import (
     CHOICES,
     Strategy,
     chosen,

@@ -18,7 +18,7 @@ SMALL = """
 import time
 
 from trainer.images.classification import image_classification
-from trainer.settings.setting import one_of, whole_number
+from trainer.settings.setting import Setting, one_of, whole_number
 
 
 def build(spec):
@@ -53,10 +53,10 @@ WORKLOAD = image_classification(
     build=build, dataset="cassava", image_size=(16, 16), batch_size=4, epochs=3, learning_rate=0.01,
     head="features",
     hyperparameters={
-        "keras": one_of(default="2", choices=("2", "3"), help="the version that builds the model"),
-        "norm": one_of(default="batch", choices=("batch", "none"), help="of the convolution"),
-        "step_ms": whole_number(default=0, minimum=0, help="pause before each step"),
-        "evaluation_step_ms": whole_number(default=0, minimum=0, help="pause before each step of an evaluation"),
+        "keras": Setting(one_of("2", "3"), "the version that builds the model", "2"),
+        "norm": Setting(one_of("batch", "none"), "of the convolution", "batch"),
+        "step_ms": Setting(whole_number(0), "pause before each step", 0),
+        "evaluation_step_ms": Setting(whole_number(0), "pause before each step of an evaluation", 0),
     },
 )
 """

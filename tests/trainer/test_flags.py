@@ -20,10 +20,15 @@ def test_without_flags_the_workloads_defaults_count() -> None:
     assert command_from([TUNED]).flags["dataset"] == "horses_or_humans"
 
 
-def test_a_program_of_its_own_reads_the_common_settings_over_its_defaults() -> None:
+def test_a_program_of_its_own_reads_the_common_settings_over_its_defaults(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     defaults = Settings(epochs=5, batch_size=8)
     found = settings_from(["--batch-size=16", "--cache"], prog="mine", defaults=defaults)
     assert found == Settings(epochs=5, batch_size=16, cache=True)
+    with pytest.raises(SystemExit):
+        settings_from(["--help"], prog="mine", defaults=defaults)
+    assert "passes over the training examples (default: 5)" in capsys.readouterr().out
     with pytest.raises(Unusable) as caught:
         settings_from(["--dataset=cassava", "--epochs=0"], prog="mine")
     assert caught.value.faults == (
@@ -173,7 +178,9 @@ def test_the_parts_of_a_batch_must_have_the_same_size() -> None:
 def test_help_shows_the_flags_of_the_chosen_workload(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         command_from([TUNED, "--help"])
-    assert "--num_units" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "--num_units" in shown
+    assert "train[:80%]" in shown, "a percent sign is no format"
     with pytest.raises(SystemExit):
         command_from(["--help"])
     assert "--num_units" not in capsys.readouterr().out

@@ -1,20 +1,22 @@
 """Values that one workload alone takes."""
 
+from collections.abc import Callable
+
 import pytest
 
-from trainer.settings.setting import Setting, number, one_of, text_of, whole_number
+from trainer.settings.setting import number, one_of, text_of, whole_number
 from trainer.settings.settings import Settings
 from trainer.workloads import names, names_with, workload_named
 
-UNITS = whole_number(default=8, minimum=1, maximum=512, help="")
-SHIFT = whole_number(default=0, help="")
-RATE = number(default=0.5, minimum=0, help="")
-CEILING = number(default=0.5, maximum=1, help="")
-KIND = one_of(default="relu", choices=("relu", "tanh"), help="")
+UNITS = whole_number(1, 512)
+SHIFT = whole_number()
+RATE = number(minimum=0)
+CEILING = number(maximum=1)
+KIND = one_of("relu", "tanh")
 
 
 @pytest.mark.parametrize(
-    ("parameter", "text", "value"),
+    ("reads", "text", "value"),
     [
         (UNITS, "64", 64),
         (UNITS, "64.0", 64),
@@ -26,13 +28,13 @@ KIND = one_of(default="relu", choices=("relu", "tanh"), help="")
         (KIND, "tanh", "tanh"),
     ],
 )
-def test_a_value_is_read_as_its_kind(parameter: Setting, text: str, value: object) -> None:
-    found = parameter.reads(text)
+def test_a_value_is_read_as_its_kind(reads: Callable[[str], object], text: str, value: object) -> None:
+    found = reads(text)
     assert (found, type(found)) == (value, type(value))
 
 
 @pytest.mark.parametrize(
-    ("parameter", "text", "expected"),
+    ("reads", "text", "expected"),
     [
         (UNITS, "0", "a whole number from 1 to 512"),
         (UNITS, "64.5", "a whole number from 1 to 512"),
@@ -46,10 +48,10 @@ def test_a_value_is_read_as_its_kind(parameter: Setting, text: str, value: objec
     ],
 )
 def test_a_value_out_of_bounds_is_refused_with_what_would_be_taken(
-    parameter: Setting, text: str, expected: str
+    reads: Callable[[str], object], text: str, expected: str
 ) -> None:
     with pytest.raises(ValueError, match=f"^{expected}$"):
-        parameter.reads(text)
+        reads(text)
 
 
 @pytest.mark.parametrize("name", names())

@@ -36,7 +36,7 @@ def asked(package: Path, text: str, *arguments: str) -> list[str]:
 
 
 def test_its_flags_and_defaults_count(package: Path) -> None:
-    own = "flags={'rate': number(default=0.5, help='', maximum=1)}, defaults={'epochs': 7}, metrics=('mae',)"
+    own = "flags={'rate': Setting(number(maximum=1), '', 0.5)}, defaults={'epochs': 7}, metrics=('mae',)"
     text = WHOLE.format(before="", arguments=own)
     command = command_from(asked(package, text, "--rate=0.25", "--reported_metrics=mae"))
     assert command.name == f"{package.name}.module"
@@ -61,11 +61,11 @@ def test_its_flags_and_defaults_count(package: Path) -> None:
         ("import no_such_package", "failed (ModuleNotFoundError: No module named 'no_such_package')"),
         ("def build(:", "failed (SyntaxError: invalid syntax"),
         (
-            WHOLE.format(before="", arguments="flags={'epochs': number(default=1, help='')}"),
+            WHOLE.format(before="", arguments="flags={'epochs': Setting(number(), '', 1)}"),
             "declares the flag 'epochs': a name must be a Python identifier and differ",
         ),
         (
-            WHOLE.format(before="", arguments="flags={'a-b': number(default=1, help='')}"),
+            WHOLE.format(before="", arguments="flags={'a-b': Setting(number(), '', 1)}"),
             "declares the flag 'a-b'",
         ),
         (

@@ -7,7 +7,7 @@ from typing import Any
 
 from trainer.data.examples import Examples
 from trainer.images.weights import Pretrained, starting_weights
-from trainer.settings.setting import Setting, positive, text_of, truth, within, word
+from trainer.settings.setting import Setting, positive, text_of, truth, whole_number, word
 from trainer.workload import Data, Run, Workload
 
 MIN_SIDE_PX, MAX_SIDE_PX = 8, 4096
@@ -102,7 +102,7 @@ def read_size(text: str) -> tuple[int, int]:
     """Height and width in pixels."""
     sides = text.lower().split("x")
     try:
-        height, width = map(within(int, MIN_SIDE_PX, MAX_SIDE_PX), sides * 2 if len(sides) == 1 else sides)
+        height, width = map(whole_number(MIN_SIDE_PX, MAX_SIDE_PX), sides * 2 if len(sides) == 1 else sides)
     except ValueError:
         raise ValueError(
             f"SIDE or HEIGHTxWIDTH in pixels, each from {MIN_SIDE_PX} to {MAX_SIDE_PX}"

@@ -6,8 +6,9 @@ Readers take a text and raise ValueError with a description of valid values.
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
+Number = TypeVar("Number", int, float)
 TRUTHS = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
 
 
@@ -18,33 +19,6 @@ class Setting:
     reads: Callable[[str], Any]  # Any: each setting has its own type
     help: str
     default: Any = None
-
-
-def number(
-    *,
-    default: float,
-    help: str,  # noqa: A002 - as the field's name
-    minimum: float | None = None,
-    maximum: float | None = None,
-) -> Setting:
-    """A finite number; the limits are inclusive."""
-    return Setting(within(float, minimum, maximum), help, default)
-
-
-def whole_number(
-    *,
-    default: int,
-    help: str,  # noqa: A002 - as above
-    minimum: int | None = None,
-    maximum: int | None = None,
-) -> Setting:
-    """A whole number; the limits are inclusive. Tuning services write it as `128.0` too, which is read as 128."""
-    return Setting(within(int, minimum, maximum), help, default)
-
-
-def one_of(*, default: str, choices: tuple[str, ...], help: str) -> Setting:  # noqa: A002 - as above
-    """A word of `choices`, spelled exactly so."""
-    return Setting(choice(choices), help, default)
 
 
 def with_defaults(settings: Mapping[str, Setting], defaults: Mapping[str, Any]) -> dict[str, Setting]:
@@ -72,7 +46,9 @@ def words(text: str) -> tuple[str, ...]:
     return found
 
 
-def choice(choices: tuple[str, ...]) -> Callable[[str], str]:
+def one_of(*choices: str) -> Callable[[str], str]:
+    """A reader of one of these words, spelled exactly so."""
+
     def reads(text: str) -> str:
         if text not in choices:
             raise ValueError(f"one of {', '.join(choices)}")
@@ -87,19 +63,31 @@ def truth(text: str) -> bool:
     return TRUTHS[text.lower()]
 
 
-def within(kind: type[float], low: float | None = None, high: float | None = None) -> Callable[[str], Any]:
-    """A reader of numbers of this kind, int or float, between the limits, which are inclusive."""
-    expected = "a whole number" if kind is int else "a number"
-    if low is not None and high is not None:
-        expected += f" from {low} to {high}"
-    elif low is not None or high is not None:
-        expected += f" of at least {low}" if high is None else f" of at most {high}"
-    bottom, top = -math.inf if low is None else low, math.inf if high is None else high
+def number(minimum: float | None = None, maximum: float | None = None) -> Callable[[str], float]:
+    """A reader of finite numbers; the limits are inclusive."""
+    return _within(float, "a number", minimum, maximum)
 
-    def reads(text: str) -> float:
+
+def whole_number(minimum: int | None = None, maximum: int | None = None) -> Callable[[str], int]:
+    """A reader of whole numbers; the limits are inclusive. Tuning services write 128 as `128.0`, too."""
+    return _within(int, "a whole number", minimum, maximum)
+
+
+def _within(
+    kind: Callable[[float], Number], name: str, low: float | None, high: float | None
+) -> Callable[[str], Number]:
+    limits = {
+        (False, False): "",
+        (True, False): f" of at least {low}",
+        (False, True): f" of at most {high}",
+        (True, True): f" from {low} to {high}",
+    }[low is not None, high is not None]
+
+    def reads(text: str) -> Number:
         found = _finite(text)
-        if not bottom <= found <= top or found != kind(found):
-            raise ValueError(expected)
+        is_within = (low is None or found >= low) and (high is None or found <= high)
+        if math.isnan(found) or not is_within or found != kind(found):
+            raise ValueError(f"{name}{limits}")
         return kind(found)
 
     return reads
@@ -112,7 +100,7 @@ def positive(text: str) -> float:
 
 
 def _finite(text: str) -> float:
-    """The finite number in `text`, else NaN, which is between no limits."""
+    """The finite number in `text`, else NaN, which no comparison holds for."""
     try:
         found = float(text)
     except ValueError:
@@ -129,4 +117,4 @@ def momentum(text: str) -> float | None:
     return found
 
 
-count = within(int, 1)
+count = whole_number(1)

@@ -8,13 +8,13 @@ from typing import Any
 from trainer.devices.choices import CHOICES, Strategy, read_strategy
 from trainer.settings.setting import (
     Setting,
-    choice,
     count,
     momentum,
+    one_of,
     positive,
     text_of,
     truth,
-    within,
+    whole_number,
     word,
     words,
 )
@@ -38,7 +38,7 @@ class Settings:
         count, "steps per epoch at most (default: as many as the examples fill)"
     )
     train: str = _setting(
-        choice(("all", HEAD)),
+        one_of("all", HEAD),
         "what to train: all layers, or only the head, on features that are computed once; for a workload that says where "
         "its head begins",
         "all",
@@ -79,7 +79,7 @@ class Settings:
         False,
     )
     seed: int = _setting(
-        within(int, 0, 2**31 - 1),
+        whole_number(0, 2**31 - 1),
         "seed of the weights and of the order of examples; must be the same on every replica",
         1,
     )

@@ -48,30 +48,26 @@ def _imported(module: str) -> object:
     try:
         return importlib.import_module(module)
     except Exception as error:  # whatever the user's module does
-        is_missing = isinstance(error, ModuleNotFoundError) and f"{module}.".startswith(f"{error.name}.")
-        why = (
-            f"there is no module {error.name} in {here} or among the installed packages. Start in the folder that has "
-            f"it, or install its package"
-            if is_missing and isinstance(error, ModuleNotFoundError)
-            else f"importing {module} failed ({type(error).__name__}: {error}). `python -c 'import {module}'` shows where"
-        )
+        why = f"importing {module} failed ({type(error).__name__}: {error}). `python -c 'import {module}'` shows where"
+        if isinstance(error, ModuleNotFoundError) and f"{module}.".startswith(f"{error.name}."):
+            why = (
+                f"there is no module {error.name} in {here} or among the installed packages. Start in the folder that "
+                f"has it, or install its package"
+            )
         raise Unusable(f"--workload={module}: {why}.") from error
 
 
 def _faults(workload: Workload, name: str) -> list[str]:
-    taken = [each for each in workload.flags if each in {*SETTINGS, "workload"} or not each.isidentifier()]
-    unknown = [each for each in workload.defaults if each not in SETTINGS]
     return [
-        *(
-            f"--workload={name} declares the flag {each!r}: a name must be a Python identifier and differ from the names "
-            f"of all other flags."
-            for each in taken
-        ),
-        *(
-            f"--workload={name} has a default for {each!r}, which is no common setting.{nearest(each, SETTINGS)} "
-            f"Defaults of its own flags belong to their declarations."
-            for each in unknown
-        ),
+        f"--workload={name} declares the flag {each!r}: a name must be a Python identifier and differ from the names "
+        f"of all other flags."
+        for each in workload.flags
+        if each in {*SETTINGS, "workload"} or not each.isidentifier()
+    ] + [
+        f"--workload={name} has a default for {each!r}, which is no common setting.{nearest(each, SETTINGS)} "
+        f"Defaults of its own flags belong to their declarations."
+        for each in workload.defaults
+        if each not in SETTINGS
     ]
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from trainer.faults import Unusable
 from trainer.images.classification import ModelSpec, image_classification
-from trainer.settings.setting import number, whole_number
+from trainer.settings.setting import Setting, number, whole_number
 
 FILTERS = (16, 32, 64)
 MIN_SIDE_PX = 22  # with fewer, the last pooling layer has no input
@@ -19,14 +19,13 @@ def build(spec: ModelSpec) -> Any:
     """
     import tensorflow as tf
 
-    faults = []
+    faults, (height, width) = [], spec.image_size
     if spec.classes != CLASSES:
         faults.append(
             f"--dataset: the data set has {spec.classes} classes, but --workload=horses_or_humans distinguishes "
             f"{CLASSES}. Choose a data set with two classes, or another workload."
         )
-    if min(spec.image_size) < MIN_SIDE_PX:
-        height, width = spec.image_size
+    if min(height, width) < MIN_SIDE_PX:
         faults.append(
             f"--image_size={height}x{width}: --workload=horses_or_humans needs at least {MIN_SIDE_PX} pixels a side."
         )
@@ -34,8 +33,7 @@ def build(spec: ModelSpec) -> Any:
         raise Unusable(*faults)
 
     layers = tf.keras.layers
-    model = tf.keras.Sequential(name="horses_or_humans_classifier")
-    model.add(layers.Input((*spec.image_size, 3)))
+    model = tf.keras.Sequential([layers.Input((height, width, 3))], name="horses_or_humans_classifier")
     for filters in FILTERS:
         model.add(layers.Conv2D(filters, 3, activation="relu"))
         model.add(layers.MaxPooling2D(2))
@@ -46,9 +44,7 @@ def build(spec: ModelSpec) -> Any:
     if spec.weights_path is not None:
         model.load_weights(spec.weights_path)
     model.compile(
-        optimizer=tf.keras.optimizers.legacy.SGD(
-            spec.learning_rate, momentum=spec.hyperparameters["momentum"]
-        ),
+        tf.keras.optimizers.legacy.SGD(spec.learning_rate, momentum=spec.hyperparameters["momentum"]),
         loss="binary_crossentropy",
         metrics=["accuracy"],
     )
@@ -63,15 +59,10 @@ WORKLOAD = image_classification(
     epochs=10,
     learning_rate=1e-2,
     hyperparameters={
-        "momentum": number(
-            default=0.5,
-            minimum=0,
-            maximum=1,
-            help="momentum of SGD: the share of the previous update that is added to the next",
+        "momentum": Setting(
+            number(0, 1), "momentum of SGD: the share of the previous update that is added to the next", 0.5
         ),
-        "num_units": whole_number(
-            default=128, minimum=1, maximum=65536, help="units of the hidden dense layer"
-        ),
+        "num_units": Setting(whole_number(1, 65536), "units of the hidden dense layer", 128),
     },
     mirrored=True,
 )

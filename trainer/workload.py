@@ -16,15 +16,10 @@ LOSS = "loss"
 
 @dataclass(frozen=True, kw_only=True)
 class StartingWeights:
-    """`path` is None if the model has its initial values, and `because` may say why.
-
-    `is_fallback`: others were asked for, which is a warning in the log.
-    """
-
     label: str  # imagenet, random, a file's name, or "as built" where a program does not say
-    path: Path | None = None
-    because: str = ""
-    is_fallback: bool = False
+    path: Path | None = None  # None: the model's initial values
+    because: str = ""  # why these, if that needs a reason
+    is_fallback: bool = False  # others were requested, which is a warning in the log
 
 
 AS_BUILT = StartingWeights(label="as built")
@@ -37,39 +32,29 @@ class Data:
     Attributes:
         evaluation: evaluated after each epoch; None for no evaluation.
         name: in events and refusals.
-        facts: what the workload's own functions need to know of the data; the number of classes, for example.
-        description: more members of export.json.
+        description: more members of export.json, such as `class_names`.
         unchanged: what must be the same in all attempts of a run, by name; checkpoints record it.
-        weights: what the model starts from. Called where a model is built to be trained, with a function that says
-            whether there is a checkpoint. Where replicas disagree, all start without a file.
+        weights: what the model starts from, of a function that says whether there is a checkpoint. Called where a model
+            is built to be trained. Where replicas disagree, all start without a file.
     """
 
     training: Examples
     evaluation: Examples | None = None
     name: str = "data"
-    facts: Mapping[str, Any] = field(default_factory=dict)
     description: Mapping[str, Any] = field(default_factory=dict)
     unchanged: Mapping[str, str] = field(default_factory=dict)
     weights: Callable[[Callable[[], bool]], StartingWeights] = lambda _: AS_BUILT
 
     def counted(self, replica: str) -> "Data":
-        """With the numbers of examples; must be called once the strategy exists.
-
-        Raises:
-            Unusable: a split cannot be read, is endless or empty.
-        """
+        """With the numbers of examples. Called once the strategy exists; raises Unusable for a split that cannot be used."""
+        training = counted(self.training, "training", replica=replica)
         evaluation = self.evaluation and counted(self.evaluation, "evaluation", replica=replica)
-        return replace(
-            self, training=counted(self.training, "training", replica=replica), evaluation=evaluation
-        )
+        return replace(self, training=training, evaluation=evaluation)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """One attempt of a run on this replica. `flags` has the values of the workload's own, by name.
-
-    `data` is what the workload's `data` returned; `weights` what the model starts from. Both are set before `build`.
-    """
+    """One attempt of a run on this replica. `data` and `weights` are set before the workload's `build` is called."""
 
     workload: "Workload"
     settings: Settings
@@ -77,7 +62,7 @@ class Run:
     outputs: Outputs
     environment: Mapping[str, str]
     name: str = ""  # of the workload; empty for a program of its own
-    flags: Mapping[str, Any] = field(default_factory=dict)
+    flags: Mapping[str, Any] = field(default_factory=dict)  # values of the workload's own, by name
     loaded: Data | None = None
     weights: StartingWeights = AS_BUILT
 
@@ -93,11 +78,7 @@ class Run:
         return {**name, "--train": self.settings.train, **self.data.unchanged}
 
     def with_data(self) -> "Run":
-        """With what the workload's `data` returns, not counted yet.
-
-        Raises:
-            Unusable: it cannot be used.
-        """
+        """With what the workload's `data` returns, not counted yet. Raises Unusable as that does."""
         return replace(self, loaded=self.workload.data(self))
 
 

@@ -22,8 +22,7 @@ from trainer.command_line import command_from
 from trainer.data.pipeline import Pipeline, distributed
 from trainer.export.saved_model import save_model
 from trainer.faults import Unusable
-from trainer.images.pixels import pixels
-from trainer.images.serving import serving
+from trainer.images.pixels import pixels, serving
 from trainer.replicas.cluster import Cluster
 from trainer.storage import outputs_from
 from trainer.workload import Run

@@ -15,14 +15,12 @@ MIN_SIDE_PX, MAX_SIDE_PX = 8, 4096
 
 @dataclass(frozen=True, kw_only=True)
 class ModelSpec:
-    """The inputs of a classifier's `build`; `hyperparameters` has a value for each one that it declares."""
+    """The inputs of a classifier's `build`; `hyperparameters` has the values of its flags."""
 
     image_size: tuple[int, int]  # height, width in pixels
     classes: int
     learning_rate: float
-    hyperparameters: Mapping[str, Any] = field(
-        default_factory=dict
-    )  # Any: each declaration gives its value's type
+    hyperparameters: Mapping[str, Any] = field(default_factory=dict)
     weights_path: str | None = None  # a file to start from; None: random values
 
 
@@ -42,17 +40,15 @@ def image_classification(
     augment: Callable[[Any, Any], Any] | None = None,
     callbacks: Callable[[Run], Sequence[Any]] = lambda _: (),
 ) -> Workload:
-    """A classifier, with the defaults of its flags.
+    """A classifier, with the defaults of its flags. Arguments are those of Workload and Settings, and:
 
-    Args as those of Workload and Settings, and:
-
-        build: returns a compiled Keras model: float32 [batch, height, width, 3] from 0 to 1 in, probabilities float32
-            [batch, classes] out. Two classes may have one sigmoid unit, [batch, 1], the probability of the second.
-            Raises Unusable if the spec does not fit the model.
-        image_size: height and width in pixels.
-        hyperparameters: additional flags, by name.
-        pretrained: public weights that `build` can load, or None.
-        augment: of an image, uint8 [height, width, 3], and a seed, int64 [2], the image to train on; see Examples.
+    build: returns a compiled Keras model: float32 [batch, height, width, 3] from 0 to 1 in, probabilities float32
+        [batch, classes] out. Two classes may have one sigmoid unit, [batch, 1], the probability of the second.
+        Raises Unusable if the spec does not fit the model.
+    image_size: height and width in pixels.
+    hyperparameters: additional flags, by name.
+    pretrained: public weights that `build` can load.
+    augment: of an image, uint8 [height, width, 3], and a seed, int64 [2], the image to train on; see Examples.
     """
     return Workload(
         build=lambda run: build(spec_of(run)),
@@ -114,7 +110,7 @@ def spec_of(run: Run) -> ModelSpec:
     """What a classifier's `build` gets in this run."""
     return ModelSpec(
         image_size=run.flags["image_size"],
-        classes=len(run.data.facts["class_names"]),
+        classes=len(run.data.description["class_names"]),
         learning_rate=run.flags["learning_rate"],
         hyperparameters=run.flags,
         weights_path=None if run.weights.path is None else str(run.weights.path),
@@ -128,17 +124,14 @@ def _data(run: Run, *, pretrained: Pretrained | None, augment: Callable[[Any, An
 
     builder, size = prepared(run), run.flags["image_size"]
     info = builder.info
-    train, evaluation = splits(info, run.flags["train_split"], run.flags["evaluation_split"])
     name, version = info.full_name.rsplit("/", 1)[0], str(info.version)
     class_names = info.features[image_and_label(info)[1]].names
-    training = as_images(examples(builder, train), size)
-    if augment is not None:
-        training = replace(training, augment=lambda pair, seed: (augment(pair[0], seed), pair[1]))
+    train, evaluation = splits(info, run.flags["train_split"], run.flags["evaluation_split"])
+    training = _images(examples(builder, train), size, augment)
     return Data(
         training=training,
-        evaluation=None if evaluation is None else as_images(examples(builder, evaluation), size),
+        evaluation=None if evaluation is None else _images(examples(builder, evaluation), size, None),
         name=f"{name}:{version}",
-        facts={"class_names": class_names},
         description={
             "class_names": class_names,
             "image_size": list(size),
@@ -156,18 +149,19 @@ def _data(run: Run, *, pretrained: Pretrained | None, augment: Callable[[Any, An
     )
 
 
-def as_images(encoded: Examples, size: tuple[int, int]) -> Examples:
+def _images(encoded: Examples, size: tuple[int, int], augment: Callable[[Any, Any], Any] | None) -> Examples:
     """Pairs of an encoded image and a label as images of this size, from 0 to 1 in the batch, uint8 before."""
     from trainer.images.pixels import pixels, scaled
 
     return replace(
         encoded,
         decode=lambda pair: (pixels(pair[0], size), pair[1]),
+        augment=augment and (lambda pair, seed: (augment(pair[0], seed), pair[1])),
         batch=lambda batch: (scaled(batch[0]), batch[1]),
     )
 
 
 def _serving(run: Run, model: Any) -> dict[str, Any]:
-    from trainer.images.serving import serving
+    from trainer.images.pixels import serving
 
-    return serving(model, run.flags["image_size"], run.data.facts["class_names"])
+    return serving(model, run.flags["image_size"], run.data.description["class_names"])

@@ -1,5 +1,6 @@
-"""From an encoded image to what the model gets; training, evaluation and serving share it."""
+"""From an encoded image to its class: what training, evaluation and serving share."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -21,3 +22,24 @@ def scaled(images: Any) -> Any:
     """uint8 from 0 to 255, of any shape, as float32 from 0 to 1."""
     # Not a division: of that, TensorFlow makes this multiplication in some functions, an export's for one.
     return tf.cast(images, tf.float32) * (1 / 255)
+
+
+def serving(model: Any, image_size: tuple[int, int], class_names: Sequence[str]) -> dict[str, Any]:
+    """One signature, `serving_default`.
+
+    Takes `image_bytes`, string [batch]: encoded images of any size. Gives `probabilities`, float32
+    [batch, classes], and `class_name`, string [batch]: the most probable one. (Vertex AI sends inputs
+    whose name ends in `_bytes` as base64.)
+    """
+
+    def serve(image_bytes: Any) -> dict[str, Any]:
+        decoded = tf.TensorSpec([*image_size, 3], tf.uint8)
+        images = tf.map_fn(lambda each: pixels(each, image_size), image_bytes, fn_output_signature=decoded)
+        found = model(scaled(images), training=False)
+        # One sigmoid unit is the probability of the second of two classes.
+        probabilities = tf.concat([1 - found, found], axis=1) if found.shape[-1] == 1 else found
+        names = tf.gather(list(class_names), tf.argmax(probabilities, axis=1))
+        return {"probabilities": probabilities, "class_name": names}
+
+    specification = [tf.TensorSpec([None], tf.string, name="image_bytes")]
+    return {"serving_default": tf.function(serve, input_signature=specification)}

@@ -15,7 +15,7 @@ import tensorflow_datasets as tfds
 
 from trainer.data.examples import Examples
 from trainer.faults import Unusable, nearest
-from trainer.images.network import why_unreachable
+from trainer.images.weights import why_unreachable
 from trainer.storage import Location, located
 from trainer.workload import Run
 
@@ -64,11 +64,9 @@ def prepared(run: Run) -> Any:
     builder = _builder(name, home)
     if not _is_prepared(builder):
         if not run.flags["download"]:
-            raise Unusable(_missing(name, home, "--download=false does not allow the trainer to prepare it"))
-        if run.cluster.is_chief or not home.is_shared:
-            _prepare(builder, name, home)
-        else:
-            _await_prepared(builder, name, home)
+            raise _missing(name, home, "--download=false does not allow the trainer to prepare it")
+        prepare = _prepare if run.cluster.is_chief or not home.is_shared else _await_prepared
+        prepare(builder, name, home)
         builder = _builder(name, home)
     image_and_label(builder.info)
     return builder
@@ -101,30 +99,25 @@ def _prepare(builder: Any, name: str, home: Location) -> None:
     sys.modules.setdefault("importlib_resources", importlib.resources)
     for url in sorted(builder.url_infos)[:1]:  # TFDS itself would retry for minutes
         if (unreachable := why_unreachable(url)) is not None:
-            raise Unusable(_missing(name, home, f"its source is unreachable ({url}: {unreachable})"))
+            raise _missing(name, home, f"its source is unreachable ({url}: {unreachable})")
     try:
         builder.download_and_prepare(download_config=tfds.download.DownloadConfig(num_shards=None))
     except Exception as error:  # TFDS passes on the errors of every download library
-        if _is_prepared(builder):
-            return
-        reason = str(error).strip().splitlines()
-        raise Unusable(
-            _missing(
-                name, home, f"preparing it failed ({type(error).__name__}: {reason[0] if reason else ''})"
-            )
-        ) from error
+        if not _is_prepared(builder):
+            reason = f"{type(error).__name__}: {str(error).strip()}".splitlines()[0]
+            raise _missing(name, home, f"preparing it failed ({reason})") from error
 
 
 def _await_prepared(builder: Any, name: str, home: Location) -> None:
     deadline = time.monotonic() + SHARED_WAIT_S
     while not _is_prepared(builder):
         if time.monotonic() > deadline:
-            raise Unusable(_missing(name, home, f"the chief did not prepare it within {SHARED_WAIT_S:g} s"))
+            raise _missing(name, home, f"the chief did not prepare it within {SHARED_WAIT_S:g} s")
         time.sleep(POLL_S)
 
 
-def _missing(name: str, home: Location, why: str) -> str:
-    return (
+def _missing(name: str, home: Location, why: str) -> Unusable:
+    return Unusable(
         f"--dataset={name} is not in {home.name!r}, and {why}. "
         f"Set --data_dir or TFDS_DATA_DIR to a directory that has it, or prepare it on a machine that can reach its "
         f"source: tfds build {name} --data_dir={home.path}"
@@ -137,33 +130,10 @@ def splits(info: Any, train: str | None, evaluation: str | None) -> tuple[str, s
     Raises:
         Unusable: the data set lacks one, or it is empty.
     """
-    if evaluation is None:
-        sizes = {name: split.num_examples for name, split in info.splits.items()}
-        evaluation = next((split for split in EVALUATION_SPLITS if sizes.get(split)), NO_SPLIT)
+    sizes = {name: split.num_examples for name, split in info.splits.items()}
+    evaluation = evaluation or next((split for split in EVALUATION_SPLITS if sizes.get(split)), NO_SPLIT)
     train = _split(info, train or "train", "--train_split")
     return train, None if evaluation == NO_SPLIT else _split(info, evaluation, "--evaluation_split")
-
-
-def image_and_label(info: Any) -> tuple[str, str]:
-    """The names of the features with the 8-bit image and its class.
-
-    Raises:
-        Unusable: the data set has no such features.
-    """
-    keys = info.supervised_keys
-    features = dict(info.features.items())
-    if keys and len(keys) == 2:  # noqa: PLR2004 - input and target
-        image, label = (features.get(key) for key in keys)
-        if (
-            isinstance(image, tfds.features.Image)
-            and isinstance(label, tfds.features.ClassLabel)
-            and np.dtype(image.np_dtype) == np.uint8
-        ):
-            return keys[0], keys[1]
-    raise Unusable(
-        f"--dataset={info.full_name} is not a data set for classifying 8-bit images: its supervised keys are {keys!r}, "
-        f"its features {sorted(features)}. Choose a data set whose supervised keys are an Image and a ClassLabel."
-    )
 
 
 def _split(info: Any, split: str, flag: str) -> str:
@@ -177,3 +147,22 @@ def _split(info: Any, split: str, flag: str) -> str:
     if not count:
         raise Unusable(f"{flag}={split}: the split has no examples. Choose another split.")
     return split
+
+
+def image_and_label(info: Any) -> tuple[str, str]:
+    """The names of the features with the 8-bit image and its class.
+
+    Raises:
+        Unusable: the data set has no such features.
+    """
+    features = dict(info.features.items())
+    match keys := info.supervised_keys:
+        case (str(image), str(label)):
+            pixels, names = features.get(image), features.get(label)
+            is_image = isinstance(pixels, tfds.features.Image) and np.dtype(pixels.np_dtype) == np.uint8
+            if is_image and isinstance(names, tfds.features.ClassLabel):
+                return image, label
+    raise Unusable(
+        f"--dataset={info.full_name} is not a data set for classifying 8-bit images: its supervised keys are {keys!r}, "
+        f"its features {sorted(features)}. Choose a data set whose supervised keys are an Image and a ClassLabel."
+    )

@@ -1,22 +1,24 @@
 """The weights that a model starts from: a public file, the user's file, or random values."""
 
 import hashlib
-import os
 import shutil
 import tempfile
+import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from threading import Thread
 
 from trainer.devices.accelerators import LOCAL_STACK
 from trainer.faults import Unusable
-from trainer.images.network import why_unreachable
 from trainer.storage import located
 from trainer.workload import StartingWeights
 
+ANSWER_WITHIN_S = 4.0
 READ_TIMEOUT_S = 60
 CACHE = Path("~/.keras/models")  # where tf.keras keeps and looks for the same files
+RANDOM = StartingWeights(label="random")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,9 +28,6 @@ class Pretrained:
     name: str
     url: str
     md5: str
-
-
-RANDOM = StartingWeights(label="random")
 
 
 def starting_weights(
@@ -49,34 +48,30 @@ def starting_weights(
     """
     if choice == "random":
         return RANDOM
-    names = {pretrained.name} if pretrained else set()
-    if choice != "auto" and choice not in names:
-        return _own_file(choice, names, environment)
+    if choice != "auto" and (pretrained is None or choice != pretrained.name):
+        return _own_file(choice, pretrained, environment)
     if pretrained is None:
         return replace(RANDOM, because="this workload has no public weights")
     try:
         return StartingWeights(label=pretrained.name, path=_fetched(pretrained))
     except OSError as error:
-        if choice == "auto" and not _is_job_of_service(environment):
-            return replace(RANDOM, because=f"{pretrained.name} is unreachable: {error}", is_fallback=True)
-        if has_checkpoint():
-            because = f"{pretrained.name} is unreachable: {error}; the checkpoint's replace them"
+        because = f"{pretrained.name} is unreachable: {error}"
+        # Machines of a person or of the local stack often have no network.
+        is_job_of_service = environment.get("AIP_MODEL_DIR") and LOCAL_STACK not in environment
+        if choice == "auto" and not is_job_of_service:
             return replace(RANDOM, because=because, is_fallback=True)
+        if has_checkpoint():
+            return replace(RANDOM, because=f"{because}; the checkpoint's replace them", is_fallback=True)
         raise Unusable(
             f"--weights={choice}: {pretrained.url} is unreachable ({error}). "
             f"Use --weights=PATH with the path of a copy, or --weights=random."
         ) from error
 
 
-def _is_job_of_service(environment: Mapping[str, str]) -> bool:
-    """Whether the service runs this replica, not a person or the local stack, which often has no network."""
-    return bool(environment.get("AIP_MODEL_DIR")) and LOCAL_STACK not in environment
-
-
-def _own_file(choice: str, names: set[str], environment: Mapping[str, str]) -> StartingWeights:
+def _own_file(choice: str, pretrained: Pretrained | None, environment: Mapping[str, str]) -> StartingWeights:
     path = located(choice, environment).path
     if not path.is_file():
-        known = ", ".join(sorted({"auto", "random", *names}))
+        known = ", ".join(["auto", *([pretrained.name] if pretrained else []), "random"])
         raise Unusable(
             f"--weights={choice}: no such file {str(path)!r}; expected {known}, or the path of a weights file."
         )
@@ -95,22 +90,41 @@ def _fetched(pretrained: Pretrained) -> Path:
     if (reason := why_unreachable(pretrained.url)) is not None:
         raise reason
     path.parent.mkdir(parents=True, exist_ok=True)
-    # Replicas on one machine may download at the same time: each writes a temporary file and renames it.
-    handle, partial = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
+    # Replicas on one machine may download at the same time: each renames a file of its own.
+    with tempfile.TemporaryDirectory(dir=path.parent, prefix=".") as folder:
+        partial = Path(folder) / path.name
         with (
-            os.fdopen(handle, "wb") as file,
+            partial.open("wb") as file,
             urllib.request.urlopen(pretrained.url, timeout=READ_TIMEOUT_S) as response,  # noqa: S310 - https
         ):
             shutil.copyfileobj(response, file)
-        if (found := _md5(Path(partial))) != pretrained.md5:
+        if (found := _md5(partial)) != pretrained.md5:
             raise OSError(f"its md5 hash is {found}, expected {pretrained.md5}")
-        Path(partial).replace(path)
-    finally:
-        Path(partial).unlink(missing_ok=True)
-    return path
+        return partial.replace(path)
 
 
 def _md5(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
+
+
+def why_unreachable(url: str) -> OSError | None:
+    """None if the server of `url` answers anything within ANSWER_WITHIN_S seconds, else why not. Proxies are used.
+
+    Asked in a thread, because name servers that do not answer block longer than any socket timeout;
+    a thread that is still waiting is left to end by itself.
+    """
+    reasons: list[OSError | None] = []
+
+    def ask() -> None:
+        request = urllib.request.Request(url, method="HEAD")  # noqa: S310 - from TFDS or a workload
+        try:
+            urllib.request.urlopen(request, timeout=ANSWER_WITHIN_S).close()  # noqa: S310 - as above
+            reasons.append(None)
+        except OSError as error:  # urllib's errors are OSErrors; a refusal is an answer
+            reasons.append(None if isinstance(error, urllib.error.HTTPError) else error)
+
+    thread = Thread(target=ask, daemon=True)
+    thread.start()
+    thread.join(ANSWER_WITHIN_S + 1)
+    return reasons[0] if reasons else TimeoutError(f"no answer within {ANSWER_WITHIN_S:g} s")

@@ -1,9 +1,8 @@
 """The paths of gs:// URIs in the file system of a training container.
 
-Vertex AI mounts every bucket that the job may read under /gcs
-(https://cloud.google.com/vertex-ai/docs/training/cloud-storage-file-system). The local stack uses
-the same path if the machine allows a private mount; otherwise TRAINMASTER_GCS_ROOT names the
-directory that replaces /gcs.
+Vertex AI mounts every bucket that the job may read under /gcs, and so does the local stack where it can; elsewhere
+TRAINMASTER_GCS_ROOT names the directory that replaces /gcs.
+Source: https://cloud.google.com/vertex-ai/docs/training/cloud-storage-file-system
 """
 
 import os
@@ -16,11 +15,7 @@ from trainer.faults import Unusable, collected
 SCHEME = "gs://"
 ROOT_VARIABLE = "TRAINMASTER_GCS_ROOT"
 DEFAULT_ROOT = "/gcs"
-VARIABLES = {
-    "model": "AIP_MODEL_DIR",
-    "checkpoints": "AIP_CHECKPOINT_DIR",
-    "logs": "AIP_TENSORBOARD_LOG_DIR",
-}
+VARIABLES = {"model": "AIP_MODEL_DIR", "checkpoints": "AIP_CHECKPOINT_DIR", "logs": "AIP_TENSORBOARD_LOG_DIR"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,11 +59,10 @@ def located(uri_or_path: str, environment: Mapping[str, str]) -> Location:
 
 @dataclass(frozen=True, kw_only=True)
 class Outputs:
-    """Where a run writes model, checkpoints and TensorBoard logs; the same for all replicas.
+    """Where a run writes; the same for all replicas, of which only the chief writes names that are not its own.
 
-    Vertex AI sets the AIP variables when the job has a baseOutputDirectory
-    (https://cloud.google.com/vertex-ai/docs/training/code-requirements). Only the chief may write there under
-    names that are not its own.
+    Vertex AI sets the AIP variables when the job has a baseOutputDirectory:
+    https://cloud.google.com/vertex-ai/docs/training/code-requirements
     """
 
     model: Location
@@ -86,9 +80,8 @@ def outputs_from(environment: Mapping[str, str], job_dir: str | None) -> Outputs
     places, faults = dict[str, Location](), list[str]()
     for folder, variable in VARIABLES.items():
         with collected(faults):
-            found = located(environment.get(variable) or f"{base}/{folder}/", environment)
-            _require_directory(found, variable)
-            places[folder] = found
+            places[folder] = located(environment.get(variable) or f"{base}/{folder}/", environment)
+            _require_directory(places[folder], variable)
     if faults:
         raise Unusable(*faults)
     return Outputs(**places)

@@ -20,12 +20,7 @@ from trainer.replicas.ending import end_with
 
 
 def main(arguments: Sequence[str], environment: Mapping[str, str]) -> dict[str, float] | None:
-    """Run with these flags in this environment: the last epoch's metrics, or None if this replica does not train.
-
-    Raises:
-        Unusable: the flags, the environment or the data; the faults of flags and cluster at once.
-        tensorflow.errors.OpError: another replica is gone.
-    """
+    """Run with these flags in this environment, as survive.attempt; the faults of flags and cluster are raised at once."""
     faults: list[str] = []
     with collected(faults):
         command = command_from(arguments)

@@ -2,6 +2,7 @@
 
 import pytest
 
+from trainer.faults import Unusable
 from trainer.settings.numbers import batch_norm_momentum, evaluation_parts, steps_per_epoch
 
 
@@ -34,8 +35,9 @@ def test_an_evaluation_has_every_example_once_and_one_for_every_replica_in_each_
 ) -> None:
     refused = []
     for examples in range(300):
-        parts = evaluation_parts(examples, batch_size, replicas)
-        if parts is None:
+        try:
+            parts = evaluation_parts(examples, batch_size, replicas)
+        except Unusable:
             refused.append(examples)
             continue
         assert [example for part in parts for example in part] == list(range(examples))
@@ -49,6 +51,7 @@ def test_an_evaluation_has_every_example_once_and_one_for_every_replica_in_each_
 
 
 def test_an_evaluation_has_as_few_batches_as_may_be() -> None:
-    assert [len(evaluation_parts(*of) or ()) for of in ((1889, 64, 2), (9, 4, 2), (80, 16, 2))] == [30, 4, 6]
+    assert [len(evaluation_parts(*of)) for of in ((1889, 64, 2), (9, 4, 2), (80, 16, 2))] == [30, 4, 6]
     assert evaluation_parts(9, 4, 2) == [range(2), range(2, 4), range(4, 6), range(6, 9)]
-    assert evaluation_parts(1, 16, 2) is None
+    with pytest.raises(Unusable, match="has 1 examples, too few for 2 replicas"):
+        evaluation_parts(1, 16, 2)

@@ -44,7 +44,7 @@ class Examples:
 
 
 def counted(examples: Examples, name: str, *, replica: str) -> Examples:
-    """The examples with their number and their size, if it is known. Reads all of them where it must.
+    """The examples with their number, for which it reads all where it must, and their size if it is known.
 
     Raises:
         Unusable: `load` does not return a finite tf.data.Dataset with examples, or its files do not exist.

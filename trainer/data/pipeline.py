@@ -16,8 +16,7 @@ from trainer.faults import Unusable
 from trainer.settings.numbers import evaluation_parts
 from trainer.settings.settings import Settings
 
-KEPT_LIMIT_BYTES = 2 << 30  # of loaded examples: larger splits are shuffled in a buffer as they are read
-CACHE_LIMIT_BYTES = 2 << 30
+KEPT_LIMIT_BYTES = CACHE_LIMIT_BYTES = 2 << 30  # of loaded and of decoded examples
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,9 +40,8 @@ class Pipeline:
     def training(self, worker: Any, *, first_epoch: int, first_step: int, steps_per_epoch: int) -> Any:
         """A worker's batches from step `first_step` of epoch `first_epoch` on, both from 0; all full and endless.
 
-        `worker` is its tf.distribute.InputContext. Each epoch has `steps_per_epoch` steps and draws from all
-        examples; those that do not fill a last batch are left out of that epoch only. A run that continues
-        from a checkpoint sees what it would have seen.
+        `worker` is its tf.distribute.InputContext. Each epoch draws from all examples; those that do not fill a last
+        batch are left out of that epoch only.
         """
         batch = self.global_batch_size
         return self.shuffled(
@@ -63,7 +61,8 @@ class Pipeline:
         zeros = tf.nest.map_structure(
             lambda each: tf.zeros([size or 0 for size in each.shape], each.dtype), batches.element_spec
         )
-        return self._ready(batches.concatenate(tf.data.Dataset.from_tensors(zeros).repeat()), of)
+        endless = batches.concatenate(tf.data.Dataset.from_tensors(zeros).repeat())
+        return self._ready(mapped(endless, of.batch))
 
     def _share(self, worker: Any) -> Share:
         part = self.global_batch_size // worker.num_input_pipelines
@@ -73,8 +72,7 @@ class Pipeline:
     def evaluation(self, worker: Any) -> Any:
         """A worker's part of every example of the evaluation split once, in a fixed order.
 
-        `worker` is its tf.distribute.InputContext. Every replica gets a batch in each of `evaluation_steps`, the
-        sizes of all batches differ by at most one.
+        Every replica gets a batch in each of `evaluation_steps`; the sizes of all batches differ by at most one.
 
         Raises:
             Unusable: the split has too few examples to give each replica one.
@@ -89,14 +87,10 @@ class Pipeline:
         if self.settings.cache:
             _check_cache(of)
             batches = batches.cache()
-        return self._ready(batches, of)
+        return self._ready(mapped(batches, of.batch))
 
     def in_shards(self) -> Any:
-        """The evaluation split for Keras' exact evaluation, which hands out shards of it, each evaluated once.
-
-        The place marked with SHARD_HINT is where TensorFlow cuts: before decoding, so that every
-        example is decoded by one worker only.
-        """
+        """The evaluation split for Keras' exact evaluation, which hands out shards of it, cut where SHARD_HINT is."""
         of, hint = self._evaluated, tf.data.experimental.SHARD_HINT
         # Counted before it is cut, the marked place makes a negative number of examples, which Keras may take for
         # endless; behind a filter nothing is counted.
@@ -106,7 +100,7 @@ class Pipeline:
         # a batch for one example; Keras' other evaluations add the second.
         if type(ready.element_spec) is tuple:
             ready = mapped(ready, lambda batch: (batch[0], *map(_with_two_dimensions, batch[1:])))
-        return self._with_options(ready, tf.data.experimental.AutoShardPolicy.HINT)
+        return self._ready(ready, tf.data.experimental.AutoShardPolicy.HINT)
 
     @property
     def evaluation_steps(self) -> int:
@@ -119,14 +113,7 @@ class Pipeline:
         return self.evaluated
 
     def _evaluation_parts(self) -> list[range]:
-        count = self._evaluated.count or 0
-        parts = evaluation_parts(count, self.settings.batch_size, self.replicas)
-        if parts is None:
-            raise Unusable(
-                f"The evaluation split has {count} examples, too few for {self.replicas} replicas. Use a larger split, "
-                f"or none (--evaluation_split=none for images)."
-            )
-        return parts
+        return evaluation_parts(self._evaluated.count or 0, self.settings.batch_size, self.replicas)
 
     def shuffled(self, share: Share, *, length: int, first: int) -> Any:
         """Endless full batches of training examples: a share of their order, from place `first` on."""
@@ -136,10 +123,9 @@ class Pipeline:
         if self.settings.cache:
             _check_cache(of)
             pairs, decode = order.picked(mapped(of.load(), decode)), None
-        elif of.size_bytes is not None and of.size_bytes <= KEPT_LIMIT_BYTES:
-            pairs = order.picked(of.load())
         else:
-            pairs = order.buffered(of.load())
+            is_kept = of.size_bytes is not None and of.size_bytes <= KEPT_LIMIT_BYTES
+            pairs = (order.picked if is_kept else order.buffered)(of.load())
 
         def used(pair: tuple[Any, Any]) -> Any:
             place, example = pair
@@ -148,12 +134,9 @@ class Pipeline:
 
         # Endless by declaration: shapes stay static, and no step asks all replicas whether one has run out.
         examples = mapped(pairs, used).repeat()
-        return self._ready(examples.batch(self.settings.batch_size, drop_remainder=True), of)
+        return self._ready(mapped(examples.batch(self.settings.batch_size, drop_remainder=True), of.batch))
 
-    def _ready(self, batches: Any, of: Examples) -> Any:
-        return self._with_options(mapped(batches, of.batch), tf.data.experimental.AutoShardPolicy.OFF)
-
-    def _with_options(self, batches: Any, policy: Any) -> Any:
+    def _ready(self, batches: Any, policy: Any = tf.data.experimental.AutoShardPolicy.OFF) -> Any:
         """Batches that are made ahead of the steps that use them."""
         options = tf.data.Options()
         options.experimental_distribute.auto_shard_policy = policy

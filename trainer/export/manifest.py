@@ -15,35 +15,34 @@ from trainer.storage import write_whole
 
 MANIFEST_NAME = "export.json"
 SCHEMA = "model_export.v1"
-CHUNK_BYTES = 1 << 20
 MANIFEST_BYTES = 4 << 20  # as many as the service reads
-OWN = {MANIFEST_NAME, f".{MANIFEST_NAME}.partial"}  # files of the manifest, not of the model
+_OWN = {MANIFEST_NAME, f".{MANIFEST_NAME}.partial"}  # files of the manifest, not of the model
 
 
 def file_entries(directory: Path) -> list[dict[str, Any]]:
     """Path, relative with forward slashes, size and hashes of every file below `directory` but the manifest, sorted."""
     paths = {path.relative_to(directory).as_posix(): path for path in directory.rglob("*") if path.is_file()}
-    return [_entry(name, path) for name, path in sorted(paths.items()) if name not in OWN]
+    return [_entry(name, path) for name, path in sorted(paths.items()) if name not in _OWN]
 
 
 def _entry(name: str, path: Path) -> dict[str, Any]:
     sha256, md5 = hashlib.sha256(), hashlib.md5(usedforsecurity=False)
     with path.open("rb") as file:
-        while chunk := file.read(CHUNK_BYTES):
+        while chunk := file.read(1 << 20):
             sha256.update(chunk)
             md5.update(chunk)
-    # The MD5 hash is in base64, as Cloud Storage lists it: a reader can compare it without the file's content.
-    hashes = {"sha256": sha256.hexdigest(), "md5": base64.b64encode(md5.digest()).decode("ascii")}
-    return {"path": name, "size_bytes": path.stat().st_size, **hashes}
+    return {
+        "path": name,
+        "size_bytes": path.stat().st_size,
+        "sha256": sha256.hexdigest(),
+        "md5": base64.b64encode(md5.digest()).decode(),  # as Cloud Storage lists it
+    }
 
 
 def manifest_of(
     directory: Path, *, model_uri: str, created_at: datetime, description: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """The manifest of the files in `directory`; `description` holds the schema's other members.
-
-    `created_at` must be timezone-aware.
-    """
+    """The manifest of the files in `directory`; `created_at` is aware, `description` holds the schema's other members."""
     return {
         "schema": SCHEMA,
         "model_uri": model_uri,
@@ -58,10 +57,8 @@ def job_of(service_variables: Mapping[str, str]) -> dict[str, str] | None:
 
     A job's arguments cannot change, so its restarts, and nothing else, have the same ids.
     """
-    job_id, trial_id = (service_variables.get(f"CLOUD_ML_{name}_ID") for name in ("JOB", "TRIAL"))
-    if not job_id:
-        return None
-    return {"job_id": job_id, **({"trial_id": trial_id} if trial_id else {})}
+    ids = {name: service_variables.get(f"CLOUD_ML_{name.upper()}") for name in ("job_id", "trial_id")}
+    return {name: each for name, each in ids.items() if each} if ids["job_id"] else None
 
 
 def finished_export(directory: Path, job: Mapping[str, str] | None) -> dict[str, Any] | None:

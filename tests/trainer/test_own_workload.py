@@ -10,7 +10,7 @@ from trainer.command_line import command_from
 from trainer.faults import Unusable
 
 WHOLE = """
-from trainer.settings.setting import number
+from trainer.settings.setting import Setting, number
 from trainer.workload import Data, Workload
 {before}
 WORKLOAD = Workload(build=lambda run: None, data=lambda run: None, {arguments})

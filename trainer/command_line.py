@@ -10,7 +10,7 @@ from trainer.settings.parse import read_flags, read_one
 from trainer.settings.setting import Setting, with_defaults, word
 from trainer.settings.settings import SETTINGS, Settings
 from trainer.workload import LOSS, Workload
-from trainer.workloads import names_with, workload_named
+from trainer.workloads import all_flags, names_with, workload_named
 
 PROG = "python -m trainer.task"
 WORKLOAD = Setting(
@@ -42,14 +42,14 @@ def command_from(arguments: Sequence[str]) -> Command:
     with collected(faults):
         workload = workload_named(name) if name else None  # the flag's reader reports the missing value
     common = with_defaults(SETTINGS, workload.defaults if workload else {})
-    own = workload.flags if workload else {}
+    own = workload.flags if workload else all_flags()  # a fault of the workload's name is none of theirs
     with collected(faults):
         values = read_flags(
             arguments,
             {"all workloads": {"workload": WORKLOAD, **common}, f"only with --workload={name}": own},
             prog=PROG,
             description=f"{parse.__doc__}\nSome workloads have additional flags.",
-            unknown=lambda flag: _of_others(flag, name, is_known=workload is not None),
+            elsewhere=lambda flag: _of_others(flag, name),
         )
     if workload is None or faults:
         raise Unusable(*faults)
@@ -61,11 +61,8 @@ def command_from(arguments: Sequence[str]) -> Command:
     )
 
 
-def _of_others(flag: str, workload: str, *, is_known: bool) -> str | None:
-    """The fault of a flag that others have, empty if that of the workload's name covers it; None if none has it."""
+def _of_others(flag: str, workload: str) -> str:
     if not (others := names_with(flag)):
-        return None
-    if not is_known:
         return ""
     return f"--{flag} is a flag of --workload={' and '.join(others)}; --workload={workload} does not have it."
 

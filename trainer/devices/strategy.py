@@ -5,16 +5,9 @@ from typing import Any
 
 import tensorflow as tf
 
+from trainer.devices import choices
 from trainer.devices.accelerators import TPU_VARIABLES, accelerator_of
-from trainer.devices.choices import (
-    OwnGpus,
-    Strategy,
-    chosen,
-    collectives,
-    computes_bfloat16,
-    no_mixed_precision,
-    own_gpus,
-)
+from trainer.devices.choices import OwnGpus, Strategy
 from trainer.faults import Unusable
 from trainer.replicas.cluster import Cluster, Role
 
@@ -42,7 +35,7 @@ def claim_gpus(cluster: Cluster) -> OwnGpus:
     Must be called before TensorFlow's first operation.
     """
     found = tf.config.list_physical_devices("GPU")
-    own = own_gpus(cluster, len(found))
+    own = choices.own_gpus(cluster, len(found))
     visible = [found[index] for index in own.indices]
     tf.config.set_visible_devices(visible, "GPU")
     for gpu in visible:
@@ -61,7 +54,7 @@ def strategy_for(cluster: Cluster, *, asked: Strategy = Strategy.AUTO, mirrored:
     """
     own = claim_gpus(cluster)
     has_tpu = bool(_tpu_address() or tf.config.list_physical_devices("TPU"))
-    match chosen(asked, cluster, gpus=len(own.indices), has_tpu=has_tpu, mirrored=mirrored):
+    match choices.chosen(asked, cluster, gpus=len(own.indices), has_tpu=has_tpu, mirrored=mirrored):
         case Strategy.PARAMETER_SERVER:
             return _parameter_server(cluster)
         case Strategy.MULTI_WORKER_MIRRORED:
@@ -79,7 +72,7 @@ def strategy_for(cluster: Cluster, *, asked: Strategy = Strategy.AUTO, mirrored:
 def multi_worker_mirrored(cluster: Cluster, own: OwnGpus) -> Any:
     return tf.distribute.MultiWorkerMirroredStrategy(
         cluster_resolver=resolver(cluster, gpus=len(own.indices)),
-        communication_options=tf.distribute.experimental.CommunicationOptions(**collectives(own)),
+        communication_options=tf.distribute.experimental.CommunicationOptions(**choices.collectives(own)),
     )
 
 
@@ -162,9 +155,9 @@ def sixteen_bits(strategy: Any, cluster: Cluster) -> str:
     """
     if isinstance(strategy, tf.distribute.ParameterServerStrategy):
         has_gpus = any("GPU" in device for device in strategy.extended.worker_devices)
-        if has_gpus and (fault := no_mixed_precision(accelerator_of(cluster, Role.WORKER))):
+        if has_gpus and (fault := choices.no_mixed_precision(accelerator_of(cluster, Role.WORKER))):
             raise Unusable(fault)
         return "bfloat16"
     details = map(tf.config.experimental.get_device_details, tf.config.get_visible_devices("GPU"))
-    claim = computes_bfloat16([found.get("compute_capability") for found in details])
+    claim = choices.computes_bfloat16([found.get("compute_capability") for found in details])
     return "bfloat16" if all_replicas_agree(strategy, claim) else "float16"

@@ -31,19 +31,23 @@ def read_flags(
     *,
     prog: str,
     description: str | None = __doc__,
-    unknown: Callable[[str], str | None] = lambda _: None,
+    elsewhere: Callable[[str], str] = lambda _: "",
 ) -> dict[str, Any]:
     """The value of every setting, its default where `arguments` give none. `--help` prints all and exits with 0.
 
-    `unknown` gives the fault of an unknown flag, by its name; None for the usual one, and an empty text for none.
+    `elsewhere` gives the fault of an unknown flag, by its name; empty for the usual one.
 
     Raises:
         Unusable: every fault.
     """
     known = {name: each for group in groups.values() for name, each in group.items()}
     given, rest = _parsed(arguments, groups, prog=prog, description=description)
-    flags = [each for each in rest if each.startswith("-")]
-    faults = [_unknown(each.lstrip("-").partition("=")[0], known, unknown, prog) for each in flags]
+    flags = [each.lstrip("-").partition("=")[0] for each in rest if each.startswith("-")]
+    faults = [
+        elsewhere(each)
+        or f"Unknown flag {'--' + each!r}.{nearest(each, known)} `{prog} --help` lists all flags."
+        for each in flags
+    ]
     if not flags:
         faults = [f"Unexpected argument {each!r}: it does not belong to any flag." for each in rest]
     values = {}
@@ -52,8 +56,8 @@ def read_flags(
             values[name] = known[name].default if text is None else known[name].reads(text)
         except ValueError as error:
             faults.append(f"--{name}={text}: expected {error}; found {text!r}.")
-    if any(faults):
-        raise Unusable(*filter(None, faults))
+    if faults:
+        raise Unusable(*faults)
     return values
 
 
@@ -80,9 +84,3 @@ def _parsed(
         [re.sub("(?<=^--)[^=]+", lambda name: name[0].replace("-", "_"), each) for each in arguments]
     )
     return vars(given), rest
-
-
-def _unknown(name: str, known: Mapping[str, Setting], unknown: Callable[[str], str | None], prog: str) -> str:
-    if (fault := unknown(name)) is not None:
-        return fault
-    return f"Unknown flag {'--' + name!r}.{nearest(name, known)} `{prog} --help` lists all flags."

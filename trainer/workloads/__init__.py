@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 from trainer.faults import Unusable, nearest
+from trainer.settings.setting import Setting
 from trainer.settings.settings import SETTINGS
 from trainer.workload import Workload
 
@@ -69,6 +70,11 @@ def _faults(workload: Workload, name: str) -> list[str]:
         for each in workload.defaults
         if each not in SETTINGS
     ]
+
+
+def all_flags() -> dict[str, Setting]:
+    """The flags of all workloads of this package. Imports all of them."""
+    return {flag: each for name in names() for flag, each in workload_named(name).flags.items()}
 
 
 def names_with(flag: str) -> list[str]:

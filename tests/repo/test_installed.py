@@ -198,5 +198,8 @@ def test_an_empty_folder_becomes_a_model_on_record(installed: Installed, tmp_pat
         assert installed.run("ls", "--state", "succeeded", "-o", "name", cwd=tmp_path).stdout == f"{run_id}\n"
         assert "val_accuracy" in installed.run("status", run_id, cwd=tmp_path).stdout
         assert "The trainer's image has tensorboard, tensorflow" in done.stdout
+        (tmp_path / "find.py").write_text("import trainer\nprint('found', trainer.__file__)\n")
+        done = installed.run("submit", "--script", "find.py", "--logs", cwd=tmp_path)
+        assert "/app/trainer/__init__.py" in done.stdout
     finally:
         installed.run("down", cwd=tmp_path)

@@ -1,5 +1,6 @@
 """The end of a run: the export and its description, and a restart that finds both."""
 
+import hashlib
 import platform
 import time
 from collections.abc import Mapping
@@ -67,7 +68,6 @@ def _report_trial(run: Run, manifest: Mapping[str, Any]) -> None:
 def export(training: "Training", trained: "Trained", started: float) -> None:
     """Export the model, and return when no other replica needs this one. `started` is of time.monotonic()."""
     from trainer.export.saved_model import export_directory, save_model
-    from trainer.training.attempt import weights_sha256
 
     run, cluster, outputs = training.run, training.cluster, training.run.outputs
     with export_directory(outputs.model.path, cluster) as directory:
@@ -95,7 +95,7 @@ def export(training: "Training", trained: "Trained", started: float) -> None:
         f"{cluster.replica} finished",
         replica=cluster.replica,
         seconds=round(time.monotonic() - started, 1),
-        weights_sha256=weights_sha256(trained.model),
+        weights_sha256=_weights_sha256(trained.model),
     )
     # The run is finished: with an exit status other than 0, its chief would repeat it.
     on_sigterm(lambda: None)
@@ -103,6 +103,14 @@ def export(training: "Training", trained: "Trained", started: float) -> None:
     training.peers.part()
     if cluster.is_chief:
         remove_backups(outputs.checkpoints.path)
+
+
+def _weights_sha256(model: Any) -> str:
+    """Of all trainable weights; equal on replicas that are in sync."""
+    digest = hashlib.sha256()
+    for variable in model.trainable_variables:
+        digest.update(variable.numpy().tobytes())
+    return digest.hexdigest()
 
 
 def _signatures(run: Run, model: Any) -> Mapping[str, Any]:

@@ -25,8 +25,8 @@ from trainer.command_line import command_from
 from trainer.devices.choices import OwnGpus, Strategy
 from trainer.devices.strategy import multi_worker_mirrored, name_of, resolver, sixteen_bits, strategy_for
 from trainer.images.classification import ModelSpec, spec_of
-from trainer.parameter_server.coordinator import evaluate_in_shards
-from trainer.parameter_server.input import WorkerPipeline
+from trainer.parameter_server.coordinator import WorkerPipeline
+from trainer.parameter_server.steps import evaluate_in_shards
 from trainer.replicas.cluster import Cluster, Role
 from trainer.replicas.ending import end_with
 from trainer.replicas.peers import Peers

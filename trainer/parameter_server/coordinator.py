@@ -8,10 +8,10 @@ import tensorflow as tf
 
 from trainer.checkpoints.files import Position
 from trainer.data.examples import batch_spec
-from trainer.parameter_server.input import WorkerPipeline
+from trainer.data.order import Share
+from trainer.data.pipeline import Pipeline
 from trainer.parameter_server.peers import guard
-from trainer.parameter_server.progress import AHEAD_PER_WORKER, RemoteProgressReport
-from trainer.parameter_server.steps import CoordinatedSteps, require_one_output
+from trainer.parameter_server.steps import CoordinatedSteps, evaluate_in_shards, require_one_output
 from trainer.replicas.cluster import Role
 from trainer.replicas.ending import end_for_loss
 from trainer.replicas.peers import is_loss_of_peer
@@ -21,6 +21,29 @@ from trainer.training.steps import Steps
 from trainer.workload import AS_BUILT, Run
 
 EVALUATION_SHARDS_PER_WORKER = 2  # more even out workers of different speed, and read the split more often
+
+
+@dataclass(frozen=True, kw_only=True)
+class WorkerPipeline(Pipeline):
+    """Batches for one worker at a time: `replicas` is how many devices it has.
+
+    TensorFlow does not split these batches: of a data set that a function makes, each device of a worker takes the
+    next element whole (OwnedMultiDeviceIterator in tensorflow/python/distribute/input_lib.py, TensorFlow 2.21).
+    """
+
+    workers: int
+
+    def for_worker(self, *, first_pass: int) -> Any:
+        """Endless batches for the worker that calls this, in a function that the coordinator has it run.
+
+        All workers compute the same order of examples, a different one in each pass, and each takes every
+        n-th of them: while they keep pace, an epoch trains every example about once. While a worker is
+        away, its share is not trained; the next pass distributes the examples again.
+        """
+        worker = tf.cast(tf.distribute.coordinator.experimental_get_current_worker_index(), tf.int64)
+        share = Share(block=self.workers, start=worker, stop=worker + 1)
+        count = self.examples.count or 0
+        return self.shuffled(share, length=count, first=count * first_pass)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,32 +78,17 @@ class CoordinatedTraining(Training):
 
     def _model(self, run: Run, strategy: Any) -> Any:
         model = super()._model(run, strategy)
-        if strategy is not self.strategy:
-            return model
-        evaluate_in_shards(model, self._coordinator, self._evaluation_shards)
+        if strategy is self.strategy:
+            evaluate_in_shards(model, self._coordinator, self._evaluation_shards)
         return model
 
     def _steps(self, model: Any) -> Steps:
-        return CoordinatedSteps(model, self.settings, self._coordinator)
-
-    def _progress(self) -> Any:
-        progress = RemoteProgressReport(super()._progress(), ahead=AHEAD_PER_WORKER * self._workers)
-        guard(self.cluster, idle_s=progress.idle_s)
-        return progress
-
-    def _wait_for_steps(self, progress: RemoteProgressReport) -> None:
-        self._coordinator.join()
-        progress.drain()
+        steps = CoordinatedSteps(model, self.settings, self._coordinator, workers=self._workers)
+        guard(self.cluster, idle_s=steps.idle_s)
+        return steps
 
     def _batches(self, place: Position, model: Any) -> Batches:  # noqa: ARG002 - as above
-        pipeline = WorkerPipeline(
-            examples=self.run.data.training,
-            evaluated=self.run.data.evaluation,
-            settings=self.settings,
-            replicas=self.strategy.num_replicas_in_sync,
-            threads=max(2, self.processors),
-            workers=self._workers,
-        )
+        pipeline = WorkerPipeline(evaluated=self.run.data.evaluation, workers=self._workers, **self.pipeline)
         distributed = self.strategy.distribute_datasets_from_function
         # TFDS's functions are wrapped in a way that AutoGraph warns of.
         batches = tf.autograph.experimental.do_not_convert(
@@ -109,11 +117,3 @@ class CoordinatedTraining(Training):
         path = tf.train.Checkpoint(model=model).write(str(scratch / "trained"), options)
         tf.train.Checkpoint(model=local).read(path).assert_existing_objects_matched()
         return local
-
-
-def evaluate_in_shards(model: Any, coordinator: Any, shards: int) -> None:
-    """Set what `fit` and `compile` would: an evaluation is handed out in shards, each evaluated once by any worker."""
-    model._cluster_coordinator = coordinator  # noqa: SLF001
-    model._pss_evaluation_shards = shards  # noqa: SLF001
-    # Of the examples and predictions of a worker's devices, which Keras would add up.
-    model.distribute_reduction_method = "concat"

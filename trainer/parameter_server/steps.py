@@ -1,5 +1,7 @@
-"""Steps that the chief hands out to workers."""
+"""Steps that the chief hands out to workers, and the evaluation that they share."""
 
+import time
+from collections import deque
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,6 +12,8 @@ from trainer.settings.settings import Settings
 from trainer.training.keras_models import is_keras_2
 from trainer.training.reporting import numbers
 from trainer.training.steps import Steps
+
+AHEAD_PER_WORKER = 4  # unfinished steps: enough that no worker waits, few enough to finish soon
 
 
 def require_one_output(batch: Any) -> None:
@@ -27,9 +31,9 @@ def require_one_output(batch: Any) -> None:
 
 
 class CoordinatedSteps(Steps):
-    """`train` returns at once, with a promise of the metrics; the evaluation is Keras' exact one."""
+    """Steps of any workers, AHEAD_PER_WORKER of each at most unfinished; the evaluation is Keras' exact one."""
 
-    def __init__(self, model: Any, settings: Settings, coordinator: Any) -> None:
+    def __init__(self, model: Any, settings: Settings, coordinator: Any, *, workers: int = 1) -> None:
         """`coordinator` hands out the steps.
 
         Raises:
@@ -42,10 +46,33 @@ class CoordinatedSteps(Steps):
             )
         super().__init__(model, settings)
         self._coordinator = coordinator
+        self._ahead = AHEAD_PER_WORKER * workers
+        self._promised: deque[Any] = deque()
+        self._logs: Mapping[str, Any] = {}
+        self._done_at = time.monotonic()
 
-    def train(self, batches: Any, count: int) -> Any:
-        """A RemoteValue of what Steps' returns; one worker runs all `count` steps."""
-        return self._coordinator.schedule(self._train, args=(batches, *self._counted(count)))
+    def train(self, batches: Any, count: int) -> Mapping[str, Any]:
+        """As Steps'; the metrics are those of a step that was handed out earlier, except after `finish`.
+
+        One worker runs all `count` steps. Waiting for them would leave the other workers idle.
+        """
+        self._promised.append(self._coordinator.schedule(self._train, args=(batches, *self._counted(count))))
+        if not self._logs or len(self._promised) >= self._ahead:
+            try:
+                self._logs, self._done_at = self._promised.popleft().fetch(), time.monotonic()
+            except (tf.errors.OpError, RuntimeError):
+                # Its worker has left, or it was abandoned: then the next step raises the reason.
+                self._logs = dict(self.model.get_metrics_result())
+        return self._logs
+
+    def finish(self) -> None:
+        self._coordinator.join()
+        self._promised.clear()
+        self._logs, self._done_at = {}, time.monotonic()
+
+    def idle_s(self) -> float:
+        """Seconds since a step was known to be finished, or since the start."""
+        return time.monotonic() - self._done_at
 
     def evaluate(self, data: Any, steps: int, callbacks: Any) -> dict[str, float]:
         """As Steps'; `steps` is the number of shards, each of which a worker evaluates once."""
@@ -53,3 +80,11 @@ class CoordinatedSteps(Steps):
             data, steps=steps, callbacks=callbacks, verbose=0, return_dict=True
         )
         return numbers(found)
+
+
+def evaluate_in_shards(model: Any, coordinator: Any, shards: int) -> None:
+    """Set what `fit` and `compile` would: an evaluation is handed out in shards, each evaluated once by any worker."""
+    model._cluster_coordinator = coordinator  # noqa: SLF001
+    model._pss_evaluation_shards = shards  # noqa: SLF001
+    # Of the examples and predictions of a worker's devices, which Keras would add up.
+    model.distribute_reduction_method = "concat"

@@ -39,16 +39,12 @@ def is_loss_of_peer(error: BaseException) -> bool:
 class Board:
     """Short notes that all replicas see: the key-value store of TensorFlow's coordination service.
 
-    It lives in the chief's process. MultiWorkerMirroredStrategy starts it, and
-    tf.distribute.experimental.PreemptionCheckpointHandler uses the same calls.
+    It lives in the chief's process: once that is gone, all methods raise tf.errors.OpError. MultiWorkerMirroredStrategy
+    starts it, and tf.distribute.experimental.PreemptionCheckpointHandler uses the same calls.
     """
 
     def put(self, name: str, text: str = "") -> bool:
-        """Whether `text` is now the note of that name; a note is written once.
-
-        Raises:
-            tf.errors.OpError: the chief is gone.
-        """
+        """Whether `text` is now the note of that name; a note is written once."""
         import tensorflow as tf
 
         try:
@@ -58,11 +54,7 @@ class Board:
         return True
 
     def wait_for(self, name: str, timeout_s: float) -> str | None:
-        """The note of that name as soon as it exists; None after `timeout_s` seconds.
-
-        Raises:
-            tf.errors.OpError: the chief is gone.
-        """
+        """The note of that name as soon as it exists; None after `timeout_s` seconds."""
         import tensorflow as tf
 
         try:
@@ -72,11 +64,7 @@ class Board:
         return str(found)
 
     def read(self, name: str) -> str:
-        """The note of that name, however long it takes.
-
-        Raises:
-            tf.errors.OpError: the chief is gone.
-        """
+        """The note of that name, however long it takes."""
         while (found := self.wait_for(name, DAY_S)) is None:
             time.sleep(ASKED_AGAIN_S)  # the chief is frozen, and the call returns at once
         return found

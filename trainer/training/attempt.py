@@ -1,6 +1,5 @@
 """One training run on one replica: from data to a trained model and its last metrics."""
 
-import hashlib
 import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -83,22 +82,23 @@ class Training:
                 a different model, or a trial's metric file cannot be written.
             tf.errors.OpError: another replica is gone; the run can be started again and continues.
         """
-        epochs, steps, outputs = self.settings.epochs, self.steps_per_epoch, self.run.outputs
+        epochs, outputs = self.settings.epochs, self.run.outputs
         checkpoint = chosen(outputs.checkpoints.path, self.cluster, self.peers.board)
-        place = position_after(checkpoint, steps_per_epoch=steps, global_batch_size=self.global_batch_size)
+        place = position_after(
+            checkpoint, steps_per_epoch=self.steps_per_epoch, global_batch_size=self.global_batch_size
+        )
         initial_epoch = checkpoint.epoch if checkpoint else 0
         known = dict(checkpoint.metrics or {}) if checkpoint else {}
         model = self._model(self.run, self.strategy)
-        trained = self._trained(model)
+        steps = self._steps(self._trained(model))
         to_study = self._trial_report(initial_epoch)
         self._report_start(initial_epoch, place.step if place.epoch == initial_epoch else 0)
-        progress = self._progress()
         scratch_prefix = f"trainer-{self.cluster.replica}-checkpoint-"
         with tempfile.TemporaryDirectory(prefix=scratch_prefix) as name, Uploads() as uploads:
             scratch = Path(name)
             saver = Saver(
                 model=model,
-                metrics=trained.metrics,
+                metrics=steps.model.metrics,
                 checkpoints=outputs.checkpoints.path,
                 cluster=self.cluster,
                 scratch=scratch,
@@ -106,38 +106,41 @@ class Training:
                 global_batch_size=self.global_batch_size,
                 trained_on=self.run.unchanged,
                 io_device=self.IO_DEVICE,
-                wait_for_steps=partial(self._wait_for_steps, progress),
+                wait_for_steps=steps.finish,
             )
             if checkpoint is not None:
                 saver.restore(checkpoint)
-            keras_callbacks = callbacks_of(trained)
-            callbacks = [
-                progress,
-                keras_callbacks.LambdaCallback(
-                    on_epoch_end=lambda epoch, logs: to_study(numbers(logs), epoch + 1)
-                ),
-                *self.run.workload.callbacks(self.run),
-            ]
-            if self.cluster.is_chief:  # one writer; no graph, which is large and never read
-                callbacks.append(keras_callbacks.TensorBoard(str(outputs.logs.path), write_graph=False))
+            done = place.epoch * self.steps_per_epoch + place.step
             loop = Loop(
-                steps=self._steps(trained),
+                steps=steps,
                 batches=self._batches(place, model),
-                steps_per_epoch=steps,
-                callbacks=keras_callbacks.CallbackList(callbacks, model=trained, epochs=epochs, steps=steps),
+                steps_per_epoch=self.steps_per_epoch,
+                callbacks=self._callbacks(steps.model, to_study),
                 saver=saver,
-                preemption=Preemption(
-                    self.cluster,
-                    self.peers,
-                    done=place.epoch * steps + place.step,
-                    finish_upload=uploads.finish,
-                ),
+                preemption=Preemption(self.cluster, self.peers, done=done, finish_upload=uploads.finish),
             )
             to_study(known, min(initial_epoch, epochs))
             metrics = loop.run(place, known)
             if place.epoch >= epochs:  # only the export is left to do
                 to_study(metrics, epochs)
             return Trained(model=self._exported(model, scratch), metrics=metrics, initial_epoch=initial_epoch)
+
+    def _callbacks(
+        self, model: Any, to_study: Callable[[Mapping[str, float], int], None]
+    ) -> Any:  # CallbackList of the model's Keras
+        kinds = callbacks_of(model)
+        progress = ProgressReport(
+            replica=self.cluster.replica,
+            epochs=self.settings.epochs,
+            steps_per_epoch=self.steps_per_epoch,
+            global_batch_size=self.global_batch_size,
+        )
+        reporting = kinds.LambdaCallback(on_epoch_end=lambda epoch, logs: to_study(numbers(logs), epoch + 1))
+        callbacks = [progress, reporting, *self.run.workload.callbacks(self.run)]
+        if self.cluster.is_chief:  # one writer; no graph, which is large and never read
+            callbacks.append(kinds.TensorBoard(str(self.run.outputs.logs.path), write_graph=False))
+        how = {"epochs": self.settings.epochs, "steps": self.steps_per_epoch}
+        return kinds.CallbackList(callbacks, model=model, **how)
 
     def _model(self, run: Run, strategy: Any) -> Any:
         return built_model(run, strategy=strategy, total_steps=self.settings.epochs * self.steps_per_epoch)
@@ -149,25 +152,18 @@ class Training:
     def _steps(self, model: Any) -> Steps:
         return Steps(model, self.settings)
 
-    def _progress(self) -> Any:  # tf.keras.callbacks.Callback
-        return ProgressReport(
-            replica=self.cluster.replica,
-            epochs=self.settings.epochs,
-            steps_per_epoch=self.steps_per_epoch,
-            global_batch_size=self.global_batch_size,
-        )
-
-    def _wait_for_steps(self, progress: Any) -> None:
-        """Return when every step that was started is finished; nothing to wait for in this class."""
+    @property
+    def pipeline(self) -> dict[str, Any]:
+        """What the pipelines of this replica have in common."""
+        return {
+            "examples": self.run.data.training,
+            "settings": self.settings,
+            "replicas": self.strategy.num_replicas_in_sync,
+            "threads": max(2, self.processors),
+        }
 
     def _batches(self, place: Position, model: Any) -> Batches:  # noqa: ARG002 - HeadTraining computes features with it
-        pipeline = Pipeline(
-            examples=self.run.data.training,
-            evaluated=self.run.data.evaluation,
-            settings=self.settings,
-            replicas=self.strategy.num_replicas_in_sync,
-            threads=max(2, self.processors),
-        )
+        pipeline = Pipeline(evaluated=self.run.data.evaluation, **self.pipeline)
         training = partial(
             pipeline.training,
             first_epoch=place.epoch,
@@ -197,15 +193,13 @@ class Training:
         file = MetricFile(
             self.trial.metric_file, trial_id=self.trial.trial_id, after_step=initial_epoch * steps
         )
-        is_missing = asked is not None and asked not in names
-        repair = (
-            f", but its study optimizes {asked!r}: add that metric to --reported_metrics"
-            if is_missing
-            else ""
-        )
+        message = f"trial {self.trial.trial_id} reports {', '.join(names)} to {self.trial.metric_file}"
+        is_missing = asked not in {None, *names}
+        if is_missing:
+            message += f", but its study optimizes {asked!r}: add that metric to --reported_metrics"
         report(
             "trial_reports",
-            f"trial {self.trial.trial_id} reports {', '.join(names)} to {self.trial.metric_file}{repair}",
+            message,
             severity="WARNING" if is_missing else "INFO",
             replica=self.cluster.replica,
             trial_id=self.trial.trial_id,
@@ -216,11 +210,7 @@ class Training:
         return lambda metrics, epochs: file.report(evaluated(metrics, names), step=epochs * steps)
 
     def _report_start(self, initial_epoch: int, step: int) -> None:
-        strategy, replicas, steps = (
-            name_of(self.strategy),
-            self.strategy.num_replicas_in_sync,
-            self.steps_per_epoch,
-        )
+        strategy, replicas = name_of(self.strategy), self.strategy.num_replicas_in_sync
         weights = self.run.weights
         because = f" ({weights.because})" if weights.because else ""
         starts = "starts"
@@ -228,24 +218,16 @@ class Training:
             starts = f"continues after epoch {initial_epoch}" + (f" and {step} steps" if step else "")
         report(
             "train_started",
-            f"{self.cluster.replica} {starts}: {self.settings.epochs} epochs of {steps} steps, {strategy} over "
-            f"{replicas}, weights {weights.label}{because}",
+            f"{self.cluster.replica} {starts}: {self.settings.epochs} epochs of {self.steps_per_epoch} steps, {strategy} "
+            f"over {replicas}, weights {weights.label}{because}",
             replica=self.cluster.replica,
             strategy=strategy,
             replicas_in_sync=replicas,
             global_batch_size=self.global_batch_size,
             epochs=self.settings.epochs,
-            steps_per_epoch=steps,
+            steps_per_epoch=self.steps_per_epoch,
             weights=weights.label,
             dataset=self.run.data.name,
             initial_epoch=initial_epoch,
             initial_step=step,
         )
-
-
-def weights_sha256(model: Any) -> str:
-    """A hash of all trainable weights; equal on replicas that are in sync."""
-    digest = hashlib.sha256()
-    for variable in model.trainable_variables:
-        digest.update(variable.numpy().tobytes())
-    return digest.hexdigest()

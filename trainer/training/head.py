@@ -64,13 +64,7 @@ class HeadTraining(Training):
         Each worker reads and decodes a share of them, and its devices compute the features of that share.
         """
         began, count = time.monotonic(), of.count or 0
-        pipeline = Pipeline(
-            examples=of,
-            evaluated=None,
-            settings=self.settings,
-            replicas=self.strategy.num_replicas_in_sync,
-            threads=max(2, self.processors),
-        )
+        pipeline = Pipeline(evaluated=None, **self.pipeline | {"examples": of})
         steps = -(-count // pipeline.global_batch_size)
         with self.strategy.scope():
             compute = tf.function(partial(_of_all_replicas, self.strategy, backbone))

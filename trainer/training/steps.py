@@ -40,6 +40,9 @@ class Steps:
         """
         return dict(self._train(batches, *self._counted(count)))
 
+    def finish(self) -> None:
+        """Return when every step that was started is finished; here they are once `train` returns."""
+
     def evaluate(self, data: Any, steps: int, callbacks: Any) -> dict[str, float]:
         """The metrics over `steps` batches of a distributed data set, each example with the same weight."""
         self.model.reset_metrics()

@@ -137,73 +137,64 @@ def attempt(
         Unusable: settings, environment, data, checkpoints or the model cannot be used; every fault that is known.
         tensorflow.errors.OpError: another replica is gone.
     """
-    run = _run(workload, settings, environment, name, flags or {})
-    print(run.cluster.description(), file=sys.stderr, flush=True)  # noqa: T201 - the job's log
-    if (metrics := finished_metrics(run)) is not None:
-        return metrics
-    require_accelerators(run.cluster, environment)
-    _load_tensorflow()
-    return _part_of(run)(run)
-
-
-def _part_of(run: Run) -> Callable[[Run], dict[str, float] | None]:
-    """The function that does this replica's part."""
-    if run.cluster.role is Role.EVALUATOR:
-        from trainer.evaluator.evaluator import evaluate
-
-        return evaluate
-    if not run.cluster.is_chief and uses_parameter_servers(run.settings.strategy, run.cluster):
-        from trainer.parameter_server.server import serve
-
-        return serve
-    return _train
-
-
-def _run(
-    workload: Workload,
-    settings: Settings,
-    environment: Mapping[str, str],
-    name: str,
-    flags: Mapping[str, Any],
-) -> Run:
     faults = settings.faults()
     with collected(faults):
         cluster = cluster_from(environment).without_reduction_servers()
     if not faults:
-        has_directory = bool(environment.get("AIP_CHECKPOINT_DIR") or settings.job_dir)
-        faults += contradictions(settings.strategy, cluster, has_checkpoint_directory=has_directory)
-        faults += _head_faults(workload, settings, cluster, name)
-        in_step = not uses_parameter_servers(settings.strategy, cluster)
-        if in_step and (fault := unequal_accelerators(cluster, environment)):
-            faults.append(fault)
+        with collected(faults):
+            outputs = outputs_from(environment, settings.job_dir)
     if faults:
         raise Unusable(*faults)
-    return Run(
+    run = Run(
         workload=workload,
         settings=settings,
         cluster=cluster,
-        outputs=outputs_from(environment, settings.job_dir),
+        outputs=outputs,
         environment=environment,
         name=name,
-        flags=flags,
+        flags=flags or {},
     )
+    if faults := _contradictions(run):
+        raise Unusable(*faults)
+    print(cluster.description(), file=sys.stderr, flush=True)  # noqa: T201 - the job's log
+    if (metrics := finished_metrics(run)) is not None:
+        return metrics
+    require_accelerators(cluster, environment)
+    _load_tensorflow()
+    if cluster.role is Role.EVALUATOR:
+        from trainer.evaluator.evaluator import evaluate
+
+        evaluate(run)
+        return None
+    if not cluster.is_chief and uses_parameter_servers(settings.strategy, cluster):
+        from trainer.parameter_server.server import serve
+
+        serve(run)
+        return None
+    return _train(run)
 
 
-def _head_faults(workload: Workload, settings: Settings, cluster: Cluster, name: str) -> list[str]:
-    if settings.train != HEAD:
-        return []
-    faults = []
-    if workload.head is None:
-        of, where = (f"--workload={name}", "its Workload") if name else ("this program", "survive.run")
+def _contradictions(run: Run) -> list[str]:
+    """Every fault of settings that do not fit the cluster or the workload."""
+    settings, cluster, environment = run.settings, run.cluster, run.environment
+    has_directory = bool(environment.get("AIP_CHECKPOINT_DIR") or settings.job_dir)
+    faults = list(contradictions(settings.strategy, cluster, has_checkpoint_directory=has_directory))
+    has_servers = uses_parameter_servers(settings.strategy, cluster)
+    if settings.train == HEAD and run.workload.head is None:
+        of, where = (
+            (f"--workload={run.name}", "its Workload") if run.name else ("this program", "survive.run")
+        )
         faults.append(
             f"--train=head: {of} does not say where its head begins. Remove the flag, or name the layer before the head "
             f"as `head` of {where}."
         )
-    if uses_parameter_servers(settings.strategy, cluster):
+    if settings.train == HEAD and has_servers:
         faults.append(
             "--train=head: workers of parameter servers do not share features. Use a cluster without parameter servers, "
             "or --train=all."
         )
+    if not has_servers and (fault := unequal_accelerators(cluster, environment)):
+        faults.append(fault)
     return faults
 
 

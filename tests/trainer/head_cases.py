@@ -26,8 +26,8 @@ from trainer.replicas.peers import Peers
 from trainer.storage import outputs_from
 from trainer.training import head as head_module
 from trainer.training.attempt import Trained
-from trainer.training.backbone import backbone_of
 from trainer.training.head import HeadTraining
+from trainer.training.model import backbone_of
 from trainer.workload import Data, Run, Workload
 
 TRAINED, EVALUATED, BATCH = 22, 9, 4

@@ -1,7 +1,7 @@
 """What an evaluator does: evaluate each new checkpoint and record the metrics until the model is exported."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,9 +15,8 @@ from trainer.evaluator.evaluations import Evaluation, read_evaluations, write_ev
 from trainer.events import finite, report
 from trainer.export.manifest import is_exported, job_of
 from trainer.faults import Unusable, reason_of
-from trainer.replicas.cluster import Cluster, Role
+from trainer.replicas.cluster import Role
 from trainer.replicas.liveness import await_peers, watch
-from trainer.storage import Outputs
 from trainer.training.keras_models import callbacks_of, set_mixed_precision
 from trainer.training.model import built_model
 from trainer.training.steps import Steps
@@ -32,10 +31,9 @@ def evaluate(run: Run) -> None:
     Raises:
         Unusable: no evaluation split, the model cannot be built for it, or the checkpoints belong to a different model.
     """
-    cluster = run.cluster
-    processors = processors_for(cluster)
+    processors = processors_for(run.cluster)
     limit_threads(processors)
-    claim_gpus(cluster)
+    claim_gpus(run.cluster)
     run = run.with_data()
     if run.data.evaluation is None:
         raise Unusable(
@@ -44,41 +42,31 @@ def evaluate(run: Run) -> None:
         )
     pipeline = Pipeline(
         examples=run.data.training,
-        evaluated=counted(run.data.evaluation, "evaluation", replica=cluster.replica),
+        evaluated=counted(run.data.evaluation, "evaluation", replica=run.cluster.replica),
         settings=run.settings,
         replicas=1,
         threads=max(2, processors),
     )
     strategy = tf.distribute.get_strategy()
     if run.settings.mixed_precision:
-        set_mixed_precision(sixteen_bits(strategy, cluster))
+        set_mixed_precision(sixteen_bits(strategy, run.cluster))
     model = built_model(run, strategy=strategy, total_steps=run.settings.epochs)
-    Evaluator(
-        cluster=cluster,
-        model=model,
-        steps=Steps(model, run.settings),
-        data=pipeline.evaluation(tf.distribute.InputContext()),
-        data_steps=pipeline.evaluation_steps,
-        outputs=run.outputs,
-        trained_on=run.unchanged,
-        peers_within_s=run.settings.peers_within_s,
-    ).run()
+    steps, data = Steps(model, run.settings), pipeline.evaluation(tf.distribute.InputContext())
+    callbacks = callbacks_of(model).CallbackList()
+    _Evaluator(
+        run=run, model=model, evaluate=lambda: steps.evaluate(data, pipeline.evaluation_steps, callbacks)
+    ).evaluate_all()
 
 
 @dataclass(frozen=True, kw_only=True)
-class Evaluator:
-    """Evaluates `model` on `data`, `data_steps` batches, at each of the chief's checkpoints, as the training does."""
+class _Evaluator:
+    """Evaluates `model` at each of the chief's checkpoints; `evaluate` returns its metrics."""
 
-    cluster: Cluster
+    run: Run
     model: Any  # tf.keras.Model
-    steps: Steps
-    data: Any  # tf.data.Dataset
-    data_steps: int
-    outputs: Outputs
-    trained_on: Mapping[str, str]
-    peers_within_s: float
+    evaluate: Callable[[], dict[str, float]]
 
-    def run(self) -> None:
+    def evaluate_all(self) -> None:
         """Evaluate each new checkpoint once; return when the model is exported and no checkpoint is new.
 
         A checkpoint is left out if a newer one appears before it is read, or if it is removed meanwhile.
@@ -87,14 +75,15 @@ class Evaluator:
         Raises:
             Unusable: the checkpoints belong to a different model, or were trained on something else.
         """
-        directory = self.outputs.logs.path / self.cluster.replica
+        replica = self.run.cluster.replica
+        directory = self.run.outputs.logs.path / replica
         write_evaluations(directory, known := read_evaluations(directory))
         writer = tf.summary.create_file_writer(str(directory))
         self._watch_chief()
         while True:
             # Checked first: the last checkpoint is older than the export, so `latest` below finds it.
             exported = self._is_exported()
-            found = latest(self.outputs.checkpoints.path)
+            found = latest(self.run.outputs.checkpoints.path)
             if found and any((each.epoch, each.step) == (found.epoch, found.step) for each in known):
                 found = None
             if found and (evaluation := self._evaluated(found)):
@@ -106,22 +95,23 @@ class Evaluator:
             else:
                 time.sleep(POLL_S)
         writer.close()
-        report("evaluator_finished", f"{self.cluster.replica} finished", replica=self.cluster.replica)
+        report("evaluator_finished", f"{replica} finished", replica=replica)
 
     def _watch_chief(self) -> None:
         """If the chief trains with others: one that trains alone opens no port."""
-        listens = self.cluster.is_multi_worker or Role.PARAMETER_SERVER in self.cluster.members
-        chief = self.cluster.replicas_of(Role.CHIEF) if listens else {}
+        cluster = self.run.cluster
+        listens = cluster.is_multi_worker or Role.PARAMETER_SERVER in cluster.members
+        chief = cluster.replicas_of(Role.CHIEF) if listens else {}
         if not self._is_exported():
-            await_peers(self.cluster, chief, within_s=self.peers_within_s)
-        watch(self.cluster, chief, lambda peers, now: () if self._is_exported() else peers.gone(now))
+            await_peers(cluster, chief, within_s=self.run.settings.peers_within_s)
+        watch(cluster, chief, lambda peers, now: () if self._is_exported() else peers.gone(now))
 
     def _is_exported(self) -> bool:
-        return is_exported(self.outputs.model.path, job_of(self.cluster.service_variables))
+        return is_exported(self.run.outputs.model.path, job_of(self.run.cluster.service_variables))
 
     def _evaluated(self, checkpoint: Checkpoint) -> Evaluation | None:
         """None if the chief removed the checkpoint, or part of it, before it was read completely."""
-        checkpoint.require(self.trained_on)
+        checkpoint.require(self.run.unchanged)
         try:
             status = tf.train.Checkpoint(model=self.model).restore(checkpoint.path)
             status.expect_partial().assert_nontrivial_match()
@@ -130,14 +120,13 @@ class Evaluator:
         except (ValueError, AssertionError) as error:
             raise Unusable(
                 f"The checkpoint {checkpoint.path} belongs to a different model ({reason_of(error)}). Give "
-                f"{self.cluster.replica} the chief's --workload, --dataset, --image_size and flags of the workload."
+                f"{self.run.cluster.replica} the chief's --workload, --dataset, --image_size and flags of the workload."
             ) from error
-        found = self.steps.evaluate(self.data, self.data_steps, callbacks_of(self.model).CallbackList())
         return Evaluation(
             epoch=checkpoint.epoch,
             step=checkpoint.step,
             iterations=int(self.model.optimizer.iterations.numpy()),
-            metrics=finite(found),
+            metrics=finite(self.evaluate()),
         )
 
     def _report(self, evaluation: Evaluation, writer: Any) -> None:
@@ -150,9 +139,9 @@ class Evaluator:
         shown = " ".join(f"{name} {value}" for name, value in evaluation.metrics.items())
         report(
             "evaluated",
-            f"{self.cluster.replica} evaluated the checkpoint of epoch {evaluation.epoch}"
+            f"{self.run.cluster.replica} evaluated the checkpoint of epoch {evaluation.epoch}"
             f"{f' and {evaluation.step} steps' if evaluation.step else ''}: {shown}",
-            replica=self.cluster.replica,
+            replica=self.run.cluster.replica,
             epoch=evaluation.epoch,
             step=evaluation.step,
             metrics=evaluation.metrics,

@@ -20,8 +20,8 @@ from trainer.events import report
 from trainer.faults import Unusable
 from trainer.training import keras_models as keras
 from trainer.training.attempt import Training
-from trainer.training.backbone import backbone_of, head_of
 from trainer.training.loop import Batches
+from trainer.training.model import backbone_of, head_of
 
 FEATURES_LIMIT_BYTES = 2 << 30
 

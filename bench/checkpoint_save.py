@@ -81,7 +81,7 @@ def measured(saver: Any, number: int, bytes_per_s: float) -> tuple[float, float]
     began = time.monotonic()
     saver.save(Unasked(), done=number, epoch=0, step=number)
     returned = time.monotonic()
-    saver.finish_upload()
+    saver.uploads.finish()
     ended = time.monotonic()
     draining.join()
     return returned - began, ended - began

@@ -125,8 +125,6 @@ def _signatures(run: Run, model: Any) -> Mapping[str, Any]:
 
 def _description(training: "Training", trained: "Trained", seconds: float) -> dict[str, Any]:
     """The manifest's description of data, metrics, versions and training."""
-    from trainer.devices.strategy import name_of
-
     run, job = training.run, job_of(training.cluster.service_variables)
     own = dict(run.data.description)
     return {
@@ -138,15 +136,6 @@ def _description(training: "Training", trained: "Trained", seconds: float) -> di
             **{name: version(name) for name in ("tensorflow", "tf_keras", "keras")},
             **own.pop("frameworks", {}),
         },
-        "training": {
-            "epochs": run.settings.epochs,
-            "initial_epoch": trained.initial_epoch,
-            "steps_per_epoch": training.steps_per_epoch,
-            "global_batch_size": training.global_batch_size,
-            "replicas_in_sync": training.strategy.num_replicas_in_sync,
-            "strategy": name_of(training.strategy),
-            "weights": run.weights.label,
-            "seconds": round(seconds, 1),
-        },
+        "training": training.facts | {"initial_epoch": trained.initial_epoch, "seconds": round(seconds, 1)},
         **own,
     }

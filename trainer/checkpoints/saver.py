@@ -91,11 +91,6 @@ class Saver:
         self._prefixes = itertools.cycle(self.scratch / name for name in ("one", "other"))
         self._newest: Checkpoint | None = None
 
-    @property
-    def age_s(self) -> float:
-        """Seconds since the last checkpoint was in the bucket, or since the start; 0 while one is on its way there."""
-        return self.uploads.idle_s
-
     def restore(self, checkpoint: Checkpoint) -> None:
         """Restore weights, optimizer and metrics from `checkpoint`.
 
@@ -142,13 +137,9 @@ class Saver:
             else:
                 _remove(written)
 
-    def finish_upload(self) -> None:
-        """Wait until the last checkpoint is in the bucket, or was refused: what builds on it may be recorded then."""
-        self.uploads.finish()
-
     def note_evaluated(self, metrics: Mapping[str, float]) -> None:
         """On the chief, record the metrics of the epoch that was saved last."""
-        self.finish_upload()
+        self.uploads.finish()
         if self._newest is not None and not self._newest.step:
             try:
                 files.record_metrics(self._newest, metrics)

@@ -17,7 +17,7 @@ from trainer.export.manifest import is_exported, job_of
 from trainer.faults import Unusable, reason_of
 from trainer.replicas.cluster import Role
 from trainer.replicas.liveness import await_peers, watch
-from trainer.training.keras_models import callbacks_of, set_mixed_precision
+from trainer.training.keras_models import keras_of, set_mixed_precision
 from trainer.training.model import built_model
 from trainer.training.steps import Steps
 from trainer.workload import Run
@@ -52,7 +52,7 @@ def evaluate(run: Run) -> None:
         set_mixed_precision(sixteen_bits(strategy, run.cluster))
     model = built_model(run, strategy=strategy, total_steps=run.settings.epochs)
     steps, data = Steps(model, run.settings), pipeline.evaluation(tf.distribute.InputContext())
-    callbacks = callbacks_of(model).CallbackList()
+    callbacks = keras_of(model).callbacks.CallbackList()
     _Evaluator(
         run=run, model=model, evaluate=lambda: steps.evaluate(data, pipeline.evaluation_steps, callbacks)
     ).evaluate_all()

@@ -19,7 +19,7 @@ from trainer.replicas.peers import Peers
 from trainer.replicas.preemption import Preemption
 from trainer.settings.numbers import steps_per_epoch
 from trainer.settings.settings import Settings
-from trainer.training.keras_models import callbacks_of
+from trainer.training.keras_models import keras_of
 from trainer.training.loop import Batches, Loop
 from trainer.training.metric_file import MetricFile, Trial, evaluated
 from trainer.training.model import built_model
@@ -71,6 +71,18 @@ class Training:
     def steps_per_epoch(self) -> int:
         count = self.run.data.training.count or 0
         return steps_per_epoch(count, self.global_batch_size, self.settings.steps_per_epoch)
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What the event of the start and export.json say of it."""
+        return {
+            "strategy": name_of(self.strategy),
+            "replicas_in_sync": self.strategy.num_replicas_in_sync,
+            "global_batch_size": self.global_batch_size,
+            "epochs": self.settings.epochs,
+            "steps_per_epoch": self.steps_per_epoch,
+            "weights": self.run.weights.label,
+        }
 
     def train(self) -> Trained:
         """Train the epochs that the last checkpoint does not cover, with a checkpoint and an evaluation after each.
@@ -128,7 +140,7 @@ class Training:
     def _callbacks(
         self, model: Any, to_study: Callable[[Mapping[str, float], int], None]
     ) -> Any:  # CallbackList of the model's Keras
-        kinds = callbacks_of(model)
+        kinds = keras_of(model).callbacks
         progress = ProgressReport(
             replica=self.cluster.replica,
             epochs=self.settings.epochs,
@@ -210,24 +222,18 @@ class Training:
         return lambda metrics, epochs: file.report(evaluated(metrics, names), step=epochs * steps)
 
     def _report_start(self, initial_epoch: int, step: int) -> None:
-        strategy, replicas = name_of(self.strategy), self.strategy.num_replicas_in_sync
-        weights = self.run.weights
+        facts, weights = self.facts, self.run.weights
         because = f" ({weights.because})" if weights.because else ""
         starts = "starts"
         if initial_epoch or step:
             starts = f"continues after epoch {initial_epoch}" + (f" and {step} steps" if step else "")
         report(
             "train_started",
-            f"{self.cluster.replica} {starts}: {self.settings.epochs} epochs of {self.steps_per_epoch} steps, {strategy} "
-            f"over {replicas}, weights {weights.label}{because}",
+            f"{self.cluster.replica} {starts}: {facts['epochs']} epochs of {facts['steps_per_epoch']} steps, "
+            f"{facts['strategy']} over {facts['replicas_in_sync']}, weights {weights.label}{because}",
             replica=self.cluster.replica,
-            strategy=strategy,
-            replicas_in_sync=replicas,
-            global_batch_size=self.global_batch_size,
-            epochs=self.settings.epochs,
-            steps_per_epoch=self.steps_per_epoch,
-            weights=weights.label,
             dataset=self.run.data.name,
             initial_epoch=initial_epoch,
             initial_step=step,
+            **facts,
         )

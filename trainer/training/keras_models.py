@@ -20,17 +20,9 @@ def overrides(model: Any, *methods: str) -> bool:
     return any(not getattr(type(model), name).__module__.startswith(_OF_KERAS) for name in methods)
 
 
-def callbacks_of(model: Any) -> Any:
-    """The module `callbacks` of the model's Keras."""
-    if is_keras_2(model):
-        return tf.keras.callbacks
-    return importlib.import_module("keras").callbacks
-
-
-def functional(model: Any, inputs: Any, outputs: Any) -> Any:
-    """A model of the same Keras from these of its tensors to those."""
-    kind = tf.keras.Model if is_keras_2(model) else importlib.import_module("keras").Model
-    return kind(inputs, outputs)
+def keras_of(model: Any) -> Any:
+    """The module of the model's Keras."""
+    return tf.keras if is_keras_2(model) else importlib.import_module("keras")
 
 
 def set_mixed_precision(floats: str) -> None:

@@ -71,7 +71,7 @@ class Loop:
             is_saved = model.stop_training
             reached = numbers(model.get_metrics_result())
             reached |= self._evaluated()
-            self.saver.finish_upload()  # what is reported is never trained again
+            self.saver.uploads.finish()  # what is reported is never trained again
             self.callbacks.on_epoch_end(epoch, dict(reached))
             if model.stop_training and not is_saved:
                 self._save(epoch, self.steps_per_epoch)
@@ -108,7 +108,10 @@ class Loop:
             self._save(epoch, self.steps_per_epoch)
             return
         done = epoch * self.steps_per_epoch + step
-        is_late = self.saver.cluster.is_chief and self.saver.age_s >= self.steps.settings.checkpoint_every_s
+        is_late = (
+            self.saver.cluster.is_chief
+            and self.saver.uploads.idle_s >= self.steps.settings.checkpoint_every_s
+        )
         is_agreed = self.preemption.is_agreed(done, propose=is_late)
         every = self.steps.settings.checkpoint_steps
         if is_agreed or (every and done // every > (done - step + before) // every):

@@ -10,7 +10,7 @@ from trainer.data.examples import batch_spec
 from trainer.faults import Unusable, nearest, reason_of
 from trainer.settings.numbers import KERAS_BATCH_NORM_MOMENTUM, batch_norm_momentum
 from trainer.settings.settings import HEAD
-from trainer.training.keras_models import build_variables, functional, moving_averages_of_all_replicas
+from trainer.training.keras_models import build_variables, keras_of, moving_averages_of_all_replicas
 from trainer.workload import Run
 
 
@@ -113,7 +113,7 @@ def _cut(model: Any, layer: str, ends: Callable[[Any], tuple[Any, Any]]) -> Any:
         )
     try:
         inputs, outputs = ends(model.get_layer(layer).output)
-        return functional(model, inputs, outputs)
+        return keras_of(model).Model(inputs, outputs)
     except (AttributeError, ValueError) as error:
         raise Unusable(
             f"--train=head: the model cannot be cut after the layer {layer!r} ({str(error).splitlines()[0]}). Expected a "

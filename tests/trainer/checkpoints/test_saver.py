@@ -67,7 +67,7 @@ def test_training_continues_during_an_upload_and_the_next_save_waits_for_it(tmp_
     with Uploads() as uploads, ThreadPoolExecutor(1) as pool:
         saver = saver_of(tmp_path, uploads)
         save(saver, 1)
-        assert saver.age_s == 0
+        assert uploads.idle_s == 0
         assert latest(tmp_path / "checkpoints") is None, "a process killed now loses this checkpoint only"
         second = pool.submit(save, saver, 2)
         while len({path.stem for path in scratch.glob("*.index")}) < 2:
@@ -75,7 +75,7 @@ def test_training_continues_during_an_upload_and_the_next_save_waits_for_it(tmp_
         assert sorted(path.name for path in pipe.parent.iterdir()) == [pipe.name]
         content = pipe.read_bytes()
         second.result()
-        saver.finish_upload()
+        uploads.finish()
     pipe.unlink()
     pipe.write_bytes(content)
     assert sorted(path.name for path in pipe.parent.glob("*.json")) == ["ckpt-1.json", "ckpt-2.json"]

@@ -265,10 +265,9 @@ def _strategy(run: Run) -> Any:
 
     cluster, settings = run.cluster, run.settings
     if uses_parameter_servers(settings.strategy, cluster):
-        from trainer.parameter_server.peers import await_peers, guard
+        from trainer.parameter_server.peers import join
 
-        await_peers(cluster, within_s=settings.peers_within_s)
-        guard(cluster)
+        join(cluster, within_s=settings.peers_within_s)
     else:
         gather(cluster, within_s=settings.peers_within_s)
     return strategy_for(cluster, asked=settings.strategy, mirrored=run.workload.mirrored)

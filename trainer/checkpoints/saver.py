@@ -30,12 +30,10 @@ def chosen(checkpoints: Path, cluster: Cluster, board: Board | None) -> Checkpoi
     Raises:
         Unusable: this replica does not see the chief's checkpoint: its directory is a different one.
     """
-    damaged = partial(_report_damaged, cluster.replica)
-    found = latest(checkpoints, damaged=damaged) if cluster.is_chief else None
-    if board is None:
-        return found
-    if cluster.is_chief:
-        board.put("continues", str(found.number if found else 0))
+    if board is None or cluster.is_chief:
+        found = latest(checkpoints, damaged=partial(_report_damaged, cluster.replica))
+        if board is not None:
+            board.put("continues", str(found.number if found else 0))
         return found
     # The chief reads the whole checkpoint first. Its loss ends this process from another thread.
     if not (number := int(board.read("continues"))):

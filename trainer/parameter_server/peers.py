@@ -2,14 +2,14 @@
 
 from collections.abc import Callable, Collection, Sequence
 
-from trainer.replicas import liveness
 from trainer.replicas.cluster import Cluster, Role
-from trainer.replicas.liveness import LOST_AFTER_S, Answer, Attendance, watch
+from trainer.replicas.liveness import LOST_AFTER_S, Answer, Attendance, await_peers, watch
 
 
-def await_peers(cluster: Cluster, *, within_s: float) -> None:
-    """Return once every parameter server and every worker answers, or exit with PEER_LOST."""
-    liveness.await_peers(cluster, _needed(cluster), within_s=within_s)
+def join(cluster: Cluster, *, within_s: float) -> None:
+    """Return once every parameter server and worker answers, and guard them; exit with PEER_LOST after `within_s`."""
+    await_peers(cluster, _needed(cluster), within_s=within_s)
+    guard(cluster)
 
 
 def guard(cluster: Cluster, *, idle_s: Callable[[], float] = lambda: 0.0) -> None:

@@ -37,7 +37,8 @@ class HeadTraining(Training):
         return head
 
     def _batches(self, place: Position, model: Any) -> Batches:
-        data, each = self.run.data, size_of(_single(self._batch_of_features(model)))
+        data, batch = self.run.data, self._batch_of_features(model)
+        each = size_of(tf.nest.map_structure(lambda of: tf.TensorSpec(of.shape[1:], of.dtype), batch))
         splits = [split for split in (data.training, data.evaluation) if split is not None]
         _check_size(each, sum(split.count or 0 for split in splits))
         backbone = backbone_of(model, self._layer)
@@ -107,10 +108,6 @@ def _of_all_replicas(strategy: Any, backbone: Any, batch: Any) -> Any:
 def _with_inputs(batch: Any, inputs: Any) -> Any:
     """A batch, or its specification, with others in place of what the model takes."""
     return (inputs, *batch[1:]) if type(batch) is tuple else inputs
-
-
-def _single(batch: Any) -> Any:
-    return tf.nest.map_structure(lambda each: tf.TensorSpec(each.shape[1:], each.dtype), batch)
 
 
 def _row_of(columns: list[Any], spec: Any) -> Callable[[Any], Any]:

@@ -81,6 +81,7 @@ def run_in_folders(texts: Mapping[Path, str]) -> dict[str, str]:
     return printed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("library", sorted(set(NEEDS.values())))
 def test_the_code_of_the_page_loads_the_models_of_a_library(library: str, tmp_path: Path) -> None:
     if find_spec(library) is None:

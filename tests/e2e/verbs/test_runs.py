@@ -13,6 +13,8 @@ from jsonschema import Draft202012Validator
 from tests.e2e.project import ROOT, Project, eventually
 from tests.e2e.verbs.conftest import Trainmaster
 
+pytestmark = pytest.mark.slow
+
 
 def test_a_run_is_listed_and_found_by_its_file(trainmaster: Trainmaster, trained: dict[str, Any]) -> None:
     listed = json.loads(trainmaster("ls", "--limit", "100", "-o", "json").out)
@@ -60,7 +62,6 @@ def test_an_unknown_run_suggests_the_nearest(trainmaster: Trainmaster, trained: 
     assert f"Did you mean {trained['run_id']!r}" in done.err
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("gcloud") is None, reason="gcloud is not installed")
 def test_gcloud_lists_the_jobs_of_the_same_runs(
     trainmaster: Trainmaster, stack: Project, trained: dict[str, Any]

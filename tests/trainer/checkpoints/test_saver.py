@@ -15,7 +15,7 @@ from trainer.faults import Unusable
 from trainer.replicas.cluster import Cluster, Role
 from trainer.replicas.preemption import Preemption
 
-pytestmark = pytest.mark.timeout(200)
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(200)]
 
 
 class Unasked(Preemption):

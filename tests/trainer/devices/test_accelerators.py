@@ -120,6 +120,7 @@ def test_the_fault_names_replica_accelerator_and_repair_unless_tensorflow_sees_i
         assert "or remove the accelerator from the request" in fault
 
 
+@pytest.mark.slow
 def test_a_job_with_a_tpu_that_tensorflow_does_not_see_is_refused_with_the_repair() -> None:
     """A TPU, so that the test says the same on a machine with a GPU."""
     with pytest.raises(Unusable, match="Use an image whose TensorFlow supports TPUs"):

@@ -132,6 +132,23 @@ def test_another_stack_never_replaces_the_stopped_one_of_this_folder(
         assert choose_context(name, {}, directory=here, settings=settings).state == demo
 
 
+@pytest.mark.parametrize("below", [".", "src"])
+def test_the_nearest_folders_stack_is_chosen_whatever_its_states_name_is(
+    below: str, tmp_path: Path, settings: Path
+) -> None:
+    folder = tmp_path / "work"
+    (folder / below).mkdir(parents=True)
+    with (
+        stack_on(folder / "mystack") as own,
+        stack_on(tmp_path / ".trainmaster") as parents,
+        stack_on(tmp_path / "far" / "state") as far,
+    ):
+        for each in (own, parents, far):
+            register_stack(each, settings)
+        found = choose_context(None, {}, directory=folder / below, settings=settings)
+    assert (found.state, found.is_elsewhere) == (own, False)
+
+
 def test_two_stacks_are_not_chosen_between_and_both_are_named(tmp_path: Path, settings: Path) -> None:
     folder = tmp_path / ".trainmaster"
     with stack_on(folder / "demo") as one, stack_on(folder / "demo-tuning") as other:

@@ -5,7 +5,7 @@ import json
 import os
 import shlex
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -110,23 +110,28 @@ def started_at(state: Path) -> datetime | None:
 def running_stacks(directory: Path, settings: Path) -> list[Path]:
     """The state folders of the stacks that are ready: those of the nearest folder that has any, else all that are known.
 
-    A project's stacks are in `.trainmaster` of its folder, or below that. Of those that are known, `is_of` tells which
-    are the directory's own.
+    A folder's stacks are in its `.trainmaster` or below that; without one there, those with a state folder of another
+    name in the folder. `is_of` tells whether those that are returned are the directory's own.
 
     Args:
         directory: searched first, then its parents.
         settings: the user's folder of settings, where stacks are registered.
     """
-    for folder in (directory, *directory.parents):
-        if ready := _find_ready(folder / DEFAULT_STATE):
-            return ready
     registered = {_registered_state(each) for each in sorted((settings / "stacks").glob("*"))[:STACKS_MAX]}
-    return sorted(each for each in registered if each is not None and _is_ready(each / "stack.env"))
+    known = sorted(each for each in registered if each is not None)
+    for folder in (directory, *directory.parents):
+        own = [each for each in known if folder_of(each).resolve() == folder.resolve()]
+        if ready := _find_ready(folder / DEFAULT_STATE) or _ready(own):
+            return ready
+    return _ready(known)
 
 
 def _find_ready(state: Path) -> list[Path]:
-    env_files = (state / "stack.env", *sorted(state.glob("*/stack.env")))
-    return [each.parent for each in env_files if _is_ready(each)]
+    return _ready(each.parent for each in (state / "stack.env", *sorted(state.glob("*/stack.env"))))
+
+
+def _ready(states: Iterable[Path]) -> list[Path]:
+    return [each for each in states if _is_ready(each)]
 
 
 def stopped_stack(directory: Path) -> Path | None:
@@ -140,9 +145,9 @@ def stopped_stack(directory: Path) -> Path | None:
     return None
 
 
-def _is_ready(env_file: Path) -> bool:
+def _is_ready(state: Path) -> bool:
     try:
-        environment_on(env_file.parent)
+        environment_on(state)
     except (NoStack, OSError):
         return False
     return True

@@ -1,12 +1,25 @@
-"""A ready stack names the next commands: `trainmaster init` only in a folder without a request."""
+"""A ready stack names the next commands, as they work in the current folder."""
 
 from pathlib import Path
 
 import pytest
 from rich.table import Table
 
+from tests.ready_stack import stack_on
 from trainmaster.cli.stack.detach import next_steps
+from trainmaster.client.context import keep_choice
 from trainmaster.local.stack.table import show
+
+
+@pytest.fixture(autouse=True)
+def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("TRAINMASTER_CONFIG", str(tmp_path / "settings"))
+    monkeypatch.delenv("TRAINMASTER_CONTEXT", raising=False)
+    return tmp_path / "settings"
+
+
+def commands_for(state: Path) -> list[str]:
+    return [command for _, command in next_steps(state)]
 
 
 @pytest.mark.parametrize("has_request", [False, True])
@@ -18,7 +31,25 @@ def test_a_folder_with_a_request_needs_no_first_one(
         Path("request.yaml").touch()
     show(Table())
     welcome = capsys.readouterr().out
-    commands = [command for _, command in next_steps(Path(".trainmaster"))]
+    with stack_on(Path(".trainmaster")) as state:
+        commands = commands_for(state)
     assert ("trainmaster init" in commands) is ("trainmaster init" in welcome) is not has_request
     assert "trainmaster submit request.yaml --logs" in commands
     assert "trainmaster submit request.yaml --logs" in welcome
+
+
+def test_they_choose_the_stack_where_the_folder_does_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with stack_on(Path("my stack")) as state:
+        assert "trainmaster ls" in commands_for(state)
+        with stack_on(Path(".trainmaster")) as other:
+            assert "trainmaster ls" in commands_for(other)
+            assert "trainmaster ls --context local:'my stack'" in commands_for(state)
+        keep_choice("my-project/us-central1", settings)
+        assert {
+            "trainmaster submit request.yaml --logs --context local:'my stack'",
+            "trainmaster ls --context local:'my stack'",
+            "trainmaster down --state 'my stack'",
+        } <= set(commands_for(state))

@@ -1,6 +1,7 @@
 """`trainmaster up --detach`: leaves a stack running in the background, and says how to use it."""
 
 import contextlib
+import os
 import shlex
 import time
 from collections.abc import Sequence
@@ -18,8 +19,9 @@ from trainmaster.cli.stack.process import (
     stop_process,
     wait_until_ready,
 )
-from trainmaster.cli.verb import talk
-from trainmaster.client.stack import DEFAULT_STATE, NoStack, environment_on
+from trainmaster.cli.verb import settings_folder, talk
+from trainmaster.client.context import LOCAL, NoContext, UnknownContext, choose_context
+from trainmaster.client.stack import DEFAULT_STATE, NoStack, environment_on, register_stack
 from trainmaster.local.stack.state import StateFolder, owner_of
 
 LOG = "stack.log"
@@ -84,13 +86,13 @@ def _started(state: Path, arguments: Sequence[str]) -> dict[str, str]:
 
 
 def next_steps(state: Path) -> list[tuple[str, str]]:
-    """What to do with the stack on `state`: titles with commands."""
-    of_state = _of_state(state)
+    """What to do with the stack on `state`, which is ready: titles with commands, for the current folder."""
+    of_state, in_context = _of_state(state), _in_context(state)
     first = [] if REQUEST.exists() else [("Write a first request", "trainmaster init")]
     return [
         *first,
-        ("Submit it", "trainmaster submit request.yaml --logs"),
-        ("List runs", "trainmaster ls"),
+        ("Submit it", f"trainmaster submit request.yaml --logs{in_context}"),
+        ("List runs", f"trainmaster ls{in_context}"),
         ("Let gcloud use the stack", f'eval "$(trainmaster stack env{of_state})"'),
         ("Follow its log", f"tail -f {shlex.quote(str(state / LOG))}"),
         ("Stop it", f"trainmaster down{of_state}"),
@@ -99,3 +101,15 @@ def next_steps(state: Path) -> list[tuple[str, str]]:
 
 def _of_state(state: Path) -> str:
     return "" if state == DEFAULT_STATE else f" --state {shlex.quote(str(state))}"
+
+
+def _in_context(state: Path) -> str:
+    """The option that chooses the stack; empty if a verb in the current folder would choose it anyway."""
+    settings = settings_folder()
+    with contextlib.suppress(OSError):
+        register_stack(state.absolute(), settings)  # the stack does so too, a moment after it is ready
+    with contextlib.suppress(NoContext, UnknownContext):
+        chosen = choose_context(None, os.environ, directory=Path.cwd(), settings=settings)
+        if chosen.state is not None and chosen.state.resolve() == state.resolve() and not chosen.is_elsewhere:
+            return ""
+    return f" --context {LOCAL}:{shlex.quote(str(state))}"

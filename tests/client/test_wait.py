@@ -74,7 +74,9 @@ def test_a_success_without_a_model_says_how_to_see_more_and_fails_only_where_a_m
     done = served.trainmaster("wait", "modelless")
     assert done.status == 0
     assert "has succeeded: the directory is empty\nSee more:\n  trainmaster status modelless" in done.err
-    assert served.trainmaster("wait", "modelless", "--require-model").status == 1
+    demanded = served.trainmaster("wait", "modelless", "--require-model")
+    assert demanded.status == 1
+    assert "The exit status is 1: --require-model is given, and no model was found.\n" in demanded.err
     record(served, "with-model", "succeeded")
     assert served.trainmaster("wait", "with-model", "--require-model").status == 0
 

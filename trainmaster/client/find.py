@@ -2,12 +2,13 @@
 
 import re
 import shlex
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from trainmaster.client.errors import NotFound
-from trainmaster.client.nearest import nearest_names
+from trainmaster.client.nearest import nearest_names, nearest_of
 from trainmaster.client.records import read_json
 from trainmaster.client.runs.listing import Filters, list_runs
 from trainmaster.orchestrator.core.documents.codec import decoded
@@ -87,10 +88,16 @@ def find_run_or_drop(clients: "Clients", text: str, *, retry_s: float | None = N
         raise NotFound(f"There is no file {text!r}. {_in_inbox(clients, PurePosixPath(text))}")
     if (named := _found_by_stem(clients, text, retry_s=retry_s)) is not None:
         return named
-    near = nearest_names(text, [row.run_id for row in list_runs(clients, Filters(), limit=NEAR_MAX).rows])
+    near = _near(text, [row.run_id for row in list_runs(clients, Filters(), limit=NEAR_MAX).rows])
     raise NotFound(
         f"No run, file or message {text!r} in {clients.context.title}. {near}{' ' if near else ''}List the runs: trainmaster ls"
     )
+
+
+def _near(text: str, run_ids: Sequence[str]) -> str:
+    """The ids that are most like the text, else the newest of each name of a request that is."""
+    by_name = {run_id.rsplit("-", 2)[0]: run_id for run_id in reversed(run_ids)}
+    return nearest_names(text, run_ids) or nearest_of(text, by_name)
 
 
 def _of_status(clients: "Clients", status: dict[str, Any], *, retry_s: float | None) -> Run | Drop:

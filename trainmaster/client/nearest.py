@@ -1,7 +1,7 @@
 """The names that a misspelt one may mean."""
 
 import difflib
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 SUGGESTIONS_MAX = 3
 COMPARED_MAX = 10_000
@@ -10,5 +10,11 @@ COMPARED_MAX = 10_000
 
 def nearest_names(name: str, known: Collection[str]) -> str:
     """`Did you mean 'a' or 'b'?`; empty if no known name is near."""
+    return nearest_of(name, {each: each for each in known})
+
+
+def nearest_of(name: str, known: Mapping[str, str]) -> str:
+    """The same, where each key of `known` stands for its value: keys are compared, and values suggested."""
     near = difflib.get_close_matches(name[:100], list(known)[:COMPARED_MAX], n=SUGGESTIONS_MAX)
-    return f"Did you mean {' or '.join(map(repr, near))}?" if near else ""
+    meant = dict.fromkeys(known[each] for each in near)
+    return f"Did you mean {' or '.join(map(repr, meant))}?" if meant else ""

@@ -13,8 +13,9 @@ from tests.cli.runs.records import NOW, RUNS, run_of
 from tests.cli.screens import assert_screen
 from tests.client.runs.rows import row, write_row
 from tests.client.served import ROOT, Served, run_record, served_context
-from trainmaster.cli.runs.status import drop_facts, run_facts
+from trainmaster.cli.runs.status import drop_facts, next_commands, run_facts
 from trainmaster.cli.table import Fact, fact_lines
+from trainmaster.orchestrator.core.runs.states import RunState
 
 RUN = "cassava-20260301t120000-eb46bb303f"
 EXAMPLES = ROOT / "schemas/examples/valid"
@@ -145,6 +146,23 @@ def test_an_unknown_run_gets_the_ids_that_are_most_like_it(served: Served) -> No
     done = served.trainmaster("status", "run-l")
     assert (done.status, done.out) == (3, "")
     assert "Did you mean 'run-1'? List the runs: trainmaster ls" in done.err
+
+
+def test_a_misspelt_name_of_a_request_gets_its_newest_run(tmp_path: Path) -> None:
+    with served_context(tmp_path) as served:
+        for number, run_id in enumerate(
+            ["mykeras-20260301t120000-aaaaaaaaaa", "mykeras-20260302t120000-bbbbbbbbbb"]
+        ):
+            write_row(served, replace(row(number), run_id=run_id))
+        done = served.trainmaster("status", "mykers")
+    assert "Did you mean 'mykeras-20260302t120000-bbbbbbbbbb'? List the runs: trainmaster ls" in done.err
+
+
+def test_the_screen_of_a_tuning_names_its_study_also_after_a_failure() -> None:
+    tuned = RUNS["tuned"]().record
+    for record in (tuned, RUNS["tuning"]().record, replace(tuned, state=RunState.FAILED, model=None)):
+        assert f"trainmaster study {record.run_id}" in next_commands(record)
+    assert not any("study" in each for each in next_commands(RUNS["succeeded"]().record))
 
 
 @pytest.mark.parametrize(

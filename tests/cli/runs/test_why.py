@@ -157,6 +157,11 @@ def test_an_unknown_subject_ends_with_3_and_the_next_command(served: Served, nam
     assert "trainmaster ls" in done.err
 
 
+def test_what_is_missing_is_said_on_a_line_each(served: Served) -> None:
+    said = served.trainmaster("why", "unknown").err.splitlines()
+    assert [line.rpartition(": ")[2] for line in said] == ["trainmaster ls", "trainmaster champions ls"]
+
+
 @pytest.mark.parametrize(
     ("error", "said"),
     [

@@ -248,7 +248,7 @@ def test_the_name_of_a_champion_that_no_run_has_is_recognized(served: Served) ->
     served.write("ledger", "champions/house.json", champion)
     done = served.trainmaster("download", "house")
     assert done.status == 3
-    assert "The champion of that name: trainmaster download champion:house" in done.err
+    assert "\nThe champion of that name: trainmaster download champion:house" in done.err
     assert "champion:" not in served.trainmaster("download", "home").err
 
 

@@ -93,7 +93,7 @@ def _champion_hint(clients: "Clients", text: str) -> str:
         _reign(clients, text)
     except NotFound:
         return ""
-    return f" The champion of that name: trainmaster download {shlex.quote(CHAMPION + text)}"
+    return f"\nThe champion of that name: trainmaster download {shlex.quote(CHAMPION + text)}"
 
 
 def _reign(clients: "Clients", model_name: str) -> "Reign":

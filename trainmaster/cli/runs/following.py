@@ -91,6 +91,8 @@ def say_end(clients: "Clients", run: Run, *, requires_model: bool = False) -> Ex
     if run.record.state is RunState.SUCCEEDED:
         if run.record.model is not None:
             return Exit.DONE
+        if requires_model:
+            talk("The exit status is 1: --require-model is given, and no model was found.")
         _say_more(run)
         return Exit.FINDING if requires_model else Exit.DONE
     explained = with_reason(clients, run)

@@ -31,6 +31,7 @@ from trainmaster.client.runs.shown import (
     waiting_facts,
 )
 from trainmaster.client.times import span
+from trainmaster.orchestrator.core.job_names import JobKind, job_kind
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.core.runs.states import RunState
 
@@ -141,6 +142,8 @@ def next_commands(record: RunRecord) -> Iterator[str]:
     yield f"trainmaster why {run_id}"
     if record.job is not None:
         yield f"trainmaster logs {run_id}"
+        if job_kind(record.job.name) is JobKind.TUNING:
+            yield f"trainmaster study {run_id}"
     elif not record.ended:
         yield "trainmaster queue"
     if record.model is not None:

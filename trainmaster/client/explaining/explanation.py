@@ -127,7 +127,7 @@ def explain(clients: "Clients", text: str, now: datetime) -> Explanation:
             try:
                 return explain_run(clients, find_run(clients, text), now)
             except NotFound as no_run:
-                raise NotFound(f"{no_run} {no_champion}") from no_run
+                raise NotFound(f"{no_run}\n{no_champion}") from no_run
     return explain_run(clients, find_run(clients, text), now)
 
 

@@ -179,22 +179,54 @@ def test_a_sparse_file_of_gigabytes_is_refused_without_reading_it(tmp_path: Path
 
 
 @pytest.mark.parametrize(
-    ("limit", "said"), [("FILES_MAX", "4 files"), ("SEEN_MAX", "more than 2 files and folders")]
+    ("limit", "said", "entries"),
+    [
+        ("FILES_MAX", "6; at most 32 MiB in 4 files are allowed", "data/ (3), ./ (2), lib/ (1)"),
+        ("SEEN_MAX", "more than 4 files and folders", "./ (4), "),
+    ],
 )
-def test_too_many_files_are_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str, said: str
+def test_too_many_files_are_refused_with_their_number_in_each_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str, said: str, entries: str
 ) -> None:
-    script = write(tmp_path, a="", b="", c="")
-    monkeypatch.setattr(pack, limit, 2)
-    with pytest.raises(Refused, match=said):
+    small = {"data/a": "", "data/b/c": "", "data/b/d": "", "lib/e": ""}
+    script = write(tmp_path, **small, weights="x" * 2000)
+    monkeypatch.setattr(pack, limit, 4)
+    with pytest.raises(Refused, match=f"too many files to upload: {said}") as refused:
         pack_script(script)
+    assert f"Most of them are in: {entries}" in f"{refused.value}, "
+    assert "too large" not in str(refused.value)
+
+
+def test_a_folder_in_place_of_a_script_gets_the_script_in_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path, **{"bad.py": "", "jobs/own/fit.py": ""})
+    (tmp_path / "none").mkdir()
+    monkeypatch.chdir(tmp_path)
+    for script, root, said in (
+        (Path(), None, "'.' is a folder. Name the script in it, for example 'train.py'."),
+        (
+            Path("jobs/own"),
+            None,
+            "'jobs/own' is a folder. Name the script in it, for example 'jobs/own/fit.py'.",
+        ),
+        (
+            Path("jobs/own"),
+            Path("jobs"),
+            "'jobs/own' is a folder. Name the script in it, for example 'own/fit.py'.",
+        ),
+        (Path("none"), None, "'none' is a folder. Name the script to run: --script train.py"),
+    ):
+        with pytest.raises(Refused) as refused:
+            pack_script(script, root)
+        assert str(refused.value) == said
 
 
 def test_a_script_that_is_missing_or_ignored_or_no_python_is_refused(tmp_path: Path) -> None:
     script = write(tmp_path, **{".gitignore": "train.py\n", "run.sh": ""})
     for path, said in (
         (tmp_path / "none.py", "There is no file"),
-        (tmp_path, "There is no file"),
+        (tmp_path, "is a folder"),
         (tmp_path / "run.sh", "its name must end in .py"),
         (script, ".gitignore names it"),
     ):

@@ -25,6 +25,8 @@ SEEN_MAX = 100_000
 LARGE_BYTES = 1024 * 1024
 """What is above it is uploaded, and said. The scripts of this project and its examples have less than 100 KiB."""
 LARGEST_SHOWN = 5
+_USUAL = "train.py"
+"""What a folder's script is most likely called."""
 _CACHES = frozenset({"__pycache__"})
 _CACHED = (".pyc", ".pyo")
 _VIRTUAL_ENVIRONMENT = "pyvenv.cfg"
@@ -67,13 +69,20 @@ class _Found:
     files: dict[str, Path] = field(default_factory=dict)
     left_out: dict[Why, set[str]] = field(default_factory=lambda: defaultdict(set))
     sizes: Counter[str] = field(default_factory=Counter)
-    seen: int = 0
+    counts: Counter[str] = field(default_factory=Counter)
+    seen: Counter[str] = field(default_factory=Counter)
+    """Packed or not, files and folders."""
 
     def add(self, path: Path, size_bytes: int) -> None:
         name = path.relative_to(self.folder).as_posix()
         self.files[name] = path
         top, slash, _ = name.partition("/")
         self.sizes[top + slash] += size_bytes
+        self.counts[self.top_of(path.parent)] += 1
+
+    def top_of(self, folder: Path) -> str:
+        """The entry of the whole folder that this one is, or is in, with '/'; `./` for the whole folder."""
+        return f"{next(iter(folder.relative_to(self.folder).parts), '.')}/"
 
     def leave_out(self, path: Path, why: Why) -> None:
         slash = "/" if why is Why.STATE else ""
@@ -88,10 +97,10 @@ def pack_script(script: Path, root: Path | None = None) -> Packed:
 
     Raises:
         Refused: `script` is not a Python file, the folder is itself a stack's state, a file cannot be read, or the
-            folder has more than FILES_MAX files or BYTES_MAX bytes; the message has the largest entries.
+            folder has more than FILES_MAX files or BYTES_MAX bytes; the message has the entries that take most.
     """
     if not script.is_file():
-        raise Refused(f"There is no file {str(script)!r}. {_instead_of(script, is_option=root is None)}")
+        raise Refused(_in_place_of(script, root))
     if script.suffix != ".py":
         raise Refused(f"{str(script)!r} is not a Python script: its name must end in .py.")
     script = script.absolute()
@@ -111,18 +120,20 @@ def pack_script(script: Path, root: Path | None = None) -> Packed:
         raise Refused(f"{error.filename or folder}: {error.strerror or error}") from error
 
 
-def _instead_of(script: Path, *, is_option: bool) -> str:
-    """The repair of a script's name that has no file."""
+def _in_place_of(script: Path, root: Path | None) -> str:
+    """Why the name of a script has no file, and the repair."""
+    missing = f"There is no file {str(script)!r}."
+    repair = "Name the script to run: --script train.py"
+    if root is not None:
+        repair = "Correct the name, which is a path from the folder of the request file."
     if script.is_dir():
-        beside = [f"{script.name}/{each.name}" for each in sorted(script.glob("*.py"))]
-        if beside:
-            return f"It is a folder. Name the script in it, for example {beside[0]!r}."
+        missing = f"{str(script)!r} is a folder."
+        inside = sorted(script.glob("*.py"), key=lambda each: (each.name != _USUAL, each.name))
+        if inside:
+            name = (inside[0] if root is None else inside[0].relative_to(root)).as_posix()
+            return f"{missing} Name the script in it, for example {name!r}."
     near = nearest_names(script.name, [each.name for each in sorted(script.parent.glob("*.py"))])
-    if near:
-        return near
-    if is_option:
-        return "Name the script to run: --script train.py"
-    return "Correct the name, which is a path from the folder of the request file."
+    return f"{missing} {near or repair}"
 
 
 def _walk(folder: Path, ignored: Ignored, found: _Found) -> Iterator[tuple[Path, int]]:
@@ -149,11 +160,12 @@ def _walk(folder: Path, ignored: Ignored, found: _Found) -> Iterator[tuple[Path,
 
 
 def _entries(folder: Path, found: _Found) -> Iterator["os.DirEntry[str]"]:
+    top, others = found.top_of(folder), found.seen.total()
     with os.scandir(folder) as entries:
-        for entry in entries:
-            found.seen += 1
-            if found.seen > SEEN_MAX:
-                raise _too_large(found, f"more than {SEEN_MAX:,} files and folders")
+        for number, entry in enumerate(entries, start=1):
+            found.seen[top] += 1
+            if others + number > SEEN_MAX:
+                raise _too_many(found, f"more than {SEEN_MAX:,} files and folders", found.seen)
             yield entry
 
 
@@ -165,8 +177,12 @@ def _is_never_packed(entry: "os.DirEntry[str]") -> bool:
 
 
 def _check_size(found: _Found) -> None:
-    if found.sizes.total() > BYTES_MAX or len(found.files) > FILES_MAX:
-        raise _too_large(found, f"{size_text(found.sizes.total())} in {len(found.files):,} files")
+    size, count = found.sizes.total(), len(found.files)
+    if size > BYTES_MAX:
+        largest = f"The largest entries: {largest_text(dict(found.sizes.most_common()))}"
+        raise _refused(found, f"is too large to upload: {size_text(size)} in {count:,} files", largest)
+    if count > FILES_MAX:
+        raise _too_many(found, f"{count:,}", found.counts)
 
 
 def largest_text(sizes: Mapping[str, int]) -> str:
@@ -174,10 +190,15 @@ def largest_text(sizes: Mapping[str, int]) -> str:
     return ", ".join(f"{name} ({size_text(size)})" for name, size in list(sizes.items())[:LARGEST_SHOWN])
 
 
-def _too_large(found: _Found, what: str) -> Refused:
+def _too_many(found: _Found, count: str, by_entry: "Counter[str]") -> Refused:
+    shown = ", ".join(f"{name} ({number:,})" for name, number in by_entry.most_common(LARGEST_SHOWN))
+    return _refused(found, f"has too many files to upload: {count}", f"Most of them are in: {shown}")
+
+
+def _refused(found: _Found, what: str, where: str) -> Refused:
     return Refused(
-        f"The script's folder {str(found.folder)!r} is too large to upload: {what}; at most {size_text(BYTES_MAX)} in "
-        f"{FILES_MAX:,} files are allowed.\nThe largest entries: {largest_text(dict(found.sizes.most_common()))}.\n"
+        f"The script's folder {str(found.folder)!r} {what}; at most {size_text(BYTES_MAX)} in "
+        f"{FILES_MAX:,} files are allowed.\n{where}.\n"
         "Name data and results in a .gitignore there, and have the script read data from Cloud Storage; or move the "
         "script to a separate folder."
     )

@@ -53,6 +53,15 @@ def test_every_file_that_the_readme_links_to_exists() -> None:
     assert not [link for link in links if not (ROOT / link).exists()]
 
 
+def test_the_readmes_code_for_plain_files_makes_the_folder_to_write_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (code,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    monkeypatch.setenv("AIP_MODEL_DIR", "gs://models/first/run/model/")
+    exec(code.replace("/gcs/", f"{tmp_path}/"), {"os": os})
+    assert (tmp_path / "models/first/run/model").is_dir()
+
+
 @pytest.mark.slow(seconds=180)
 @pytest.mark.timeout(DEMO_DEADLINE_S + 30)
 def test_make_demo_ends_with_a_model_that_answers() -> None:

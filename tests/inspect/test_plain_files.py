@@ -42,7 +42,8 @@ def found(folder: Path, text: str) -> list[Finding]:
 def test_a_plain_file_function_with_the_uri_is_a_fault(text: str, tmp_path: Path) -> None:
     (finding,) = found(tmp_path, text)
     assert "writes plain files, and AIP_MODEL_DIR, which it is given, is a gs:// URI" in finding.found
-    assert finding.repair.endswith('os.environ["AIP_MODEL_DIR"].replace("gs://", "/gcs/", 1).')
+    assert 'os.environ["AIP_MODEL_DIR"].replace("gs://", "/gcs/", 1).' in finding.repair
+    assert finding.repair.endswith("Make this folder first: os.makedirs(path, exist_ok=True).")
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,11 @@
 
 import pytest
 
-from trainmaster.client.runs.repairs import likely_repair
+from trainmaster.client.runs.repairs import likely_repair, repair_of
+from trainmaster.orchestrator.core.completion.error_repair import with_repair
+from trainmaster.orchestrator.core.runs.job import Failure
+
+RUN = "request-20261123t021008-ca4778377e"
 
 
 @pytest.mark.parametrize(
@@ -40,3 +44,35 @@ def test_a_known_error_has_its_repair(error: str, repair: str) -> None:
 )
 def test_an_error_that_says_nothing_known_has_none(error: str) -> None:
     assert likely_repair(error) is None
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        "FileNotFoundError: [Errno 2] No such file or directory: '{}/model.joblib'",
+        "RuntimeError: Parent directory {} does not exist.",
+    ],
+    ids=["open", "torch.save"],
+)
+@pytest.mark.parametrize("root", ["/gcs/models", "/work/buckets/models"])
+def test_a_folder_of_the_run_itself_is_to_be_made_and_any_other_to_be_looked_for(
+    error: str, root: str
+) -> None:
+    own, other = (Failure(message=error.format(f"{root}/starter/{run}/model")) for run in (RUN, "another"))
+    assert "os.makedirs(path, exist_ok=True)" in (repair_of(own, RUN) or "")
+    assert "makedirs" not in (repair_of(other, RUN) or "")
+
+
+@pytest.mark.parametrize("runs_script", [True, False])
+@pytest.mark.parametrize(
+    "error",
+    [
+        "ModuleNotFoundError: No module named 'xgboost'",
+        "ModuleNotFoundError: No module named 'yaml'",
+        "FileNotFoundError: [Errno 2] No such file or directory: 'gs://models/m.pkl'",
+    ],
+)
+def test_a_repair_that_the_message_states_is_not_repeated(error: str, *, runs_script: bool) -> None:
+    failure = Failure(message=with_repair(error, runs_script=runs_script), last_lines=(error,))
+    assert failure.message != error
+    assert repair_of(failure, RUN) is None

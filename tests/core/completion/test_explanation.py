@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from trainmaster.orchestrator.core.completion.error_repair import as_sentence
 from trainmaster.orchestrator.core.completion.explanation import (
     LAST_LINES,
     LINE_MAX_CHARS,
@@ -104,8 +105,23 @@ def test_a_module_that_a_script_lacks_is_reported_with_the_requirement_to_add(
 @pytest.mark.parametrize("path", ["gs://models/m/model.pkl", "gs:/models/m/model.pkl"])
 def test_a_uri_that_was_opened_as_a_plain_file_is_reported_with_the_path_to_use(path: str) -> None:
     text = f"FileNotFoundError: [Errno 2] No such file or directory: '{path}'"
-    repair = "Functions for plain files need the path with /gcs/ in place of gs://"
+    repair = "Functions for plain files need the path with /gcs/ in place of gs://, and make no folders"
     assert found(wrote(CHIEF, raised(text)), exited(CHIEF, 1)).message == f"{text}. {repair}"
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("KeyError: 'label'", "KeyError: 'label'."),
+        ("ValueError: no data.", "ValueError: no data."),
+        (
+            "NameError: name 'x' is not defined. Did you mean: 'y'?",
+            "NameError: name 'x' is not defined. Did you mean: 'y'?",
+        ),
+    ],
+)
+def test_a_sentence_has_one_mark_at_its_end(text: str, sentence: str) -> None:
+    assert as_sentence(text) == sentence
 
 
 @pytest.mark.parametrize(

@@ -101,7 +101,7 @@ def say_end(clients: "Clients", run: Run, *, requires_model: bool = False) -> Ex
     if lacks_reason(explained):
         talk("The service has not read the cause from the job's log yet; status will show it.")
     failure = explained.record.failure
-    if failure is not None and (repair := repair_of(failure)) is not None:
+    if failure is not None and (repair := repair_of(failure, run.record.run_id)) is not None:
         talk(f"Likely repair: {repair}")
     _say_more(run)
     return Exit.FINDING

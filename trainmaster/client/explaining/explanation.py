@@ -180,7 +180,7 @@ def explained_run(
         waiting=record.admission.waiting,
         place=place,
         failure=error,
-        repair=repair_of(error) if error else None,
+        repair=repair_of(error, record.run_id) if error else None,
         model=record.model,
         best_trial=best.best_trial if best else None,
         champion=completion.champion if completion else None,

@@ -2,6 +2,7 @@
 
 import re
 
+from trainmaster.orchestrator.core.completion.error_repair import PATH_OF_PLAIN_FILES, states_repair
 from trainmaster.orchestrator.core.runs.job import Failure
 
 _REPAIRS = (
@@ -37,7 +38,7 @@ _REPAIRS = (
     ),
     (
         r"\bFileNotFoundError: \[Errno 2\] No such file or directory: 'gs:/",
-        "functions for plain files need the path with /gcs/ in place of gs://",
+        PATH_OF_PLAIN_FILES[0].lower() + PATH_OF_PLAIN_FILES[1:],
     ),
     (
         (
@@ -71,17 +72,32 @@ _COMPILED = tuple((re.compile(pattern), repair) for pattern, repair in _REPAIRS)
 _MOUNTED = re.compile(
     r"\b(?:FileNotFoundError: \[Errno 2\] [^\n']{0,80}|NotADirectoryError: [^\n']{0,80})'/gcs/([^/'\n]{1,222})"
 )
+_NO_FOLDER = re.compile(
+    r"\bFileNotFoundError: \[Errno 2\] No such file or directory: '(/[^'\n]{1,1024})|\bParent directory (/\S{1,1024}) does not exist"
+)
+"""The second is torch.save's."""
 READ_MAX_CHARS = 10_000
 
 
-def repair_of(failure: Failure) -> str | None:
-    """What usually repairs this failure, from its message and the last lines that were read; None if unknown."""
-    return likely_repair(" ".join((failure.message, *(failure.last_lines or ()))))
+def repair_of(failure: Failure, run_id: str) -> str | None:
+    """What usually repairs this failure of a run, from its message and the last lines that were read.
+
+    None if unknown, and if the message says it.
+    """
+    if states_repair(failure.message):
+        return None
+    return likely_repair(" ".join((failure.message, *(failure.last_lines or ()))), run_id)
 
 
-def likely_repair(error: str) -> str | None:
-    """What usually repairs such an error; None if its words match none of the known ones."""
+def likely_repair(error: str, run_id: str | None = None) -> str | None:
+    """What usually repairs such an error; None if its words match none of the known ones.
+
+    `run_id`: of the run with this error, whose own folders have it in their paths.
+    """
     text = error[:READ_MAX_CHARS]
+    missing = _NO_FOLDER.search(text)
+    if missing is not None and run_id in (missing[1] or missing[2]).split("/"):
+        return "make the run's folder before the program writes to it, which does not exist yet: os.makedirs(path, exist_ok=True)"
     if (mounted := _MOUNTED.search(text)) is not None:
         return f"check that the bucket {mounted[1]!r} and the path in it exist: /gcs has only buckets that the job can read"
     return next((repair for pattern, repair in _COMPILED if pattern.search(text)), None)

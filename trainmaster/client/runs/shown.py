@@ -154,7 +154,7 @@ def failure_facts(record: RunRecord) -> Iterator[Fact]:
     yield "cancelled" if record.state is RunState.CANCELLED else "failed", [failure.message]
     if failure.last_lines:
         yield "last lines", [f"of {failure.replica or 'the job'}:", *failure.last_lines]
-    if (repair := repair_of(failure)) is not None:
+    if (repair := repair_of(failure, record.run_id)) is not None:
         yield "repair", [repair]
 
 

@@ -57,7 +57,8 @@ def check(examined: Examined) -> Check:
         found=f"`{ast.unparse(call.func)}` writes plain files, and {VARIABLE}, which it is given, is a gs:// URI{others}",
         place=place,
         cost="The call fails, or the model is written to a folder called gs: on the machine, which is lost with it.",
-        repair=f'Write below /gcs, where the buckets are mounted: os.environ["{VARIABLE}"].replace("gs://", "/gcs/", 1).',
+        repair=f'Write below /gcs, where the buckets are mounted: os.environ["{VARIABLE}"].replace("gs://", "/gcs/", 1). '
+        "Make this folder first: os.makedirs(path, exist_ok=True).",
     )
 
 

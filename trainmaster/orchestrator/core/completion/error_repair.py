@@ -17,6 +17,11 @@ _PACKAGES = {
 """PyPI packages by the module that they install, where the names differ."""
 
 
+IMAGE_LACKS = "The image lacks it: "
+NOT_INSTALLED = "It is not installed: "
+PATH_OF_PLAIN_FILES = (
+    "Functions for plain files need the path with /gcs/ in place of gs://, and make no folders"
+)
 _PLAIN_FILE = re.compile(r"FileNotFoundError: \[Errno 2\] No such file or directory: 'gs:/")
 """`pathlib` makes one slash of two."""
 
@@ -27,18 +32,29 @@ def with_repair(error: str, *, runs_script: bool = False) -> str:
     `runs_script`: packages are added beside a packed script, not in an image's Dockerfile.
     """
     if _PLAIN_FILE.match(error):
-        return f"{error}. Functions for plain files need the path with /gcs/ in place of gs://"
+        return f"{error}. {PATH_OF_PLAIN_FILES}"
     missing = _MISSING.fullmatch(error)
     if missing is None:
         return error
     package = _PACKAGES.get(missing[1].partition(".")[0])
     if runs_script:
-        return f"{error}. It is not installed: {_beside_script(package)}"
+        return f"{error}. {NOT_INSTALLED}{_beside_script(package)}"
     if package:
         repair = f"add `RUN pip install {package}` to the Dockerfile"
     else:
         repair = "install its package with RUN, or COPY it if it is your own, in the Dockerfile"
-    return f"{error}. The image lacks it: {repair}"
+    return f"{error}. {IMAGE_LACKS}{repair}"
+
+
+def states_repair(message: str) -> bool:
+    """Whether `with_repair` added one to this message."""
+    return any(words in message for words in (IMAGE_LACKS, NOT_INSTALLED, PATH_OF_PLAIN_FILES))
+
+
+def as_sentence(text: str) -> str:
+    """The text with a full stop, unless it ends a sentence already, as Python's `Did you mean: 'y'?` does."""
+    text = text.rstrip(".")
+    return text if text.endswith(("?", "!")) else f"{text}."
 
 
 def _beside_script(package: str | None) -> str:

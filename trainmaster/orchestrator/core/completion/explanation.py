@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 from trainmaster.orchestrator.core.completion.entry import END_LINES
-from trainmaster.orchestrator.core.completion.error_repair import with_repair
+from trainmaster.orchestrator.core.completion.error_repair import as_sentence, with_repair
 from trainmaster.orchestrator.core.completion.last_error import (
     ErrorFound,
     error_found,
@@ -266,7 +266,7 @@ def explained(record: RunRecord, found: Mapping[str | None, Failure]) -> RunReco
     if cause is None or record.failure is None or _is_explained(record.failure):
         return record
     words = _service_words(record.failure)
-    message = f"{cause.replica}: {cause.message.rstrip('.')}. {words}".rstrip() if cause.message else words
+    message = f"{cause.replica}: {as_sentence(cause.message)} {words}".rstrip() if cause.message else words
     return replace(record, failure=_caused(record.failure, cause, message))
 
 
@@ -290,7 +290,7 @@ def _tuning_explained(
     message = f"{len(failed)} of {len(trials)} trials failed; the first, trial {first.id}{what}"
     words = _service_words(record.failure)
     if words and not _OF_TRIALS.search(words):
-        message = f"{message.rstrip('.')}. {words}"
+        message = f"{as_sentence(message)} {words}"
     return replace(known, failure=_caused(record.failure, cause, message))
 
 

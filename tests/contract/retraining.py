@@ -23,8 +23,8 @@ from trainmaster.orchestrator.core.retraining.state import RuleState
 from trainmaster.orchestrator.core.runs.job import JobState
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.flows.intake import take, take_upload
+from trainmaster.orchestrator.flows.retraining.events import take_notice, take_signal
 from trainmaster.orchestrator.flows.retraining.tick import tick
-from trainmaster.orchestrator.flows.retraining.turn import take_notice, take_signal
 from trainmaster.orchestrator.flows.scheduled import take_tick
 from trainmaster.orchestrator.flows.services import FlowResult
 from trainmaster.orchestrator.flows.turns import Turns

@@ -82,7 +82,7 @@ def test_a_rule_more_costs_a_tick_one_read() -> None:
 
 def test_more_batches_than_one_round_counts_are_counted_in_one_tick_and_start_one_run() -> None:
     """The oldest of them were long quiet when the newest arrived."""
-    from trainmaster.orchestrator.flows.retraining.tick import MOST_BATCHES
+    from trainmaster.orchestrator.flows.retraining.turn import MOST_BATCHES
 
     world = RuleWorld()
     quick = {"new_data": {"objects": f"gs://{DATA}/**", "min_objects": 1, "quiet_s": 1}}

@@ -25,7 +25,7 @@ from trainmaster.orchestrator.core.policy.team import Team
 from trainmaster.orchestrator.core.retraining.arrivals import parse_arrived_object
 from trainmaster.orchestrator.core.retraining.signals import ParsedNotice, parse_notice
 from trainmaster.orchestrator.core.runs.states import RunState
-from trainmaster.orchestrator.flows.retraining.turn import take_notice
+from trainmaster.orchestrator.flows.retraining.events import take_notice
 
 BOOK = Draft202012Validator(schema("rule_book.v1"))
 

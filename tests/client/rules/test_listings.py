@@ -2,11 +2,14 @@
 
 import json
 from collections.abc import Iterator
+from datetime import UTC, datetime
 
 import pytest
 
+from tests.client.rule_documents import write_rules
 from tests.client.served import ROOT, Served, served_context
 from trainmaster.client.rules import champions, listing
+from trainmaster.orchestrator.core.retraining.arrivals import ArrivedObject, batch_object, encoded_batch
 
 VALID = ROOT / "schemas/examples/valid"
 
@@ -56,3 +59,26 @@ def test_rules_behind_the_listed_objects_keep_their_files(
     monkeypatch.setattr(listing, "FILES_MAX", 2)
     cut = {rule.dropped_name: rule.has_file for rule in listing.list_rules(served.clients)}
     assert cut == {"rules/b.yaml": False, "rules/zebra.yaml": True}
+
+
+def test_objects_that_no_tick_has_counted_yet_are_in_the_counts(served: Served) -> None:
+    write_rules(served)
+    bucket = served.clients.storage.bucket(served.clients.context.ledger_bucket)
+    created = datetime(2026, 3, 4, 12, tzinfo=UTC)
+    names = ("cassava/1.jpg", "cassava/2.jpg", "elsewhere/3.jpg")
+    arrived = [
+        ArrivedObject(bucket="my-project-data", name=name, generation=7, size_bytes=10, created_at=created)
+        for name in names
+    ]
+    for number in (1, 2):  # the second repeats the events
+        batch = batch_object(created, "ab", number)
+        bucket.blob(batch).upload_from_string(encoded_batch(arrived))
+    bucket.blob("arrivals/stray").upload_from_string(b"no batch")
+    listed = {rule.rule_id: rule for rule in listing.list_rules(served.clients)}
+    assert list(listed["cassava.new-data"].counts()) == ["14 of 100 objects"]
+    found = listing.find_rule(served.clients, "cassava.new-data")
+    assert list(found.counts()) == ["14 of 100 objects"]
+    assert found.state is not None
+    assert found.state.data[0].newest_uri == "gs://my-project-data/cassava/2.jpg"
+    kept = json.loads(bucket.blob("rule-state/cassava.new-data.json").download_as_bytes())
+    assert kept["data"][0]["count"] == 12  # only a tick writes

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from trainmaster.client.errors import NotFound
 from trainmaster.client.find import read_document
 from trainmaster.client.nearest import nearest_names
+from trainmaster.client.rules.arrived import with_arrivals
 from trainmaster.client.rules.found import FoundRule
 from trainmaster.orchestrator.core.documents.codec import decoded
 from trainmaster.orchestrator.core.names import (
@@ -37,16 +38,17 @@ READS_AT_ONCE = 8
 def list_rules(clients: "Clients") -> list[FoundRule]:
     """Every accepted rule, and the files among the first FILES_MAX objects below rules/, by file name.
 
-    Rules whose file is gone are listed until they are retired.
+    Rules whose file is gone are listed until they are retired. A rule's counts include objects that no tick has counted yet.
 
-    Costs a listing, a read of the book, a read of each status, and a read of the state of each rule that counts objects.
+    Costs a listing, a read of the book, a read of each status, and a read of the state of each rule that counts objects;
+    with such a rule, another listing, and a read of each batch of arrivals.
 
     Raises:
         NotFound: a document in the ledger is damaged.
     """
     rules = _without_statuses(clients)
     with ThreadPoolExecutor(READS_AT_ONCE) as pool:
-        return list(pool.map(partial(_completed, clients, is_whole=False), rules))
+        return with_arrivals(clients, list(pool.map(partial(_completed, clients, is_whole=False), rules)))
 
 
 def find_rule(clients: "Clients", text: str) -> FoundRule:
@@ -60,7 +62,8 @@ def find_rule(clients: "Clients", text: str) -> FoundRule:
     names = (text, f"{RULES_PREFIX}{text}", f"{RULES_PREFIX}{own}")
     for rule in rules:
         if rule.rule_id == text or rule.dropped_name in names:
-            return _completed(clients, rule, is_whole=True)
+            (found,) = with_arrivals(clients, [_completed(clients, rule, is_whole=True)])
+            return found
     near = nearest_names(text, [rule.name for rule in rules])
     raise NotFound(
         f"No rule {text!r} in {clients.context.title}. {near or 'List those that there are: trainmaster rules ls'}"

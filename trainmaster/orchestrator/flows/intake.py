@@ -55,7 +55,7 @@ from trainmaster.orchestrator.flows.completion.status import (
     write_order_status,
 )
 from trainmaster.orchestrator.flows.retraining.accept import accept, rule_failures_in_status
-from trainmaster.orchestrator.flows.retraining.turn import take_signal
+from trainmaster.orchestrator.flows.retraining.events import take_signal
 from trainmaster.orchestrator.flows.services import FlowResult, Services
 from trainmaster.orchestrator.flows.submission.launch import checked_text, reject, take_request
 from trainmaster.orchestrator.flows.submission.queue_pass import admit

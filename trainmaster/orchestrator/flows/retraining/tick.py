@@ -10,18 +10,21 @@ from typing import Any
 
 from trainmaster.orchestrator.core.errors import DocumentDamaged, GenerationMoved, TrainmasterError
 from trainmaster.orchestrator.core.retraining.decision import decide_on_tick
-from trainmaster.orchestrator.core.retraining.state import KEPT_BATCHES
 from trainmaster.orchestrator.flows.retraining.inbox import check_drops, retire_deleted
 from trainmaster.orchestrator.flows.retraining.quarantine import quarantine_rules, rule_item
-from trainmaster.orchestrator.flows.retraining.turn import Decide, Turn, decide_nothing, take_turn
+from trainmaster.orchestrator.flows.retraining.turn import (
+    MOST_BATCHES,
+    Decide,
+    Turn,
+    decide_nothing,
+    take_turn,
+)
 from trainmaster.orchestrator.flows.services import FlowResult, Services
 from trainmaster.orchestrator.flows.turns import DROPS_SHARE, Done, Turns, described
 from trainmaster.orchestrator.log_events import LogEvent
 from trainmaster.orchestrator.stores.attempts import Item, Kind
 from trainmaster.orchestrator.stores.rules import HeldState
 
-MOST_BATCHES = KEPT_BATCHES
-"""Batches that are counted together: a state remembers all of them until they are deleted."""
 ROUNDS_MAX = 20
 """How often a tick counts that many; the rest is left to the next tick."""
 

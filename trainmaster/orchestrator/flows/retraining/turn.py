@@ -10,9 +10,8 @@ The launch of a firing is recorded with the next turn's state. That keeps it to 
 allows one write a second per object name.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 
 from trainmaster.orchestrator.core.documents.faults import Fault
 from trainmaster.orchestrator.core.errors import (
@@ -35,13 +34,11 @@ from trainmaster.orchestrator.core.retraining.decision import (
     Fire,
     Hold,
     NothingDue,
-    decide_on_signal,
-    decide_on_tick,
 )
 from trainmaster.orchestrator.core.retraining.firing import request_of_firing
-from trainmaster.orchestrator.core.retraining.rule import Rule, WhileRunning
-from trainmaster.orchestrator.core.retraining.signals import ParsedNotice, Signal, matches
+from trainmaster.orchestrator.core.retraining.rule import Rule
 from trainmaster.orchestrator.core.retraining.state import (
+    KEPT_BATCHES,
     Firing,
     RuleState,
     folded,
@@ -57,8 +54,9 @@ from trainmaster.orchestrator.flows.submission.launch import take_request
 from trainmaster.orchestrator.flows.submission.resume import cancel
 from trainmaster.orchestrator.stores.rules import HeldState
 
+MOST_BATCHES = KEPT_BATCHES
+"""Batches that are counted together: a state remembers all of them until a tick deletes them."""
 RACES_MAX = 5
-
 
 Decide = Callable[[RuleState, Facts], Decision]
 
@@ -78,50 +76,6 @@ class Turn:
 
     results: tuple[FlowResult, ...] = ()
     undecided: TrainmasterError | None = None
-
-
-def take_signal(services: Services, signal: Signal) -> Iterator[FlowResult]:
-    """Fire the rules that wait for it, each once. Safe to repeat: a rule remembers the signals that it has decided on.
-
-    No attempt is counted here: Pub/Sub counts the deliveries of an event, and ticks put a rule into quarantine.
-
-    Raises:
-        Exception: a rule did not decide; the others did, and the signal must be redelivered.
-    """
-    failure: Exception | None = None
-    for rule in services.rule_book.read().book.rules:
-        if rule.quarantine is not None or not matches(rule, signal):
-            continue
-        try:
-            turn = take_turn(services, rule, partial(decide_on_signal, rule, signal))
-        except Exception as error:  # raised below, when the other rules have decided
-            failure = error
-        else:
-            failure = turn.undecided or failure
-            yield from turn.results
-    if failure is not None:
-        raise failure
-
-
-def take_notice(services: Services, parsed: ParsedNotice) -> Iterator[FlowResult]:
-    """What the rules did about one of this service's notices: firings that waited for the end of a run may proceed.
-
-    Raises:
-        TrainmasterError: as `take_signal` does.
-    """
-    if parsed.signal is not None:
-        yield from take_signal(services, parsed.signal)
-    if parsed.ended_run_id is not None:
-        yield from _after(services, parsed.ended_run_id)
-
-
-def _after(services: Services, run_id: str) -> Iterator[FlowResult]:
-    held = services.ledger.find(run_id)
-    rule_id = held.record.source.rule_id if held is not None else None
-    rule = services.rule_book.read().book.find(rule_id) if rule_id is not None else None
-    if rule is None or rule.quarantine is not None or rule.while_running is not WhileRunning.QUEUE_ONE:
-        return
-    yield from take_turn(services, rule, partial(decide_on_tick, rule)).results
 
 
 def take_turn(

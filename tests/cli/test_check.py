@@ -171,6 +171,17 @@ def test_a_file_that_cannot_be_read_ends_with_2_and_the_others_are_checked(
     assert "request.yaml:1:1: error: $.imgae" in done.out
 
 
+@pytest.mark.parametrize("verb", ["check", "plan", "convert"])
+def test_a_script_in_place_of_a_request_gets_the_command_that_submits_it(tmp_path: Path, verb: str) -> None:
+    file = written(tmp_path, "fit it.py", '"""Trains."""\n')
+    done = trainmaster(verb, file, cwd=tmp_path, environment={"HOME": str(tmp_path)})
+    assert (done.status, done.out) == (2, "")
+    said = (
+        "fit it.py: a Python script, not a request. To submit it: trainmaster submit --script 'fit it.py'\n"
+    )
+    assert said in done.err
+
+
 @pytest.mark.parametrize(
     ("content", "said"),
     [

@@ -171,15 +171,34 @@ def test_a_stack_that_was_killed_is_reported_as_gone(tmp_path: Path, settings: P
         choose_context(f"local:{state}", {}, directory=tmp_path, settings=settings)
 
 
-@pytest.mark.parametrize(
-    "text", ["Local", "project", "project/", "/us-central1", "p/us-central1", "a b/us-central1"]
-)
+@pytest.mark.parametrize("text", ["Local", "project", "project/", "/us-central1", "/"])
 def test_a_text_that_names_no_context_is_refused_with_the_forms(
     text: str, tmp_path: Path, settings: Path
 ) -> None:
     with pytest.raises(UnknownContext, match="PROJECT/REGION") as refused:
         choose_context(text, {}, directory=tmp_path, settings=settings)
     assert repr(text) in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "wrong"),
+    [
+        ("foo/us-central1", ["'foo' is not a project id, which has 6 to 30 lower-case letters"]),
+        ("A project/us-central1", ["'A project' is not a project id"]),
+        ("my-project/bar", ["'bar' is not a region, such as us-central1."]),
+        ("foo/bar", ["'foo' is not a project id", "'bar' is not a region"]),
+        ("my-project/us-central1/a", ["'us-central1/a' is not a region"]),
+    ],
+)
+def test_a_project_or_region_that_cannot_be_one_is_named(
+    text: str, wrong: list[str], tmp_path: Path, settings: Path
+) -> None:
+    with pytest.raises(UnknownContext) as refused:
+        choose_context(text, {}, directory=tmp_path, settings=settings)
+    message = str(refused.value)
+    assert message.startswith(f"There is no context {text!r}, chosen by --context. ")
+    assert message.count("is not a") == len(wrong)
+    assert all(each in message for each in wrong)
 
 
 def test_the_buckets_of_a_project_are_those_of_the_topology() -> None:
@@ -197,7 +216,7 @@ def test_the_buckets_of_a_project_are_those_of_the_topology() -> None:
 
 
 def test_a_refused_name_says_what_took_it(tmp_path: Path, settings: Path) -> None:
-    with pytest.raises(UnknownContext, match="found 'foo', chosen by trainmaster context use"):
+    with pytest.raises(UnknownContext, match="no context 'foo', chosen by trainmaster context use"):
         choose_context("foo", {}, directory=tmp_path, settings=settings, named_by="trainmaster context use")
 
 

@@ -26,7 +26,8 @@ VARIABLE = "TRAINMASTER_CONTEXT"
 TEAM_VARIABLE = "TRAINMASTER_TEAM"
 LOCAL = "local"
 FORMS = f"{LOCAL}, {LOCAL}:DIR or PROJECT/REGION"
-_CLOUD = re.compile(r"(?P<project>[a-z][a-z0-9-]{4,28}[a-z0-9])/(?P<region>[a-z]+-[a-z]+[0-9]+)")
+_PROJECT = re.compile(r"[a-z][a-z0-9-]{4,28}[a-z0-9]")
+_REGION = re.compile(r"[a-z]+-[a-z]+[0-9]+")
 _HINT = "For a deployed project: trainmaster context use PROJECT/REGION."
 _NONE_RUNS = f"No local stack is running. Start one: trainmaster up --detach\n{_HINT}"
 
@@ -181,10 +182,20 @@ def _named(text: str, chosen_by: str, directory: Path, settings: Path) -> Contex
         return _on(_state_of(directory / Path(folder).expanduser()), chosen_by)
     if text == LOCAL:
         return replace(_only(_running(directory, settings)), chosen_by=chosen_by)
-    cloud = _CLOUD.fullmatch(text)
-    if cloud is None:
-        raise UnknownContext(f"Expected {FORMS}, found {text!r}, {chosen_by}.")
-    return replace(context_in_cloud(cloud["project"], cloud["region"]), chosen_by=chosen_by)
+    project, _, region = text.partition("/")
+    wrong = []
+    if not _PROJECT.fullmatch(project):
+        wrong.append(
+            f"{project!r} is not a project id, which has 6 to 30 lower-case letters, digits and hyphens, begins with a "
+            "letter and does not end with a hyphen."
+        )
+    if not _REGION.fullmatch(region):
+        wrong.append(f"{region!r} is not a region, such as us-central1.")
+    if not (project and region):
+        wrong = [f"Expected {FORMS}."]
+    if wrong:
+        raise UnknownContext(" ".join([f"There is no context {text!r}, {chosen_by}.", *wrong]))
+    return replace(context_in_cloud(project, region), chosen_by=chosen_by)
 
 
 def _state_of(folder: Path) -> Path:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import stat
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -38,9 +39,15 @@ def read_input(name: str, stdin: BinaryIO) -> bytes:
     """The content of the file, or of standard input for `-`; of one too large for a request, one byte too much.
 
     Raises:
-        UnusableFile: as `read_file`.
+        UnusableFile: as `read_file`, or the file is a Python script.
     """
-    return stdin.read(MAX_REQUEST_BYTES + 1) if name == STDIN else read_file(name, MAX_REQUEST_BYTES)
+    if name == STDIN:
+        return stdin.read(MAX_REQUEST_BYTES + 1)
+    content = read_file(name, MAX_REQUEST_BYTES)
+    if name.lower().endswith(".py"):
+        submit = shlex.join(["trainmaster", "submit", "--script", name])
+        raise UnusableFile(f"{name}: a Python script, not a request. To submit it: {submit}")
+    return content
 
 
 def read_file(name: str, at_most: int) -> bytes:

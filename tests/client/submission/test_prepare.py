@@ -180,12 +180,6 @@ def test_two_files_of_one_name_are_refused() -> None:
         )
 
 
-def test_a_script_in_place_of_a_request_gets_the_option_for_it() -> None:
-    with pytest.raises(Refused, match=r"Did you mean --script train\.py") as refused:
-        prepared("print(1)\n", "train.py")
-    assert "the name of a request must end in" in str(refused.value)
-
-
 def test_a_script_that_is_missing_hides_no_other_fault(tmp_path: Path) -> None:
     text = "model_name: m\nscript: {file: gone.py}\ncluster:\n  chief: {machine: huge-9000}\n"
     missing, machine = prepared(text, str(tmp_path / "request.yaml")).faults

@@ -1,6 +1,5 @@
 """A request file made ready: read, edited, its script packed, and checked as the service will check it."""
 
-import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -229,8 +228,7 @@ def _object_name(file: str, document: object, team: str | None) -> str:
     name = Path(file).name if file not in (STDIN, NO_FILE) else f"{model_name_from(model or 'request')}.yaml"
     object_name = f"{REQUESTS_PREFIX}{in_team(team, name)}"
     if not name.lower().endswith(REQUEST_SUFFIXES):
-        hint = f" Did you mean --script {shlex.quote(file)}?" if name.endswith(".py") else ""
-        raise Refused(f"{file}: the name of a request must end in {listed(REQUEST_SUFFIXES)}.{hint}")
+        raise Refused(f"{file}: the name of a request must end in {listed(REQUEST_SUFFIXES)}.")
     if is_temporary(object_name) or not is_object_name(object_name):
         raise Refused(f"{file}: the service ignores hidden and temporary files. Rename it.")
     return object_name

@@ -41,6 +41,44 @@ def test_a_script_to_be_uploaded_is_named_as_unchecked_and_not_warned_about(tmp_
     assert "the script, which `trainmaster submit` uploads" in done.err
 
 
+@pytest.mark.parametrize(
+    ("script", "said"),
+    [
+        ("trian.py", "There is no file 'trian.py'. Did you mean 'train.py'?"),
+        ("../train.py", "not in the expected format"),
+        ("broken.py", "Python cannot compile the script: broken.py:1:6: error: '(' was never closed"),
+    ],
+)
+@pytest.mark.parametrize("kind", ["request", "rule"])
+def test_a_script_that_could_not_be_sent_is_a_fault_beside_the_others(
+    kind: str, script: str, said: str, tmp_path: Path
+) -> None:
+    (tmp_path / "train.py").touch()
+    (tmp_path / "broken.py").write_text("print(\n")
+    text = f"model_name: m\nscript: {{file: {script}}}\ncluster: {{chief: {{machine: n1-standrd-4}}}}\n"
+    if kind == "rule":
+        text = "when: [{manual: {}}]\nrequest:\n" + textwrap.indent(text, "  ")
+    done = check(written(tmp_path, f"{kind}.yaml", text), cwd=tmp_path)
+    assert done.status == 1
+    assert f"script.file: {said}" in done.out
+    assert "the policy does not allow it" in done.out
+    assert f"{kind}.yaml: {kind}, 2 faults" in done.out
+
+
+@pytest.mark.parametrize(
+    "fault", ["", "imgae: x\n", "- 1", "a: 1\n" * 400_000], ids=["none", "key", "list", "size"]
+)
+def test_what_was_not_checked_is_listed_with_and_without_faults(fault: str, tmp_path: Path) -> None:
+    file = written(tmp_path, "request.yaml", REQUEST + fault if len(fault) < 10 else fault)
+    done = check(file, cwd=tmp_path)
+    for text in (
+        "whether images, packages, accounts and buckets exist",
+        "quotas and free machines",
+        "the runs and cost of the hour and the day",
+    ):
+        assert f"  {text}\n" in done.err
+
+
 def test_a_sound_request_rule_and_order_are_accepted_by_what_they_contain(tmp_path: Path) -> None:
     files = [
         written(tmp_path, "request.yaml", REQUEST),

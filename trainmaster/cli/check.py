@@ -24,12 +24,14 @@ from trainmaster.client.checking import Checked, check
 from trainmaster.client.context import Context, context_in_cloud
 from trainmaster.client.request_files import (
     SHIPPED_POLICY,
+    STDIN,
     UnusableFile,
     buckets_of,
     read_input,
     read_policy,
     rules_for,
 )
+from trainmaster.client.submission.unpacked import with_script_faults
 
 OFFLINE = "the examples' names, because no context is chosen and no local stack is running"
 
@@ -72,7 +74,10 @@ def check_files(
     unusable_files = 0
     for file in dict.fromkeys(files):
         try:
-            checked.append(check(file, read_input(file, sys.stdin.buffer), rules, buckets))
+            content = read_input(file, sys.stdin.buffer)
+            found = check(file, content, rules, buckets)
+            root = Path() if file == STDIN else Path(file).parent
+            checked.append(with_script_faults(found, content, root, rules))
         except UnusableFile as unusable:
             unusable_files += 1
             talk(str(unusable))

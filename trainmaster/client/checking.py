@@ -81,7 +81,12 @@ def check(file: str, content: bytes, rules: RequestRules, buckets: Buckets) -> C
     `content` may be cut after one byte more than a request can have.
     """
     if (large := too_large_file(content)) is not None:
-        return Checked(file=file, kind=Kind.REQUEST, faults=large.faults)
+        return Checked(
+            file=file,
+            kind=Kind.REQUEST,
+            faults=large.faults,
+            not_checked=_NOT_CHECKED[Kind.REQUEST],
+        )
     read = parse_document(content, as_json=is_json_file(file, content))
     kind = kind_of(read.value)
     match kind:
@@ -95,13 +100,12 @@ def check(file: str, content: bytes, rules: RequestRules, buckets: Buckets) -> C
         case Kind.REQUEST:
             read, to_come = with_archive_to_come(read, rules)
             request = check_request(file, read, rules)
-            is_refused = isinstance(request, Refused)
             return Checked(
                 file=file,
                 kind=kind,
                 faults=request.faults if isinstance(request, Refused) else (),
                 warnings=() if isinstance(request, Refused) else request.warnings,
-                not_checked=() if is_refused else (*to_come, *_NOT_CHECKED[kind]),
+                not_checked=(*to_come, *_NOT_CHECKED[kind]),
             )
 
 

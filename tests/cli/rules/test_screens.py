@@ -13,7 +13,7 @@ from tests.client.rule_documents import example, write_rules
 from tests.client.served import Served, served_context
 from trainmaster.cli.rules.screens import SPARE, rule_facts, rule_rows
 from trainmaster.cli.table import fact_lines, table_lines
-from trainmaster.client.request_files import schema
+from trainmaster.client.request_files import SHIPPED_POLICY, schema
 from trainmaster.client.rules.found import FoundRule
 from trainmaster.client.rules.listing import find_rule, list_rules
 from trainmaster.orchestrator.core.documents.codec import decoded
@@ -88,6 +88,28 @@ def test_files_that_the_service_would_ignore_or_mix_up_are_refused(served: Serve
     assert "b/same.yaml: a/same.yaml has the same name, and both would become rules/same.yaml" in done.err
     assert "rule.txt: a rule's file is visible and ends in .yaml, .yml, .json; rename it" in done.err
     assert ".hidden.yaml: a rule's file" in done.err
+
+
+def test_apply_reports_a_missing_script_beside_all_other_faults_with_their_lines(served: Served) -> None:
+    text = """when:
+  - schedule: {cron: "0 3 * *"}
+request:
+  model_name: m
+  script: {file: trian.py}
+  cluster: {chief: {machine: n1-standrd-4}}
+cooldwn_s: 3
+"""
+    (served.folder / "train.py").touch()
+    (served.folder / "faulty.yaml").write_text(text)
+    done = served.trainmaster("rules", "apply", "--policy", str(SHIPPED_POLICY), "faulty.yaml")
+    assert (done.status, done.out) == (2, "")
+    assert [line for line in done.err.splitlines() if ": error: " in line] == [
+        "faulty.yaml:2:22: error: $.when[0].schedule.cron: a cron expression has five fields",
+        "faulty.yaml:5:18: error: $.request.script.file: There is no file 'trian.py'. Did you mean 'train.py'?",
+        "faulty.yaml:6:30: error: $.request.cluster.chief.machine: the policy does not allow it",
+        "faulty.yaml:7:1: error: $.cooldwn_s: unknown key 'cooldwn_s'",
+    ]
+    assert "Nothing was changed." in done.err
 
 
 def test_a_rule_whose_file_is_deleted_is_retiring(served: Served) -> None:

@@ -222,6 +222,14 @@ def test_a_folder_in_place_of_a_script_gets_the_script_in_it(
         assert str(refused.value) == said
 
 
+def test_a_script_outside_the_folder_of_the_file_that_names_it_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "train.py").touch()
+    for script in (tmp_path / "train.py", tmp_path / "folder" / "../train.py"):
+        with pytest.raises(Refused, match=r"train.py' is not in the folder of the file that names it"):
+            pack_script(script, tmp_path / "folder")
+
+
 def test_a_script_that_is_missing_or_ignored_or_no_python_is_refused(tmp_path: Path) -> None:
     script = write(tmp_path, **{".gitignore": "train.py\n", "run.sh": ""})
     for path, said in (

@@ -1,6 +1,7 @@
 """The script of a rule's request is packed when the rule is applied, and its faults have their places in the file."""
 
 import json
+import re
 import tarfile
 from io import BytesIO
 from pathlib import Path
@@ -10,7 +11,6 @@ import yaml
 
 from tests.client.submission.test_prepare import CONTEXT, RULES
 from trainmaster.client.checking import check
-from trainmaster.client.errors import Refused
 from trainmaster.client.request_files import buckets_of
 from trainmaster.client.submission.rule_scripts import data_note, with_script
 
@@ -57,13 +57,16 @@ def test_a_rule_without_a_script_of_this_machine_stays_as_it_is(text: str, file:
 
 def test_a_script_that_is_missing_or_no_python_is_refused(file: Path) -> None:
     missing = RULE.replace("fit.py", "fitt.py").encode()
-    with pytest.raises(
-        Refused, match=r"rule.yaml: \$.request.script.file: There is no file .*Did you mean 'fit.py'"
-    ):
-        with_script(file, missing, CONTEXT, None)
+    ready = with_script(file, missing, CONTEXT, None)
+    (fault,) = ready.unpacked
+    assert fault.path == "$.request.script.file"
+    assert re.match("There is no file .*Did you mean 'fit.py'", fault.problem)
+    assert ready.packed is None
+    assert check("rule.yaml", ready.content, RULES, buckets_of(CONTEXT)).faults == ()
     file.with_name("fit.py").write_text("print(\n")
-    with pytest.raises(Refused, match=r"fit.py:1:6: error: '\(' was never closed"):
-        with_script(file, RULE.encode(), CONTEXT, None)
+    not_python = with_script(file, RULE.encode(), CONTEXT, None).not_python
+    assert not_python is not None
+    assert re.search(r"fit.py:1:6: error: '\(' was never closed", not_python)
 
 
 def test_a_check_takes_the_script_as_to_come_and_places_the_other_faults_in_the_file() -> None:

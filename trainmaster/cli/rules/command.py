@@ -121,14 +121,15 @@ def apply(clients: "Clients", files: tuple[Path, ...], policy: Path | None, wait
     given = {file: read_file(str(file), MAX_RULE_BYTES) for file in files}
     ready = {file: with_script(file, content, where, team) for file, content in given.items()}
     faulty = rule_faults(clients, request_rules, {file: each.content for file, each in ready.items()})
-    if faulty:
-        for file, faults in faulty.items():
-            known = (
-                faults
-                if ready[file].packed is None
-                else with_places_of(faults, str(file), given[file], request_rules)
-            )
-            talk("\n".join(fault_lines(known, str(file))))
+    problems: list[str] = []
+    for file, each in ready.items():
+        faults = (*each.unpacked, *faulty.get(file, ()))
+        if each.content is not given[file]:
+            faults = with_places_of(faults, str(file), given[file], request_rules)
+        problems += fault_lines(faults, str(file))
+        problems += [each.not_python] if each.not_python else []
+    if problems:
+        talk("\n".join(problems))
         raise Stop(Exit.USAGE, "Nothing was changed.")
     says_where(clients, f"Applying {len(ready)} rules" if len(ready) > 1 else "Applying a rule")
     refused = False

@@ -96,15 +96,17 @@ def pack_script(script: Path, root: Path | None = None) -> Packed:
     the state of local stacks, what `trainmaster download` wrote, and keys. Links to files are packed as files.
 
     Raises:
-        Refused: `script` is not a Python file, the folder is itself a stack's state, a file cannot be read, or the
+        Refused: `script` is not a Python file or not in `root`, the folder is itself a stack's state, a file cannot be read, or the
             folder has more than FILES_MAX files or BYTES_MAX bytes; the message has the entries that take most.
     """
     if not script.is_file():
         raise Refused(_in_place_of(script, root))
     if script.suffix != ".py":
         raise Refused(f"{str(script)!r} is not a Python script: its name must end in .py.")
-    script = script.absolute()
-    folder = script.parent if root is None else root.absolute()
+    shown, script = str(script), Path(os.path.normpath(script.absolute()))
+    folder = script.parent if root is None else Path(os.path.normpath(root.absolute()))
+    if not script.is_relative_to(folder):
+        raise Refused(f"{shown!r} is not in the folder of the file that names it. Move it there.")
     if is_state(folder):
         raise Refused(
             f"The script's folder {str(folder)!r} is a local stack's state folder, which holds access tokens. "

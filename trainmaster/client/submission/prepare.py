@@ -19,6 +19,7 @@ from trainmaster.client.submission.bounds import bounds_of
 from trainmaster.client.submission.edits import Edits, changed_paths, edited, new_request, option_of
 from trainmaster.client.submission.pack import Packed, pack_script
 from trainmaster.client.submission.syntax import syntax_problem
+from trainmaster.client.submission.unpacked import unpacked_fault
 from trainmaster.orchestrator.core.admission.prices import Prices
 from trainmaster.orchestrator.core.documents.document import parse_document
 from trainmaster.orchestrator.core.documents.faults import Fault, listed
@@ -134,7 +135,7 @@ def prepare(
             if edits.script is not None:
                 raise
             hidden = secret_lines(read, () if rules.policy is None else rules.policy.env.secrets)
-            unpacked = placed([Fault(at=(SCRIPT, "file"), problem=str(refused))], read, hidden)
+            unpacked = placed([unpacked_fault(refused)], read, hidden)
         if packed is not None:
             not_python = syntax_problem(packed.script)
             uri = object_uri(context.data_bucket, script_object(packed.sha256, team))

@@ -9,28 +9,37 @@ from trainmaster.client.errors import Refused
 from trainmaster.client.request_files import is_json_file
 from trainmaster.client.submission.pack import Packed, pack_script
 from trainmaster.client.submission.syntax import syntax_problem
+from trainmaster.client.submission.unpacked import unpacked_fault
 from trainmaster.orchestrator.core.documents.document import parse_document
+from trainmaster.orchestrator.core.documents.faults import Fault
 from trainmaster.orchestrator.core.names import object_uri, script_object
 
 if TYPE_CHECKING:
     from trainmaster.client.context import Context
 
+NO_HASH = "0" * 64
+"""In the name of an archive that cannot be packed, so that all else in the rule is checked."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class ReadyRule:
-    """The content to drop, and the script's archive, which is sent first; None if its request names none to send."""
+    """The content to drop, and the script's archive, which is sent first; None if its request names none to send.
+
+    Attributes:
+        unpacked: why its script cannot be packed; `content` then has a sample archive, so that all else can be checked.
+        not_python: why the script cannot be compiled, in lines for people.
+    """
 
     content: bytes
     packed: Packed | None = None
+    unpacked: tuple[Fault, ...] = ()
+    not_python: str | None = None
 
 
 def with_script(file: Path, content: bytes, context: "Context", team: str | None) -> ReadyRule:
     """The rule's file with the archive of its request's `script: {file: …}`, a path from the folder of the rule's file.
 
     A script runs as it is now at every firing, until the rule is applied again.
-
-    Raises:
-        Refused: the script cannot be packed, or is not Python.
     """
     read = parse_document(content, as_json=is_json_file(str(file), content))
     request = read.value.get("request") if isinstance(read.value, dict) else None
@@ -39,11 +48,13 @@ def with_script(file: Path, content: bytes, context: "Context", team: str | None
     try:
         packed = pack_script(file.parent / request["script"]["file"], file.parent)
     except Refused as refused:
-        raise Refused(f"{file}: $.request.script.file: {refused}") from refused
-    if request.get("image") is None and (problem := syntax_problem(packed.script)):
-        raise Refused(problem)
+        sample = object_uri(context.data_bucket, script_object(NO_HASH, team))
+        ready = with_rule_archive(str(file), content, sample)
+        return ReadyRule(content=ready, unpacked=(unpacked_fault(refused, ("request",)),))
+    not_python = syntax_problem(packed.script) if request.get("image") is None else None
     archive = object_uri(context.data_bucket, script_object(packed.sha256, team))
-    return ReadyRule(content=with_rule_archive(str(file), content, archive), packed=packed)
+    ready = with_rule_archive(str(file), content, archive)
+    return ReadyRule(content=ready, packed=packed, not_python=not_python)
 
 
 def data_note(file: Path, content: bytes) -> str | None:

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from trainer.faults import Unusable, collected, nearest
-from trainer.settings import parse
-from trainer.settings.parse import read_flags, read_one
+from trainer.settings.parse import DESCRIPTION, read_flags, read_one
 from trainer.settings.setting import Setting, with_defaults, word
 from trainer.settings.settings import SETTINGS, Settings
 from trainer.workload import LOSS, Workload
@@ -48,7 +47,7 @@ def command_from(arguments: Sequence[str]) -> Command:
             arguments,
             {"all workloads": {"workload": WORKLOAD, **common}, f"only with --workload={name}": own},
             prog=PROG,
-            description=f"{parse.__doc__}\nSome workloads have additional flags.",
+            description=f"{DESCRIPTION}\nSome workloads have additional flags.",
             elsewhere=lambda flag: _of_others(flag, name),
         )
     if workload is None or faults:

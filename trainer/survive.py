@@ -26,6 +26,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
+from trainer.callbacks import callbacks_from
 from trainer.data.examples import Examples
 from trainer.devices.accelerators import require_accelerators, unequal_accelerators
 from trainer.devices.choices import contradictions, uses_parameter_servers
@@ -36,7 +37,7 @@ from trainer.replicas.cluster import Cluster, Role
 from trainer.replicas.cluster_variable import cluster_from
 from trainer.replicas.ending import PEER_LOST, end_at_once, end_with, on_sigterm
 from trainer.replicas.peers import is_loss_of_peer
-from trainer.settings.parse import settings_from
+from trainer.settings import parse
 from trainer.settings.settings import HEAD, Settings
 from trainer.storage import outputs_from
 from trainer.training.metric_file import trial_from
@@ -52,7 +53,7 @@ def run(
     *,
     settings: Settings | None = None,
     name: str = "data",
-    callbacks: Callable[[], Sequence[Any]] = tuple,
+    callbacks: Sequence[Any] | Callable[[], Sequence[Any]] = (),
     serving: Callable[[Any], Mapping[str, Any]] | None = None,
     head: str | None = None,
     environment: Mapping[str, str] | None = None,
@@ -69,7 +70,8 @@ def run(
         evaluation: what to evaluate after each epoch.
         settings: `settings_from(sys.argv[1:], prog=…)` reads them from a command line.
         name: of the data, in events, export.json and checkpoints: those of another name are refused.
-        callbacks: returns Keras callbacks. One that sets `stop_training` must do so on every replica at the same step.
+        callbacks: Keras callbacks, or a function without arguments that returns them, for those that need the strategy:
+            it is called once the model is built. One that sets `stop_training` must do so on every replica at the same step.
         serving: of the trained model, the functions to export by name of signature, each a tf.function with an input
             signature. None: `serving_default`, which takes what the model takes.
         head: the name of the layer whose outputs the head takes, for `Settings(train="head")`.
@@ -86,19 +88,35 @@ def run(
         Exception: what else the functions raise, in a process without peers; SystemExit in place of 2, too.
     """
     data = Data(training=training, evaluation=evaluation, name=name, unchanged={"name": name})
-    workload = Workload(
-        build=lambda _: build_model(),
-        data=lambda _: data,
-        callbacks=lambda _: callbacks(),
-        serving=None if serving is None else lambda _, model: serving(model),
-        head=head,
-    )
     variables = os.environ if environment is None else environment
     with ended(at_once=any(variables.get(name) for name in ("TF_CONFIG", "CLUSTER_SPEC"))):
+        called = callbacks_from(callbacks)
+        workload = Workload(
+            build=lambda _: build_model(),
+            data=lambda _: data,
+            callbacks=lambda _: called(),
+            serving=None if serving is None else lambda _, model: serving(model),
+            head=head,
+        )
         metrics = attempt(workload, settings or Settings(), variables)
     if metrics is None:
         end_with(0)
     return metrics
+
+
+def settings_from(arguments: Sequence[str], *, prog: str, defaults: Settings | None = None) -> Settings:
+    """The settings that `arguments` give; those of `defaults` for the rest.
+
+    Ends the process as argparse does: with 0 after `--help`, and with 2 after unknown flags and invalid values, of which
+    standard error has every one.
+    """
+    try:
+        return parse.settings_from(arguments, prog=prog, defaults=defaults)
+    except Unusable as unusable:
+        print(f"usage: {prog} [--name=value …]", file=sys.stderr)  # noqa: T201 - the job's log
+        for fault in unusable.faults:
+            print(f"{prog}: error: {fault}", file=sys.stderr)  # noqa: T201 - as above
+        raise SystemExit(2) from unusable
 
 
 @contextmanager

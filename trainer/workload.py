@@ -61,7 +61,7 @@ class Run:
     cluster: Cluster
     outputs: Outputs
     environment: Mapping[str, str]
-    name: str = ""  # of the workload; empty for a program of its own
+    name: str = ""  # of the workload; empty where a program has none
     flags: Mapping[str, Any] = field(default_factory=dict)  # values of the workload's own, by name
     loaded: Data | None = None
     weights: StartingWeights = AS_BUILT

@@ -53,7 +53,7 @@ class Stop(tf.keras.callbacks.Callback):  # type: ignore[misc]  # TensorFlow has
 
 def tabular(_: Path, settings: survive.Settings) -> None:
     examples = survive.Examples(sold)
-    metrics = survive.run(houses, examples, examples, settings=settings, callbacks=lambda: [Stop()])
+    metrics = survive.run(houses, examples, examples, settings=settings, callbacks=[Stop()])
     Path(settings.job_dir or "", f"{os.environ.get('NAME', 'chief')}.returned").write_text(
         str(metrics["val_loss"])
     )

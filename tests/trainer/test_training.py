@@ -131,6 +131,20 @@ def test_the_documented_program_survives_a_kill_between_epochs(tree: Path) -> No
     assert f"loss of the evaluation: {manifest['metrics']['val_loss']}\n" in again.err.read_text()
 
 
+def test_the_documented_program_takes_a_trials_flag_and_reports_the_studys_metric(
+    tree: Path,
+) -> None:
+    path = tree / "output.metrics"
+    trial = {"CLOUD_ML_TRIAL_ID": "1", "CLOUD_ML_HP_METRIC_FILE": str(path), "CLOUD_ML_HP_METRIC_TAG": "mae"}
+    arguments = (f"--job_dir={tree}/trial-job", "--reported_metrics=mae", "--epochs=2", "--lr=0.05")
+    replica = start_replica(*arguments, cwd=tree, files=tree / "trial", module="program", environment=trial)
+    assert replica.wait() == 0, replica.err.read_text()[-3000:]
+    reports = [json.loads(line) for line in path.read_text().splitlines()]
+    evaluated = [line["metrics"]["val_mae"] for line in replica.events("epoch_finished")]
+    assert [float(each["mae"]) for each in reports] == evaluated
+    assert len(evaluated) == 2
+
+
 def test_one_process_exports_what_a_server_can_load_and_ask(tree: Path, trained: Replica) -> None:
     model_dir = tree / "job" / "model"
     manifest = check_export(model_dir)

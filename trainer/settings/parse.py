@@ -1,9 +1,4 @@
-"""A command line as values of settings.
-
-Write `--name=value` or `--name value`. A dash in a name counts as an underscore, so `--job-dir`, which
-AI Platform Training passes, is `--job_dir`. If a flag is given twice, the last value counts: a tuning
-trial's parameters follow the arguments of its job.
-"""
+"""A command line as values of settings."""
 
 import argparse
 import re
@@ -13,6 +8,13 @@ from typing import Any
 from trainer.faults import Unusable, nearest
 from trainer.settings.setting import Setting, text_of, truth, with_defaults
 from trainer.settings.settings import SETTINGS, Settings
+
+DESCRIPTION = """The flags of this program say how it trains.
+
+Write `--name=value` or `--name value`. A dash in a name counts as an underscore, so `--job-dir`, which
+AI Platform Training passes, is `--job_dir`. If a flag is given twice, the last value counts: a tuning
+trial's parameters follow the arguments of its job.
+"""
 
 
 def settings_from(arguments: Sequence[str], *, prog: str, defaults: Settings | None = None) -> Settings:
@@ -30,7 +32,7 @@ def read_flags(
     groups: Mapping[str, Mapping[str, Setting]],
     *,
     prog: str,
-    description: str | None = __doc__,
+    description: str = DESCRIPTION,
     elsewhere: Callable[[str], str] = lambda _: "",
 ) -> dict[str, Any]:
     """The value of every setting, its default where `arguments` give none. `--help` prints all and exits with 0.

@@ -177,17 +177,6 @@ def test_the_file_that_started_the_run_stands_for_it(served: Served) -> None:
     assert served.trainmaster("wait", "gs://elsewhere/requests/vision.yaml").status == 3
 
 
-@pytest.mark.parametrize("name", ["shared.yaml", "requests/shared.yaml"])
-def test_cancel_refuses_a_file_and_names_its_latest_run(served: Served, name: str) -> None:
-    record(served, "of-a-colleague", "running")
-    status = {"schema": "drop_status.v1", "dropped_name": "requests/shared.yaml", "run_id": "of-a-colleague"}
-    served.write("ledger", "status/requests/shared.yaml.json", status)
-    done = served.trainmaster("cancel", name)
-    assert (done.status, done.out) == (2, "")
-    assert f"{name!r} is a file" in done.err
-    assert "trainmaster cancel of-a-colleague" in done.err
-
-
 def test_a_success_without_a_model_says_why(served: Served) -> None:
     problem = "no model was found: gs://models/bare/ is empty"
     served.write("ledger", "runs/bare.json", run_record(run_id="bare", model=None, problems=[problem]))

@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 SUFFIXES = (".yaml", ".yml", ".json")
 """Of requests, that a name may lack."""
 _STEM = re.compile(r"[\w-]{1,100}")
+AGAIN_FOLDER = "again"
+"""Where `trainmaster again` uploads a request, below requests/ and the team's folder. So a file keeps its name, after
+which a model may be called, and the upload replaces no file of a user."""
 NEAR_MAX = 200
 """The newest runs, whose ids are compared with one that is unknown."""
 
@@ -56,7 +59,8 @@ class Drop:
 def find_run(clients: "Clients", text: str, *, retry_s: float | None = None) -> Run:
     """The run that `text` means: a run's id, a request's file or object, or the id or key of a message.
 
-    `retry_s` is as in `read_document`. A file or message means the latest run that it started. A file on this machine means the object in the inbox that
+    `retry_s` is as in `read_document`. A file or message means the latest run that it started. The name of a file also means
+    the runs that `trainmaster again` started from it, the full name of an object does not. A file on this machine means the object in the inbox that
     has its name; a path to no file means nothing. The name of a file without its suffix means the file, if it is the only
     one of its kind.
 
@@ -73,7 +77,7 @@ def find_run(clients: "Clients", text: str, *, retry_s: float | None = None) -> 
 
 
 def find_run_or_drop(clients: "Clients", text: str, *, retry_s: float | None = None) -> Run | Drop:
-    """The same, and files and messages without a run. Costs one read for a run, two for its file, at most eight operations.
+    """The same, and files and messages without a run. Costs one read for a run, two for a message, three or four for a file, at most ten operations.
 
     Raises:
         NotFound: nothing has that name; the message has the run ids that are most like it.
@@ -83,11 +87,12 @@ def find_run_or_drop(clients: "Clients", text: str, *, retry_s: float | None = N
     for name in _status_names(clients, text):
         status = read_document(clients, name, retry_s=retry_s)
         if status is not None:
-            return _of_status(clients, status, retry_s=retry_s)
+            found = _of_status(clients, status, retry_s=retry_s)
+            return found if _is_object(clients, text) else _latest(clients, found, retry_s=retry_s)
     if _is_path(text) and not _exists(text):
         raise NotFound(f"There is no file {text!r}. {_in_inbox(clients, PurePosixPath(text))}")
     if (named := _found_by_stem(clients, text, retry_s=retry_s)) is not None:
-        return named
+        return _latest(clients, named, retry_s=retry_s)
     near = _near(text, [row.run_id for row in list_runs(clients, Filters(), limit=NEAR_MAX).rows])
     raise NotFound(
         f"No run, file or message {text!r} in {clients.context.title}. {near}{' ' if near else ''}List the runs: trainmaster ls"
@@ -104,6 +109,34 @@ def _of_status(clients: "Clients", status: dict[str, Any], *, retry_s: float | N
     run_id = status.get("run_id")
     run = _run(clients, run_id, retry_s=retry_s) if isinstance(run_id, str) and is_run_id(run_id) else None
     return Drop(status=status) if run is None else replace(run, status=status)
+
+
+def _latest(clients: "Clients", found: Run | Drop, *, retry_s: float | None) -> Run | Drop:
+    """The run that `trainmaster again` started from the file of this run, if it is newer; else what was found.
+
+    A run of another model is left out: requests of one name in several folders share their place below AGAIN_FOLDER.
+    """
+    if isinstance(found, Drop) or not (found.status or {}).get("dropped_name"):
+        return found
+    status = read_document(clients, status_object(again_object(found.record)), retry_s=retry_s)
+    repeated = None if status is None else _of_status(clients, status, retry_s=retry_s)
+    if not isinstance(repeated, Run) or repeated.record.model_name != found.record.model_name:
+        return found
+    return max(found, repeated, key=lambda each: each.record.source.event_time)
+
+
+def again_object(record: RunRecord) -> str:
+    """Where the inbox has the request of an uploaded file once `trainmaster again` submitted it."""
+    return f"{REQUESTS_PREFIX}{in_team(record.source.team, f'{AGAIN_FOLDER}/{_file_name(record)}')}"
+
+
+def uploaded_object(record: RunRecord) -> str:
+    """Where `trainmaster submit` puts a file of this name."""
+    return f"{REQUESTS_PREFIX}{in_team(record.source.team, _file_name(record))}"
+
+
+def _file_name(record: RunRecord) -> str:
+    return PurePosixPath(record.source.object_name or f"{record.model_name}.yaml").name
 
 
 def _found_by_stem(clients: "Clients", text: str, *, retry_s: float | None) -> Run | Drop | None:
@@ -133,15 +166,19 @@ def _in_inbox(clients: "Clients", path: PurePosixPath) -> str:
 
 def _status_names(clients: "Clients", text: str) -> list[str]:
     name = text.removeprefix(object_uri(clients.context.inbox_bucket, ""))
-    is_object = name != text or name.startswith((REQUESTS_PREFIX, RULES_PREFIX))
     own = in_team(clients.context.team, Path(name).name)
-    of_file = status_object(name if is_object else f"{REQUESTS_PREFIX}{own}")
+    of_file = status_object(name if _is_object(clients, text) else f"{REQUESTS_PREFIX}{own}")
     is_elsewhere = name.startswith("gs://") or (_is_path(text) and not _exists(text))
     return [
         *([] if is_elsewhere else [of_file]),
         message_status_object(message_id=text, idempotency_key=None),
         message_status_object(message_id="", idempotency_key=text),
     ]
+
+
+def _is_object(clients: "Clients", text: str) -> bool:
+    """Whether the text is the full name of an object in the inbox."""
+    return text.startswith((object_uri(clients.context.inbox_bucket, ""), REQUESTS_PREFIX, RULES_PREFIX))
 
 
 def _is_path(text: str) -> bool:

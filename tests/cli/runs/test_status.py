@@ -104,9 +104,10 @@ def test_a_run_is_found_by_its_id_its_file_and_its_message(served: Served, name:
     assert json.loads(done.out) == run_record("failed")
 
 
-def test_a_run_costs_one_read_and_its_file_two(served: Served) -> None:
+def test_a_run_costs_one_read_its_object_two_and_the_name_of_its_file_three(served: Served) -> None:
     assert "Storage operations: 1." in served.trainmaster("status", RUN, "--verbose").err
-    assert "Storage operations: 2." in served.trainmaster("status", "cassava.yaml", "--verbose").err
+    assert "Storage operations: 2." in served.trainmaster("status", "requests/cassava.yaml", "--verbose").err
+    assert "Storage operations: 3." in served.trainmaster("status", "cassava.yaml", "--verbose").err
 
 
 def test_without_a_run_it_lists_the_newest_as_ls_does(served: Served) -> None:

@@ -23,9 +23,10 @@ if TYPE_CHECKING:
 def cancel(clients: "Clients", runs: tuple[str, ...], wait: bool) -> int:
     """End each RUN: a waiting run gets no job, and a job is cancelled.
 
-    RUN is a run's id, or the id or key of a message. A file is refused, because others may have uploaded a file of the
-    same name since. If one of several is unknown or refused, none is cancelled. A run that has ended stays as it is.
-    Prints the ids of the runs.
+    RUN is a run's id, a file, or the id or key of a message. A file means its only run that has not ended; if there are
+    several, for example because others uploaded a file of the same name, it is refused, and their ids are printed. If one
+    of several RUNs is unknown or refused, none is cancelled. A run that has ended stays as it is. Prints the ids of the
+    runs.
 
     Exit status: 0 done, 1 with --wait, if a run ended in another way, 2 refused, 3 there is no such run, 5 the service
     has not answered in time.
@@ -34,9 +35,8 @@ def cancel(clients: "Clients", runs: tuple[str, ...], wait: bool) -> int:
     from trainmaster.client.rules.orders import cancel_run
     from trainmaster.client.wait import wait_for_end
 
-    named = {each: find_run(clients, each) for each in runs}
-    _refuse_files(named)
-    found = {run.record.run_id: run.record for run in named.values()}
+    named = _meant(clients, {each: find_run(clients, each) for each in runs})
+    found = {run.record.run_id: run.record for run in named}
     for run_id, record in found.items():
         if record.ended:
             talk(f"{run_id} has already ended: {record.state}.")
@@ -54,12 +54,25 @@ def cancel(clients: "Clients", runs: tuple[str, ...], wait: bool) -> int:
     return Exit.DONE if all(each.state is RunState.CANCELLED for each in ended) else Exit.FINDING
 
 
-def _refuse_files(named: Mapping[str, "Run"]) -> None:
-    of_files = [
-        f"{text!r} is a file, and `trainmaster cancel` ends runs by their id. The latest run of a file of this name: "
-        f"trainmaster cancel {run.record.run_id}"
-        for text, run in named.items()
-        if run.status is not None and "dropped_name" in run.status
-    ]
-    if of_files:
-        raise Stop(Exit.USAGE, "\n".join(map(one_line, of_files)))
+def _meant(clients: "Clients", named: Mapping[str, "Run"]) -> "list[Run]":
+    """The run of each text; of a file the only one that is active, or the latest if none is.
+
+    Raises:
+        Stop: a file has several active runs.
+    """
+    from trainmaster.client.runs.active import active_runs_of_file
+
+    found: list[Run] = []
+    refused: list[str] = []
+    for text, run in named.items():
+        is_file = run.status is not None and "dropped_name" in run.status
+        active = active_runs_of_file(clients, run) if is_file else []
+        if len(active) > 1:
+            commands = "".join(f"\n  trainmaster cancel {each.record.run_id}" for each in active)
+            refused.append(
+                f"{one_line(text)!r} means {len(active)} active runs. Cancel one by its id:{commands}"
+            )
+        found.append(active[0] if active else run)
+    if refused:
+        raise Stop(Exit.USAGE, "\n".join(refused))
+    return found

@@ -6,20 +6,15 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from trainmaster.client.errors import Refused
-from trainmaster.client.find import Run
+from trainmaster.client.find import Run, again_object
 from trainmaster.client.submission.edits import Edits
 from trainmaster.client.submission.prepare import Prepared, prepare
 from trainmaster.client.submission.request_text import read_original_text
 from trainmaster.client.submission.rules import deployed_rules
 from trainmaster.orchestrator.core.documents.placing import rendered
-from trainmaster.orchestrator.core.names import REQUESTS_PREFIX, in_team
 
 if TYPE_CHECKING:
     from trainmaster.client.clients import Clients
-
-FOLDER = "again"
-"""In the inbox, below requests/ and the team's folder. So a file keeps its name, after which a model may be called, and
-the upload replaces no file of a user."""
 
 
 def prepare_again(clients: "Clients", run: Run) -> Prepared:
@@ -47,6 +42,4 @@ def prepare_again(clients: "Clients", run: Run) -> Prepared:
     if prepared.faults:
         faults = "\n".join(line for fault in prepared.faults for line in rendered(fault, file))
         raise Refused(f"The deployment would refuse this request now.\n{faults}")
-    return replace(
-        prepared, object_name=f"{REQUESTS_PREFIX}{in_team(record.source.team, f'{FOLDER}/{file}')}"
-    )
+    return replace(prepared, object_name=again_object(record))

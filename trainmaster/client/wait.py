@@ -96,7 +96,7 @@ class _RestartWatch:
         """All restarts of the run, if there are more than at the last call."""
         from trainmaster.client.logs.restarts import restarts_of
 
-        if time.monotonic() < self._next_at:
+        if run.record.state is not RunState.RUNNING or time.monotonic() < self._next_at:
             return None
         self._next_at = time.monotonic() + self._every_s
         found = restarts_of(self._clients, run.record)

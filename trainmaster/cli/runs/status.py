@@ -114,13 +114,13 @@ def run_facts(
 
 
 def state_text(record: RunRecord, now: datetime, restarts: "Restarts | None" = None) -> str:
-    """The state, since when, and of a run that has ended how long it took; of a running one its restarts."""
+    """The state, since when, its restarts, and of a run that has ended how long it took."""
     entered = in_state_since(record)
+    restarted = f"; {restarts.text}" if restarts else ""
     if not record.ended:
-        restarted = f"; {restarts.text}" if restarts else ""
         return f"{record.state} for {span(now - entered)}, since {at(entered)}{restarted}"
     took = f", after {span(entered - record.history[0].at)}" if record.job else ""
-    return f"{record.state} {span(now - entered)} ago, at {at(entered)}{took}"
+    return f"{record.state} {span(now - entered)} ago, at {at(entered)}{took}{restarted}"
 
 
 def _delivery_facts(run: "Run") -> Iterator[Fact]:

@@ -77,7 +77,7 @@ class RunExplanation:
     console_uri: str | None = None
     replicas: tuple[Replicas, ...] = ()
     restarts: Restarts | None = None
-    """Of a running job's replicas, as far as its log shows them."""
+    """Of the job and its replicas, as far as its log shows them."""
     waiting: Waiting | None = None
     place: Waits | None = None
     """The place of a waiting run in the queue."""
@@ -114,8 +114,8 @@ class Explanation:
 def explain(clients: "Clients", text: str, now: datetime) -> Explanation:
     """The explanation of a run, by its id, file or message; or of the champion under that name.
 
-    Costs one read for most runs. A waiting run costs a listing more, a running one a read of its job's log and a failed
-    one at most that, and a model the read of its champion.
+    Costs one read for most runs. A waiting run costs a listing more, one with a job a read of its log, a failed one at
+    most two, and a model the read of its champion.
 
     Raises:
         NotFound: there is neither a run nor a champion of that name.

@@ -38,6 +38,8 @@ class Selection:
     since: datetime | None = None
     text: str | None = None
     """Regardless of case, in the text of a line or anywhere in its payload."""
+    any_text: tuple[str, ...] = ()
+    """As `text`: lines with one of these. Empty selects all."""
     before: datetime | None = None
     """Only lines of this time and earlier ones."""
 
@@ -56,10 +58,16 @@ class Selection:
         if self.trial_id is not None:
             terms.append(f'labels."{TRIAL_LABEL}"={_quoted(self.trial_id)}')
         if self.text is not None:
-            terms.append(f"(textPayload:{_quoted(self.text)} OR jsonPayload:{_quoted(self.text)})")
+            terms.append(f"({_containing(self.text)})")
+        if self.any_text:
+            terms.append(f"({' OR '.join(map(_containing, self.any_text))})")
         if self.before is not None:
             terms.append(f"timestamp<={_quoted(self.before.isoformat())}")
         return " AND ".join(terms)
+
+
+def _containing(text: str) -> str:
+    return f"textPayload:{_quoted(text)} OR jsonPayload:{_quoted(text)}"
 
 
 def _quoted(value: str) -> str:

@@ -1,4 +1,4 @@
-"""How often a running job's replicas were restarted, from the service's lines in its log."""
+"""How often a job or its replicas were restarted, from the service's lines in its log."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -7,16 +7,15 @@ from typing import TYPE_CHECKING
 from trainmaster.client.logs.line import SERVICE
 from trainmaster.client.logs.read import JobLogs, Selection
 from trainmaster.client.runs.shown import at
-from trainmaster.orchestrator.core.completion.replica_exit import is_restart, times_text
+from trainmaster.orchestrator.core.completion.replica_exit import RESTART_WORDS, is_restart, times_text
 from trainmaster.orchestrator.core.job_names import job_id
-from trainmaster.orchestrator.core.runs.states import RunState
 
 if TYPE_CHECKING:
     from trainmaster.client.clients import Clients
     from trainmaster.orchestrator.core.runs.record import RunRecord
 
 LINES_READ = 100
-_SELECTION = Selection(replica=SERVICE, text="restarted")
+_SELECTION = Selection(replica=SERVICE, any_text=RESTART_WORDS)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,15 +38,15 @@ class Restarts:
 
 
 def restarts_of(clients: "Clients", record: "RunRecord") -> Restarts | None:
-    """The restarts of the run's job; None if it does not run, there was none, or the log cannot be read.
+    """The restarts of the run's job, also after its end; None if it has no job, there was none, or the log cannot be read.
 
-    Costs one read of the log for a running run, and nothing for any other.
+    Costs one read of the log for a run with a job, and nothing for any other.
     """
     from google.api_core.exceptions import GoogleAPICallError
     from google.auth.exceptions import GoogleAuthError
     from requests.exceptions import RequestException
 
-    if record.state is not RunState.RUNNING or record.job is None:
+    if record.job is None:
         return None
     logs = JobLogs(clients.logs, record.history[0].at, _SELECTION)
     try:

@@ -11,6 +11,10 @@ _EXITED = re.compile(
 _RESTARTED = re.compile(r"\breplica ([a-z0-9-]+) [^\n]{0,200}\bis restarted\b")
 _ALL_RESTARTED = re.compile(r"\ball replicas of the job are restarted\b")
 """Both are the local stack's lines: no log of Vertex AI with a restart has been published."""
+_NEXT_ATTEMPT = re.compile(r"^Internal error occurred for the current attempt\b")
+"""The service's line when it tries the whole job again; the local stack writes it for a job that ran when it stopped."""
+RESTART_WORDS = ("restarted", "current attempt")
+"""Each line that `is_restart` finds has one of them."""
 READ_MAX_CHARS = 500
 _KILL = 137
 _SIGNALS = {
@@ -56,9 +60,9 @@ def parse_exit(words: str) -> ReplicaExit | None:
 
 
 def is_restart(text: str, replica: str | None = None) -> bool:
-    """Whether this line of the service says that a replica is restarted: any, or this one."""
+    """Whether this line of the service says that a replica is restarted, with or without the others: any, or this one."""
     line = text[:READ_MAX_CHARS]
-    if _ALL_RESTARTED.search(line):
+    if _ALL_RESTARTED.search(line) or _NEXT_ATTEMPT.search(line):
         return True
     found = _RESTARTED.search(line)
     return found is not None and replica in (None, found[1])

@@ -11,7 +11,7 @@ from trainmaster.cli.table import STATE, Fact, print_facts
 from trainmaster.cli.verb import JSON, TABLE, YAML, output_option, print_data, takes_context
 from trainmaster.client.runs.shown import (
     at,
-    best_text,
+    best_lines,
     cost_facts,
     failure_facts,
     fault_facts,
@@ -150,7 +150,7 @@ def _times(record: "RunRecord") -> Iterator[Fact]:
 def _model_facts(run: "RunExplanation") -> Iterator[Fact]:
     """The best trial, the model with its hashes, and the verdict on it."""
     if run.best_trial is not None:
-        yield "best trial", [best_text(run.best_trial)]
+        yield "best trial", best_lines(run.best_trial, run.model)
     model = run.model
     if model is not None:
         files = model.files

@@ -1,5 +1,6 @@
 """Lines about a run that several screens and pages have."""
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -67,7 +68,7 @@ def result_facts(record: RunRecord) -> Iterator[Fact]:
     if trials:
         yield "trials", [", ".join(f"{count} {state.lower()}" for state, count in trials.items())]
     if best is not None:
-        yield "best trial", [best_text(best)]
+        yield "best trial", best_lines(best, record.model)
     metrics = record.model.metrics if record.model else reached.metrics if reached else None
     if metrics:
         yield "metrics", [", ".join(f"{name} {value:g}" for name, value in metrics.items())]
@@ -83,6 +84,25 @@ def verdict_facts(verdict: ChampionVerdict | None) -> Iterator[Fact]:
         decision = "promoted" if verdict.promoted else "not promoted"
         against = f", compared with {verdict.compared_with}" if verdict.compared_with else ""
         yield "champion", [f"{decision}: {verdict.reason}{against}"]
+
+
+def best_lines(best: BestTrial, model: Model | None) -> list[str]:
+    """The best trial, and below it what the study's metric is in the model's metrics, where that name has another value.
+
+    Of the model's metrics, the names that end in `_METRIC` are compared: Keras puts `val_` before those of an evaluation.
+    """
+    text = best_text(best)
+    own = model.metrics.get(best.metric) if model else None
+    if model is None or own is None or _is_same(own, best.value):
+        return [text]
+    named = [name for name, value in model.metrics.items() if name.endswith(f"_{best.metric}")]
+    same = [name for name in named if _is_same(model.metrics[name], best.value)]
+    is_called = f"The model calls it {same[0]}. " if same else ""
+    return [text, f"{is_called}A champion on {best.metric} compares the model's {best.metric}, {own:g}."]
+
+
+def _is_same(one: float, other: float) -> bool:
+    return math.isclose(one, other, rel_tol=1e-6)
 
 
 def best_text(best: BestTrial) -> str:

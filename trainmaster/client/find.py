@@ -87,12 +87,12 @@ def find_run_or_drop(clients: "Clients", text: str, *, retry_s: float | None = N
     for name in _status_names(clients, text):
         status = read_document(clients, name, retry_s=retry_s)
         if status is not None:
-            found = _of_status(clients, status, retry_s=retry_s)
-            return found if _is_object(clients, text) else _latest(clients, found, retry_s=retry_s)
+            named = _of_status(clients, status, retry_s=retry_s)
+            return named if _is_object(clients, text) else _latest(clients, named, retry_s=retry_s)
     if _is_path(text) and not _exists(text):
         raise NotFound(f"There is no file {text!r}. {_in_inbox(clients, PurePosixPath(text))}")
-    if (named := _found_by_stem(clients, text, retry_s=retry_s)) is not None:
-        return _latest(clients, named, retry_s=retry_s)
+    if (by_stem := _found_by_stem(clients, text, retry_s=retry_s)) is not None:
+        return _latest(clients, by_stem, retry_s=retry_s)
     near = _near(text, [row.run_id for row in list_runs(clients, Filters(), limit=NEAR_MAX).rows])
     raise NotFound(
         f"No run, file or message {text!r} in {clients.context.title}. {near}{' ' if near else ''}List the runs: trainmaster ls"

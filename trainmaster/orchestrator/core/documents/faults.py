@@ -24,6 +24,7 @@ SUGGESTIONS_MOST = 250_000
 PathPart = str | int
 _NOTHING = object()
 _SEPARATOR = re.compile(r"[.\[]")
+_NUMBER = re.compile(r"[0-9]+")
 _REPORTED = ("path", "problem", "found", "allowed", "repair")
 
 
@@ -166,8 +167,21 @@ def json_step(part: PathPart) -> str:
 
 def nearest(word: str, known: Sequence[str], suggestions: Suggestions | None = None) -> str:
     """`did you mean 'machine'?`, or empty if no known word is similar. A loop passes its `suggestions`."""
-    near = (suggestions or Suggestions()).find(word[:FOUND_MAX_CHARS], known)
+    return hint((suggestions or Suggestions()).find(word[:FOUND_MAX_CHARS], known))
+
+
+def hint(near: str) -> str:
+    """The repair that suggests this word; empty without one."""
     return f"{HINT} {near!r}?" if near else ""
+
+
+def meant_word(word: str, known: Sequence[str]) -> tuple[str, bool]:
+    """The known word that is most similar, or empty; and whether `word` is clearly a misspelling of it.
+
+    A word with other numbers is not: n1-standard-5 may mean a type above or below it.
+    """
+    near = Suggestions().find(word[:FOUND_MAX_CHARS], known)
+    return near, bool(near) and _NUMBER.findall(near) == _NUMBER.findall(word)
 
 
 def listed(values: Iterable[object], most: int = 24) -> str:

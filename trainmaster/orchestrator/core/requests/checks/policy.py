@@ -2,7 +2,14 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from trainmaster.orchestrator.core.documents.faults import HINT, Fault, Suggestions, listed, nearest
+from trainmaster.orchestrator.core.documents.faults import (
+    Fault,
+    Suggestions,
+    hint,
+    listed,
+    meant_word,
+    nearest,
+)
 from trainmaster.orchestrator.core.documents.quoting import plain
 from trainmaster.orchestrator.core.documents.unvalidated import (
     Path,
@@ -86,18 +93,25 @@ def _scripts(policy: Policy, draft: Draft) -> Iterator[Fault]:
 
 
 def _machines(policy: Policy, draft: Draft) -> Iterator[Fault]:
-    """Every role's machine that the policy does not have, and whatever its machine does not take."""
+    """Every role's machine that the policy does not have, and whatever its machine does not take.
+
+    The rest of a role whose machine is misspelt is checked for the machine that the repair suggests.
+    """
     for role, pool in draft.roles.items():
         here, machine, row = ("cluster", role), text_at(pool, "machine"), draft.machines.get(role)
         if machine is not None and row is None:
             every = [name for machines in policy.machines for name in machines.types]
-            yield _refused((*here, "machine"), machine, every, nearest(machine, every))
-        elif machine is not None and row is not None:
-            yield from _accelerator(here, machine, row, pool)
+            near, is_clear = meant_word(machine, every)
+            yield _refused((*here, "machine"), machine, every, hint(near))
+            machine, row = (near, policy.machines_of(near)) if is_clear else (None, None)
+        if machine is not None and row is not None:
+            yield from _accelerator(policy, here, machine, row, pool)
             yield from _topology((*here, "tpu_topology"), machine, row, pool)
 
 
-def _accelerator(here: Path, machine: str, row: Machines, pool: Mapping[str, object]) -> Iterator[Fault]:
+def _accelerator(
+    policy: Policy, here: Path, machine: str, row: Machines, pool: Mapping[str, object]
+) -> Iterator[Fault]:
     accelerator, count = text_at(pool, "accelerator", "type"), whole_at(pool, "accelerator", "count")
     taken = row.accelerators or {}
     kinds = [f"{name} ({listed(counts)})" for name, counts in taken.items()]
@@ -108,26 +122,30 @@ def _accelerator(here: Path, machine: str, row: Machines, pool: Mapping[str, obj
                 problem=f"missing: {machine} requires accelerators",
                 among=kinds,
             )
-    elif accelerator not in taken:
+        return
+    if accelerator not in taken:
+        full = accelerator_type(accelerator, [row])
+        near, is_clear = (full, True) if full else meant_word(accelerator, list(taken))
         yield Fault(
             at=(*here, "accelerator", "type"),
             problem=f"{machine} does not support it",
             value=accelerator,
             among=kinds,
-            repair=_meant(accelerator, row),
+            repair=_CHIPS if row.tpu_topologies else hint(near),
         )
-    elif count is not None and count not in taken[accelerator]:
+        # What another machine has is no misspelling.
+        if (
+            row.tpu_topologies
+            or not is_clear
+            or (not full and accelerator_type(accelerator, policy.machines))
+        ):
+            return
+        accelerator = near
+    if count is not None and count not in taken[accelerator]:
         problem = f"{machine} does not support this many {accelerator}"
         yield Fault(
             at=(*here, "accelerator", "count"), problem=problem, value=count, among=taken[accelerator]
         )
-
-
-def _meant(accelerator: str, row: Machines) -> str:
-    if row.tpu_topologies:
-        return _CHIPS
-    full = accelerator_type(accelerator, [row])
-    return f"{HINT} {full!r}?" if full else nearest(accelerator, list(row.accelerators or {}))
 
 
 def _topology(path: Path, machine: str, row: Machines, pool: Mapping[str, object]) -> Iterator[Fault]:

@@ -29,7 +29,7 @@ from typing import Any
 from trainer.callbacks import callbacks_from
 from trainer.data.examples import Examples
 from trainer.devices.accelerators import require_accelerators, unequal_accelerators
-from trainer.devices.choices import contradictions, uses_parameter_servers
+from trainer.devices.choices import Strategy, chosen, contradictions
 from trainer.events import report
 from trainer.faults import Unusable, collected
 from trainer.finishing import export, finished_metrics
@@ -184,7 +184,7 @@ def attempt(
 
         evaluate(run)
         return None
-    if not cluster.is_chief and uses_parameter_servers(settings.strategy, cluster):
+    if cluster.has_parameter_servers and not cluster.is_chief:
         from trainer.parameter_server.server import serve
 
         serve(run)
@@ -197,7 +197,7 @@ def _contradictions(run: Run) -> list[str]:
     settings, cluster, environment = run.settings, run.cluster, run.environment
     has_directory = bool(environment.get("AIP_CHECKPOINT_DIR") or settings.job_dir)
     faults = list(contradictions(settings.strategy, cluster, has_checkpoint_directory=has_directory))
-    has_servers = uses_parameter_servers(settings.strategy, cluster)
+    has_servers = chosen(settings.strategy, cluster) is Strategy.PARAMETER_SERVER
     if settings.train == HEAD and run.workload.head is None:
         of, where = (
             (f"--workload={run.name}", "its Workload") if run.name else ("this program", "survive.run")
@@ -234,7 +234,7 @@ def _train(run: Run) -> dict[str, float]:
     import tensorflow as tf
 
     from trainer.checkpoints.files import latest
-    from trainer.devices.strategy import limit_threads, processors_for, sixteen_bits
+    from trainer.devices.strategy import limit_threads, sixteen_bits
     from trainer.replicas.peers import Peers
     from trainer.training.attempt import Training
     from trainer.training.head import HeadTraining
@@ -249,9 +249,8 @@ def _train(run: Run) -> dict[str, float]:
             f"examples to evaluate."
         )
     weights = run.data.weights(lambda: latest(run.outputs.checkpoints.path) is not None)
-    processors = processors_for(run.cluster)
     try:
-        limit_threads(processors)
+        threads = limit_threads(run.cluster)
     except RuntimeError as error:
         raise Unusable(
             "TensorFlow has run an operation before the strategy existed. Move operations into the functions that "
@@ -265,12 +264,12 @@ def _train(run: Run) -> dict[str, float]:
         run, loaded=run.data.counted(run.cluster.replica), weights=_agreed(weights, strategy, run.cluster)
     )
     kind, joined = HeadTraining if settings.train == HEAD else Training, run.cluster
-    if uses_parameter_servers(settings.strategy, run.cluster):
+    if run.cluster.has_parameter_servers:
         from trainer.parameter_server.coordinator import CoordinatedTraining
 
         # A coordinator and its workers share no collective operation, so the workers are not its peers.
         kind, joined = CoordinatedTraining, Cluster()
-    training = kind(run=run, strategy=strategy, peers=Peers(joined), trial=trial, processors=processors)
+    training = kind(run=run, strategy=strategy, peers=Peers(joined), trial=trial, threads=threads)
     trained = training.train()
     export(training, trained, started)
     return trained.metrics
@@ -282,7 +281,7 @@ def _strategy(run: Run) -> Any:
     from trainer.replicas.gathering import gather
 
     cluster, settings = run.cluster, run.settings
-    if uses_parameter_servers(settings.strategy, cluster):
+    if cluster.has_parameter_servers:
         from trainer.parameter_server.peers import join
 
         join(cluster, within_s=settings.peers_within_s)

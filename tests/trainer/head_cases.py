@@ -92,7 +92,7 @@ def training_of(build: Callable[[], Any], devices: int, job_dir: str, head: str 
     )
     tf.keras.utils.set_random_seed(1)
     run = replace(run.with_data(), loaded=data.counted("chief-0"))
-    return HeadTraining(run=run, strategy=strategy, peers=Peers(Cluster()), trial=None, processors=2)
+    return HeadTraining(run=run, strategy=strategy, peers=Peers(Cluster()), trial=None, threads=2)
 
 
 def trained(version: str, devices: int, job_dir: str) -> dict[str, Any]:

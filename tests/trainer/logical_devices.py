@@ -22,10 +22,11 @@ from tensorflow.python.distribute.coordinator.coordinator_context import (
 from tf_keras.src.engine.training import reduce_per_replica
 
 from trainer.command_line import command_from
+from trainer.data.pipeline import Pipeline
 from trainer.devices.choices import OwnGpus, Strategy
 from trainer.devices.strategy import multi_worker_mirrored, name_of, resolver, sixteen_bits, strategy_for
 from trainer.images.classification import ModelSpec, spec_of
-from trainer.parameter_server.coordinator import WorkerPipeline
+from trainer.parameter_server.coordinator import for_worker
 from trainer.parameter_server.steps import evaluate_in_shards
 from trainer.replicas.cluster import Cluster, Role
 from trainer.replicas.ending import end_with
@@ -104,9 +105,9 @@ def batches(data_dir: str, _: str) -> dict[str, Any]:
     strategy = tf.distribute.MirroredStrategy()
     replicas = strategy.num_replicas_in_sync
     run = run_of(data_dir)
-    pipeline = WorkerPipeline(
+    pipeline = Pipeline(
         examples=run.data.training, evaluated=run.data.evaluation, settings=run.settings,
-        replicas=replicas, threads=2, workers=1,
+        replicas=replicas, threads=2,
     )  # fmt: skip
 
     def first(made: Callable[[], Any]) -> Any:
@@ -116,7 +117,7 @@ def batches(data_dir: str, _: str) -> dict[str, Any]:
         return [len(each) for each in strategy.experimental_local_results(labels)]
 
     with with_dispatch_context(SimpleNamespace(worker_index=0)):
-        training = tf.function(first)(lambda: pipeline.for_worker(first_pass=0))
+        training = tf.function(first)(lambda: for_worker(pipeline, workers=1, first_pass=0))
     evaluation = first(lambda: input_ops.auto_shard_dataset(pipeline.in_shards(), 1, 0))  # as Keras does
     model = SimpleNamespace()
     evaluate_in_shards(model, coordinator=None, shards=1)
@@ -166,7 +167,7 @@ def moved_in_float16(data_dir: str, job_dir: str, keras: Any) -> dict[str, Any]:
         strategy=strategy,
         peers=Peers(Cluster()),
         trial=None,
-        processors=2,
+        threads=2,
     ).train()
     hidden = trained.model.layers[1]
     moved = tf.abs(tf.convert_to_tensor(hidden.kernel) - START)

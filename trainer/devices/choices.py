@@ -50,20 +50,13 @@ def read_strategy(text: str) -> Strategy:
     return Strategy(name)
 
 
-def uses_parameter_servers(asked: Strategy, cluster: Cluster) -> bool:
-    """Whether this cluster trains with parameter servers; the same on every replica, before TensorFlow is loaded."""
-    return asked is Strategy.PARAMETER_SERVER or (
-        asked is Strategy.AUTO and Role.PARAMETER_SERVER in cluster.members
-    )
-
-
 def chosen(
     asked: Strategy, cluster: Cluster, *, gpus: int = 0, has_tpu: bool = False, mirrored: bool = False
 ) -> Strategy:
     """The strategy to build, never AUTO. `gpus` are this process's; `mirrored` is the workload's."""
     if asked is not Strategy.AUTO:
         return asked
-    if uses_parameter_servers(asked, cluster):
+    if cluster.has_parameter_servers:
         return Strategy.PARAMETER_SERVER
     if cluster.is_multi_worker:
         return Strategy.MULTI_WORKER_MIRRORED
@@ -78,7 +71,7 @@ def contradictions(asked: Strategy, cluster: Cluster, *, has_checkpoint_director
     `has_checkpoint_directory`: the service or `--job_dir` sets the checkpoints' directory, which all replicas share.
     """
     faults = []
-    if uses_parameter_servers(asked, cluster):
+    if chosen(asked, cluster) is Strategy.PARAMETER_SERVER:
         faults += _missing_for_parameter_servers(asked, cluster)
     elif servers := len(cluster.members.get(Role.PARAMETER_SERVER, ())):
         faults.append(
@@ -107,7 +100,7 @@ def _missing_for_parameter_servers(asked: Strategy, cluster: Cluster) -> list[st
     }
     otherwise = (
         "use --strategy=multi_worker_mirrored or auto"
-        if Role.PARAMETER_SERVER not in cluster.members
+        if not cluster.has_parameter_servers
         else "leave worker pool 2 out of the request"
     )
     return [
@@ -134,8 +127,7 @@ def own_gpus(cluster: Cluster, count: int) -> OwnGpus:
     everything = tuple(range(count))
     if not cluster.members or cluster.role is Role.EVALUATOR:
         return OwnGpus(indices=everything)
-    has_servers = Role.PARAMETER_SERVER in cluster.members
-    computing = cluster.members.get(Role.WORKER, ()) if has_servers else cluster.trainers
+    computing = cluster.members.get(Role.WORKER, ()) if cluster.has_parameter_servers else cluster.trainers
     own = cluster.members[cluster.role][cluster.index]
     if own not in computing:
         return OwnGpus()

@@ -15,18 +15,17 @@ from trainer.replicas.cluster import Cluster, Role
 MIN_SHARD_BYTES = 256 << 10
 
 
-def processors_for(cluster: Cluster) -> int:
-    """How many processors this process may keep busy: the machine's, divided among the replicas on it."""
-    return max(1, len(os.sched_getaffinity(0)) // cluster.trainers_on_this_host)
+def limit_threads(cluster: Cluster) -> int:
+    """Size TensorFlow's thread pools by this replica's share of its machine's processors, and return the threads of a pipeline.
 
-
-def limit_threads(processors: int) -> None:
-    """Size TensorFlow's thread pools: by default, each replica on a machine starts a thread for every processor.
-
-    Must be called before TensorFlow's first operation.
+    By default, each replica on a machine would start a thread for every processor. Must be called before TensorFlow's
+    first operation, and raises RuntimeError after it.
     """
+    processors = max(1, len(os.sched_getaffinity(0)) // cluster.trainers_on_this_host)
+    threads = max(2, processors)
     tf.config.threading.set_intra_op_parallelism_threads(processors)
-    tf.config.threading.set_inter_op_parallelism_threads(max(2, processors))
+    tf.config.threading.set_inter_op_parallelism_threads(threads)
+    return threads
 
 
 def claim_gpus(cluster: Cluster) -> OwnGpus:

@@ -10,7 +10,7 @@ import tensorflow as tf
 from trainer.checkpoints.files import Checkpoint, latest
 from trainer.data.examples import counted
 from trainer.data.pipeline import Pipeline
-from trainer.devices.strategy import claim_gpus, limit_threads, processors_for, sixteen_bits
+from trainer.devices.strategy import claim_gpus, limit_threads, sixteen_bits
 from trainer.evaluator.evaluations import Evaluation, read_evaluations, write_evaluations
 from trainer.events import finite, report
 from trainer.export.manifest import is_exported, job_of
@@ -31,8 +31,7 @@ def evaluate(run: Run) -> None:
     Raises:
         Unusable: no evaluation split, the model cannot be built for it, or the checkpoints belong to a different model.
     """
-    processors = processors_for(run.cluster)
-    limit_threads(processors)
+    threads = limit_threads(run.cluster)
     claim_gpus(run.cluster)
     run = run.with_data()
     if run.data.evaluation is None:
@@ -45,7 +44,7 @@ def evaluate(run: Run) -> None:
         evaluated=counted(run.data.evaluation, "evaluation", replica=run.cluster.replica),
         settings=run.settings,
         replicas=1,
-        threads=max(2, processors),
+        threads=threads,
     )
     strategy = tf.distribute.get_strategy()
     if run.settings.mixed_precision:
@@ -100,7 +99,7 @@ class _Evaluator:
     def _watch_chief(self) -> None:
         """If the chief trains with others: one that trains alone opens no port."""
         cluster = self.run.cluster
-        listens = cluster.is_multi_worker or Role.PARAMETER_SERVER in cluster.members
+        listens = cluster.is_multi_worker or cluster.has_parameter_servers
         chief = cluster.replicas_of(Role.CHIEF) if listens else {}
         if not self._is_exported():
             await_peers(cluster, chief, within_s=self.run.settings.peers_within_s)

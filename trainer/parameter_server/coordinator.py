@@ -23,27 +23,20 @@ from trainer.workload import AS_BUILT, Run
 EVALUATION_SHARDS_PER_WORKER = 2  # more even out workers of different speed, and read the split more often
 
 
-@dataclass(frozen=True, kw_only=True)
-class WorkerPipeline(Pipeline):
-    """Batches for one worker at a time: `replicas` is how many devices it has.
+def for_worker(pipeline: Pipeline, *, workers: int, first_pass: int) -> Any:
+    """Endless batches for the one of `workers` that calls this, in a function that the coordinator has it run.
+
+    All workers compute the same order of examples, a different one in each pass, and each takes every
+    n-th of them: while they keep pace, an epoch trains every example about once. While a worker is
+    away, its share is not trained; the next pass distributes the examples again.
 
     TensorFlow does not split these batches: of a data set that a function makes, each device of a worker takes the
     next element whole (OwnedMultiDeviceIterator in tensorflow/python/distribute/input_lib.py, TensorFlow 2.21).
     """
-
-    workers: int
-
-    def for_worker(self, *, first_pass: int) -> Any:
-        """Endless batches for the worker that calls this, in a function that the coordinator has it run.
-
-        All workers compute the same order of examples, a different one in each pass, and each takes every
-        n-th of them: while they keep pace, an epoch trains every example about once. While a worker is
-        away, its share is not trained; the next pass distributes the examples again.
-        """
-        worker = tf.cast(tf.distribute.coordinator.experimental_get_current_worker_index(), tf.int64)
-        share = Share(block=self.workers, start=worker, stop=worker + 1)
-        count = self.examples.count or 0
-        return self.shuffled(share, length=count, first=count * first_pass)
+    worker = tf.cast(tf.distribute.coordinator.experimental_get_current_worker_index(), tf.int64)
+    share = Share(block=workers, start=worker, stop=worker + 1)
+    count = pipeline.examples.count or 0
+    return pipeline.shuffled(share, length=count, first=count * first_pass)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,11 +81,11 @@ class CoordinatedTraining(Training):
         return steps
 
     def _batches(self, place: Position, model: Any) -> Batches:  # noqa: ARG002 - as above
-        pipeline = WorkerPipeline(evaluated=self.run.data.evaluation, workers=self._workers, **self.pipeline)
+        pipeline = self.pipeline
         distributed = self.strategy.distribute_datasets_from_function
         # TFDS's functions are wrapped in a way that AutoGraph warns of.
         batches = tf.autograph.experimental.do_not_convert(
-            lambda _: pipeline.for_worker(first_pass=place.epoch)
+            lambda _: for_worker(pipeline, workers=self._workers, first_pass=place.epoch)
         )
         shards = tf.autograph.experimental.do_not_convert(lambda _: pipeline.in_shards())
         evaluation = tf.keras.utils.experimental.DatasetCreator(shards)

@@ -6,7 +6,7 @@ from pathlib import Path
 import tensorflow as tf
 from tensorflow.python.eager import context
 
-from trainer.devices.strategy import claim_gpus, limit_threads, processors_for, resolver
+from trainer.devices.strategy import claim_gpus, limit_threads, resolver
 from trainer.events import report
 from trainer.export.manifest import MANIFEST_NAME
 from trainer.replicas.cluster import Role
@@ -24,7 +24,7 @@ def serve(run: Run) -> None:
     cluster, model = run.cluster, run.outputs.model.path
     if cluster.trains:  # its steps read the data, at the path that the chief names
         run.with_data()
-    limit_threads(processors_for(cluster))
+    limit_threads(cluster)
     claim_gpus(cluster)
     exported_before = _stamp(model)
     server = tf.distribute.Server(

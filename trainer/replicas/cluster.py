@@ -87,6 +87,11 @@ class Cluster:
         return len(self.trainers) > 1
 
     @property
+    def has_parameter_servers(self) -> bool:
+        """Whether the training uses them: every other strategy is refused on such a cluster."""
+        return Role.PARAMETER_SERVER in self.members
+
+    @property
     def has_reduction_servers(self) -> bool:
         """Whether worker pool 2 of the job runs Reduction Server instead of parameter servers."""
         containers = self.of_pools("container_spec")

@@ -39,7 +39,7 @@ class Trained:
 
 @dataclass(frozen=True, kw_only=True)
 class Training:
-    """The inputs of `train`; `processors` is the number of processors that this process may keep busy.
+    """The inputs of `train`; `threads` are those of each of its pipelines.
 
     `trial` is None unless this run is a trial of a study; only a trial's chief reports its metrics.
     CoordinatedTraining overrides the methods below `train`: there a coordinator hands the steps to workers.
@@ -52,7 +52,7 @@ class Training:
     strategy: Any  # tf.distribute.Strategy
     peers: Peers
     trial: Trial | None
-    processors: int
+    threads: int
 
     @property
     def settings(self) -> Settings:
@@ -165,17 +165,18 @@ class Training:
         return Steps(model, self.settings)
 
     @property
-    def pipeline(self) -> dict[str, Any]:
-        """What the pipelines of this replica have in common."""
-        return {
-            "examples": self.run.data.training,
-            "settings": self.settings,
-            "replicas": self.strategy.num_replicas_in_sync,
-            "threads": max(2, self.processors),
-        }
+    def pipeline(self) -> Pipeline:
+        """Of this replica."""
+        return Pipeline(
+            examples=self.run.data.training,
+            evaluated=self.run.data.evaluation,
+            settings=self.settings,
+            replicas=self.strategy.num_replicas_in_sync,
+            threads=self.threads,
+        )
 
     def _batches(self, place: Position, model: Any) -> Batches:  # noqa: ARG002 - HeadTraining computes features with it
-        pipeline = Pipeline(evaluated=self.run.data.evaluation, **self.pipeline)
+        pipeline = self.pipeline
         training = partial(
             pipeline.training,
             first_epoch=place.epoch,

@@ -15,7 +15,7 @@ import tensorflow as tf
 
 from trainer.checkpoints.files import Position
 from trainer.data.examples import Examples, batch_spec, size_of
-from trainer.data.pipeline import Pipeline, distributed
+from trainer.data.pipeline import distributed
 from trainer.events import report
 from trainer.faults import Unusable
 from trainer.training import keras_models as keras
@@ -65,7 +65,7 @@ class HeadTraining(Training):
         Each worker reads and decodes a share of them, and its devices compute the features of that share.
         """
         began, count = time.monotonic(), of.count or 0
-        pipeline = Pipeline(evaluated=None, **self.pipeline | {"examples": of})
+        pipeline = replace(self.pipeline, examples=of)
         steps = -(-count // pipeline.global_batch_size)
         with self.strategy.scope():
             compute = tf.function(partial(_of_all_replicas, self.strategy, backbone))

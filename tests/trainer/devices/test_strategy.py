@@ -8,14 +8,7 @@ import pytest
 from tests.trainer.conftest import Runner
 from tests.trainer.exports import check_export
 from tests.trainer.roles import TINY
-from trainer.devices.choices import (
-    CHOICES,
-    Strategy,
-    chosen,
-    contradictions,
-    read_strategy,
-    uses_parameter_servers,
-)
+from trainer.devices.choices import CHOICES, Strategy, chosen, contradictions, read_strategy
 from trainer.faults import Unusable
 from trainer.replicas.cluster import Cluster, Role
 from trainer.task import main
@@ -117,12 +110,13 @@ def test_an_evaluator_with_a_checkpoint_directory_is_no_fault() -> None:
     assert contradictions(Strategy.AUTO, found, has_checkpoint_directory=True) == []
 
 
-def test_every_replica_knows_whether_parameter_servers_are_used() -> None:
-    found = cluster(chief=1, worker=1, ps=1)
-    assert uses_parameter_servers(Strategy.AUTO, found)
-    assert uses_parameter_servers(Strategy.PARAMETER_SERVER, found)
-    assert not uses_parameter_servers(Strategy.MIRRORED, found)
-    assert not uses_parameter_servers(Strategy.AUTO, cluster(chief=1, worker=1))
+@pytest.mark.parametrize("asked", CHOICES)
+@pytest.mark.parametrize("found", [cluster(chief=1, worker=1, ps=1), cluster(chief=1, worker=1), cluster()])
+def test_parameter_servers_are_used_where_the_cluster_has_some_and_nothing_is_refused(
+    asked: Strategy, found: Cluster
+) -> None:
+    if not contradictions(asked, found, has_checkpoint_directory=True):
+        assert (chosen(asked, found) is Strategy.PARAMETER_SERVER) is found.has_parameter_servers
 
 
 def test_a_contradiction_is_refused_before_anything_is_loaded() -> None:

@@ -70,7 +70,7 @@ def test_its_flags_and_defaults_count(package: Path) -> None:
         ),
         (
             WHOLE.format(before="", arguments="defaults={'epoch': 2}"),
-            "has a default for 'epoch', which is no common setting. Did you mean 'epochs'?",
+            "has a default for 'epoch', which is not a common setting. Did you mean 'epochs'?",
         ),
         (
             WHOLE.format(before="", arguments="defaults={'epochs': 0}, metrics=('accuracy',)"),

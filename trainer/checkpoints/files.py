@@ -113,7 +113,7 @@ def latest(
     process writes there. A file is hashed again only when it changes.
 
     Raises:
-        Unusable: this account may not read it: to start anew would repeat everything.
+        Unusable: this account may not read it: a fresh start would repeat everything.
     """
     folder = checkpoints / CHIEFS_FOLDER
     try:

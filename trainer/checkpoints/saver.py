@@ -181,7 +181,7 @@ class Saver:
 
 
 def _name_without_reading(state: Any) -> None:
-    """State that no variable has a name of its own in checkpoints, which TensorFlow would ask each one for.
+    """State that no variable is named by itself in checkpoints, which TensorFlow would ask each one about.
 
     A variable of several replicas passes the question on to its value. For the moving averages and metrics of
     MultiWorkerMirroredStrategy that is a collective operation each, at every save: of 53 batch normalizations, two thirds

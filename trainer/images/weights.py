@@ -90,7 +90,7 @@ def _fetched(pretrained: Pretrained) -> Path:
     if (reason := why_unreachable(pretrained.url)) is not None:
         raise reason
     path.parent.mkdir(parents=True, exist_ok=True)
-    # Replicas on one machine may download at the same time: each renames a file of its own.
+    # Replicas on one machine may download at the same time: each renames its own file.
     with tempfile.TemporaryDirectory(dir=path.parent, prefix=".") as folder:
         partial = Path(folder) / path.name
         with (

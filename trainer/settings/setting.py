@@ -27,7 +27,7 @@ def with_defaults(settings: Mapping[str, Setting], defaults: Mapping[str, Any]) 
 
 
 def text_of(value: Any) -> str:
-    """A value as a command line has it: words with commas between them, sizes with an x."""
+    """A value as it is written on a command line: words with commas between them, sizes with an x."""
     if isinstance(value, tuple):
         return ("," if all(isinstance(each, str) for each in value) else "x").join(map(str, value))
     return str(value)

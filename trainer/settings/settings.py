@@ -107,7 +107,7 @@ class Settings:
     )
 
     def __post_init__(self) -> None:
-        with suppress(ValueError):  # `faults` reports what is no strategy
+        with suppress(ValueError):  # `faults` reports what is not a strategy
             object.__setattr__(self, "strategy", read_strategy(str(self.strategy)))
 
     def faults(self) -> list[str]:

@@ -74,7 +74,7 @@ class Training:
 
     @property
     def facts(self) -> dict[str, Any]:
-        """What the event of the start and export.json say of it."""
+        """What the event of the start and export.json report."""
         return {
             "strategy": name_of(self.strategy),
             "replicas_in_sync": self.strategy.num_replicas_in_sync,
@@ -196,7 +196,7 @@ class Training:
         return model
 
     def _trial_report(self, initial_epoch: int) -> Callable[[Mapping[str, float], int], None]:
-        """What reports the metrics after so many epochs to a trial's study, on its chief; elsewhere it does nothing.
+        """What reports the metrics after a number of epochs to a trial's study, on its chief; elsewhere it does nothing.
 
         A checkpoint is written before each evaluation: what was reported is never trained again.
         """

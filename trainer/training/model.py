@@ -87,7 +87,7 @@ def backbone_of(model: Any, layer: str) -> Any:
     """A model from the inputs to the outputs of a layer, which shares the layers of `model`.
 
     Raises:
-        Unusable: there is no such layer, or the model is no graph of layers.
+        Unusable: there is no such layer, or the model is not a graph of layers.
     """
     return _cut(model, layer, lambda features: (model.input, features))
 

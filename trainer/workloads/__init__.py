@@ -65,8 +65,8 @@ def _faults(workload: Workload, name: str) -> list[str]:
         for each in workload.flags
         if each in {*SETTINGS, "workload"} or not each.isidentifier()
     ] + [
-        f"--workload={name} has a default for {each!r}, which is no common setting.{nearest(each, SETTINGS)} "
-        f"Defaults of its own flags belong to their declarations."
+        f"--workload={name} has a default for {each!r}, which is not a common setting.{nearest(each, SETTINGS)} "
+        f"Its own flags' defaults belong into their declarations."
         for each in workload.defaults
         if each not in SETTINGS
     ]

@@ -33,6 +33,7 @@ class Subject(StrEnum):
     STRATEGY = "strategy"
     ROLES = "roles"
     CHECKPOINTS = "checkpoints"
+    REQUIREMENTS = "requirements"
     SMOKE = "smoke"
 
     def fault(
@@ -69,6 +70,7 @@ USUAL_COSTS = {
     Subject.MODEL_DIR: "You pay for the training, but its model ends up where nothing looks for it.",
     Subject.CHECKPOINTS: "After a restart, for maintenance or on a Spot VM, training starts over, and you pay for "
     "the lost time twice.",
+    Subject.REQUIREMENTS: "In the local stack, the script gets only the packages that the file names, and fails.",
 }
 
 

@@ -27,6 +27,8 @@ class Surroundings:
     entrypoint: tuple[str, ...] = ()
     cmd: tuple[str, ...] = ()
     dockerfile: str = ""
+    requirements: str | None = None
+    """The text of requirements.txt; None without one."""
 
     @property
     def command(self) -> tuple[str, ...]:
@@ -57,7 +59,12 @@ def surroundings_of(root: Path) -> Surroundings:
     if (pinned := PINNED.search(requirements)) is not None:
         version = (int(pinned[1]), int(pinned[2]))
     return Surroundings(
-        variables=parsed.envs, tensorflow=version, entrypoint=entrypoint, cmd=cmd, dockerfile=dockerfile
+        variables=parsed.envs,
+        tensorflow=version,
+        entrypoint=entrypoint,
+        cmd=cmd,
+        dockerfile=dockerfile,
+        requirements=_text(own) if (own := root / "requirements.txt").is_file() else None,
     )
 
 

@@ -1,4 +1,7 @@
-"""What `submit` reports about a script before it sends it: the errors that `trainmaster inspect` finds in its source."""
+"""What `submit` reports about a script before it sends it, of what `trainmaster inspect` finds in its source.
+
+Every error, and the warnings about a study's parameters and about requirements.txt, which end a run as errors do.
+"""
 
 import shlex
 from collections.abc import Iterator
@@ -11,29 +14,30 @@ if TYPE_CHECKING:
 
 
 def script_warnings(script: Path, request: "Request", file: str) -> Iterator[str]:
-    """A line for each error, and the command that explains them. Nothing is run; some hundredths of a second.
+    """A line for each, and the command that explains them. Nothing is run; some hundredths of a second.
 
     Args:
         script: on this machine.
         request: that runs it.
         file: the request's, or empty if it has none.
     """
-    from trainmaster.inspect.finding import relative_to_cwd
+    from trainmaster.inspect.finding import Level, relative_to_cwd
 
-    found = list(_errors(script, request, file))
+    found = list(_findings(script, request, file))
     for each in found:
         where = f"{each.place}: " if each.place and each.place.path else ""
         sentence = each.found if each.found.endswith((".", "?")) else f"{each.found}."
-        yield f"warning: {where}{sentence} {each.cost}"
+        repair = f" {each.repair}" if each.level is Level.WARNING else ""
+        yield f"warning: {where}{sentence} {each.cost}{repair}"
     if found:
         words = ["trainmaster", "inspect", relative_to_cwd(script), *(["--request", file] if file else [])]
         yield f"It is sent all the same. To see more: {shlex.join(words)}"
 
 
-def _errors(script: Path, request: "Request", file: str) -> "Iterator[Finding]":
+def _findings(script: Path, request: "Request", file: str) -> "Iterator[Finding]":
     from trainmaster.inspect.checks import findings_of
     from trainmaster.inspect.checks.examined import Examined
-    from trainmaster.inspect.finding import Level, Unusable
+    from trainmaster.inspect.finding import Level, Subject, Unusable
     from trainmaster.inspect.request import Request as Examinable
     from trainmaster.inspect.source.tree import find_program, tree_at
     from trainmaster.inspect.surroundings import surroundings_of
@@ -44,6 +48,9 @@ def _errors(script: Path, request: "Request", file: str) -> "Iterator[Finding]":
         examined = Examined(
             program=find_program(tree, None), surroundings=surroundings_of(tree.root), request=asked
         )
-        yield from (each for each in findings_of(examined) if each.level is Level.ERROR)
+        reported = {Subject.PARAMETERS, Subject.REQUIREMENTS}
+        for each in findings_of(examined):
+            if each.level is Level.ERROR or (each.level is Level.WARNING and each.subject in reported):
+                yield each
     except (Unusable, OSError, RecursionError):  # what cannot be examined may still run
         return

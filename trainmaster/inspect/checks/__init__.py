@@ -4,6 +4,7 @@ from trainmaster.inspect.checks import (
     arguments,
     checkpoints,
     keras,
+    library,
     metric,
     model_dir,
     parameters,
@@ -34,7 +35,19 @@ def _source(examined: Examined) -> Check:
         )
 
 
-ROOMS = (keras, strategy, saving, model_dir, plain_files, roles, metric, parameters, arguments, checkpoints)
+ROOMS = (
+    keras,
+    strategy,
+    saving,
+    model_dir,
+    plain_files,
+    roles,
+    metric,
+    parameters,
+    arguments,
+    checkpoints,
+    library,
+)
 
 
 def findings_of(examined: Examined) -> list[Finding]:

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from trainmaster.inspect.checks.examined import Check, Examined
+from trainmaster.inspect.checks.library import has_all_flags
 from trainmaster.inspect.checks.parameters import CommandLine, command_line_of, takes_both_spellings
 from trainmaster.inspect.finding import Finding, Level, Location, Subject, nearest
 
@@ -47,7 +48,12 @@ def check(examined: Examined) -> Check:
     if starts_by_cmd and given and given[0].startswith("-"):
         yield _replaced(surroundings.cmd, given[0], Location(path=request.path))
     line = command_line_of(examined)
-    if not line.exists or line.is_open or not examined.program.is_whole or takes_both_spellings(examined):
+    if (
+        not line.exists
+        or line.is_open
+        or not has_all_flags(examined.program)
+        or takes_both_spellings(examined)
+    ):
         return
     if given or request.command or request.module:
         place = Location(path=request.path)

@@ -1,16 +1,15 @@
 """The service looks for the model in AIP_MODEL_DIR: does the program put it there?"""
 
 from trainmaster.inspect.checks.examined import Check, Examined, beyond
+from trainmaster.inspect.checks.library import SURVIVE, survives
 from trainmaster.inspect.checks.saving import iter_saves
 from trainmaster.inspect.finding import Finding, Level, Location, Subject
 from trainmaster.inspect.request import Request
 from trainmaster.inspect.source.module import last_name
-from trainmaster.inspect.source.program import Program
 from trainmaster.orchestrator.core.completion.locations import parse_flags
 
 VARIABLE = "AIP_MODEL_DIR"
 IN_THE_SDK = "google.cloud.aiplatform.training_utils.environment_variables"
-SURVIVE = "trainer.survive"
 JOB_DIR = {"--job-dir", "--job_dir", "job-dir", "job_dir"}
 STARTERS = {"execv", "execvp", "execve", "execvpe", "Popen", "check_call", "run_path"}
 REFERENCE = f"$({VARIABLE})"
@@ -37,7 +36,7 @@ def check(examined: Examined) -> Check:
         )
     elif program.strings & JOB_DIR:
         yield _by_job_dir(examined)
-    elif _survives(program):
+    elif survives(program):
         yield Subject.MODEL_DIR.fine(f"{SURVIVE} saves the model to {VARIABLE}")
     elif not program.is_whole:
         yield Subject.MODEL_DIR.unknown(f"whether {VARIABLE} is read: {beyond(program)}")
@@ -47,15 +46,6 @@ def check(examined: Examined) -> Check:
         )
     else:
         yield _unread(examined)
-
-
-def _survives(program: Program) -> bool:
-    """Whether it imports the library of the trainer's image, and has no package of its own of that name."""
-    package = SURVIVE.partition(".")[0]
-    return not {package, SURVIVE}.isdisjoint(program.unread) and SURVIVE in {
-        *program.imported,
-        *program.unread,
-    }
 
 
 def _saves_where_named(examined: Examined, request: Request) -> bool:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from trainmaster.inspect.checks.examined import Check, Examined
+from trainmaster.inspect.checks.library import FLAGS, has_all_flags, reads_settings
 from trainmaster.inspect.finding import Finding, Level, Location, Subject, nearest
 from trainmaster.inspect.request import Parameter, Request
 from trainmaster.inspect.source.module import Module, keyword, last_name, words
@@ -78,6 +79,11 @@ def command_line_of(examined: Examined) -> CommandLine:
             exists = True
             # A second parser of the same program may take what the first leaves.
             ignores = module.place(call) if "known" in name else ignores
+    if reads_settings(examined.program):  # what a parser of the program leaves
+        here = examined.program.entries[0].shown if examined.program.entries else ""
+        spelled = {spelling for name in FLAGS for spelling in (name, name.replace("_", "-"))}
+        flags += (Flag(name=each, place=Location(path=here), reads_whole=False) for each in sorted(spelled))
+        exists, ignores = True, None
     return CommandLine(flags=tuple(flags), is_open=is_open, ignores=ignores, exists=exists)
 
 
@@ -103,7 +109,8 @@ def _parameter_finding(
     if flag is not None:
         return _unreadable(parameter, flag)
     here = Location(path=request.path)
-    if not line.exists or line.is_open or takes_both_spellings(examined) or not examined.program.is_whole:
+    is_known = has_all_flags(examined.program)
+    if not line.exists or line.is_open or takes_both_spellings(examined) or not is_known:
         if parameter.name in examined.program.strings and line.exists:
             return None  # declared by a table that the parser is built from
         return Subject.PARAMETERS.unknown(f"whether the program accepts --{parameter.name}", here)

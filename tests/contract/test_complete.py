@@ -377,7 +377,7 @@ def test_a_bug_with_one_run_keeps_the_reconciler_from_no_other() -> None:
 @pytest.mark.parametrize(
     ("is_ordered", "words", "reason"),
     [
-        (True, "CANCELED", "an order of 2026-"),
+        (True, "CANCELED", "its cancellation was requested at 2026-"),
         (False, "CANCELED", "its job was cancelled outside Trainmaster"),
         (True, "CANCELED: the job ran longer than its timeout.", "the job ran longer than its timeout"),
     ],

@@ -101,7 +101,7 @@ class ContextGroup(click.Group):
                 metavar="NAME",
                 expose_value=False,
                 callback=self._keep,
-                help="as with the verbs, which may have it, too",
+                help="local, local:DIR or PROJECT/REGION; a verb of the group takes it, too",
             )
         )
 

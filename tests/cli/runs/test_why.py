@@ -228,9 +228,9 @@ def test_a_metric_of_the_study_that_means_another_value_in_the_model_is_explaine
 def test_a_cancelled_run_is_not_shown_as_failed() -> None:
     record = replace(RUNS["failed"]().record, state=RunState.CANCELLED)
     assert record.failure is not None
-    words = "an order of 2026-03-01 12:05:00 UTC cancelled the run"
+    words = "its cancellation was requested at 2026-03-01 12:05:00 UTC"
     ended = replace(record, failure=replace(record.failure, message=words, last_lines=None))
     assert f"cancelled    {words}\n" in text_of(explained(ended), 100)
     early = text_of(explained(replace(ended, failure=None, cancel_requested_at=NOW)), 100)
-    assert "cancelled    by an order of 2026-03-01 12:30:00 UTC\n" in early
+    assert "cancelled    as requested at 2026-03-01 12:30:00 UTC\n" in early
     assert "\nfailed " not in text_of(explained(ended), 100) + early

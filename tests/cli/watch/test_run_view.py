@@ -103,6 +103,17 @@ def test_a_pipe_gets_each_change_once_whole_and_in_order() -> None:
     assert_screen("watch.pipe", printed(*seen))
 
 
+def test_a_pipe_gets_each_new_last_line_of_the_first_replica_of_a_script() -> None:
+    later = {"workerpool0-0": "epoch 16/20: loss 0.0498, accuracy 0.997", "workerpool1-0": ""}
+    first = sightings.scripted()
+    lines = printed(first, first, replace(first, last_lines=later)).splitlines()
+    assert [line.strip() for line in lines if "workerpool" in line] == [
+        "workerpool0-0  epoch 15/20: loss 0.0503, accuracy 0.996",
+        "workerpool0-0  epoch 16/20: loss 0.0498, accuracy 0.997",
+    ]
+    assert doing(first) == "the job is running"
+
+
 def test_a_pipe_gets_each_trial_once_before_the_stages_that_follow() -> None:
     done = replace(
         tuning(study(trial(1, final=0.7), trial(2, final=0.9))), job_ended_at=sightings.seconds(60)

@@ -230,6 +230,8 @@ def test_the_documents_that_counted_are_downloaded_and_a_false_manifest_is_a_fin
     record(served, files, documents=documents)
     done = served.trainmaster("download", RUN, "to")
     assert done.status == 1
+    assert "Downloading 3 files, " in done.err
+    assert " to to. Beside the model's 1 file: export.json, metrics.json.\n" in done.err
     assert sorted(read_files(served.folder / "to")) == ["export.json", "m.pt", "metrics.json"]
     assert "The model's manifest is wrong about m.pt: sha256 " in done.err
     assert f"not {'0' * 64}, as export.json says" in done.err

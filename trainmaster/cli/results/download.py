@@ -45,7 +45,10 @@ def download(clients: "Clients", run: str, folder: Path | None, *, everything: b
     run_id, files = _wanted(clients, run, everything=everything)
     target = folder or Path(run_id)
     size = size_text(sum(file.size_bytes for file in files))
-    talk(f"Downloading {plural(len(files), 'file')}, {size}, of {run_id} to {target}.")
+    beside = [one_line(file.path) for file in files if file.is_beside_model]
+    of_model = plural(len(files) - len(beside), "file")
+    and_beside = f" Beside the model's {of_model}: {', '.join(beside)}." if beside else ""
+    talk(f"Downloading {plural(len(files), 'file')}, {size}, of {run_id} to {target}.{and_beside}")
     try:
         download_files(clients, files, target, overwrite=force)
     except OSError as error:

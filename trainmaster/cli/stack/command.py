@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from trainmaster.cli.exits import Exit, Stop
-from trainmaster.cli.stack.options import images_by_uri, state_option
+from trainmaster.cli.stack.options import chosen_state_option, images_by_uri, state_option
 from trainmaster.client.stack import NoStack, environment_on, start_command
 
 CHIEF = "workerpool0-0"
@@ -20,7 +20,7 @@ def stack() -> None:
 
 
 @stack.command(short_help="Print a stack's variables and process.")
-@state_option
+@chosen_state_option
 def status(state: Path) -> int:
     """Print the variables of the stack that runs on a state folder, and its process.
 
@@ -44,7 +44,7 @@ def status(state: Path) -> int:
     is_flag=True,
     help="also those for programs that use Google's default endpoints, as in a local job",
 )
-@state_option
+@chosen_state_option
 def env(gateway: bool, state: Path) -> int:
     """Print the variables that make gcloud use the stack, for a shell's eval.
 
@@ -85,7 +85,7 @@ def provide(images: dict[str, Path], state: Path) -> int:
 @stack.command(short_help="Take the machine of a running job's replica away.")
 @click.argument("job")
 @click.argument("replica", default=CHIEF)
-@state_option
+@chosen_state_option
 def preempt(job: str, replica: str, state: Path) -> int:
     """Take the machine of a running job's replica away.
 

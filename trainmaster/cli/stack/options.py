@@ -1,5 +1,6 @@
 """What the verbs of the local stack share: its state folder, and images by source tree."""
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,26 @@ def state_option(verb: Callable[..., Any]) -> Callable[..., Any]:  # Any: click'
         help="the stack's folder",
     )
     return option(verb)
+
+
+def chosen_state_option(verb: Callable[..., Any]) -> Callable[..., Any]:  # Any: click's callback
+    """The option `--state`, as `state`: by default the stack that the variable or `context use` chose, if one is chosen."""
+
+    def chosen(_call: click.Context, _option: click.Parameter, state: Path | None) -> Path:
+        from trainmaster.cli.verb import context_of, settings_folder
+        from trainmaster.client.context import VARIABLE, kept_choice
+
+        if state is None and (os.environ.get(VARIABLE) or kept_choice(settings_folder())):
+            state = context_of(None).state
+        return state or DEFAULT_STATE
+
+    return click.option(
+        "--state",
+        type=Path,
+        callback=chosen,
+        metavar="DIR",
+        help=f"the stack's folder; default: the stack that TRAINMASTER_CONTEXT or context use chose, else {DEFAULT_STATE}",
+    )(verb)
 
 
 def images_by_uri(

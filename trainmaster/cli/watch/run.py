@@ -105,7 +105,7 @@ def doing(seen: Sighting) -> str:
         return f"the run is over: {record.state}"
     if seen.job_ended_at is not None:
         return "the record is being closed"
-    if seen.service_line and not seen.training:
+    if seen.service_line and not seen.training and not seen.last_lines:
         return seen.service_line
     state = (seen.job_state or str(record.job.state)).removeprefix("JOB_STATE_").lower()
     return f"the job is {state}"
@@ -140,7 +140,10 @@ def _end_cut(text: str, room: int) -> str:
 
 
 def news(seen: Sighting) -> Iterator[Line]:
-    """A line for each stage that was passed, each quarter of a replica's steps, each trial, and each warning."""
+    """A line for each stage that was passed, each quarter of a replica's steps, each trial, and each warning.
+
+    Of a program whose progress is not known, each new last line of its first replica.
+    """
     stages = timeline(seen)
     after = next((place for place, stage in enumerate(stages) if stage.title in AFTER_TRAINING), len(stages))
     yield from stage_news(stages[:after], _start(stages))
@@ -149,6 +152,7 @@ def news(seen: Sighting) -> Iterator[Line]:
         yield from ((key, _indented(line)) for key, line in board_of(seen, seen.study).news())
     else:
         yield from _progress(seen)
+        yield from _last_line(seen)
     yield from stage_news(stages[after:], _start(stages))
     if metrics := metrics_of(seen):
         yield f"metrics {metrics}", _indented(metrics)
@@ -168,6 +172,13 @@ def _progress(seen: Sighting) -> Iterator[Line]:
         quarter = 4 * replica.steps_done // (replica.steps_total or 1)
         if replica.steps_done:
             yield f"{name} {quarter}", _indented(f"{name}  {numbers_of(replica)}")
+
+
+def _last_line(seen: Sighting) -> Iterator[Line]:
+    if not any(progress.replicas for progress in seen.training.values()) and seen.last_lines:
+        lane, text = min(seen.last_lines.items())
+        if line := one_line(text, DETAIL_MAX_CHARS).strip():
+            yield f"{lane} {line}", _indented(f"{one_line(lane, NAME_MAX_CHARS)}  {line}")
 
 
 def stage_news(stages: Iterable[Stage], start: datetime | None) -> Iterator[Line]:

@@ -32,6 +32,8 @@ class RemoteFile:
     crc32c: str | None = None
     """Base64 of the four bytes, big-endian, as Cloud Storage writes it."""
     sha256: str | None = None
+    is_beside_model: bool = False
+    """A document that describes the model, for example its metrics.json, and does not count as one of its files."""
 
 
 def model_files(clients: "Clients", run: Run) -> list[RemoteFile]:
@@ -111,8 +113,10 @@ def _listed_files(document: Mapping[str, Any], model_uri: str) -> list[RemoteFil
             size_bytes=each["size_bytes"],
             generation=each["generation"],
             crc32c=each.get("crc32c"),
+            is_beside_model=is_beside_model,
         )
-        for each in (*document["files"], *document.get("documents", ()))
+        for is_beside_model, listed in ((False, document["files"]), (True, document.get("documents", ())))
+        for each in listed
     ]
 
 
@@ -157,6 +161,7 @@ def _manifest(clients: "Clients", model: Model) -> Iterator[RemoteFile]:
         size_bytes=blob.size,
         generation=blob.generation,
         sha256=model.manifest_sha256,
+        is_beside_model=True,
     )
 
 

@@ -169,7 +169,7 @@ def failure_facts(record: RunRecord) -> Iterator[Fact]:
     failure = record.failure
     if failure is None:
         if record.state is RunState.CANCELLED and record.cancel_requested_at is not None:
-            yield "cancelled", [f"by an order of {at(record.cancel_requested_at)}"]
+            yield "cancelled", [f"as requested at {at(record.cancel_requested_at)}"]
         return
     yield "cancelled" if record.state is RunState.CANCELLED else "failed", [failure.message]
     if failure.last_lines:

@@ -180,7 +180,7 @@ def _reason(record: RunRecord, outcome: Outcome) -> Failure | None:
     ):
         return failure
     if asked_at is not None:
-        message = f"an order of {asked_at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC cancelled the run"
+        message = f"its cancellation was requested at {asked_at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
     else:
         message = "its job was cancelled outside Trainmaster"
     return replace(failure or Failure(message=""), message=message)

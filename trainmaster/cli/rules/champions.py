@@ -77,7 +77,7 @@ def _row(champion: "Champion") -> dict[str, str]:
     }
 
 
-@champions.command()
+@champions.command(short_help="Show the champion of MODEL, and its comparisons.")
 @click.argument("model")
 @output_option(TABLE, JSON, YAML, NAME)
 @takes_team

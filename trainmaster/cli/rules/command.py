@@ -43,7 +43,7 @@ def rules() -> None:
     """List, check and change the rules that start runs. RULE is a rule's id, or its file's name."""
 
 
-@rules.command()
+@rules.command(short_help="List the rules: states, counts, times and last firings.")
 @output_option(TABLE, JSON, YAML, NAME)
 @takes_context
 def ls(clients: "Clients", output: str) -> int:
@@ -63,7 +63,7 @@ def ls(clients: "Clients", output: str) -> int:
     return Exit.DONE
 
 
-@rules.command()
+@rules.command(short_help="Show RULE: its document, its status and its counts.")
 @click.argument("rule")
 @output_option(TABLE, JSON, YAML, NAME)
 @takes_team
@@ -83,7 +83,7 @@ def show(clients: "Clients", rule: str, output: str) -> int:
     return Exit.DONE
 
 
-@rules.command()
+@rules.command(short_help="Check rules, put them in force, and print their states.")
 @click.argument("files", nargs=-1, required=True, metavar="FILE...", type=click.Path(path_type=Path))
 @click.option(
     "--policy",
@@ -146,7 +146,7 @@ def apply(clients: "Clients", files: tuple[Path, ...], policy: Path | None, wait
     return Exit.USAGE if refused else Exit.DONE
 
 
-@rules.command()
+@rules.command(short_help="Fire RULE now, and print the id of its run.")
 @click.argument("rule")
 @_WAIT
 @takes_team
@@ -174,7 +174,7 @@ def fire(clients: "Clients", rule: str, wait_s: float) -> int:
     return Exit.DONE
 
 
-@rules.command()
+@rules.command(short_help="Stop RULE from firing, and print its state.")
 @click.argument("rule")
 @_WAIT
 @takes_context_to_change
@@ -189,7 +189,7 @@ def pause(clients: "Clients", rule: str, wait_s: float) -> int:
     return _set_enabled(clients, rule, wait_s, enabled=False)
 
 
-@rules.command()
+@rules.command(short_help="Let RULE fire again, and print its state.")
 @click.argument("rule")
 @_WAIT
 @takes_context_to_change

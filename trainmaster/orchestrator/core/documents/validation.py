@@ -18,7 +18,7 @@ from trainmaster.orchestrator.core.documents.faults import (
     without_echoes,
 )
 from trainmaster.orchestrator.core.documents.quoting import shown
-from trainmaster.orchestrator.core.documents.values import whole
+from trainmaster.orchestrator.core.documents.values import parse_seconds, whole
 
 if TYPE_CHECKING:
     from jsonschema.exceptions import ValidationError
@@ -191,6 +191,11 @@ def _missing_keys(
             yield Fault(at=(*path, key), problem=schema.get("problem", "missing"), allowed=meaning)
 
 
+def _is_time(path: tuple[PathPart, ...]) -> bool:
+    """Whether the key names a length of time, as `timeout_s` does."""
+    return bool(path) and str(path[-1]).endswith("_s")
+
+
 # Any: a JSON Schema.
 def _wrong_kind(
     path: tuple[PathPart, ...],
@@ -210,6 +215,9 @@ def _wrong_kind(
         repair = "write true or false, without quotes"
     elif wanted in ("integer", "number") and isinstance(value, str) and value.strip().isdecimal():
         repair = f"write {value.strip()} without quotes"
+    elif wanted in ("integer", "number") and isinstance(value, str) and _is_time(path):
+        seconds = parse_seconds(value)
+        repair = f"write seconds: {seconds}" if seconds else "write seconds, for example 3600"
     elif wanted == "array" and isinstance(value, str):
         repair = "write a list: one entry a line, each after '- '"
     return Fault(

@@ -1,5 +1,6 @@
 """The result of reading a text: plain values, and the text's faults."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -11,6 +12,12 @@ MAX_DEPTH = 32
 MAX_DIGITS = 20
 KEEP_ONE = "keep one of the two"
 LONG_KEY = f"a key of more than {MAX_KEY_CHARS} characters"
+DURATION_MAX_CHARS = 20
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+_PART = re.compile(r"([0-9]+)\s*([smhd])[a-z]*")
+_DURATION = re.compile(
+    r"\s*([0-9]+\s*(s|secs?|seconds?|m|mins?|minutes?|h|hrs?|hours?|d|days?)\s*)+",
+)
 SHORTEN = "shorten its lists; store data where the trainer can read it, and pass its location in args"
 
 
@@ -44,6 +51,15 @@ def is_too_deep(value: object, depth: int = 0) -> bool:
         return True
     inside = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
     return any(is_too_deep(part, depth + 1) for part in inside)
+
+
+def parse_seconds(text: str) -> int | None:
+    """The seconds in a length of time with units, such as `1h`, `90 min` or `1h30m`; None if the text has another form."""
+    # The limit bounds the work and the digits.
+    if len(text) > DURATION_MAX_CHARS or not _DURATION.fullmatch(text.lower()):
+        return None
+    seconds = sum(int(number) * _UNITS[unit] for number, unit in _PART.findall(text.lower()))
+    return seconds or None
 
 
 def whole(value: object) -> object:

@@ -133,7 +133,7 @@ def _accelerator(
             among=kinds,
             repair=_CHIPS if row.tpu_topologies else hint(near),
         )
-        # What another machine has is no misspelling.
+        # The name of another accelerator is not a misspelling.
         if (
             row.tpu_topologies
             or not is_clear

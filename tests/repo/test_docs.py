@@ -2,6 +2,7 @@
 
 import json
 import re
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -51,6 +52,16 @@ def test_the_runbook_says_what_every_error_means_and_whether_the_event_is_redeli
 
 def test_the_guarantees_cite_tests() -> None:
     assert len([name for _, name in cited(ROOT / "docs" / "explanation" / "guarantees.md") if name]) > 20
+
+
+def test_every_extra_that_a_page_installs_exists() -> None:
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    text = "\n".join(page.read_text() for page in [*PAGES, ROOT / "README.md"])
+    named = {
+        name for names in re.findall(r"pip install '[^'\[]*\[([\w,-]+)\]", text) for name in names.split(",")
+    }
+    assert named
+    assert named <= set(extras)
 
 
 def test_every_word_of_the_glossary_is_used_in_code() -> None:

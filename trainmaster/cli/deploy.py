@@ -7,7 +7,9 @@ import click
 @click.option("--project", required=True, metavar="ID", help="project id")
 @click.option("--region", required=True, help="for example europe-west4")
 @click.option("--check", is_flag=True, help="only report what would prevent the deployment")
-@click.option("--plan", is_flag=True, help="show what would change, and change only the state bucket")
+@click.option(
+    "--plan", is_flag=True, help="show what would change; only enables two APIs and creates the state bucket"
+)
 def deploy(*, project: str, region: str, check: bool, plan: bool) -> int:
     """Deploy to a project, or bring a deployment up to date.
 

@@ -59,7 +59,7 @@ def test_a_folder_of_the_run_itself_is_to_be_made_and_any_other_to_be_looked_for
     error: str, root: str
 ) -> None:
     own, other = (Failure(message=error.format(f"{root}/starter/{run}/model")) for run in (RUN, "another"))
-    assert "os.makedirs(path, exist_ok=True)" in (repair_of(own, RUN) or "")
+    assert "os.makedirs(folder, exist_ok=True)" in (repair_of(own, RUN) or "")
     assert "makedirs" not in (repair_of(other, RUN) or "")
 
 

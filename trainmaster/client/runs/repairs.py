@@ -97,7 +97,7 @@ def likely_repair(error: str, run_id: str | None = None) -> str | None:
     text = error[:READ_MAX_CHARS]
     missing = _NO_FOLDER.search(text)
     if missing is not None and run_id in (missing[1] or missing[2]).split("/"):
-        return "make the run's folder before the program writes to it, which does not exist yet: os.makedirs(path, exist_ok=True)"
+        return "make the folder before the program writes to it: os.makedirs(folder, exist_ok=True)"
     if (mounted := _MOUNTED.search(text)) is not None:
         return f"check that the bucket {mounted[1]!r} and the path in it exist: /gcs has only buckets that the job can read"
     return next((repair for pattern, repair in _COMPILED if pattern.search(text)), None)

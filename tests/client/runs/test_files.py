@@ -8,7 +8,7 @@ import pytest
 
 from tests.client.served import Served, run_record, served_context
 from trainmaster.client.find import find_run
-from trainmaster.client.runs.active import active_runs_of_file
+from trainmaster.client.rules.orders import active_runs_of_file
 
 
 @pytest.fixture

@@ -60,7 +60,7 @@ def _meant(clients: "Clients", named: Mapping[str, "Run"]) -> "list[Run]":
     Raises:
         Stop: a file has several active runs.
     """
-    from trainmaster.client.runs.active import active_runs_of_file
+    from trainmaster.client.rules.orders import active_runs_of_file
 
     found: list[Run] = []
     refused: list[str] = []

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from trainmaster.client.errors import Refused
-from trainmaster.client.find import read_document
+from trainmaster.client.find import Run, again_object, read_document, read_run, uploaded_object
+from trainmaster.client.runs.active import active_runs
 from trainmaster.client.terminal import one_line
 from trainmaster.client.wait import poll
 from trainmaster.orchestrator.core.names import REQUESTS_PREFIX, message_status_object, status_object
@@ -72,6 +73,27 @@ def cancel_run(clients: "Clients", record: RunRecord, *, timeout_s: float = WAIT
     """
     order = {"cancel": {"run": record.run_id}}
     give_order(clients, order, team=record.source.team, timeout_s=timeout_s)
+
+
+def active_runs_of_file(clients: "Clients", run: Run) -> list[Run]:
+    """The runs that the file of `run`, or `trainmaster again` of it, started and that have not ended, by their ids.
+
+    Others may have uploaded a file of the same name, so there may be several. Costs the listing of `active_runs`, and
+    one read for each active run of a file with this name.
+
+    Raises:
+        NotFound: one of their records is gone.
+        google.api_core.exceptions.GoogleAPICallError: the ledger cannot be read.
+    """
+    names = {run.record.source.object_name, again_object(run.record), uploaded_object(run.record)}
+    named = [each for each in active_runs(clients) if _base(each) == _base(run.record.run_id)]
+    found = [read_run(clients, run_id) for run_id in named]
+    return [each for each in found if not each.record.ended and each.record.source.object_name in names]
+
+
+def _base(run_id: str) -> str:
+    """What the ids of all runs of a file begin with."""
+    return run_id.rsplit("-", 2)[0]
 
 
 def _publish(clients: "Clients", content: bytes, key: str) -> str:

@@ -29,13 +29,24 @@ def test_a_folder_with_a_request_needs_no_first_one(
     monkeypatch.chdir(tmp_path)
     if has_request:
         Path("request.yaml").touch()
-    show(Table())
+    show(Table(), Path(".trainmaster"))
     welcome = capsys.readouterr().out
     with stack_on(Path(".trainmaster")) as state:
         commands = commands_for(state)
     assert ("trainmaster init" in commands) is ("trainmaster init" in welcome) is not has_request
     assert "trainmaster submit request.yaml --logs" in commands
     assert "trainmaster submit request.yaml --logs" in welcome
+
+
+@pytest.mark.parametrize(
+    ("state", "stops"),
+    [(".trainmaster", "trainmaster down,"), ("my stack", "trainmaster down --state 'my stack',")],
+)
+def test_a_stack_in_the_foreground_says_what_stops_it(
+    state: str, stops: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    show(Table(), Path(state))
+    assert f"or {stops} stops the stack" in capsys.readouterr().out
 
 
 def test_they_choose_the_stack_where_the_folder_does_not(

@@ -346,7 +346,8 @@ async def _until_stopped(
                 (inbox / folder).mkdir(parents=True, exist_ok=True)
             functions = [(instance.function, instance.url) for instance in stack.host.instances.values()]
             enforced = options.isolation == "enforced"
-            show(endpoints(stack.services, topology, functions, env_path=state.env_path, enforced=enforced))
+            table = endpoints(stack.services, topology, functions, env_path=state.env_path, enforced=enforced)
+            show(table, options.state)
             state.keep_client_variables("gcloud", stack.gcloud)
             state.keep_client_variables("gateway", stack.clients)
             state.keep_project(topology.project, topology.region)

@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.measure import Measurement
 from rich.table import Table
 
+from trainmaster.client.stack import DEFAULT_STATE
 from trainmaster.local.functions.function import BucketTrigger, Function
 from trainmaster.local.stack.services import Services
 from trainmaster.local.stack.topology import Topology
@@ -55,22 +56,23 @@ def endpoints(
     return table
 
 
-def show(table: Table) -> None:
-    """Print what to do next, and the table.
+def show(table: Table, state: Path) -> None:
+    """Print what to do next with the stack on `state`, and the table.
 
     Lines are never wrapped, not even on a narrow terminal or in a pipe: users copy addresses from them.
     """
-    sys.stdout.write(f"{_welcome()}\n")
+    sys.stdout.write(f"{_welcome(state)}\n")
     console = Console()
     unlimited = console.options.update(width=_WIDEST)
     Console(width=Measurement.get(console, unlimited, table).maximum).print(table)
 
 
-def _welcome() -> str:
+def _welcome(state: Path) -> str:
     init = "" if _REQUEST.exists() else "trainmaster init, then "
+    of_state = "" if state == DEFAULT_STATE else f" --state {shlex.quote(str(state))}"
     return (
         f"The local stack is ready. In another shell: {init}trainmaster submit {_REQUEST} --logs. "
-        "Ctrl-C here, or trainmaster down, stops the stack."
+        f"Ctrl-C here, or trainmaster down{of_state}, stops the stack."
     )
 
 

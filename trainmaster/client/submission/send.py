@@ -8,18 +8,20 @@ from typing import TYPE_CHECKING, Any
 
 from trainmaster.client.errors import NotFound, Refused, TimedOut
 from trainmaster.client.find import read_document, read_run
+from trainmaster.client.records import read_json
 from trainmaster.client.rules.orders import PUBLISH_WITHIN_S, REQUESTS_TOPIC
 from trainmaster.client.submission.pack import Packed
 from trainmaster.client.submission.prepare import Prepared
-from trainmaster.client.submission.same import is_same_request
 from trainmaster.client.terminal import one_line
 from trainmaster.client.wait import poll
+from trainmaster.orchestrator.core.documents.codec import encoded
 from trainmaster.orchestrator.core.names import (
     is_run_id,
     message_status_object,
     object_uri,
     record_object,
     script_object,
+    split_object_uri,
     status_object,
 )
 from trainmaster.orchestrator.core.requests.incoming import (
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
     from google.cloud.storage import Blob
 
     from trainmaster.client.clients import Clients
+    from trainmaster.client.find import Run
 
 RECORDED_WITHIN_S = 30.0
 """How long the service usually needs at most, its start included."""
@@ -178,7 +181,7 @@ def check_same_request(clients: "Clients", sent: Sent, prepared: Prepared) -> No
         Refused: they differ: an earlier or concurrent message with the same key had another request, or an order.
     """
     try:
-        is_same = is_same_request(clients, read_run(clients, sent.run_id), prepared)
+        is_same = _is_same_request(clients, read_run(clients, sent.run_id), prepared)
     except NotFound:  # an order has no record
         is_same = False
     if not is_same:
@@ -218,3 +221,17 @@ def is_refused(status: dict[str, Any]) -> bool:
 def problems_of(status: dict[str, Any]) -> list[str]:
     """Why the service refused the request: one line for each fault."""
     return [one_line(str(each)) for each in status.get("problems") or [status.get("reason")]]
+
+
+def _is_same_request(clients: "Clients", run: "Run", prepared: Prepared) -> bool:
+    """Whether the run's request is the prepared one: the same text, or the same canonical document.
+
+    True for a rejected run, which has no request on record.
+    """
+    request = run.record.request
+    if request is None or prepared.request is None:
+        return True
+    if encoded(request.document) == encoded(prepared.request.document):
+        return True
+    submitted = read_json(clients.storage, *split_object_uri(request.original.uri)) or {}
+    return submitted.get("text") == prepared.content.decode("utf-8", "replace")

@@ -31,7 +31,7 @@ from trainmaster.client.request_files import (
     read_policy,
     rules_for,
 )
-from trainmaster.client.submission.unpacked import with_script_faults
+from trainmaster.client.submission.scripts import with_script_faults
 
 OFFLINE = "the examples' names, because no context is chosen and no local stack is running"
 

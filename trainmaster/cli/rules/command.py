@@ -108,8 +108,8 @@ def apply(clients: "Clients", files: tuple[Path, ...], policy: Path | None, wait
     from trainmaster.client.checking import with_places_of
     from trainmaster.client.request_files import read_file, read_policy, rules_for
     from trainmaster.client.rules.changing import apply_rule, check_names, rule_faults
-    from trainmaster.client.submission.rule_scripts import data_note, with_script
     from trainmaster.client.submission.rules import deployed_rules
+    from trainmaster.client.submission.scripts import data_note, with_script
     from trainmaster.orchestrator.core.sizes import MAX_RULE_BYTES
 
     check_names(files)

@@ -18,8 +18,8 @@ from trainmaster.client.request_files import STDIN, is_json_file
 from trainmaster.client.submission.bounds import bounds_of
 from trainmaster.client.submission.edits import Edits, changed_paths, edited, new_request, option_of
 from trainmaster.client.submission.pack import Packed, pack_script
+from trainmaster.client.submission.scripts import unpacked_fault
 from trainmaster.client.submission.syntax import syntax_problem
-from trainmaster.client.submission.unpacked import unpacked_fault
 from trainmaster.orchestrator.core.admission.prices import Prices
 from trainmaster.orchestrator.core.documents.document import parse_document
 from trainmaster.orchestrator.core.documents.faults import Fault, listed

@@ -12,7 +12,7 @@ import yaml
 from tests.client.submission.test_prepare import CONTEXT, RULES
 from trainmaster.client.checking import check
 from trainmaster.client.request_files import buckets_of
-from trainmaster.client.submission.rule_scripts import data_note, with_script
+from trainmaster.client.submission.scripts import data_note, with_script
 
 RULE = """# every night
 when:

@@ -1,24 +1,71 @@
-"""A rule's file made ready to be applied: the script of its request is packed, as `submit` packs that of a request."""
+"""The script of this machine that a file names: why it cannot be sent, and a rule's file with its archive."""
 
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from trainmaster.client.checking import has_local_script, with_rule_archive
+from trainmaster.client.checking import (
+    Checked,
+    has_local_script,
+    too_large_file,
+    with_places_of,
+    with_rule_archive,
+)
 from trainmaster.client.errors import Refused
 from trainmaster.client.request_files import is_json_file
 from trainmaster.client.submission.pack import Packed, pack_script
 from trainmaster.client.submission.syntax import syntax_problem
-from trainmaster.client.submission.unpacked import unpacked_fault
 from trainmaster.orchestrator.core.documents.document import parse_document
 from trainmaster.orchestrator.core.documents.faults import Fault
+from trainmaster.orchestrator.core.documents.unvalidated import Path as At
+from trainmaster.orchestrator.core.documents.unvalidated import mapping_at, text_at
 from trainmaster.orchestrator.core.names import object_uri, script_object
+from trainmaster.orchestrator.core.requests.draft import SCRIPT
+from trainmaster.orchestrator.core.requests.request import RequestRules
 
 if TYPE_CHECKING:
     from trainmaster.client.context import Context
 
 NO_HASH = "0" * 64
 """In the name of an archive that cannot be packed, so that all else in the rule is checked."""
+
+
+def unpacked_fault(refused: Refused, above: At = ()) -> Fault:
+    """The fault of a request's `script: {file: …}` that was refused; the request is at `above` in its file."""
+    return Fault(at=(*above, SCRIPT, "file"), problem=str(refused))
+
+
+def with_script_faults(checked: Checked, content: bytes, root: Path, rules: RequestRules) -> Checked:
+    """The result with the fault of the script that the request or rule names: it is missing, too large, or not Python.
+
+    Its path begins at `root`. Reads the script's folder; uploads nothing.
+    """
+    if too_large_file(content) is not None:
+        return checked
+    document = parse_document(content, as_json=is_json_file(checked.file, content)).value
+    if not isinstance(document, dict):
+        return checked
+    known = {fault.path for fault in checked.faults}
+    found = tuple(fault for fault in _faults(document, root) if fault.path not in known)
+    faults = with_places_of(found, checked.file, content, rules) if found else ()
+    return replace(checked, faults=(*checked.faults, *faults))
+
+
+def _faults(document: Mapping[str, object], root: Path) -> Iterator[Fault]:
+    for above, request in (((), document), (("request",), mapping_at(document, "request"))):
+        file = text_at(request, SCRIPT, "file")
+        if file is None or not has_local_script(request):
+            continue
+        try:
+            packed = pack_script(root / file, root)
+        except Refused as refused:
+            yield unpacked_fault(refused, above)
+            continue
+        # In an image of the request's own, Python may be newer.
+        if request.get("image") is None and (problem := syntax_problem(packed.script)):
+            first, *_ = problem.splitlines()
+            yield Fault(at=(*above, SCRIPT, "file"), problem=f"Python cannot compile the script: {first}")
 
 
 @dataclass(frozen=True, kw_only=True)

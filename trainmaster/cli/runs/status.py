@@ -72,11 +72,18 @@ def status(clients: "Clients", run: str | None, output: str) -> int:
     elif isinstance(found, Drop):
         print_facts(drop_facts(found.status, run))
     else:
-        from trainmaster.client.logs.restarts import restarts_of
-
-        is_local, restarts = clients.context.state is not None, restarts_of(clients, found.record)
+        is_local, restarts = clients.context.state is not None, _restarts_so_far(clients, found.record)
         print_facts(run_facts(found, datetime.now(UTC), is_local=is_local, restarts=restarts))
     return 0
+
+
+def _restarts_so_far(clients: "Clients", record: RunRecord) -> "Restarts | None":
+    """Of a run that has not ended. Of others `why` says them: the log's client takes longer to load than all the rest."""
+    if record.ended:
+        return None
+    from trainmaster.client.logs.restarts import restarts_of
+
+    return restarts_of(clients, record)
 
 
 def _newest(clients: "Clients", output: str) -> int:

@@ -54,7 +54,7 @@ def test_an_error_that_says_nothing_known_has_none(error: str) -> None:
     ],
     ids=["open", "torch.save"],
 )
-@pytest.mark.parametrize("root", ["/gcs/models", "/work/buckets/models"])
+@pytest.mark.parametrize("root", ["/gcs/models", "/mnt/buckets/models"])
 def test_a_folder_of_the_run_itself_is_to_be_made_and_any_other_to_be_looked_for(
     error: str, root: str
 ) -> None:

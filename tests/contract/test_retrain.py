@@ -1,10 +1,7 @@
 """From a dropped rule to a launched run."""
 
 import json
-from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
-from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
@@ -13,7 +10,7 @@ from tests.contract.boundaries import At
 from tests.contract.retraining import IMAGE, MANUAL, NEW_DATA, SMALL, RuleWorld, rule
 from tests.contract.world import INBOX, LEASE, LEDGER, schema
 from trainmaster.orchestrator.core.documents.codec import encoded
-from trainmaster.orchestrator.core.errors import DocumentDamaged, TrainmasterError
+from trainmaster.orchestrator.core.errors import DocumentDamaged
 from trainmaster.orchestrator.core.runs.job import JobState
 from trainmaster.orchestrator.core.sizes import MIB
 
@@ -212,87 +209,6 @@ def test_the_same_order_twice_fires_once(world: RuleWorld) -> None:
     for _ in range(2):
         world.order({"fire": {"rule": "cassava"}}, "same")
     assert len(world.records()) == 1
-
-
-def counting(*conditions: Mapping[str, Any], **more: object) -> dict[str, Any]:
-    """A rule for new data and these conditions, whose run gets the number of objects."""
-    return rule(NEW_DATA, *conditions, request={**SMALL, "args": ["--seen=${data.count}"]}, **more)
-
-
-def seen(world: RuleWorld) -> list[object]:
-    """The arguments of each run that has any."""
-    found = [record.request.document.get("args") for record in world.records() if record.request is not None]
-    return [args for args in found if args]
-
-
-def test_objects_that_arrived_before_an_order_belong_to_its_run_and_fire_no_other(world: RuleWorld) -> None:
-    world.drop_rule(counting(MANUAL))
-    world.drop_rule(rule(request={**SMALL, "model_name": "other"}), "rules/other.json")
-    world.arrive(3)
-    world.wait(30)
-    world.order({"fire": {"rule": "cassava"}}, "1")
-    assert seen(world) == [["--seen=3"]]
-    world.wait(31)
-    world.tick()
-    assert [record.source.rule_id for record in world.records()] == ["cassava", "other"]
-    world.finish(0)
-    world.arrive(3, first=3)
-    world.tick()
-    world.wait(61)
-    world.tick()
-    assert seen(world) == [["--seen=3"], ["--seen=3"]]
-    assert world.batches() == []
-
-
-def test_objects_that_arrived_before_an_alert_belong_to_its_run(world: RuleWorld) -> None:
-    world.drop_rule(counting({"alert": {"policy": "drift"}}))
-    world.arrive(3)
-    world.signal(world.alerted("1", "drift"))
-    assert seen(world) == [["--seen=3"]]
-    assert world.state().data == ()
-
-
-def test_objects_that_arrived_before_a_queued_firing_belong_to_its_run(world: RuleWorld) -> None:
-    world.drop_rule(counting(MANUAL, while_running="queue_one"))
-    world.order({"fire": {"rule": "cassava"}}, "1")
-    world.order({"fire": {"rule": "cassava"}}, "2")
-    world.arrive(3)
-    world.finish(0)
-    world.wait(61)
-    world.tick()
-    assert seen(world) == [["--seen=0"], ["--seen=3"]]
-
-
-def test_an_order_that_is_held_back_keeps_the_count_for_the_firing_by_data(world: RuleWorld) -> None:
-    world.drop_rule(counting(MANUAL, cooldown_s=90))
-    world.order({"fire": {"rule": "cassava"}}, "1")
-    world.finish(0)
-    world.arrive(3)
-    world.order({"fire": {"rule": "cassava"}}, "2")
-    world.wait(91)
-    world.tick()
-    assert seen(world) == [["--seen=0"], ["--seen=3"]]
-
-
-def test_orders_and_ticks_at_once_give_each_object_to_one_run(world: RuleWorld) -> None:
-    world.drop_rule(counting(MANUAL, while_running="replace"))
-    world.arrive(40)
-    world.wait(61)
-
-    def order(number: int) -> None:
-        with suppress(TrainmasterError):  # it lost every race: Pub/Sub delivers the order again
-            world.order({"fire": {"rule": "cassava"}}, str(number))
-
-    with ThreadPoolExecutor(8) as pool:
-        done = [pool.submit(order, number) for number in range(4)] + [
-            pool.submit(world.tick) for _ in range(4)
-        ]
-    for each in done:
-        each.result()
-    world.wait(61)
-    world.tick()
-    counts = [int(args[0].removeprefix("--seen=")) for args in seen(world) if isinstance(args, list)]
-    assert sum(counts) == 40
 
 
 def test_skip_ignores_events_while_a_run_is_active_and_says_so(world: RuleWorld) -> None:

@@ -8,7 +8,7 @@ from tests.client.submission.test_prepare import prepared
 from trainer.settings.settings import SETTINGS
 from trainmaster.cli.script.inspection import script_warnings
 from trainmaster.client.submission.prepare import NO_FILE
-from trainmaster.inspect.checks.library import FLAGS
+from trainmaster.inspect.checks.survive import FLAGS
 from trainmaster.resources import ROOT
 
 SAVES = (ROOT / "examples" / "starter" / "train.py").read_text()

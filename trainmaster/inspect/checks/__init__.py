@@ -4,7 +4,6 @@ from trainmaster.inspect.checks import (
     arguments,
     checkpoints,
     keras,
-    library,
     metric,
     model_dir,
     parameters,
@@ -12,6 +11,7 @@ from trainmaster.inspect.checks import (
     roles,
     saving,
     strategy,
+    survive,
 )
 from trainmaster.inspect.checks.examined import Check, Examined
 from trainmaster.inspect.finding import Finding, Location, Subject
@@ -46,7 +46,7 @@ ROOMS = (
     parameters,
     arguments,
     checkpoints,
-    library,
+    survive,
 )
 
 

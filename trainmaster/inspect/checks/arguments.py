@@ -8,8 +8,8 @@ import re
 from collections.abc import Iterator, Sequence
 
 from trainmaster.inspect.checks.examined import Check, Examined
-from trainmaster.inspect.checks.library import has_all_flags
 from trainmaster.inspect.checks.parameters import CommandLine, command_line_of, takes_both_spellings
+from trainmaster.inspect.checks.survive import has_all_flags
 from trainmaster.inspect.finding import Finding, Level, Location, Subject, nearest
 
 _FLAG = re.compile(r"--([A-Za-z][\w.-]*)(?:=.*)?", re.DOTALL)

@@ -1,8 +1,8 @@
 """The service looks for the model in AIP_MODEL_DIR: does the program put it there?"""
 
 from trainmaster.inspect.checks.examined import Check, Examined, beyond
-from trainmaster.inspect.checks.library import SURVIVE, survives
 from trainmaster.inspect.checks.saving import iter_saves
+from trainmaster.inspect.checks.survive import SURVIVE, survives
 from trainmaster.inspect.finding import Finding, Level, Location, Subject
 from trainmaster.inspect.request import Request
 from trainmaster.inspect.source.module import last_name

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from trainmaster.inspect.checks.examined import Check, Examined
-from trainmaster.inspect.checks.library import FLAGS, has_all_flags, reads_settings
+from trainmaster.inspect.checks.survive import FLAGS, has_all_flags, reads_settings
 from trainmaster.inspect.finding import Finding, Level, Location, Subject, nearest
 from trainmaster.inspect.request import Parameter, Request
 from trainmaster.inspect.source.module import Module, keyword, last_name, words

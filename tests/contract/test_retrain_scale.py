@@ -96,3 +96,15 @@ def test_more_batches_than_one_round_counts_are_counted_in_one_tick_and_start_on
     assert record.request is not None
     assert record.request.document["args"] == [f"--seen={MOST_BATCHES + 10}"]
     assert world.batches() == []
+
+
+def test_a_signal_reads_each_batch_of_arrivals_once_for_all_of_its_rules() -> None:
+    world = MeteredWorld()
+    for name in ("one", "two", "three"):
+        request = {**COUNTING, "model_name": name}
+        world.drop_rule(rule(STREAM, {"alert": {"policy": "drift"}}, request=request), f"rules/{name}.json")
+    world.arrive(5)
+    before = Counter(world.meter.operations)
+    world.signal(world.alerted("1", "drift"))
+    assert (Counter(world.meter.operations) - before)["read", "arrivals"] == 5
+    assert len(world.records()) == 3

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from trainmaster.orchestrator.core.errors import GenerationMoved
+from trainmaster.orchestrator.core.retraining.arrivals import Batch
 from trainmaster.orchestrator.core.retraining.decision import decide_on_signal, decide_on_tick
 from trainmaster.orchestrator.core.retraining.rule import Rule, WhileRunning
 from trainmaster.orchestrator.core.retraining.signals import ParsedNotice, Signal, matches
@@ -31,12 +32,13 @@ def take_signal(services: Services, signal: Signal) -> Iterator[FlowResult]:
         Exception: a rule did not decide; the others did, and the signal must be redelivered.
     """
     failure: Exception | None = None
+    known: dict[str, Batch] = {}
     for rule in services.rule_book.read().book.rules:
         if rule.quarantine is not None or not matches(rule, signal):
             continue
         decide: Decide = partial(decide_on_signal, rule, signal)
         try:
-            turn = _turn(services, rule, decide, decide)
+            turn = _turn(services, rule, decide, decide, known)
         except Exception as error:  # raised below, when the other rules have decided
             failure = error
         else:
@@ -65,11 +67,15 @@ def _after(services: Services, run_id: str) -> Iterator[FlowResult]:
     if rule is None or rule.quarantine is not None or rule.while_running is not WhileRunning.QUEUE_ONE:
         return
     # With more to count, the tick decides: data may be newer than its oldest part suggests.
-    yield from _turn(services, rule, partial(decide_on_tick, rule), decide_nothing).results
+    yield from _turn(services, rule, partial(decide_on_tick, rule), decide_nothing, {}).results
 
 
-def _turn(services: Services, rule: Rule, decide: Decide, decide_early: Decide) -> Turn:
+def _turn(
+    services: Services, rule: Rule, decide: Decide, decide_early: Decide, known: dict[str, Batch]
+) -> Turn:
     """The rule's turn with the arrivals so far; `decide_early` decides if there are more than can be counted together.
+
+    `known` has the batches that were read before, by name, and gets the others: their bytes never change.
 
     Raises:
         GenerationMoved, ServiceFailed, DocumentDamaged: as `take_turn`.
@@ -80,7 +86,9 @@ def _turn(services: Services, rule: Rule, decide: Decide, decide_early: Decide) 
         # The state before the batches: see `take_turn`.
         held = services.rule_states.read(rule.rule_id)
         names = services.arrivals.names(MOST_BATCHES)
-        batches = services.arrivals.read(names)
+        fresh = services.arrivals.read([name for name in names if name not in known])
+        known.update((batch.name, batch) for batch in fresh)
+        batches = [known[name] for name in names if name in known]
         try:
             return take_turn(
                 services,

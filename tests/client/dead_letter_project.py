@@ -48,9 +48,9 @@ class DeadLetterProject:
         """Pull and acknowledge the messages on the source's topic."""
         name = f"projects/{PROJECT}/subscriptions/{subscription}"
         try:
-            answer = self.clients.subscriber.pull(subscription=name, max_messages=99, timeout=2)
-        except DeadlineExceeded:  # nothing came, and the answer that says so was late
-            return []
+            answer = self.clients.subscriber.pull(subscription=name, max_messages=99, timeout=0.7)
+        except DeadlineExceeded:  # the machine is busy
+            answer = self.clients.subscriber.pull(subscription=name, max_messages=99, timeout=30)
         pulled = answer.received_messages
         if pulled:
             self.clients.subscriber.acknowledge(subscription=name, ack_ids=[each.ack_id for each in pulled])

@@ -20,6 +20,7 @@ class Logged:
         history = [{"state": "reserved", "at": stamp(0)}, {"state": state, "at": stamp(60)}]
         name = f"projects/1/locations/us-central1/customJobs/{job_id}"
         job = {"name": name, "state": "JOB_STATE_RUNNING"} if job_id else None
+        more = {"completion": {"steps_done": ["reason"]}} | more  # nothing waits for the cause of a failure
         document = run_record(run_id=run_id, state=state, history=history, **more)
         document.pop("job", None)
         if job is not None:

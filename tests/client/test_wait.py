@@ -29,8 +29,13 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         yield served
 
 
+EXPLAINED = {"steps_done": ["reason"]}
+"""The service has read the job's log."""
+
+
 def record(served: Served, run_id: str, state: str) -> None:
-    served.write("ledger", f"runs/{run_id}.json", run_record(run_id=run_id, state=state))
+    document = run_record(run_id=run_id, state=state, completion=EXPLAINED)
+    served.write("ledger", f"runs/{run_id}.json", document)
 
 
 @pytest.mark.parametrize(
@@ -52,12 +57,10 @@ def test_the_exit_status_is_that_of_the_end(served: Served, state: str, status: 
 def test_the_last_state_has_the_cause_that_the_service_reads_after_the_end(
     served: Served, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    record(served, "broke", "failed")
+    served.write("ledger", "runs/broke.json", run_record(run_id="broke", state="failed"))
     seen = find_run(served.clients, "broke")
     failure = {"message": "workerpool0-0: KeyError: 'label'"}
-    explained = run_record(
-        run_id="broke", state="failed", failure=failure, completion={"steps_done": ["reason"]}
-    )
+    explained = run_record(run_id="broke", state="failed", failure=failure, completion=EXPLAINED)
     served.write("ledger", "runs/broke.json", explained)
     assert say_end(served.clients, seen) == 1
     said = capsys.readouterr().err
@@ -94,7 +97,7 @@ def test_a_cause_that_the_service_has_not_read_in_time_is_announced(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(wait, "EXPLAINED_WITHIN_S", 0.1)
-    record(served, "unread", "failed")
+    served.write("ledger", "runs/unread.json", run_record(run_id="unread", state="failed"))
     done = served.trainmaster("wait", "unread")
     assert done.status == 1
     assert "has not read the cause from the job's log yet; status will show it.\nSee more:" in done.err

@@ -38,6 +38,7 @@ def test_a_tail_of_long_lines_is_bounded_by_characters() -> None:
     assert {len(each.text) for each in tail.last(1000)} == {LINE_MAX_CHARS}
 
 
+@pytest.mark.slow
 def test_what_a_page_keeps_of_a_log_takes_no_more_memory_the_longer_it_grows() -> None:
     kept = (Lanes(), Curves(), Tail())
     tracemalloc.start()

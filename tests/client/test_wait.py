@@ -212,6 +212,7 @@ def silenced(served: Served, folder: Path, running: ExitStack, run_id: str) -> C
     return clients
 
 
+@pytest.mark.slow
 def test_a_service_that_falls_silent_does_not_prolong_the_timeout(served: Served, tmp_path: Path) -> None:
     """Without a limit the client library would repeat the read for two minutes."""
     with ExitStack() as running:

@@ -118,6 +118,7 @@ def conditions() -> list[Mapping[str, Any]]:
     return found
 
 
+@pytest.mark.slow
 def test_every_amount_follows_from_the_configuration() -> None:
     rows = table()
     assert {item: rows[item].amount for item in amounts()} == {

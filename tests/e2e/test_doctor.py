@@ -20,7 +20,7 @@ from trainmaster.local.events.clients import clients_of
 
 from .project import ROOT, Project, running_project
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.slow(seconds=75)
 
 PROJECT = "e2e-doctor"
 SINK = "trainmaster-job-logs"

@@ -10,7 +10,7 @@ import pytest
 from .project import Project, request, running_project
 from .proxied import LEASE_S, Answer, Request, VertexProxy, quick_topology, running
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.slow(seconds=75)
 
 
 class KillingProxy(VertexProxy):

@@ -23,7 +23,7 @@ from .reckoning import (
     stub_uri,
 )
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.slow(seconds=80), pytest.mark.timeout(900)]
 
 SEED = 20261121
 COUNT, LATE = 8, 3

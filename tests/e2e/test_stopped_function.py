@@ -14,7 +14,7 @@ from google.cloud.aiplatform_v1.types import CustomJob
 from .project import Project, request, running_project
 from .proxied import LEASE_S, Answer, Request, VertexProxy, quick_topology, running
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.slow(seconds=75), pytest.mark.timeout(900)]
 
 OVER = {"JOB_STATE_CANCELLED", "JOB_STATE_CANCELLING"}
 DEADLINE_S = 120

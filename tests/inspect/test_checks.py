@@ -92,6 +92,7 @@ def test_the_mended_program_is_not_complained_of(name: str) -> None:
     assert complaints(examined(TREES / name / "mended.py")) == []
 
 
+@pytest.mark.slow
 def test_the_trainer_itself_has_nothing_to_complain_of(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
     tree = tree_at(Path("trainer"))

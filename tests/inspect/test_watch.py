@@ -49,6 +49,7 @@ class Starter:
         ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("chief", "worker", "limits", "states"),
     [

@@ -85,7 +85,7 @@ CASES = [f"{keras}, {devices}" for keras in "23" for devices in "12"]
 """Versions of Keras and numbers of devices."""
 
 
-@pytest.mark.slow
+@pytest.mark.slow(seconds=100)
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("case", CASES)
 def test_the_features_are_what_the_backbone_computes_when_the_model_is_served(found: Any, case: str) -> None:

@@ -23,7 +23,7 @@ from tests.trainer.survival import (
     weights_of,
 )
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(1500)]
+pytestmark = [pytest.mark.slow(seconds=160), pytest.mark.timeout(1500)]
 
 STEPS = 16
 LOST_WITHIN_S = 60

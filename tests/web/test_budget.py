@@ -100,6 +100,7 @@ def test_every_page_has_a_bound_and_the_reference_states_it() -> None:
         assert f"| {most:,} |" in page
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", BOUNDS)
 def test_an_hour_of_looks_costs_a_bounded_number_of_operations(cloud: Context, path: str) -> None:
     # A part of an hour; what is kept longer than that counts as if it were not. Looks at a run take longer here.

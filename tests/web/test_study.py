@@ -190,6 +190,7 @@ def test_a_run_that_is_no_tuning_has_no_study(jobs: Jobs) -> None:
     assert "plain is not a tuning" in answer.text
 
 
+@pytest.mark.slow
 def test_a_thousand_trials_are_bounded_in_size_and_all_in_the_csv(jobs: Jobs) -> None:
     points = [
         {"stepCount": str(s), "metrics": [{"metricId": "accuracy", "value": s / 150}]} for s in range(150)

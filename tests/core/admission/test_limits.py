@@ -64,6 +64,7 @@ LABELS = st.dictionaries(
 )
 
 
+@pytest.mark.slow
 @given(LABELS, LABELS)
 def test_names_are_one_path_component_and_different_for_different_labels(
     one: dict[str, str], other: dict[str, str]

@@ -78,6 +78,7 @@ def body(found: Request) -> Mapping[str, object]:
     return submission_of("run-1", found.spec, TARGET).body
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 @given(document=requests(), data=st.data())
 def test_a_sound_request_with_points_makes_the_same_record_and_job(

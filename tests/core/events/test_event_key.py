@@ -76,6 +76,7 @@ def test_an_object_is_known_by_its_generation() -> None:
     assert event_key(envelope(first)) != event_key(envelope({**first, "generation": "2"}))
 
 
+@pytest.mark.slow
 @given(st.recursive(st.none() | st.text() | st.integers(), lambda inner: st.dictionaries(st.text(), inner)))
 def test_whatever_came_has_a_key_or_none(data: object) -> None:
     for each in (data, {"message": data}, {"message": {"data": data, "attributes": data}}):

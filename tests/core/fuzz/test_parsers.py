@@ -12,6 +12,7 @@ INPUTS = 250
 SEED = 6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("parser", PARSERS, ids=lambda parser: parser.name)
 def test_every_input_is_taken_passed_over_or_refused_with_a_reason(parser: Parser) -> None:
     answers = [fed(parser, SEED, number) for number in range(INPUTS)]

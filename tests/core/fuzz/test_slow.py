@@ -56,6 +56,7 @@ def calls_of(parser: SlowParser, content: bytes) -> int:
     return calls
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "recipe"), FOUND)
 def test_an_input_that_was_slow_costs_a_bounded_number_of_calls(name: str, recipe: Recipe) -> None:
     parser = BY_NAME[name]

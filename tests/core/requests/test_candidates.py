@@ -290,6 +290,7 @@ JUNK = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(JUNK)
 def test_junk_for_fallbacks_is_refused_or_sound_and_never_raises(junk: object) -> None:
     found = answer(document(fallbacks=junk))

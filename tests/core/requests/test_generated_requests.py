@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -90,6 +91,7 @@ def accepted(document: dict[str, Any]) -> Request:
     raise AssertionError([str(fault) for fault in found.faults])
 
 
+@pytest.mark.slow
 @settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
 @given(requests())
 def test_what_is_accepted_is_a_job_that_the_service_takes(document: dict[str, Any]) -> None:

@@ -58,6 +58,7 @@ def trial(number: int, text: str) -> RecordedTrial:
     )
 
 
+@pytest.mark.slow
 @settings(max_examples=6, deadline=None, phases=[Phase.generate])  # each record has megabytes
 @given(
     problems=st.lists(LONG, max_size=2),

@@ -86,6 +86,7 @@ end_for_loss(SimpleNamespace(replica="chief-0"), "worker-0", "it is not running"
 """
 
 
+@pytest.mark.slow
 def test_a_replica_that_loses_a_peer_finishes_its_upload_before_it_exits() -> None:
     done = subprocess.run(
         [sys.executable, "-c", LOSES], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False

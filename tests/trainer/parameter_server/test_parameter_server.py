@@ -95,7 +95,7 @@ def own_runner(tmp_path: Path, horses_dir: Path) -> Iterator[Runner]:
     reap(runner.started)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(seconds=80)
 @pytest.mark.timeout(1500)
 def test_all_roles_train_one_model_that_learns_and_an_evaluator_says_the_same_of_it(
     own_runner: Runner, figures_dir: Path

@@ -77,6 +77,7 @@ await_peers(Cluster(), {here: "worker-0", away: "worker-1"}, within_s=0.1)
 """
 
 
+@pytest.mark.slow
 def test_a_replica_that_does_not_start_in_time_is_named_and_the_wait_ends_with_134() -> None:
     (port,) = free_ports(1)
     with listener(SETTINGS_FRAME) as here:

@@ -2,6 +2,7 @@
 
 import json
 
+import pytest
 from google.cloud import pubsub_v1
 
 from trainmaster.local.events.backoff import Backoff
@@ -48,6 +49,7 @@ def dead_letters(clients: Clients) -> list[pubsub_v1.types.PubsubMessage]:
     return [received.message for received in pulled.received_messages]
 
 
+@pytest.mark.slow
 def test_a_poison_event_is_given_up_and_the_burst_behind_it_is_not_kept_waiting(
     clients: Clients, deliver: Deliver, recorder: Recorder
 ) -> None:
@@ -72,6 +74,7 @@ def test_a_poison_event_is_given_up_and_the_burst_behind_it_is_not_kept_waiting(
     assert len(recorder.events) == len(wanted) + ATTEMPTS
 
 
+@pytest.mark.slow
 def test_a_buckets_event_that_is_given_up_keeps_what_it_needs_to_be_put_back(
     clients: Clients, deliver: Deliver, recorder: Recorder
 ) -> None:

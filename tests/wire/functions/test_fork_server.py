@@ -74,6 +74,7 @@ def test_a_killed_function_leaves_the_others_running(both: dict[str, Instance]) 
     assert server_of(killed) == server_of(other)
 
 
+@pytest.mark.slow
 def test_functions_whose_server_is_killed_are_replaced(both: dict[str, Instance]) -> None:
     old = {name: process_of(instance) for name, instance in both.items()}
     server_of(both["tell"]).kill()

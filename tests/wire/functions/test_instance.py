@@ -123,6 +123,7 @@ def test_a_function_that_raises_answers_500_and_goes_on(run: Run, entries: Entri
     assert {entry["severity"] for entry in entries.of("requests")} == {"ERROR"}
 
 
+@pytest.mark.slow
 def test_a_function_that_takes_longer_than_its_timeout_is_answered_for_with_504(run: Run) -> None:
     with run("linger", timeout_s=1) as instance:
         assert instance.post(*event(sleep_s=3)) == 504

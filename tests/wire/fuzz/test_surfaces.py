@@ -26,6 +26,7 @@ def answered(surface: Surface, folder: Path) -> None:
     assert Verdict.REFUSED in answers
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("surface", SHORT, ids=lambda surface: surface.name)
 def test_every_request_gets_an_answer_that_is_meant(surface: Surface, tmp_path: Path) -> None:
     answered(surface, tmp_path)

@@ -161,6 +161,7 @@ def test_a_stream_is_refused_when_it_is_opened(clients: Clients, injections: Inj
         next(iter(clients.subscriber.streaming_pull(iter([request]), retry=None, timeout=10)))
 
 
+@pytest.mark.slow
 def test_sinks_deliver_through_errors_and_lose_what_is_dropped(tmp_path: Path, host: str) -> None:
     with logging.serve(tmp_path / "logging", host) as url, connected(url, host) as stack:
         stack.topic("ends")

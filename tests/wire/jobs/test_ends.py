@@ -16,6 +16,7 @@ from trainmaster.local.vertex import Jobs, serve
 from .conftest import IMAGES, PARENT, PROGRAM, Stack, container, processes_with
 
 
+@pytest.mark.slow
 def test_the_job_ends_with_its_chief_whatever_the_others_do(stack: Stack) -> None:
     job = stack.submit(container("wait=b/up-1"), container("deaf", "write=b/up-1", "sleep=600"))
     ended = stack.ended(job.name)

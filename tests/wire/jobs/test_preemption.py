@@ -77,6 +77,7 @@ def test_a_replica_that_does_not_end_within_its_grace_is_killed(start: Callable[
         assert any("was preempted and exited with status 137" in t for t in stack.service_lines(job.name))
 
 
+@pytest.mark.slow
 def test_peers_that_give_up_during_the_grace_are_part_of_the_one_loss(start: Callable[..., Any]) -> None:
     """As a cluster whose member says goodbye: the others end before it does, with an ordinary status."""
     worker = SAVES.replace("    sys.exit(int(sys.argv[1]))", "    time.sleep(600)")

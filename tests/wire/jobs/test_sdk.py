@@ -56,6 +56,7 @@ def test_a_job_is_submitted_followed_listed_and_deleted(sdk: Stack) -> None:
     assert aiplatform.CustomJob.list(filter="labels.team=vision") == []
 
 
+@pytest.mark.slow
 def test_a_job_is_cancelled(sdk: Stack) -> None:
     from google.cloud import aiplatform
 

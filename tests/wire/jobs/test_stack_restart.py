@@ -109,6 +109,7 @@ def test_queued_and_finished_jobs_survive_and_keep_their_order(start: Callable[.
         assert ends[0].end_time <= ends[1].start_time
 
 
+@pytest.mark.slow
 def test_a_cancelled_job_is_cancelled_also_when_the_stack_ends_meanwhile(start: Callable[..., Any]) -> None:
     with start(grace_s=1.5) as stack:
         name = stack.submit(container("deaf", "print=deaf", "sleep=600")).name

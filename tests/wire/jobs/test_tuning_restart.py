@@ -80,6 +80,7 @@ def test_a_trial_that_is_started_again_by_its_own_job_leaves_no_measurement_twic
         assert [one.step_count for one in trial.measurements] == [1, 2, 3]
 
 
+@pytest.mark.slow
 def test_a_cancelled_study_is_cancelled_also_when_the_stack_ends_meanwhile(start: Callable[..., Any]) -> None:
     with start(grace_s=5.0) as stack:
         body = "import signal; signal.signal(15, signal.SIG_IGN); report(x, 1); time.sleep(600)"

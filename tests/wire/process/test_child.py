@@ -51,6 +51,7 @@ def test_a_last_line_without_newline_and_a_long_line_in_pieces_arrive(guard: Pro
     assert [len(line) for _, line in heard] == [262_144, 300_000 - 262_144, 3]
 
 
+@pytest.mark.slow
 def test_what_a_finished_child_left_running_ends_with_it(
     guard: ProcessGuard, eventually: Callable[[Callable[[], bool], str], None]
 ) -> None:
@@ -101,6 +102,7 @@ def test_reading_waits_for_a_slow_listener(guard: ProcessGuard) -> None:
     assert heard == [str(i).encode() for i in range(5000)]
 
 
+@pytest.mark.slow
 def test_a_listener_that_is_slow_long_after_the_end_hears_every_line(guard: ProcessGuard) -> None:
     heard: list[bytes] = []
 

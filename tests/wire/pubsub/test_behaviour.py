@@ -13,6 +13,7 @@ def texts(received: list[pubsub_v1.types.ReceivedMessage]) -> list[str]:
     return [one.message.data.decode() for one in received]
 
 
+@pytest.mark.slow
 def test_a_published_message_arrives_whole(either: Clients) -> None:
     topic = either.topic()
     subscription = either.subscription(topic)

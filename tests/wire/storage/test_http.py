@@ -44,6 +44,7 @@ def test_stopping_a_server_that_never_started_is_harmless() -> None:
     asyncio.run(never_start())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("request_line", "pause_s"), [(b"", 0), (b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", 0.1)]
 )

@@ -126,6 +126,7 @@ def test_bytes_kept_aside_for_no_object_are_removed_at_the_start(tmp_path: Path)
         assert not (tmp_path / "aside" / "orphan").exists()
 
 
+@pytest.mark.slow
 def test_a_directory_is_served_by_one_process_at_a_time(tmp_path: Path) -> None:
     with process(tmp_path), pytest.raises(RuntimeError, match="in use by another process"):
         Storage(dir=tmp_path)

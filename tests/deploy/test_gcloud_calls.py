@@ -4,14 +4,14 @@ import ast
 import os
 import re
 import shutil
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.deploy.cloud import ROOT, Cloud
-from tests.deploy.gcloud_recorder import Recorder, recording
+from tests.deploy.gcloud_forks import gcloud_forks
+from tests.deploy.gcloud_recorder import recording
 from tests.deploy.test_terraform_deploy import deployed
 from tests.deploy.test_terraform_permissions import TABLE, may
 from tests.image.cloud_build import Worker, loaded, substitutions
@@ -91,29 +91,17 @@ def test_gcloud_is_started_in_one_place_alone() -> None:
     assert starting == {"gcloud.py"}
 
 
-def ran(command: list[str], recorder: Recorder, folder: Path) -> subprocess.CompletedProcess[str]:
-    environment = {key: value for key, value in os.environ.items() if not key.lower().endswith("_proxy")}
-    return subprocess.run(
-        ["gcloud", *command],
-        env={**environment, **recorder.environment(folder)},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-
-
 @needs_gcloud
 @pytest.mark.slow
 @pytest.mark.timeout(600)  # gcloud takes seconds to start
 def test_every_call_for_the_commands_of_a_deployment_is_in_the_table(
     commands: frozenset[str], tmp_path: Path
 ) -> None:
-    with recording() as recorder:
+    own = {key: value for key, value in os.environ.items() if not key.lower().endswith("_proxy")}
+    with recording() as recorder, gcloud_forks({**own, **recorder.environment(tmp_path)}) as run:
         for command in sorted(commands - {" ".join(NO_API)}):
             before = len(recorder.calls)
-            done = ran(command.split(), recorder, tmp_path)
-            assert done.returncode == 0, f"{command}: {done.stderr}"
+            assert run(command.split()) == 0, command
             assert len(recorder.calls) > before, command
     assert set(recorder.calls) == {row["call"] for row in BY_DEPLOYER}
 

@@ -21,6 +21,8 @@ from google.auth.credentials import AnonymousCredentials
 from google.cloud.aiplatform_v1.types import CustomJobSpec, JobState
 from google.protobuf.json_format import MessageToDict
 
+from tests.networks import SMALL_NETWORK
+
 from .project import ROOT, Project
 
 THOROUGH = os.environ.get("TRAINMASTER_TEST_CODELABS") == "1"
@@ -47,18 +49,6 @@ signature = tf.saved_model.load(sys.argv[1]).signatures["serving_default"]
 (answer,) = signature(tf.zeros(json.loads(sys.argv[3]))).values()
 np.save(sys.argv[2], answer.numpy())
 """
-SMALL_NETWORK = """
-import tensorflow as tf
-
-
-def small_network(*, weights, include_top):
-    inputs = tf.keras.Input((None, None, 3))
-    hidden = tf.keras.layers.Conv2D(8, 3, strides=4)(inputs)
-    return tf.keras.Model(inputs, tf.keras.layers.BatchNormalization()(hidden))
-
-
-tf.keras.applications.ResNet50 = small_network
-"""  # ResNet50's graphs alone take the better part of a minute
 
 
 @pytest.fixture(scope="module")

@@ -20,7 +20,7 @@ from playwright.sync_api import Browser, sync_playwright
 
 from tests.e2e.project import running_project
 
-from .conftest import CHROMIUM, console_of, folder_of_pictures, window_of
+from .conftest import CHROMIUM, SWITCHES, console_of, folder_of_pictures, window_of
 from .places import places
 from .sample import PROJECT_ID, Sample, filled, options
 
@@ -44,7 +44,7 @@ def main(folder: Path) -> int:
         running_project(work / ".trainmaster", *options(work), project=PROJECT_ID) as project,
         sync_playwright() as playwright,
     ):
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=SWITCHES)
         sample = filled(project)
         for size, theme in product(SIZES, ("light", "dark")):
             take(browser, sample, folder, size, theme)

@@ -9,9 +9,18 @@ from typing import Any
 
 import pytest
 
-from tests.trainer.conftest import ENDS_WITHIN_S, ROOT, two_replicas
+from tests.trainer.conftest import ENDS_WITHIN_S, ROOT
 from tests.trainer.exports import check_export
-from tests.trainer.survival import Small, has_saved, output_tails, statuses, weights_of
+from tests.trainer.survival import (
+    Small,
+    has_reached,
+    has_saved,
+    hold_upload,
+    output_tails,
+    release_upload,
+    statuses,
+    weights_of,
+)
 from tests.trainer.warm import WarmProcess
 from trainer.command_line import command_from
 from trainer.faults import Unusable
@@ -161,7 +170,7 @@ def test_a_model_or_data_that_cannot_be_used_is_refused(found: Any, case: str, w
 
 @pytest.fixture(scope="module")
 def small(tmp_path_factory: pytest.TempPathFactory, data_dir: Path) -> Iterator[Small]:
-    arguments = ("--train=head", "--epochs=6", "--batch_size=2", "--checkpoint_steps=1")
+    arguments = ("--train=head", "--epochs=2", "--batch_size=2", "--checkpoint_steps=4")
     made = Small(root=tmp_path_factory.mktemp("heads"), data_dir=data_dir, arguments=arguments)
     try:
         yield made
@@ -177,10 +186,13 @@ def test_a_run_that_loses_its_worker_continues_to_the_same_model(small: Small) -
     computed = [event["examples"] for event in undisturbed[0].events("features_computed")]
     assert computed == [39, 9]
 
-    configs = two_replicas()
-    chief, worker = small.cluster("killed", configs=configs)
-    chief.wait_until(has_saved(1, 1))
+    pipe = hold_upload(
+        small.run_dir("killed"), 2
+    )  # the chief cannot end before the kill: it waits to save the epoch
+    chief, worker = small.cluster("killed")
+    chief.wait_until(has_reached(1, 9))
     worker.process.kill()
+    release_upload(pipe)
     assert statuses([chief]) == [134], output_tails([chief])
     again = small.cluster("killed")
     assert statuses(again) == [0, 0], output_tails(again)

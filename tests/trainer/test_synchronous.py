@@ -137,7 +137,7 @@ def test_without_normalization_the_curves_of_two_workers_and_of_one_process_diff
 
 
 def test_two_workers_train_a_model_of_keras_3_as_one_process_does(small: Small) -> None:
-    arguments = ("--keras=3", "--norm=none", "--seed=1")
+    arguments = ("--keras=3", "--norm=none", "--seed=1", "--epochs=2")
     cluster = small.cluster("keras-3", *arguments, f"--batch_size={GLOBAL_BATCH // 2}")
     single = small.start("alone-keras-3", *arguments, f"--batch_size={GLOBAL_BATCH}")
     assert statuses([*cluster, single]) == [0, 0, 0], output_tails([*cluster, single])

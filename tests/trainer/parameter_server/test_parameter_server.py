@@ -108,7 +108,7 @@ def test_all_roles_train_one_model_that_learns_and_an_evaluator_says_the_same_of
         arguments=(
             *LEARNS,
             "--num_units=512",
-            "--steps_per_epoch=60",
+            "--steps_per_epoch=40",
             "--batch_size=3",
             "--evaluation_split=test[:24]",
             f"--epochs={EPOCHS}",

@@ -15,7 +15,7 @@ from trainer.evaluator.evaluations import FILE_NAME
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1500)]
 
 GLOBAL_BATCH = 32
-EPOCHS = 5
+EPOCHS = 3
 STEPS = 4  # of an epoch
 
 

@@ -20,10 +20,10 @@ from trainmaster.cli.table import fact_lines
 from trainmaster.client.explaining.explanation import Explanation, explained_run
 from trainmaster.client.runs.queue import Waits
 from trainmaster.client.runs.repairs import likely_repair
-from trainmaster.client.runs.shown import best_lines
+from trainmaster.client.runs.shown import best_lines, job_facts
 from trainmaster.local import logging
 from trainmaster.orchestrator.core.runs.end import ChampionVerdict
-from trainmaster.orchestrator.core.runs.job import BestTrial
+from trainmaster.orchestrator.core.runs.job import BestTrial, JobState
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.core.runs.states import RunState
 
@@ -78,6 +78,20 @@ def test_the_screen_of_a_run_and_its_json(state: str) -> None:
     assert_screen(f"why.{state}", text_of(found, 100))
     assert len(text_of(found, 120).splitlines()) <= 40
     SCHEMA.validate(found.document)
+
+
+def test_a_job_in_vertex_ais_queue_says_what_it_waits_for() -> None:
+    record = RUNS["running"]().record
+    assert record.job is not None
+    queued = replace(record, state=RunState.SUBMITTED, job=replace(record.job, state=JobState.QUEUED))
+    words = {
+        True: "once other jobs have ended: `trainmaster up --capacity`",
+        False: "once Vertex AI has machines",
+    }
+    for is_local, said in words.items():
+        assert any(said in line for _, lines in job_facts(queued, is_local=is_local) for line in lines)
+        running = job_facts(record, is_local=is_local)
+        assert not any("It starts once" in line for _, lines in running for line in lines)
 
 
 @pytest.fixture(scope="module")

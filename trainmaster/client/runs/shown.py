@@ -13,7 +13,7 @@ from trainmaster.client.times import span
 from trainmaster.orchestrator.core.documents.placing import rendered
 from trainmaster.orchestrator.core.policy.currency import shown_bound, shown_money
 from trainmaster.orchestrator.core.runs.end import ChampionVerdict, Cost, Model
-from trainmaster.orchestrator.core.runs.job import BestTrial, trials_by_state
+from trainmaster.orchestrator.core.runs.job import BestTrial, JobState, trials_by_state
 from trainmaster.orchestrator.core.runs.record import Estimate, RunRecord, Source
 from trainmaster.orchestrator.core.runs.states import RunState
 
@@ -43,9 +43,19 @@ def job_facts(record: RunRecord, *, is_local: bool) -> Iterator[Fact]:
     if candidate is not None:
         yield "machines", [candidate.text]
     if record.job is not None:
-        yield "job", [f"{record.job.name}, {record.job.state.removeprefix('JOB_STATE_').lower()}"]
+        state = f"{record.job.name}, {record.job.state.removeprefix('JOB_STATE_').lower()}"
+        yield "job", [state, *_why_queued(record, is_local=is_local)]
         if not is_local:
             yield "console", [console_uri(record.job.name)]
+
+
+def _why_queued(record: RunRecord, *, is_local: bool) -> Iterator[str]:
+    if record.state is not RunState.SUBMITTED or record.job is None or record.job.state != JobState.QUEUED:
+        return
+    if is_local:
+        yield "It starts once other jobs have ended: `trainmaster up --capacity` says how many replicas run at once."
+    else:
+        yield "It starts once Vertex AI has machines for it."
 
 
 def waiting_facts(record: RunRecord, now: datetime) -> Iterator[Fact]:

@@ -77,7 +77,7 @@ def find_run(clients: "Clients", text: str, *, retry_s: float | None = None) -> 
 
 
 def find_run_or_drop(clients: "Clients", text: str, *, retry_s: float | None = None) -> Run | Drop:
-    """The same, and files and messages without a run. Costs one read for a run, two for a message, three or four for a file, at most ten operations.
+    """The same, and files and messages without a run. Costs one read for a run, two for a message, three to five for a file, at most eleven operations.
 
     Raises:
         NotFound: nothing has that name; the message has the run ids that are most like it.
@@ -173,6 +173,7 @@ def _status_names(clients: "Clients", text: str) -> list[str]:
         *([] if is_elsewhere else [of_file]),
         message_status_object(message_id=text, idempotency_key=None),
         message_status_object(message_id="", idempotency_key=text),
+        *([] if is_elsewhere or _is_object(clients, text) else [status_object(name)]),  # outside requests/
     ]
 
 

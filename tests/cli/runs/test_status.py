@@ -12,9 +12,10 @@ import yaml
 from tests.cli.runs.records import NOW, RUNS, run_of
 from tests.cli.screens import assert_screen
 from tests.client.runs.rows import row, write_row
-from tests.client.served import ROOT, Served, run_record, served_context
+from tests.client.served import PROJECT, ROOT, Served, run_record, served_context
 from trainmaster.cli.runs.status import drop_facts, next_commands, run_facts
 from trainmaster.cli.table import Fact, fact_lines
+from trainmaster.orchestrator.core.names import status_object
 from trainmaster.orchestrator.core.runs.states import RunState
 
 RUN = "cassava-20260301t120000-eb46bb303f"
@@ -108,6 +109,16 @@ def test_a_run_costs_one_read_its_object_two_and_the_name_of_its_file_three(serv
     assert "Storage operations: 1." in served.trainmaster("status", RUN, "--verbose").err
     assert "Storage operations: 2." in served.trainmaster("status", "requests/cassava.yaml", "--verbose").err
     assert "Storage operations: 3." in served.trainmaster("status", "cassava.yaml", "--verbose").err
+
+
+def test_a_file_beside_the_folders_that_are_read_is_found_and_says_where_to_put_it(served: Served) -> None:
+    reason = "this file is ignored: 'stray.yaml' is not in requests/ or rules/; copy a request to requests/"
+    ignored = json.loads((EXAMPLES / "drop_status.v1.ignored.json").read_text())
+    status = {**ignored, "dropped_name": "stray.yaml", "reason": reason}
+    served.write("ledger", status_object("stray.yaml"), status)
+    done = served.trainmaster("status", "stray.yaml")
+    assert "copy a request to" in done.out
+    assert "copy a request to" in served.trainmaster("status", f"gs://{PROJECT}-inbox/stray.yaml").out
 
 
 def test_without_a_run_it_lists_the_newest_as_ls_does(served: Served) -> None:

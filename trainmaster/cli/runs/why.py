@@ -16,6 +16,7 @@ from trainmaster.client.runs.shown import (
     failure_facts,
     fault_facts,
     job_facts,
+    metric_facts,
     model_lines,
     source_text,
     verdict_facts,
@@ -148,11 +149,12 @@ def _times(record: "RunRecord") -> Iterator[Fact]:
 
 
 def _model_facts(run: "RunExplanation") -> Iterator[Fact]:
-    """The best trial, the model with its hashes, and the verdict on it."""
+    """The best trial, the model with its metrics and hashes, and the verdict on it."""
     if run.best_trial is not None:
         yield "best trial", best_lines(run.best_trial, run.model)
     model = run.model
     if model is not None:
+        yield from metric_facts(model.metrics)
         files = model.files
         hashes = {"manifest": model.manifest_sha256, "list of files": files.listing_sha256 if files else None}
         yield (

@@ -70,6 +70,12 @@ def waiting_facts(record: RunRecord, now: datetime) -> Iterator[Fact]:
     yield "next try", [f"{when}{rounds}"]
 
 
+def metric_facts(metrics: Mapping[str, float] | None) -> Iterator[Fact]:
+    """Every metric with its value; nothing without any."""
+    if metrics:
+        yield "metrics", [", ".join(f"{name} {value:g}" for name, value in metrics.items())]
+
+
 def result_facts(record: RunRecord) -> Iterator[Fact]:
     """Trials, metrics and the model, as far as there are any."""
     reached, tuning = record.progress, record.tuning
@@ -79,9 +85,7 @@ def result_facts(record: RunRecord) -> Iterator[Fact]:
         yield "trials", [", ".join(f"{count} {state.lower()}" for state, count in trials.items())]
     if best is not None:
         yield "best trial", best_lines(best, record.model)
-    metrics = record.model.metrics if record.model else reached.metrics if reached else None
-    if metrics:
-        yield "metrics", [", ".join(f"{name} {value:g}" for name, value in metrics.items())]
+    yield from metric_facts(record.model.metrics if record.model else reached.metrics if reached else None)
     if record.model is not None:
         yield "model", model_lines(record.model)
     if record.completion is not None:

@@ -92,6 +92,23 @@ def test_the_request_of_the_best_trial_can_be_checked_and_submitted(jobs: Jobs) 
     assert "parameters" not in checked.out
 
 
+def test_the_file_is_written_into_a_new_folder(jobs: Jobs) -> None:
+    done = jobs.served.trainmaster("study", RUN, "--html", "new/folder/study.html")
+    assert (done.status, done.out) == (0, "new/folder/study.html\n")
+    assert (jobs.served.folder / "new/folder/study.html").is_file()
+
+
+def test_a_file_that_cannot_be_written_is_refused_with_the_reason(jobs: Jobs) -> None:
+    (jobs.served.folder / "plain.txt").touch()
+    for name, said in {
+        "": "--html must not be empty",
+        "plain.txt/study.html": "Cannot write 'plain.txt",
+    }.items():
+        done = jobs.served.trainmaster("study", RUN, "--html", name)
+        assert (done.status, done.out) == (2, "")
+        assert said in done.err
+
+
 def test_the_file_loads_nothing_runs_only_its_own_scripts_and_has_the_names_as_text(jobs: Jobs) -> None:
     done = jobs.served.trainmaster("study", RUN, "--html", "study.html")
     assert done.out == "study.html\n"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from trainmaster.cli.exits import Exit
+from trainmaster.cli.exits import Exit, Stop
 from trainmaster.cli.verb import JSON, TABLE, YAML, output_option, print_data, print_names, takes_context
 
 if TYPE_CHECKING:
@@ -41,19 +41,31 @@ def study(clients: "Clients", run: str, html: Path | None, request: bool, output
     from trainmaster.client.study.find import find_tuning
     from trainmaster.client.study.request import best_request
 
+    if html == Path():
+        raise click.UsageError("--html must not be empty: name a file, for example study.html.")
     tuning = find_tuning(clients, run)
     if request:
         print_data(best_request(tuning), YAML)
     elif html is not None:
         from trainmaster.web.study.file import study_file
 
-        html.write_text(study_file(tuning, at=datetime.now(UTC)), encoding="utf-8")
+        _write(html, study_file(tuning, at=datetime.now(UTC)))
         print_names([str(html)])
     elif output != TABLE:
         print_data(study_document(tuning), output)
     else:
         _print_table(tuning.study)
     return Exit.DONE
+
+
+def _write(file: Path, text: str) -> None:
+    """Write the file, and the folders above it that are missing."""
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+    except OSError as error:
+        where = str(error.filename or file)
+        raise Stop(Exit.USAGE, f"Cannot write {where!r}: {error.strerror or error}") from error
 
 
 def _print_table(found: "Study") -> None:

@@ -164,6 +164,8 @@ def test_a_run_without_a_job_says_what_it_waits_for(logged: Logged) -> None:
         ),
         (["flowers", "--replica", "workerpool1-1", "--follow"], 3, "flowers has no replica 'workerpool1-1'"),
         (["plain", "--trial", "3"], 3, "plain is not a tuning, so it has no trials"),
+        (["flowers", "--trial", "4"], 3, "flowers has no trial '4'. It has trials 1 to 3."),
+        (["flowers", "--trial", "chief", "--follow"], 3, "flowers has no trial 'chief'"),
         (["flowers", "--limit", "0"], 2, "--limit"),
         (["flowers", "--limit", "1000000"], 2, "--limit"),
         (["flowers", "-o", "yaml"], 2, "'text', 'json'"),

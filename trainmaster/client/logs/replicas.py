@@ -15,7 +15,7 @@ def check_selection(selection: Selection, record: RunRecord) -> None:
     """Refuse a replica or trial that no job of the run can have.
 
     Raises:
-        NotFound: the message has the run's replicas.
+        NotFound: the message has the run's replicas, or how many trials it has.
     """
     specs = [candidate.spec for candidate in candidates_of(record)] if record.request is not None else []
     if not specs:
@@ -32,8 +32,23 @@ def check_selection(selection: Selection, record: RunRecord) -> None:
             f"{record.run_id} has no replica {selection.replica!r}. It has {named}; "
             f"{SERVICE} is Vertex AI itself."
         )
-    if selection.trial_id is not None and record.tuning is None and not any(spec.tuning for spec in specs):
+    if selection.trial_id is not None:
+        _check_trial(
+            selection.trial_id, record, max(spec.tuning.max_trials if spec.tuning else 0 for spec in specs)
+        )
+
+
+def _check_trial(trial_id: str, record: RunRecord, most: int) -> None:
+    """Refuse a trial that the record lacks; before it lists them, one with a number that the request does not allow."""
+    recorded = [trial.id for trial in record.tuning.trials] if record.tuning is not None else []
+    if not recorded and not most:
         raise NotFound(f"{record.run_id} is not a tuning, so it has no trials. Leave out --trial.")
+    is_number = len(trial_id) < NUMBER_MAX_CHARS and trial_id.isascii() and trial_id.isdecimal()
+    if trial_id in recorded or (not recorded and is_number and 0 < int(trial_id) <= most):
+        return
+    known = recorded or [str(number) for number in range(1, most + 1)]
+    has = f"trials {known[0]} to {known[-1]}" if len(known) > 1 else f"only trial {known[0]}"
+    raise NotFound(f"{record.run_id} has no trial {trial_id!r}. It has {has}.")
 
 
 def _pools(cluster: Cluster) -> list[tuple[str, int]]:

@@ -1,0 +1,38 @@
+"""Which replicas and trials a selection of a run's log may name."""
+
+import pytest
+
+from tests.client.served import run_record
+from trainmaster.client.errors import NotFound
+from trainmaster.client.logs.read import Selection
+from trainmaster.client.logs.replicas import check_selection
+from trainmaster.orchestrator.core.documents.codec import decoded
+from trainmaster.orchestrator.core.runs.record import RunRecord
+
+TUNING = {
+    "max_trials": 5,
+    "metrics": [{"name": "accuracy", "goal": "maximize"}],
+    "parameters": {"lr": {"type": "double", "min": 0.1, "max": 1.0}},
+}
+
+
+def running(**tuning: object) -> RunRecord:
+    document = run_record("succeeded")
+    document["request"]["document"]["tuning"] = TUNING | tuning
+    return decoded(RunRecord, document)
+
+
+def test_before_a_tuning_ends_every_trial_that_it_may_have_is_selected() -> None:
+    for number in range(1, 6):
+        check_selection(Selection(trial_id=str(number)), running())
+
+
+@pytest.mark.parametrize("trial", ["0", "6", "99", "-1", "one", "", "²", "1" * 5000])
+def test_a_trial_that_a_tuning_cannot_have_is_not_found(trial: str) -> None:
+    with pytest.raises(NotFound, match=r"It has trials 1 to 5\.$"):
+        check_selection(Selection(trial_id=trial), running())
+
+
+def test_of_a_single_trial_the_message_is_in_the_singular() -> None:
+    with pytest.raises(NotFound, match=r"It has only trial 1\.$"):
+        check_selection(Selection(trial_id="2"), running(max_trials=1))

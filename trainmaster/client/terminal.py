@@ -16,15 +16,32 @@ def one_line(text: str, most_chars: int | None = None) -> str:
 def visible(text: str) -> str:
     r"""`text` without colours and cursor movements, and with every other character that cannot be seen as an escape.
 
-    Line breaks and tabs stay, and of a line that is written again, as progress bars are, the last version. Characters
-    that change the direction of writing become escapes too, such as \u202e.
+    Line breaks and tabs stay, and of a line that is written again, as progress bars are, the last version: after a
+    carriage return, or with backspaces. Characters that change the direction of writing become escapes too, such as
+    \u202e.
     """
     plain = _STYLING.sub("", text) if "\x1b" in text else text
-    if "\r" in plain:
-        plain = "\n".join(line.rstrip("\r").rpartition("\r")[2] for line in plain.split("\n"))
+    if "\r" in plain or "\b" in plain:
+        plain = "\n".join(map(_last_version, plain.split("\n")))
     if plain.isprintable():
         return plain
     return "".join(char if char.isprintable() or char in "\n\t" else _escape(char) for char in plain)
+
+
+def _last_version(line: str) -> str:
+    """What is left of a line on the screen, without the blanks that cover a longer version of it."""
+    if "\r" not in line and "\b" not in line:
+        return line
+    last = line.rstrip("\r\b").rpartition("\r")[2]
+    left: list[str] = []
+    at = 0
+    for char in last:
+        if char == "\b":
+            at = max(0, at - 1)
+        else:
+            left[at : at + 1] = char
+            at += 1
+    return "".join(left).rstrip(" ")
 
 
 def _escape(char: str) -> str:

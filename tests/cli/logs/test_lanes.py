@@ -71,6 +71,16 @@ def test_no_control_character_of_the_log_reaches_the_terminal() -> None:
     assert "\x1b" not in shown(*LOG, width=80)
 
 
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_of_a_progress_bar_only_its_last_version_is_printed(is_terminal: bool) -> None:
+    first = "\x1b[1m 1/50\x1b[0m \x1b[37m━━━━\x1b[0m \x1b[1m13s\x1b[0m 271ms/step - loss: 0.7221"
+    last = "\x1b[1m50/50\x1b[0m \x1b[32m━━━━\x1b[0m \x1b[1m0s\x1b[0m 3ms/step - loss: 0.6930"
+    out = io.StringIO()
+    lanes = Lanes(Console(file=out, force_terminal=is_terminal, width=120, color_system=None))
+    lanes.show([line("workerpool0-0", f"{first}{70 * chr(8)}\r{last}   ")])
+    assert out.getvalue() == "workerpool0-0 | 50/50 ━━━━ 0s 3ms/step - loss: 0.6930\n"
+
+
 def test_replicas_have_different_colours_and_the_service_none() -> None:
     out = io.StringIO()
     lanes = Lanes(Console(file=out, force_terminal=True, width=80, color_system="standard"))

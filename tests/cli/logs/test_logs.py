@@ -48,7 +48,7 @@ def test_a_pipe_gets_every_line_whole_with_its_replica_and_without_colour(logged
         "service | Job is running.",
         "workerpool0-0 | epoch 1/2 step 5/20 loss 1.5",
         "workerpool1-0 | 2 lines:",
-        "workerpool1-0 |  [31mred [0m",
+        "workerpool1-0 | red",
         "workerpool0-0 | WARNING [bold]disk[/bold] " + "x" * 300,
         'workerpool0-0 | {"step": 3, "lr": 0.1}',
         "3/workerpool0-0 | of a trial",

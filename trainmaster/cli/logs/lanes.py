@@ -11,7 +11,7 @@ from rich.text import Text
 from trainmaster.cli.logs.bars import progress_bars
 from trainmaster.client.logs.line import SERVICE, LogLine
 from trainmaster.client.logs.progress import TrainingProgress, is_progress
-from trainmaster.client.terminal import one_line
+from trainmaster.client.terminal import one_line, visible
 
 COLOURS = ("cyan", "green", "magenta", "blue", "yellow", "bright_cyan", "bright_green", "bright_magenta")
 SHOWN_SEVERITIES = {"WARNING": "yellow", **dict.fromkeys(("ERROR", "CRITICAL", "ALERT", "EMERGENCY"), "red")}
@@ -25,7 +25,7 @@ class Lanes:
     """Prints lines as they come.
 
     On a terminal, lines of progress become a bar for each replica, below the log; elsewhere every line is printed,
-    without colour, and nothing is cut.
+    without colour, and nothing is cut. Of a line that its program wrote again, the last version is printed.
     """
 
     def __init__(self, console: Console) -> None:
@@ -70,7 +70,7 @@ class Lanes:
         self._width = max(self._width, len(lane)) if self._console.is_terminal else 0
         word = line.severity if line.severity in SHOWN_SEVERITIES and not line.is_plain_error else ""
         style = SHOWN_SEVERITIES.get(line.severity, "") if not line.is_plain_error else ""
-        for part in line.text.splitlines() or [""]:
+        for part in visible(line.text).splitlines() or [""]:
             shown = Text(f"{lane:<{self._width}} | ", style=self._colour(lane))
             shown.append(f"{word} " if word else "", style=f"bold {style}")
             shown.append(one_line(part), style=style)

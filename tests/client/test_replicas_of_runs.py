@@ -11,7 +11,7 @@ from trainmaster.orchestrator.core.runs.record import RunRecord
 
 TUNING = {
     "max_trials": 5,
-    "metrics": [{"name": "accuracy", "goal": "maximize"}],
+    "metrics": [{"id": "accuracy", "goal": "maximize"}],
     "parameters": {"lr": {"type": "double", "min": 0.1, "max": 1.0}},
 }
 

@@ -40,7 +40,7 @@ def small(tmp_path_factory: pytest.TempPathFactory, data_dir: Path) -> Iterator[
             "--epochs=3",
             "--batch_size=1",
             f"--steps_per_epoch={STEPS}",
-            "--evaluation_split=train[:20]",
+            "--evaluation_split=train[:8]",
             "--step_ms=60",
         ),
     )
@@ -113,7 +113,7 @@ def test_a_run_that_is_terminated_again_and_again_continues_each_time_to_the_sam
     newest.write_bytes(newest.read_bytes()[:-100])
     assert second > first
 
-    chief, worker = small.cluster(run, "--evaluation_step_ms=500")
+    chief, worker = small.cluster(run, "--evaluation_step_ms=1000")
     chief.wait_until(has_saved(2, 0))
     worker.process.send_signal(signal.SIGTERM)
     assert statuses([chief, worker], GRACE_S) == [143, 143], output_tails([chief, worker])

@@ -75,7 +75,7 @@ def _listed_model(clients: "Clients", run: Run) -> tuple[Model, ModelFiles]:
     """
     model, run_id = run.record.model, run.record.run_id
     if model is None or model.files is None or model.files.listing_uri is None:
-        why = "; ".join(run.record.problems) or f"it is {run.record.state}"
+        why = "; ".join(run.record.problems) or f"its state: {run.record.state}"
         output_uri = run.record.output_uri
         more = f"It has written nothing. See: trainmaster status {run_id}"
         if output_uri is not None and _has_objects(clients, output_uri):

@@ -204,6 +204,33 @@ def test_an_order_for_no_rule_is_rejected_with_the_nearest_name(world: RuleWorld
     assert any("does not accept orders to fire" in problem for problem in rejected)
 
 
+@pytest.mark.parametrize("is_used_up", [False, True], ids=["may fire", "max_per_day is used up"])
+def test_an_order_for_a_removed_rule_that_is_not_retired_yet_is_refused(
+    world: RuleWorld, is_used_up: bool
+) -> None:
+    world.drop_rule(rule(MANUAL, max_per_day=1))
+    if is_used_up:
+        world.order({"fire": {"rule": "cassava"}}, "1")
+        world.finish(0)
+    world.remove_rule()
+    world.order({"fire": {"rule": "cassava"}}, "2")
+    status = world.document("status/keys/2.json")
+    assert status["state"] == "rejected"
+    assert "the rule cassava is removed" in status["problems"][0]
+    assert world.state().number == int(is_used_up)
+
+
+def test_an_order_that_fired_a_rule_before_its_removal_is_not_refused_when_it_is_redelivered(
+    world: RuleWorld,
+) -> None:
+    world.drop_rule(rule(MANUAL))
+    world.order({"fire": {"rule": "cassava"}}, "same")
+    world.remove_rule()
+    world.order({"fire": {"rule": "cassava"}}, "same")
+    assert world.document("status/keys/same.json")["state"] == "succeeded"
+    assert len(world.records()) == 1
+
+
 def test_the_same_order_twice_fires_once(world: RuleWorld) -> None:
     world.drop_rule(rule(MANUAL))
     for _ in range(2):

@@ -119,6 +119,9 @@ def test_a_rule_whose_file_is_deleted_is_retiring(served: Served) -> None:
     assert served.trainmaster("rules", "rm", "weekly", "--yes").status == 0
     (row,) = (row for row in served.trainmaster("rules", "ls").out.splitlines() if row.startswith("weekly"))
     assert row.split()[1] == "retiring"
+    fired = served.trainmaster("rules", "fire", "weekly", "--wait-s", "0")
+    assert (fired.status, fired.out) == (1, "")
+    assert "The rule weekly is removed, so it cannot fire." in fired.err
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,10 @@ import pytest
 import yaml
 
 from tests.client.answering import Functions, answering, served_functions
+from tests.client.rule_documents import write_rules
 from trainmaster.client.errors import Refused, TimedOut
+from trainmaster.client.rules.changing import RuleRemoved, fire_rule
+from trainmaster.client.rules.listing import find_rule
 from trainmaster.client.rules.orders import REQUESTS_TOPIC, give_order
 from trainmaster.orchestrator.core.names import run_id_of_key
 from trainmaster.resources import DEPLOY
@@ -50,6 +53,19 @@ def test_an_order_that_is_not_carried_out_in_time_can_be_looked_up(functions: Fu
     functions.take()
     assert "the service has not answered" in str(late.value)
     assert str(late.value).endswith(f"trainmaster status {functions.keys[0]}")
+
+
+def test_a_rule_whose_file_is_deleted_while_it_is_fired_is_reported_as_removed(functions: Functions) -> None:
+    served = functions.served
+    write_rules(served)
+    weekly = find_rule(served.clients, "weekly")
+    inbox = served.clients.storage.bucket(served.clients.context.inbox_bucket)
+    status = {"state": "rejected", "problems": ["$.fire.rule: the rule weekly is removed"]}
+    with (
+        answering(functions, status, before=lambda _: inbox.delete_blob("rules/weekly.yaml")),
+        pytest.raises(RuleRemoved, match="The rule weekly is removed"),
+    ):
+        fire_rule(served.clients, weekly, timeout_s=60)
 
 
 def test_the_topic_is_that_of_the_topology() -> None:

@@ -156,10 +156,10 @@ def fire(clients: "Clients", rule: str, wait_s: float) -> int:
 
     The rule's `when` needs the condition `manual: {}`. Its limits apply.
 
-    Exit status: 0 fired, 1 held back by a limit or its last run, 2 refused, 3 there is no such rule, 5 the service has not
-    answered in time.
+    Exit status: 0 fired, 1 removed, or held back by a limit or its last run, 2 refused, 3 there is no such rule, 5 the
+    service has not answered in time.
     """
-    from trainmaster.client.rules.changing import RuleHeld, fire_rule
+    from trainmaster.client.rules.changing import RuleHeld, RuleRemoved, fire_rule
     from trainmaster.client.rules.listing import find_rule
 
     found = find_rule(clients, rule)
@@ -167,6 +167,8 @@ def fire(clients: "Clients", rule: str, wait_s: float) -> int:
     try:
         with order_survives_interrupt(f"trainmaster rules show {found.name}"):
             print_names([fire_rule(clients, found, timeout_s=wait_s)])
+    except RuleRemoved as removed:
+        raise Stop(Exit.FINDING, str(removed)) from removed
     except RuleHeld as held:
         raise Stop(
             Exit.FINDING, f"{found.name} is held back: {held}. See: trainmaster rules show {found.name}"

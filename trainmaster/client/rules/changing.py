@@ -1,6 +1,7 @@
 """Drops, fires and removes rules."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -163,14 +164,23 @@ def fire_rule(clients: "Clients", rule: FoundRule, *, timeout_s: float = WAIT_S)
     """Fire the rule now, and return the id of the run that it started.
 
     Raises:
+        RuleRemoved: its file is deleted.
         Refused: `fire_refusal`, or the service, refuses it.
         RuleHeld: a limit, or its last run, holds the rule back.
         TimedOut: the service has not answered in time.
     """
+    if not rule.has_file:
+        raise RuleRemoved(fire_refusal(rule))
     if refusal := fire_refusal(rule):  # the service would carry out the order, and start nothing
         raise Refused(refusal)
     team = rule.rule.team if rule.rule is not None else None
-    order_id, status = give_order(clients, {"fire": {"rule": rule.name}}, team=team, timeout_s=timeout_s)
+    try:
+        order_id, status = give_order(clients, {"fire": {"rule": rule.name}}, team=team, timeout_s=timeout_s)
+    except Refused as error:
+        inbox = clients.storage.bucket(clients.context.inbox_bucket)
+        if inbox.get_blob(rule.dropped_name) is not None:
+            raise
+        raise RuleRemoved(fire_refusal(replace(rule, has_file=False))) from error
     if status["state"] == HELD:
         raise RuleHeld(str(status.get("reason") or "it is held back"))
     state = read_state(clients, rule.name)
@@ -183,6 +193,10 @@ def fire_rule(clients: "Clients", rule: FoundRule, *, timeout_s: float = WAIT_S)
 
 def fire_refusal(rule: FoundRule) -> str:
     """Why the rule cannot be fired by an order; empty if it can."""
+    if not rule.has_file:
+        return (
+            f"The rule {rule.name} is removed, so it cannot fire. Bring it back: trainmaster rules apply FILE"
+        )
     if rule.rule is None:
         return f"{rule.name} is not accepted yet, so it cannot fire. See: trainmaster rules show {rule.name}"
     if not rule.decides:
@@ -193,7 +207,11 @@ def fire_refusal(rule: FoundRule) -> str:
 
 
 class RuleHeld(Exception):
-    """The order to fire was carried out, but the rule holds the firing back; the message says why."""
+    """The rule starts no run now; the message says why."""
+
+
+class RuleRemoved(RuleHeld):
+    """The rule's file is deleted."""
 
 
 def _is_fired_by(clients: "Clients", run_id: str, order_id: str) -> bool:

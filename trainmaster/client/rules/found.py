@@ -62,7 +62,7 @@ class FoundRule:
     def decides(self) -> bool:
         """Whether the rule may fire."""
         tripped = self.status is not None and self.status.state is RuleStanding.TRIPPED
-        return self.rule is not None and self.rule.enabled and not tripped
+        return self.rule is not None and self.rule.enabled and self.has_file and not tripped
 
     def document(self, now: datetime) -> dict[str, Any]:
         """For programs: schemas/rule_view.v1.schema.json."""

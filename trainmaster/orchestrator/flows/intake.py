@@ -40,13 +40,15 @@ from trainmaster.orchestrator.core.requests.orders import (
     RollbackOrder,
     is_order,
     parse_order,
+    removed_rule,
     unknown_rule,
     unknown_run,
 )
 from trainmaster.orchestrator.core.requests.request import Refused, Request, oversized, too_large
 from trainmaster.orchestrator.core.requests.submission import submission_of
-from trainmaster.orchestrator.core.retraining.signals import manual_call, matches
-from trainmaster.orchestrator.core.retraining.state import why_held
+from trainmaster.orchestrator.core.retraining.rule import Rule
+from trainmaster.orchestrator.core.retraining.signals import Signal, manual_call, matches
+from trainmaster.orchestrator.core.retraining.state import has_seen, why_held
 from trainmaster.orchestrator.core.sizes import MAX_REQUEST_BYTES
 from trainmaster.orchestrator.flows.completion.champion import roll_back
 from trainmaster.orchestrator.flows.completion.status import (
@@ -208,6 +210,9 @@ def _fire(services: Services, incoming: IncomingDocument, order: FireOrder) -> F
     rule = next((each for each in own if each.rule_id == rule_id), None)
     if rule is None:
         return unknown_rule(rule_id, [each.rule_id for each in own])
+    call = manual_call(order)
+    if _is_removed(services, rule, call):
+        return removed_rule(rule_id)
     if rule.quarantine is not None:
         fault = Fault(
             path="$.fire.rule",
@@ -216,7 +221,6 @@ def _fire(services: Services, incoming: IncomingDocument, order: FireOrder) -> F
             repair="drop its file again",
         )
         return Refused(faults=(fault,))
-    call = manual_call(order)
     if not matches(rule, call):
         fault = Fault(
             path="$.fire.rule",
@@ -233,6 +237,14 @@ def _fire(services: Services, incoming: IncomingDocument, order: FireOrder) -> F
         "; ".join(each.message for each in done) or f"the order to fire {rule_id} was already carried out"
     )
     return FlowResult(message=message, is_due=any(each.is_due for each in done))
+
+
+def _is_removed(services: Services, rule: Rule, call: Signal) -> bool:
+    """Whether the rule's file is deleted, and the rule has not decided on this order before that: it may be redelivered."""
+    if services.inbox.has(rule.dropped_name):
+        return False
+    state = services.rule_states.read(rule.rule_id).state
+    return state is None or not has_seen(state, call.id)
 
 
 def _roll_back(services: Services, incoming: IncomingDocument, order: RollbackOrder) -> FlowResult | Refused:

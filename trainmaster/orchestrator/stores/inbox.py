@@ -72,6 +72,14 @@ class Inbox(Store):
         stored = self.objects.read(bucket, name, max_bytes=max_bytes)
         return stored.content, stored.generation
 
+    def has(self, name: str) -> bool:
+        """Whether an object of this name exists now. It costs one read, of no content."""
+        try:
+            self.objects.describe(self.bucket, name)
+        except ObjectGone:
+            return False
+        return True
+
     def rules(self) -> RuleFiles:
         """The rules in the inbox, whatever else is beside them."""
         listed = list(itertools.islice(self.objects.listing(self.bucket, RULES_PREFIX), LISTED_MAX))

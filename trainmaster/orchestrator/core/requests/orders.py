@@ -85,6 +85,16 @@ def unknown_rule(rule_id: str, known: Sequence[str]) -> Refused:
     return Refused(faults=(fault,))
 
 
+def removed_rule(rule_id: str) -> Refused:
+    """The refusal of an order for a rule whose file is deleted, and which no tick has retired yet."""
+    fault = Fault(
+        path="$.fire.rule",
+        problem=f"the rule {rule_id} is removed",
+        repair="drop its file again to bring it back",
+    )
+    return Refused(faults=(fault,))
+
+
 def unknown_run(run_id: str) -> Refused:
     """The refusal of an order about a run that is not on record."""
     fault = Fault(

@@ -1,5 +1,6 @@
 """Finding the stack that runs on a folder."""
 
+import os
 import socket
 import subprocess
 import sys
@@ -8,7 +9,15 @@ from pathlib import Path
 import pytest
 
 from tests.ready_stack import announce
-from trainmaster.client.stack import NoStack, environment_on, read_stack_env, register_stack, registered_stack
+from trainmaster.client.stack import (
+    DEFAULT_STATE,
+    NoStack,
+    environment_on,
+    nearest_state,
+    read_stack_env,
+    register_stack,
+    registered_stack,
+)
 
 
 def test_stack_env_is_read_as_a_shell_reads_it() -> None:
@@ -66,3 +75,16 @@ def test_settings_that_cannot_be_written_do_not_prevent_a_stack(tmp_path: Path) 
     (tmp_path / "settings").write_text("a file")
     with registered_stack(tmp_path, tmp_path / "settings"):
         pass
+
+
+def test_another_users_stack_in_a_parent_folder_is_not_this_folders(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    state, below = tmp_path / DEFAULT_STATE, tmp_path / "mine"
+    state.mkdir()
+    below.mkdir()
+    announce(state, {})
+    assert nearest_state(below) == state
+    monkeypatch.setattr(os, "getuid", lambda: state.stat().st_uid + 1)
+    assert nearest_state(below) is None
+    assert nearest_state(tmp_path) == DEFAULT_STATE, "who works in a folder trusts it"

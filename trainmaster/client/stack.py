@@ -88,6 +88,35 @@ def is_state(folder: Path) -> bool:
     return any((folder / name).is_file() for name in (PROJECT, "stack.env", "ports.json"))
 
 
+def nearest_state(directory: Path) -> Path | None:
+    """The `.trainmaster` on which a stack runs or has run: this directory's, relative, else the nearest parent's.
+
+    A parent's counts only if this user owns it: a shell evaluates the variables in it. None if there is none.
+    """
+    if is_state(directory / DEFAULT_STATE):
+        return DEFAULT_STATE
+    above = (folder / DEFAULT_STATE for folder in directory.parents)
+    return next((each for each in above if is_state(each) and _is_own(each)), None)
+
+
+def state_of(directory: Path, settings: Path) -> Path:
+    """The state folder that commands in the directory use: the nearest, else that of the only stack that runs there.
+
+    Without either it is `.trainmaster`. `settings` is the user's folder of settings, where stacks are registered.
+    """
+    if nearest := nearest_state(directory):
+        return nearest
+    running = [each for each in running_stacks(directory, settings) if is_of(each, directory)]
+    return running[0] if len(running) == 1 and _is_own(running[0]) else DEFAULT_STATE
+
+
+def _is_own(state: Path) -> bool:
+    try:
+        return not hasattr(os, "getuid") or state.stat().st_uid == os.getuid()
+    except OSError:
+        return False
+
+
 def folder_of(state: Path) -> Path:
     """The folder whose stack runs on `state`: the one with `.trainmaster` in it, else the one with `state` in it."""
     below = next((each for each in (state, *state.parents) if each.name == DEFAULT_STATE.name), state)

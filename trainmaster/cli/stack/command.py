@@ -1,7 +1,10 @@
 """`trainmaster stack`: what only the local stack has."""
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -38,7 +41,38 @@ def status(state: Path) -> int:
     return 0
 
 
-@stack.command(short_help="Print the variables that make gcloud use the stack.")
+class ForEval(click.Command):
+    """Prints `false` where it fails, so that `eval "$(…)" && next` ends there."""
+
+    def make_context(
+        self,
+        info_name: str | None,
+        args: list[str],
+        parent: click.Context | None = None,
+        **extra: Any,  # Any: click's
+    ) -> click.Context:
+        """Also where the stack cannot be chosen."""
+        with _false_on_failure():
+            return super().make_context(info_name, args, parent, **extra)
+
+    def invoke(self, ctx: click.Context) -> Any:  # Any: click's
+        """Also where the stack is not ready."""
+        with _false_on_failure():
+            return super().invoke(ctx)
+
+
+@contextmanager
+def _false_on_failure() -> Iterator[None]:
+    try:
+        yield
+    except click.exceptions.Exit:  # of --help
+        raise
+    except Exception:
+        click.echo("false")
+        raise
+
+
+@stack.command(cls=ForEval, short_help="Print the variables that make gcloud use the stack.")
 @click.option(
     "--gateway",
     is_flag=True,
@@ -47,6 +81,8 @@ def status(state: Path) -> int:
 @chosen_state_option
 def env(gateway: bool, state: Path) -> int:
     """Print the variables that make gcloud use the stack, for a shell's eval.
+
+    Without a stack it prints false, so that the eval fails too.
 
     Exit status: 0 printed, 4 no stack is ready.
     """

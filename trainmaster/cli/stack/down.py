@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from trainmaster.cli.stack.options import state_option
+from trainmaster.cli.stack.options import nearest_state_option
 from trainmaster.cli.verb import settings_folder, talk
 from trainmaster.client.stack import (
     folder_of,
@@ -19,7 +19,7 @@ from trainmaster.orchestrator.core.names import ACTIVE_PREFIX, is_run_id
 
 
 @click.command()
-@state_option
+@nearest_state_option
 def down(state: Path) -> int:
     """Stop the local stack that runs on a state folder. The folder stays, and the next start continues from it.
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from trainmaster.client.stack import DEFAULT_STATE
+from trainmaster.client.stack import DEFAULT_STATE, nearest_state, state_of
 
 
 def state_option(verb: Callable[..., Any]) -> Callable[..., Any]:  # Any: click's callback
@@ -23,8 +23,23 @@ def state_option(verb: Callable[..., Any]) -> Callable[..., Any]:  # Any: click'
     return option(verb)
 
 
+def nearest_state_option(verb: Callable[..., Any]) -> Callable[..., Any]:  # Any: click's callback
+    """The option `--state`, as `state`: by default that of the folder, else of the nearest parent that has one."""
+
+    def nearest(_call: click.Context, _option: click.Parameter, state: Path | None) -> Path:
+        return state or nearest_state(Path.cwd()) or DEFAULT_STATE
+
+    return click.option(
+        "--state",
+        type=Path,
+        callback=nearest,
+        metavar="DIR",
+        help=f"the stack's folder; default: {DEFAULT_STATE} here, else in the nearest parent that has one",
+    )(verb)
+
+
 def chosen_state_option(verb: Callable[..., Any]) -> Callable[..., Any]:  # Any: click's callback
-    """The option `--state`, as `state`: by default the stack that the variable or `context use` chose, if one is chosen."""
+    """The option `--state`, as `state`: by default the stack that the variable or `context use` chose, else the folder's."""
 
     def chosen(_call: click.Context, _option: click.Parameter, state: Path | None) -> Path:
         from trainmaster.cli.verb import context_of, settings_folder
@@ -32,14 +47,15 @@ def chosen_state_option(verb: Callable[..., Any]) -> Callable[..., Any]:  # Any:
 
         if state is None and (os.environ.get(VARIABLE) or kept_choice(settings_folder())):
             state = context_of(None).state
-        return state or DEFAULT_STATE
+        return state or state_of(Path.cwd(), settings_folder())
 
     return click.option(
         "--state",
         type=Path,
         callback=chosen,
         metavar="DIR",
-        help=f"the stack's folder; default: the stack that TRAINMASTER_CONTEXT or context use chose, else {DEFAULT_STATE}",
+        help=f"the stack's folder; default: the stack that TRAINMASTER_CONTEXT or context use chose, else {DEFAULT_STATE} "
+        "here or in the nearest parent that has one",
     )(verb)
 
 

@@ -132,7 +132,7 @@ def _with_context(verb: Callable[..., int], *, changes: bool) -> Callable[..., i
         from trainmaster.client.clients import Clients
 
         chosen = context_of(context, changes=changes)
-        if verbose:
+        if verbose or chosen.is_elsewhere:
             talk(f"In {chosen.title}, {chosen.chosen_by}.")
         with Clients(chosen) as clients:
             status = verb(clients, *arguments, **options)

@@ -85,6 +85,11 @@ def test_a_detached_stack_is_used_from_any_folder_and_shows_runs_in_its_log(
     (inbox / "line.yaml").write_text(request(PROJECT))
     eventually(lambda: "  succeeded  gs://" in log.read_text(), "a line of the run's end", hint=log.read_text)
 
+    listed = run(elsewhere, "ls")
+    assert "line" in listed.stdout
+    assert f"In the local stack on {state}, the only local stack that is running.\n" in listed.stderr
+    assert str(state) not in run(folder, "ls").stderr
+
     not_here = run(elsewhere, "down")
     assert (not_here.returncode, not_here.stdout) == (0, "No stack is running on '.trainmaster'.\n")
     assert f"Another folder's stack is running, that of {str(folder)!r}, since " in not_here.stderr

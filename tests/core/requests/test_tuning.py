@@ -247,6 +247,11 @@ def test_all_faults_of_a_tuning_come_in_one_report() -> None:
     assert "did you mean 'maximize'?" in faults["$.tuning.metrics[0].goal"]
 
 
+def test_other_counts_are_not_compared_with_a_wrong_number_of_trials() -> None:
+    faults = told(own("a: {type: double, min: 1, max: 2}", max_trials=0, parallel_trials=1))
+    assert list(faults) == ["$.tuning.max_trials"]
+
+
 def test_a_metric_is_measured_once() -> None:
     metric = {"id": "accuracy", "goal": "maximize"}
     faults = told(own("a: {type: double, min: 1, max: 2}", metrics=[metric, {**metric, "goal": "minimize"}]))

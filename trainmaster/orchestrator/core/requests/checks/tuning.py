@@ -76,9 +76,11 @@ def flags_of(args: Sequence[object]) -> frozenset[str]:
 
 def _counts(tuning: Mapping[str, object]) -> Iterator[Fault]:
     total = _number(tuning.get("max_trials"))
+    if total is None or total < 1:
+        return  # the schema says what is wrong with it
     for key, meaning in (("parallel_trials", "at once"), ("max_failed_trials", "allowed to fail")):
         count = _number(tuning.get(key))
-        if total is not None and count is not None and count > total:
+        if count is not None and count > total:
             yield Fault(
                 at=(*HERE, key),
                 problem=f"more trials {meaning} than max_trials",

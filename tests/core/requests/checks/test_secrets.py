@@ -6,8 +6,11 @@ from typing import Any
 import pytest
 
 from tests.core.roles import MACHINE, OTHER, accepted, answer, request, told
+from tests.core.shipped import REQUEST_RULES
+from trainmaster.orchestrator.core.documents.document import parse_document
 from trainmaster.orchestrator.core.documents.values import Document
 from trainmaster.orchestrator.core.requests.checks.secrets import secret_lines
+from trainmaster.orchestrator.core.requests.reading import parse_request, with_places
 from trainmaster.orchestrator.core.requests.request import Refused
 from trainmaster.orchestrator.core.sizes import MAX_REQUEST_BYTES
 
@@ -59,6 +62,99 @@ def test_the_name_of_a_secret_and_other_values_are_taken(changes: dict[str, Any]
     accepted(request(**changes))
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("API_TOKEN", "abcdef0123456789abcdef"),
+        ("db_pass", "hunter2"),
+        ("db.password", "12345678"),
+        ("MYSQL_PWD", "hunter2"),
+        ("mysql-pwd", "hunter2"),
+        ("pass", "hunter2"),
+        ("pwd", "hunter2"),
+        ("passwd", "hunter2"),
+        ("PGPASSWORD", "hunter2"),
+        ("ssh_passphrase", "hunter2"),
+        ("apikey", "hunter2"),
+        ("apiKey", "hunter2"),
+        ("openai_api_key", "hunter2"),
+        ("OPENAI_API_KEY2", "hunter2"),
+        ("AccountKey", "hunter2"),
+        ("wandb-key", "0f" * 20),
+        ("bot_token", "hunter2"),
+        ("client_secret", "hunter2"),
+        ("storage", "DefaultEndpointsProtocol=https;AccountName=me;AccountKey=hunter2=="),
+        ("dsn", "Server=db;Uid=me;Pwd=hunter2;"),
+        ("data", "https://host/x?token=hunter2"),
+    ],
+)
+def test_one_rule_finds_secrets_in_variables_and_in_flags(name: str, value: str) -> None:
+    variable = name.replace("-", "_").replace(".", "_")
+    assert list(told(request(env={variable: value}))) == [f"$.env.{variable}"]
+    assert list(told(request(args=[f"--{name}={value}"]))) == ["$.args[0]"]
+    if "=" not in value:
+        assert list(told(request(args=[f"--{name}", value]))) == ["$.args[1]"]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("tokenizer", "bert-base"),
+        ("max_tokens", "512"),
+        ("num_tokens", "7"),
+        ("pad_token", "PAD"),
+        ("eos_token", "</s>"),
+        ("key_metric", "val_accuracy"),
+        ("key", "val_accuracy"),
+        ("sort_key", "name"),
+        ("primary_key", "customer_id"),
+        ("passes", "3"),
+        ("pass", "2"),
+        ("forward_pass", "fast"),
+        ("single_pass", "true"),
+        ("pass_through", "yes"),
+        ("bypass", "cache"),
+        ("compass", "north"),
+        ("password_file", "/run/secrets/db"),
+        ("old_pwd", "/work"),
+        ("wandb_api_key_name", REFERENCE),
+        ("db_pass", REFERENCE),
+        ("api_token", "$(TOKEN_OF_THE_IMAGE)"),
+        ("secretary", "jane"),
+        ("keyboard", "us"),
+    ],
+)
+def test_names_that_only_resemble_those_of_secrets_are_taken(name: str, value: str) -> None:
+    accepted(request(env={name: value}))
+    accepted(request(args=[f"--{name}={value}"]))
+    accepted(request(args=[f"--{name}", value]))
+
+
+def test_args_that_are_not_a_list_are_searched_as_well() -> None:
+    assert list(told(request(args="--epochs=5 --password=hunter2"))) == ["$.args"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "env: {PASSWORD: 31337}",
+        "env:\n  - PASSWORD=31337",
+        "env:\n  PASSWORD: 31337",
+        "args: {password: 31337}",
+    ],
+)
+def test_no_report_quotes_the_value_on_a_line_that_it_hides(text: str) -> None:
+    text = f"model_name: m\nimage: {OTHER}\ncluster: {{chief: {{machine: n1-standard-4}}}}\n{text}\n"
+    found = parse_request(text.encode(), as_json=False, request_rules=REQUEST_RULES)
+    assert isinstance(found, Refused)
+    read = parse_document(text.encode(), as_json=False)
+    placed = with_places(found, read, REQUEST_RULES.policy)
+    assert isinstance(placed, Refused)
+    report = json.dumps([fault.document for fault in placed.faults])
+    assert placed.faults
+    assert "31337" not in report
+
+
 def test_a_secret_in_a_file_for_gcloud_is_found_at_its_own_place() -> None:
     container = {"imageUri": OTHER, "env": [{"name": "API_KEY", "value": "hunter2"}]}
     pool = {"machineSpec": {"machineType": "n1-standard-4"}, "replicaCount": 1, "containerSpec": container}
@@ -87,15 +183,19 @@ def test_a_digest_is_wanted_of_the_named_images_alone() -> None:
 @pytest.mark.parametrize(
     ("text", "hidden"),
     [
-        ("a: 1\nAPI_TOKEN: x\nb: 2", {1, 2}),
-        ("a: 1\nb: 2\nargs:\n  - --api-token\n  - x\nc: 3", {3, 4, 5}),
+        ("a: 1\nAPI_TOKEN: x\nb: 2", {2}),
+        ("a: 1\nb: 2\nargs:\n  - --api-token\n  - x\nc: 3", {4, 5}),
         ("a: 1\nb: 2\n- value: x\n  name: API_TOKEN\nc: 3\n", {3, 4, 5}),
         ("b: 2\n\n\n- name: API_TOKEN\n  value: x\nc: 3", {3, 4, 5}),
-        ("b: 2\r\nc: 3\r\nAPI_TOKEN: |\r\n   x\r\nd: 4", {2, 3, 4}),
+        ("b: 2\r\nc: 3\r\nAPI_TOKEN: |\r\n   x\r\nd: 4", {3, 4}),
         ("a: 1\nkey: |\n" + PEM + "b: 1", {3, 4, 5}),
         ("a: 1\n" + PEM[:27] + "\nabc\nabc", {2, 3, 4}),
         (f"a: 1\n# {KEY}\nb: 1", {2}),
         ("tokens: 1\nmodel_name: token\n", set()),
+        (f"a: 1\nAPI_TOKEN: {REFERENCE}\nLR: 0.1", set()),
+        ("# one pass over the token\nargs: --epochs=5\n", set()),
+        ("a: 1\nb: [--epochs=5, --pass=x]\nargs: 5", {2}),
+        ("API_TOKEN hunter2\nc: 3", {1}),
     ],
 )
 def test_a_report_quotes_no_line_that_may_hold_a_secret(text: str, hidden: set[int]) -> None:

@@ -10,6 +10,7 @@ from trainmaster.orchestrator.core.documents.places import Place, quoted, split_
 from trainmaster.orchestrator.core.documents.values import MAX_DEPTH, Document
 
 _SEPARATOR = re.compile(r"[.\[]")
+_NOT_SHOWN = "a value that is not shown"
 PATH_MAX_CHARS = 1000
 """Of a path; a fault below a longer one is marked at the last key that is within it."""
 
@@ -18,8 +19,8 @@ def placed(faults: Iterable[Fault], read: Document, hidden: Collection[int] = ()
     """The faults, each with its place in the text that was read, and the text of its line.
 
     A value that must be there is missing at the key above it. A fault of the whole document has no place, nor has one
-    of values without a text. Lines that are `hidden`, and those of secrets, are not quoted. The work is linear in the
-    text's length.
+    of values without a text. Lines that are `hidden`, and those of secrets, are not quoted, nor are values on them or
+    lists and mappings that may hold them. The work is linear in the text's length.
     """
     faults = tuple(faults)
     if not read.text:
@@ -32,7 +33,19 @@ def placed(faults: Iterable[Fault], read: Document, hidden: Collection[int] = ()
     secret = {line for fault, place in pairs if fault.is_secret and place for line in _lines_of(place)}
     lines = split_lines(read.text, as_json=read.as_json)
     unquoted = {*hidden, *secret}
-    return tuple(replace(fault, place=place and quoted(place, lines, unquoted)) for fault, place in pairs)
+    return tuple(
+        replace(_unquoted(fault, place, unquoted), place=place and quoted(place, lines, unquoted))
+        for fault, place in pairs
+    )
+
+
+def _unquoted(fault: Fault, place: Place | None, hidden: Collection[int]) -> Fault:
+    """The fault without the value found and a repair that repeats it, where the value may hold what is hidden."""
+    is_within = place is not None and place.line in hidden
+    if fault.is_secret or not fault.found or not (is_within or (hidden and fault.found[0] in "[{")):
+        return fault
+    value = fault.found.strip("'\"")
+    return replace(fault, found=_NOT_SHOWN, repair="" if value and value in fault.repair else fault.repair)
 
 
 def _upwards(path: str) -> Iterator[str]:

@@ -30,20 +30,72 @@ _FORMATS = {
     "a JSON web token": re.compile(
         r"(?<![0-9A-Za-z_-])(?>[0-9A-Za-z_-]*?\beyJ)[0-9A-Za-z_-]{10,}+\.eyJ[0-9A-Za-z_-]{10,}+\.[0-9A-Za-z_-]*"
     ),
+    "an Azure access key": re.compile(r"\b(?i:AccountKey|SharedAccessKey)=[0-9A-Za-z+/]{20,}+={0,2}"),
     "a password in a URI": re.compile(r"[a-z0-9+.-]://[^/\s:@$]{1,200}:[^/\s@$]{1,200}@"),
 }
 """How the services that give them out write them. No pattern tries a character more than a few times, so that the work
 is linear in the text's length. Sources: their own pages, and the patterns of GitHub's
 secret scanning, https://docs.github.com/code-security/secret-scanning."""
-_NAMED = re.compile(r"(?<![A-Za-z0-9_.-])(?P<name>[A-Za-z0-9_.-]++)=(?P<value>\S+)")
+_NAMED = re.compile(r"(?<![A-Za-z0-9_.-])(?P<name>[A-Za-z0-9_.-]++)=(?=(?P<value>[^\s;&]{1,200}))")
+"""Also within the value of another name: `--data=https://host/x?token=…`, `AccountName=…;AccountKey=…`."""
 _REFERENCE = re.compile(r"projects/[^/\s]+/secrets/[^/\s]+(/versions/[^/\s]+)?")
 _FLAG = re.compile(r"--?(?P<name>[A-Za-z_][A-Za-z0-9_.-]*)")
+_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+"""One word of a name: `api_key`, `API-KEY` and `apiKey` have the same two."""
+_SECRETS = frozenset({"password", "passwd", "passphrase", "secret"})
+_JOINED = ("password", "passwd", "apikey", "apitoken", "accesskey", "secretkey", "privatekey", "accountkey")
+_MAYBE = frozenset({"pass", "pwd", "token"})
+_KEYS = frozenset({"api", "access", "secret", "private", "account", "auth", "signing"})
+_HARMLESS_BEFORE = frozenset(
+    {
+        *(
+            "bos",
+            "cls",
+            "end",
+            "eos",
+            "image",
+            "mask",
+            "pad",
+            "prompt",
+            "sep",
+            "special",
+            "start",
+            "stop",
+            "unk",
+        ),
+        *(
+            "all",
+            "backward",
+            "each",
+            "first",
+            "forward",
+            "last",
+            "max",
+            "min",
+            "multi",
+            "n",
+            "num",
+            "one",
+            "per",
+        ),
+        *("second", "single", "two"),
+    }
+)
+"""Before `token` and `pass`: the tokens of a vocabulary, and the passes over data or a filter's."""
+_HARMLESS = re.compile(
+    r"[-+]?[0-9]*\.?[0-9]*|(?i:true|false|yes|no|on|off|none|null|auto)|[</.~\[].*|[a-z]+://.*"
+)
+"""A number, a switch, a path or a word in brackets, which no password is under a name with several meanings."""
+_RANDOM = re.compile(r"[0-9a-fA-F]{32,}|(?=[^\s]*[0-9])(?=[^\s]*[a-z])(?=[^\s]*[A-Z])[0-9A-Za-z+/=]{32,}")
 
 
 _MENTION = re.compile(
-    r"""(?<![A-Za-z0-9_.-])(?P<name>[A-Za-z0-9_.-]++)(?=(?P<until>["'\s:=,\-\[{|>]{1,60}))"""
+    r"""(?<![A-Za-z0-9_.-])(?P<name>[A-Za-z0-9_.-]++)(?=(?P<until>["'\s:=,\-\[{|>]{1,60})(?P<value>[^\s"',}\]]{0,200}))"""
 )
-"""A word, and what may stand between a name and its value, on the next line too."""
+"""A word, what may stand between a name and its value, on the next line too, and what may be the value's beginning."""
+_NAMING = re.compile(r"""(?:^|[\s"'{,])name["']?\s{0,8}[:=]\s{0,8}["']?\Z""")
+_LINE_BEGIN = re.compile(r"""(?:^|\n)[\s"'-]*(?:export\s+)?\Z""")
+_BEFORE_CHARS = 40
 _LINE_BEFORE_CHARS = 1000
 _NAME_MAX_CHARS = 100
 """The end of a longer name decides whether it is a secret's."""
@@ -56,19 +108,30 @@ def secret_lines(read: Document, names: Sequence[str]) -> frozenset[int]:
     More than hold one: it also covers texts that cannot be parsed, and values that no check reads. `names` are the
     policy's patterns of secrets' names. The work is linear in the text's length.
     """
-    text, is_secret = read.text, functools.cache(lambda name: _says_secret(name, names))
+    text, is_name = read.text, functools.cache(lambda name: bool(names) and _may_name_secret(name, names))
     spans = [
         match.span() for pattern in (_PRIVATE_KEY, *_FORMATS.values()) for match in pattern.finditer(text)
     ]
     for mention in _MENTION.finditer(text) if names else ():
-        if is_secret(mention["name"]):
-            start, end = mention.span("name")[0], mention.end("until")
-            # A variable's value may also be in the line before its name.
-            before = text.rfind("\n", max(0, start - _LINE_BEFORE_CHARS), start)
-            spans.append((start if before < 0 else before, end))
+        if is_name(mention["name"]):
+            spans += _span_of(mention, text, names)
     starts = line_starts(text, as_json=read.as_json)
     lines = (range(bisect_right(starts, start), bisect_right(starts, end) + 1) for start, end in spans)
     return frozenset(line for each in lines for line in each)
+
+
+def _span_of(mention: re.Match[str], text: str, names: Sequence[str]) -> Iterator[tuple[int, int]]:
+    """From where to where the secret may be that is mentioned; nothing if this is no name with a value."""
+    start, end, name = mention.start(), mention.end("until"), mention["name"]
+    before = text[max(0, start - _BEFORE_CHARS) : start]
+    if _NAMING.search(before):
+        # The value, which has its own key, may also be in the line before its name.
+        above = text.rfind("\n", max(0, start - _LINE_BEFORE_CHARS), start)
+        yield (start if above < 0 else above), end
+        return
+    has_value = not set(":=").isdisjoint(mention["until"]) or name.startswith("-")
+    if (has_value or _LINE_BEGIN.search(before)) and _says_secret(name, mention["value"], names):
+        yield start, end
 
 
 def secret_faults(draft: Draft) -> list[Fault]:
@@ -93,31 +156,70 @@ def _by_name(names: Sequence[str], draft: Draft) -> Iterator[tuple[Path, str]]:
     """Variables and flags whose names say that their values are secrets."""
     for here, place in draft.places.items():
         for name, value in mapping_at(place, "env").items():
-            if isinstance(value, str) and _says_secret(str(name), names) and _holds(value):
-                yield (*here, "env", str(name)), f"the value of {name}"
+            if isinstance(value, str) and names:
+                within = (
+                    str(name) if _says_secret(str(name), value, names) else _find_secret(value, None, names)
+                )
+                if within:
+                    yield (*here, "env", str(name)), f"the value of {within}"
         for key in ("command", "args"):
+            text = place.get(key)
+            if isinstance(text, str) and any(_secrets_of(text.split(), names)):
+                yield (*here, key), "a secret"
             words = list_at(place, key)
-            for index, word in enumerate(words):
-                if isinstance(word, str):
-                    before = words[index - 1] if index else None
-                    name = _find_secret(word, before, names)
-                    if name:
-                        yield (*here, key, index), f"the value of {name}"
+            for index, name in enumerate(_secrets_of(words, names)):
+                if name:
+                    yield (*here, key, index), f"the value of {name}"
+
+
+def _secrets_of(words: Sequence[object], names: Sequence[str]) -> Iterator[str]:
+    """For each word the name of the secret in it, or an empty string."""
+    for before, word in zip((None, *words), words, strict=False):
+        yield _find_secret(word, before, names) if names and isinstance(word, str) else ""
 
 
 def _find_secret(word: str, before: object, names: Sequence[str]) -> str:
     """The name, one of the names of secrets, whose value the word holds: `--name=value`, or after `--name`."""
     for pair in _NAMED.finditer(word):
-        if _says_secret(pair["name"], names) and _holds(pair["value"]):
+        if _says_secret(pair["name"], pair["value"], names):
             return pair["name"]
     flag = _FLAG.fullmatch(before) if isinstance(before, str) else None
-    if flag is not None and not word.startswith("-") and _says_secret(flag["name"], names) and _holds(word):
+    if flag is not None and not word.startswith("-") and _says_secret(flag["name"], word, names):
         return flag["name"]
     return ""
 
 
-def _says_secret(name: str, names: Sequence[str]) -> bool:
+def _words_of(name: str) -> list[str]:
+    return [word.lower() for word in _WORD.findall(name[-_NAME_MAX_CHARS:])]
+
+
+def _listed(name: str, names: Sequence[str]) -> bool:
     return among(re.sub(r"[.-]", "_", name.lstrip("-.0123456789")[-_NAME_MAX_CHARS:]).upper(), names)
+
+
+def _may_name_secret(name: str, names: Sequence[str]) -> bool:
+    """Whether some value under this name is a secret."""
+    words = _words_of(name)
+    return bool(words) and (
+        words[-1] in {*_SECRETS, *_MAYBE, "key"} or words[-1].endswith(_JOINED) or _listed(name, names)
+    )
+
+
+def _says_secret(name: str, value: str, names: Sequence[str]) -> bool:
+    """Whether the value of a variable or flag of this name is a secret: one rule for both.
+
+    The last words of the name decide, and the value where they have several meanings.
+    """
+    words = _words_of(name)
+    if not words or not _holds(value):
+        return False
+    *above, last = words
+    if last in _SECRETS or last.endswith(_JOINED) or _listed(name, names):
+        return True
+    before = above[-1] if above else ""
+    if last == "key":
+        return before in _KEYS or _RANDOM.fullmatch(value) is not None
+    return last in _MAYBE and before not in _HARMLESS_BEFORE and _HARMLESS.fullmatch(value) is None
 
 
 def _holds(value: str) -> bool:

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from pathlib import Path
 
 import click
 import pytest
@@ -10,7 +11,7 @@ from jsonschema import Draft202012Validator
 
 from tests.cli.screens import assert_screen
 from tests.client.rule_documents import example, write_rules
-from tests.client.served import Served, served_context
+from tests.client.served import ROOT, Served, served_context
 from trainmaster.cli.rules.screens import SPARE, rule_facts, rule_rows
 from trainmaster.cli.table import fact_lines, table_lines
 from trainmaster.client.request_files import SHIPPED_POLICY, schema
@@ -110,6 +111,28 @@ cooldwn_s: 3
         "faulty.yaml:7:1: error: $.cooldwn_s: unknown key 'cooldwn_s'",
     ]
     assert "Nothing was changed." in done.err
+
+
+@pytest.mark.parametrize(("state", "is_active"), [("accepted", True), ("disabled", False)])
+def test_apply_says_that_a_paused_rule_is_active_again(tmp_path: Path, state: str, is_active: bool) -> None:
+    with served_context(tmp_path) as served:
+        write_rules(served)
+        ledger = served.clients.storage.bucket(served.clients.context.ledger_bucket)
+        book = json.loads(bytes(ledger.blob("rules/book.json").download_as_bytes()))
+        book["rules"][1]["document"]["enabled"] = False
+        served.write("ledger", "rules/book.json", book)
+        answer = {
+            "dropped_name": "rules/weekly.yaml",
+            "rule_id": "weekly",
+            "state": state,
+            "generation": 2**62,
+        }
+        served.write("ledger", "status/rules/weekly.yaml.json", example("rule_status.v1.accepted") | answer)
+        text = (ROOT / "examples/rules/schedule.yaml").read_text()
+        (served.folder / "weekly.yaml").write_text(f"{text}enabled: {json.dumps(is_active)}\n")
+        done = served.trainmaster("rules", "apply", "weekly.yaml")
+    assert (done.status, done.out) == (0, f"weekly {state}\n"), done.err
+    assert ("weekly was paused, and is active again" in done.err) is is_active
 
 
 def test_a_rule_whose_file_is_deleted_is_retiring(served: Served) -> None:

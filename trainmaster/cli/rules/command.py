@@ -98,7 +98,8 @@ def apply(clients: "Clients", files: tuple[Path, ...], policy: Path | None, wait
     """Check the rules in each FILE, put them in force, and print the state of each.
 
     All files are checked first, with the service's own checks; if any is faulty, every fault is printed and nothing is
-    changed. A file with the name of an earlier one takes its place. The script of a rule's request, `script: {file: …}`,
+    changed. A file with the name of an earlier one takes its place, and ends its pause unless the file has
+    `enabled: false`. The script of a rule's request, `script: {file: …}`,
     is packed and uploaded as submit does it.
 
     Exit status: 0 accepted, 2 refused, 5 the service has not answered in time.
@@ -107,7 +108,7 @@ def apply(clients: "Clients", files: tuple[Path, ...], policy: Path | None, wait
     from trainmaster.cli.script.packed import upload_script
     from trainmaster.client.checking import with_places_of
     from trainmaster.client.request_files import read_file, read_policy, rules_for
-    from trainmaster.client.rules.changing import apply_rule, check_names, rule_faults
+    from trainmaster.client.rules.changing import apply_rule, check_names, paused_files, rule_faults
     from trainmaster.client.submission.rules import deployed_rules
     from trainmaster.client.submission.scripts import data_note, with_script
     from trainmaster.orchestrator.core.sizes import MAX_RULE_BYTES
@@ -132,7 +133,7 @@ def apply(clients: "Clients", files: tuple[Path, ...], policy: Path | None, wait
         talk("\n".join(problems))
         raise Stop(Exit.USAGE, "Nothing was changed.")
     says_where(clients, f"Applying {len(ready)} rules" if len(ready) > 1 else "Applying a rule")
-    refused = False
+    refused, paused = False, paused_files(clients)
     for file, each in ready.items():
         if note := data_note(file, given[file]):
             talk(note)
@@ -142,6 +143,11 @@ def apply(clients: "Clients", files: tuple[Path, ...], policy: Path | None, wait
         print_names([f"{status.rule_id or status.dropped_name} {status.state}"])
         if status.problems or status.reason:
             talk("\n".join(status.problems or [status.reason or ""]))
+        if status.state == "accepted" and status.dropped_name in paused:
+            talk(
+                f"{status.rule_id} was paused, and is active again: {file} does not set `enabled: false`. "
+                f"Pause it: trainmaster rules pause {status.rule_id}"
+            )
         refused |= status.state == "refused"
     return Exit.USAGE if refused else Exit.DONE
 

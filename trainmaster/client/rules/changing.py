@@ -105,6 +105,12 @@ def _template(clients: "Clients", uri: str | None) -> bytes | None:
         return None  # the check reports it with the other faults
 
 
+def paused_files(clients: "Clients") -> frozenset[str]:
+    """The inbox's names of the files whose rules are paused: their version in the book has `enabled: false`."""
+    book = read_book(clients)
+    return frozenset(each.dropped_name for each in book.rules if not each.document.get("enabled", True))
+
+
 def apply_rule(
     clients: "Clients", file: Path, content: bytes, *, team: str | None = None, timeout_s: float = WAIT_S
 ) -> RuleStatus:

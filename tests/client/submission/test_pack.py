@@ -118,7 +118,15 @@ def test_links_to_files_are_packed_as_files_and_links_to_folders_left_out(tmp_pa
     (script.parent / "nowhere").symlink_to(tmp_path / "nowhere")
     packed = pack_script(script)
     assert packed.files == ("a.csv", "train.py")
-    assert packed.left_out == {Why.LINK: ("again", "folder", "nowhere")}
+    assert packed.left_out == {Why.LINK: ("again", "folder"), Why.BROKEN: ("nowhere",)}
+
+
+def test_what_is_neither_a_file_nor_a_folder_is_left_out_without_being_read(tmp_path: Path) -> None:
+    script = write(tmp_path)
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "null").symlink_to(os.devnull)
+    packed = pack_script(script)
+    assert (packed.files, packed.left_out) == (("train.py",), {Why.SPECIAL: ("null", "pipe")})
 
 
 def test_a_stacks_state_is_recognized_by_its_files_and_never_packed(tmp_path: Path) -> None:

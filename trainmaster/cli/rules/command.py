@@ -133,12 +133,12 @@ def apply(clients: "Clients", files: tuple[Path, ...], policy: Path | None, wait
         talk("\n".join(problems))
         raise Stop(Exit.USAGE, "Nothing was changed.")
     says_where(clients, f"Applying {len(ready)} rules" if len(ready) > 1 else "Applying a rule")
-    refused, paused = False, paused_files(clients)
+    refused, paused, noted = False, paused_files(clients), set[Path]()
     for file, each in ready.items():
         if note := data_note(file, given[file]):
             talk(note)
         if each.packed is not None:
-            upload_script(clients, each.packed, team)
+            upload_script(clients, each.packed, team, noted)
         status = apply_rule(clients, file, each.content, team=team, timeout_s=wait_s)
         print_names([f"{status.rule_id or status.dropped_name} {status.state}"])
         if status.problems or status.reason:

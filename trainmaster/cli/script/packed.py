@@ -1,6 +1,7 @@
 """Uploads a script's archive, and reports what is not in it and where it is."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from trainmaster.cli.verb import talk
@@ -26,14 +27,22 @@ def size_warnings(packed: "Packed") -> Iterator[str]:
         )
 
 
-def upload_script(clients: "Clients", packed: "Packed", team: str | None) -> None:
-    """Say what the archive lacks, upload it unless it is there already, and say where it is."""
-    from trainmaster.client.submission.send import send_script
-
+def folder_notes(packed: "Packed", noted: set[Path]) -> Iterator[str]:
+    """What a folder's archive lacks, and what takes most of it; nothing for the folders in `noted`, which it joins."""
+    if packed.folder in noted:
+        return
+    noted.add(packed.folder)
     for why, names in packed.left_out.items():
         more = f" and {len(names) - LEFT_OUT_SHOWN} more" if len(names) > LEFT_OUT_SHOWN else ""
-        talk(f"Not packed, because {why}: {', '.join(map(one_line, names[:LEFT_OUT_SHOWN]))}{more}")
-    for line in size_warnings(packed):
+        yield f"Not packed, because {why}: {', '.join(map(one_line, names[:LEFT_OUT_SHOWN]))}{more}"
+    yield from size_warnings(packed)
+
+
+def upload_script(clients: "Clients", packed: "Packed", team: str | None, noted: set[Path]) -> None:
+    """Print the notes on its folder, unless it is in `noted`, upload the archive if it is new, and say where it is."""
+    from trainmaster.client.submission.send import send_script
+
+    for line in folder_notes(packed, noted):
         talk(line)
     uri, is_new = send_script(clients, packed, team)
     count = len(packed.files)

@@ -194,10 +194,11 @@ def _sent(clients: "Clients", prepared: "Sequence[Prepared]", key: str | None, o
 
     says_where(clients, f"Submitting {', '.join(each.title for each in prepared)}")
     sent: list[Sent] = []
+    noted: set[Path] = set()
     for each in prepared:
         _warn(each)
         if each.packed is not None:
-            upload_script(clients, each.packed, each.team)
+            upload_script(clients, each.packed, each.team, noted)
         sent.append(upload(clients, each) if key is None else publish(clients, each, key))
         if output == NAME:
             print_names([sent[-1].run_id])

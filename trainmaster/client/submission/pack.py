@@ -57,6 +57,11 @@ class Packed:
         return sum(self.sizes.values()) > LARGE_BYTES
 
     @property
+    def folder(self) -> Path:
+        """The folder that was packed, on this machine."""
+        return self.script.parents[self.file.count("/")]
+
+    @property
     def sha256(self) -> str:
         return hashlib.sha256(self.content).hexdigest()
 
@@ -152,13 +157,20 @@ def _walk(folder: Path, ignored: Ignored, found: _Found) -> Iterator[tuple[Path,
             elif is_folder:
                 waiting.append((path, ignored.within(path)))
             elif not entry.is_file():
-                found.leave_out(path, Why.LINK)
+                found.leave_out(path, _why_no_file(entry))
             elif downloads.holds(path):
                 found.left_out[Why.DOWNLOADED].add(downloads.shown(path))
             elif holds_key(path, size_bytes := entry.stat().st_size):
                 found.leave_out(path, Why.KEY)
             else:
                 yield path, size_bytes
+
+
+def _why_no_file(entry: "os.DirEntry[str]") -> Why:
+    """Of what is neither a file nor a folder, nor a link to a file."""
+    if entry.is_dir():
+        return Why.LINK
+    return Why.SPECIAL if Path(entry.path).exists() else Why.BROKEN
 
 
 def _entries(folder: Path, found: _Found) -> Iterator["os.DirEntry[str]"]:

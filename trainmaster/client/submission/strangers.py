@@ -17,6 +17,8 @@ class Why(StrEnum):
     """Why a file or folder is not packed, in words that follow `Not packed, because`."""
 
     LINK = "links to folders are not followed"
+    BROKEN = "it is a link to something that does not exist"
+    SPECIAL = "it is neither a file nor a folder, but for example a named pipe"
     STATE = "a local stack runs or has run there"
     DOWNLOADED = f"trainmaster download put it there (to pack it, delete {LIST} beside it)"
     KEY = "it holds a key (a job has its own account and needs none; name other secrets in Secret Manager)"

@@ -27,6 +27,9 @@ _OPTIONS = (
                  help="replace a value of the request, for example cluster.chief.machine=n1-standard-8; repeatable"),
     click.option("--key", metavar="KEY", help="publish the request with this idempotency key instead of uploading it"),
 )  # fmt: skip
+_PATHS = ("/", "./", "../", "~/")
+"""How a path begins, and no image's URI."""
+_IMAGE = "HOST/PROJECT/REPOSITORY/IMAGE with :tag or @sha256:digest"
 _FOLLOWING = (
     click.option("--wait", "waits", is_flag=True, help="wait for the end of each run"),
     click.option("--logs", "shows_logs", is_flag=True, help="print the log until the run has ended"),
@@ -97,9 +100,12 @@ def image_of(image: str | None, context: "Context") -> str | None:
     """The URI of `--image`; a folder gets one of its own name, under which `provide_image` provides it.
 
     Raises:
-        Stop: it is a folder without a Dockerfile, or the context is a project in the cloud, where an image must be built.
+        Stop: it is a path that is no folder, a folder without a Dockerfile, or the context is a project in the cloud, where an image must be built.
     """
     if image is None or not Path(image).is_dir():
+        if image is not None and image.startswith(_PATHS):
+            what = f"{image!r} is not a folder" if Path(image).exists() else f"There is no folder {image!r}"
+            raise Stop(Exit.USAGE, f"{what}. Name a folder with a Dockerfile, or an image: {_IMAGE}")
         return image
     uri = f"{_repository(image, context)}:latest"
     if not (Path(image) / "Dockerfile").is_file():

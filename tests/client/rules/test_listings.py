@@ -6,9 +6,10 @@ from datetime import UTC, datetime
 
 import pytest
 
-from tests.client.rule_documents import write_rules
+from tests.client.rule_documents import example, write_rules
 from tests.client.served import ROOT, Served, served_context
 from trainmaster.client.rules import champions, listing
+from trainmaster.orchestrator.core.documents.codec import encoded_time
 from trainmaster.orchestrator.core.retraining.arrivals import ArrivedObject, batch_object, encoded_batch
 
 VALID = ROOT / "schemas/examples/valid"
@@ -82,3 +83,35 @@ def test_objects_that_no_tick_has_counted_yet_are_in_the_counts(served: Served) 
     assert found.state.data[0].newest_uri == "gs://my-project-data/cassava/2.jpg"
     kept = json.loads(bucket.blob("rule-state/cassava.new-data.json").download_as_bytes())
     assert kept["data"][0]["count"] == 12  # only a tick writes
+
+
+@pytest.mark.parametrize(
+    ("while_running", "next_at"),
+    [("skip", "2099-03-06T03:00:00.000000Z"), ("queue_one", "2099-03-05T12:10:00.000000Z")],
+)
+def test_the_next_time_of_a_rule_is_within_max_per_day(
+    served: Served, while_running: str, next_at: str
+) -> None:
+    """The rule fired at 12:10, and may fire once in 24 hours: at 03:00 it may not."""
+    book = example("rule_book.v1.one_rule")
+    document = {
+        **book["rules"][0]["document"],
+        "when": [{"schedule": {"cron": "0 3 * * *"}}],
+        "max_per_day": 1,
+        "while_running": while_running,
+    }
+    weekly = {"rule_id": "weekly", "dropped_name": "rules/weekly.yaml", "document": document}
+    book["rules"] = [{**book["rules"][0], **weekly}]
+    served.write("ledger", "rules/book.json", book)
+    at = "2099-03-04T12:10:00.000000Z"
+    status = {**example("rule_status.v1.accepted"), "rule_id": "weekly", "dropped_name": "rules/weekly.yaml"}
+    status["last_firing"] = {**status["last_firing"], "at": at}
+    served.write("ledger", "status/rules/weekly.yaml.json", status)
+    state = {**example("rule_state.v1.firing"), "rule_id": "weekly", "fired_at": [at], "fired_last_at": at}
+    served.write("ledger", "rule-state/weekly.json", state)
+    served.write("inbox", "rules/weekly.yaml", {})
+    now = datetime(2099, 3, 4, 12, 30, tzinfo=UTC)
+    (listed,) = [each for each in listing.list_rules(served.clients) if each.rule_id == "weekly"]
+    for rule in (listed, listing.find_rule(served.clients, "weekly")):
+        assert rule.document(now)["next_at"] == next_at
+        assert [encoded_time(each.due_at) for each in rule.awaited(now) if each.due_at] == [next_at]

@@ -1,6 +1,7 @@
 """A rule fires when it should, once, never too often, and says why when it does not."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -31,6 +32,7 @@ from trainmaster.orchestrator.core.retraining.decision import (
     Hold,
     NothingDue,
     decide_on_signal,
+    limits_end,
 )
 from trainmaster.orchestrator.core.retraining.rule import Rule
 from trainmaster.orchestrator.core.retraining.signals import Signal
@@ -290,6 +292,21 @@ class TestLimits:
         assert "max_per_day" in held(call(one, state, NOON + 23 * HOUR)).reason
         state = launched(fired(call(one, state, NOON + 24 * HOUR)).state)
         assert isinstance(call(one, state, NOON + 43 * HOUR), Hold)
+
+    @pytest.mark.parametrize(("limits", "hours"), [({"max_per_day": 2}, 24), ({"cooldown_s": 7200}, 22)])
+    def test_the_end_of_its_limits_is_the_first_time_at_which_a_rule_fires(
+        self,
+        limits: dict[str, Any],
+        hours: int,  # Any: keys of a rule
+    ) -> None:
+        one = rule(MANUAL, **limits)
+        state = fresh(one)
+        for hour in (0, 20):
+            state = launched(fired(call(one, state, NOON + hour * HOUR)).state)
+        end = limits_end(one, NOON + 21 * HOUR, fired_last_at=state.fired_last_at, fired_at=state.fired_at)
+        assert end == NOON + hours * HOUR
+        assert isinstance(call(one, state, end - SECOND), Hold)
+        assert isinstance(call(one, state, end), Fire)
 
     def test_a_storm_trips_the_breaker_until_the_rule_is_dropped_again(self) -> None:
         one = rule(MANUAL, max_per_day=1000)

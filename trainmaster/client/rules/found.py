@@ -1,7 +1,7 @@
 """A rule as its user knows it: the file, where it stands, and what comes next. Pure."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -15,7 +15,8 @@ from trainmaster.orchestrator.core.retraining.condition import (
     Schedule,
     Upstream,
 )
-from trainmaster.orchestrator.core.retraining.rule import Rule
+from trainmaster.orchestrator.core.retraining.decision import limits_end
+from trainmaster.orchestrator.core.retraining.rule import Rule, WhileRunning
 from trainmaster.orchestrator.core.retraining.state import (
     MatchCount,
     RuleStanding,
@@ -79,21 +80,36 @@ class FoundRule:
         return {key: value for key, value in found.items() if value is not None}
 
     def next_at(self, now: datetime) -> datetime | None:
-        """The next time of its schedules; None without any, or while the rule may not fire."""
-        if self.rule is None or not self.decides:
+        """When it fires next if nothing more happens, within its limits; None if that depends on an event, or it may not fire."""
+        if not self.decides:
             return None
-        schedules = (each for each in self.rule.conditions if isinstance(each, Schedule))
-        return min((due for each in schedules if (due := each.next_due(now))), default=None)
+        return min((each.due_at for each in self.awaited(now) if each.due_at), default=None)
 
     def awaited(self, now: datetime) -> Iterator["Awaited"]:
         """Each condition in force, with how far it is met."""
+        if self.rule is None:
+            return
         found = {each.objects: each for each in self.state.data} if self.state else {}
-        for condition in self.rule.conditions if self.rule else ():
+        free_at = self._limits_end(self.rule, now)
+        for condition in self.rule.conditions:
+            due_at = None
             if isinstance(condition, NewData):
-                yield _awaited_data(condition, found.get(condition.pattern, MatchCount()))
+                awaited = _awaited_data(condition, found.get(condition.pattern, MatchCount()))
+                # Data stays due while a limit holds the rule back.
+                due_at = max(awaited.due_at, free_at) if awaited.due_at and free_at > now else awaited.due_at
+                yield replace(awaited, due_at=due_at)
                 continue
-            due_at = condition.next_due(now) if isinstance(condition, Schedule) and self.decides else None
+            if isinstance(condition, Schedule) and self.decides:
+                due_at = _scheduled(condition, self.rule, now, free_at)
             yield Awaited(text=condition_text(condition), due_at=due_at)
+
+    def _limits_end(self, rule: Rule, now: datetime) -> datetime:
+        last = self.status.last_firing if self.status else None
+        times = [
+            each for each in (last.at if last else None, self.state and self.state.fired_last_at) if each
+        ]
+        fired_at = self.state.fired_at if self.state else ()
+        return limits_end(rule, now, fired_last_at=max(times, default=None), fired_at=fired_at)
 
     def counts(self) -> Iterator[str]:
         """How much of each data condition is met: `12 of 100 objects`."""
@@ -126,6 +142,14 @@ class Awaited:
     min_bytes: int = 0
     quiet_s: int = 0
     due_at: datetime | None = None
+
+
+def _scheduled(condition: Schedule, rule: Rule, now: datetime, free_at: datetime) -> datetime | None:
+    """The next scheduled time that is not skipped. With `queue_one`, one that a limit holds back waits for its end."""
+    due_at = condition.next_due(now)
+    if due_at is None or due_at >= free_at:
+        return due_at
+    return free_at if rule.while_running is WhileRunning.QUEUE_ONE else condition.next_due(free_at)
 
 
 def _awaited_data(condition: NewData, counted: MatchCount) -> Awaited:

@@ -22,8 +22,9 @@ from trainmaster.orchestrator.core.names import (
     status_object,
 )
 from trainmaster.orchestrator.core.retraining.book import BOOK_OBJECT, Book, parse_book
+from trainmaster.orchestrator.core.retraining.condition import Schedule
 from trainmaster.orchestrator.core.retraining.reading import rule_id_of
-from trainmaster.orchestrator.core.retraining.rule import state_object
+from trainmaster.orchestrator.core.retraining.rule import Rule, state_object
 from trainmaster.orchestrator.core.retraining.state import RuleState, RuleStatus
 from trainmaster.orchestrator.core.sizes import MAX_RULE_BYTES
 
@@ -40,8 +41,8 @@ def list_rules(clients: "Clients") -> list[FoundRule]:
 
     Rules whose file is gone are listed until they are retired. A rule's counts include objects that no tick has counted yet.
 
-    Costs a listing, a read of the book, a read of each status, and a read of the state of each rule that counts objects;
-    with such a rule, another listing, and a read of each batch of arrivals.
+    Costs a listing, a read of the book, a read of each status, and a read of the state of each rule that counts objects
+    or may have used up its `max_per_day`; with a rule that counts, another listing, and a read of each batch of arrivals.
 
     Raises:
         NotFound: a document in the ledger is damaged.
@@ -153,6 +154,13 @@ def _files(clients: "Clients") -> tuple[set[str], str | None]:
 
 def _completed(clients: "Clients", rule: FoundRule, *, is_whole: bool) -> FoundRule:
     status = read_status(clients, rule.dropped_name)
-    counts = rule.rule is not None and bool(rule.rule.new_data)
-    state = read_state(clients, rule.rule_id) if rule.rule_id and (is_whole or counts) else None
+    needs_state = is_whole or (rule.rule is not None and _needs_state(rule.rule, status))
+    state = read_state(clients, rule.rule_id) if rule.rule_id and needs_state else None
     return replace(rule, status=status, state=state)
+
+
+def _needs_state(rule: Rule, status: RuleStatus | None) -> bool:
+    """Whether its counts, or the firings that `max_per_day` counts, say what comes next."""
+    may_be_used_up = status is not None and (status.firings or 0) >= rule.max_per_day
+    is_scheduled = any(isinstance(each, Schedule) for each in rule.conditions)
+    return bool(rule.new_data) or (is_scheduled and may_be_used_up)

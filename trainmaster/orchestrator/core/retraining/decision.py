@@ -11,7 +11,7 @@ daily cap, and values for every placeholder. With `queue_one`, a firing held bac
 all let it pass; otherwise a scheduled time or a signal that is held back is skipped. Data and age stay due.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
@@ -198,6 +198,20 @@ def _stopped(rule: Rule, state: RuleState, due: DueFiring, facts: Facts) -> Hold
         reason = f"it fired {often} within 24 hours, as often as max_per_day allows"
         return _held(rule, state, due, now, reason)
     return None
+
+
+def limits_end(
+    rule: Rule, now: datetime, *, fired_last_at: datetime | None, fired_at: Sequence[datetime]
+) -> datetime:
+    """When the cooldown and the daily cap let the rule fire again, if it does not fire before; `now` if they do now.
+
+    `fired_at`: the firings of the last 24 hours, oldest first.
+    """
+    recent = [at for at in fired_at if at > now - DAY]
+    ends = [fired_last_at + rule.cooldown] if fired_last_at is not None else []
+    if len(recent) >= rule.max_per_day:
+        ends.append(recent[-rule.max_per_day] + DAY)
+    return max([now, *ends])
 
 
 def _is_going(state: RuleState, facts: Facts) -> bool:

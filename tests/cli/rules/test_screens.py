@@ -91,6 +91,29 @@ def test_files_that_the_service_would_ignore_or_mix_up_are_refused(served: Serve
     assert ".hidden.yaml: a rule's file" in done.err
 
 
+def test_apply_names_the_verb_for_a_request_and_an_order(served: Served) -> None:
+    (served.folder / "my request.yaml").write_text(
+        "model_name: m\ncluster: {chief: {machine: n1-standard-4}}\n"
+    )
+    (served.folder / "order.yaml").write_text("fire: {rule: weekly}\n")
+    done = served.trainmaster("rules", "apply", "my request.yaml", "order.yaml")
+    assert (done.status, done.out) == (2, "")
+    assert (
+        "my request.yaml is a training request. Submit it: trainmaster submit 'my request.yaml'\n"
+        "order.yaml is an order. Give it: trainmaster rules fire, champions rollback or cancel\n"
+    ) in done.err
+    assert "error: $" not in done.err
+
+
+def test_the_repair_of_an_empty_file_speaks_of_a_rule(served: Served) -> None:
+    (served.folder / "empty.yaml").touch()
+    done = served.trainmaster("rules", "apply", "empty.yaml")
+    assert done.status == 2
+    assert "the document is empty" in done.err
+    assert "see examples/ for a rule" in done.err
+    assert "request" not in done.err
+
+
 def test_apply_reports_a_missing_script_beside_all_other_faults_with_their_lines(served: Served) -> None:
     text = """when:
   - schedule: {cron: "0 3 * *"}

@@ -108,7 +108,13 @@ def apply(clients: "Clients", files: tuple[Path, ...], policy: Path | None, wait
     from trainmaster.cli.script.packed import upload_script
     from trainmaster.client.checking import with_places_of
     from trainmaster.client.request_files import read_file, read_policy, rules_for
-    from trainmaster.client.rules.changing import apply_rule, check_names, paused_files, rule_faults
+    from trainmaster.client.rules.changing import (
+        apply_rule,
+        check_kinds,
+        check_names,
+        paused_files,
+        rule_faults,
+    )
     from trainmaster.client.submission.rules import deployed_rules
     from trainmaster.client.submission.scripts import data_note, with_script
     from trainmaster.orchestrator.core.sizes import MAX_RULE_BYTES
@@ -120,6 +126,7 @@ def apply(clients: "Clients", files: tuple[Path, ...], policy: Path | None, wait
     )
     team = request_rules.policy.team if request_rules.policy is not None else None
     given = {file: read_file(str(file), MAX_RULE_BYTES) for file in files}
+    check_kinds({file: content for file, content in given.items() if len(content) <= MAX_RULE_BYTES})
     ready = {file: with_script(file, content, where, team) for file, content in given.items()}
     faulty = rule_faults(clients, request_rules, {file: each.content for file, each in ready.items()})
     problems: list[str] = []

@@ -1,17 +1,20 @@
 """Drops, fires and removes rules."""
 
+import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from trainmaster.client.checking import Kind, kind_of
 from trainmaster.client.errors import NotFound, Refused, TimedOut
 from trainmaster.client.find import read_document
-from trainmaster.client.request_files import buckets_of, shipped_prices
+from trainmaster.client.request_files import buckets_of, is_json_file, shipped_prices
 from trainmaster.client.rules.found import FoundRule
 from trainmaster.client.rules.listing import read_book, read_state, read_status
 from trainmaster.client.rules.orders import WAIT_S, give_order
 from trainmaster.client.wait import poll
+from trainmaster.orchestrator.core.documents.document import parse_document
 from trainmaster.orchestrator.core.documents.faults import Fault
 from trainmaster.orchestrator.core.names import (
     REQUEST_SUFFIXES,
@@ -22,6 +25,7 @@ from trainmaster.orchestrator.core.names import (
     record_object,
     split_object_uri,
 )
+from trainmaster.orchestrator.core.requests.dialects import has_request_key
 from trainmaster.orchestrator.core.requests.request import Refused as RefusedDocument
 from trainmaster.orchestrator.core.requests.request import RequestRules
 from trainmaster.orchestrator.core.retraining.condition import ConditionKind
@@ -62,6 +66,26 @@ def check_names(files: Iterable[Path]) -> None:
             faults.append(f"{file}: {first} has the same name, and both would become {name}; rename one")
     if faults:
         raise Refused("\n".join(faults))
+
+
+def check_kinds(files: Mapping[Path, bytes]) -> None:
+    """Refuse requests and orders, and name the verb for each.
+
+    Raises:
+        Refused: the message has a line for each file that is one.
+    """
+    found: list[str] = []
+    for file, content in files.items():
+        value = parse_document(content, as_json=is_json_file(str(file), content)).value
+        kind = kind_of(value)
+        if kind is Kind.ORDER:
+            found.append(f"{file} is an order. Give it: trainmaster rules fire, champions rollback or cancel")
+        elif kind is Kind.REQUEST and isinstance(value, dict) and has_request_key(value):
+            found.append(
+                f"{file} is a training request. Submit it: trainmaster submit {shlex.quote(str(file))}"
+            )
+    if found:
+        raise Refused("\n".join(found))
 
 
 def rule_faults(

@@ -34,10 +34,10 @@ _NO_TEXT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff]")
 """Control characters except tab and line ends, and lone surrogates: no service accepts them in strings."""
 
 
-def parse_document(content: bytes, *, as_json: bool) -> Document:
+def parse_document(content: bytes, *, as_json: bool, what: str = "request") -> Document:
     """The document in the bytes, or the faults that make it unreadable.
 
-    `as_json` False reads YAML 1.1, which includes JSON as people write it.
+    `as_json` False reads YAML 1.1, which includes JSON as people write it. `what`: what the repairs call the document.
     """
     try:
         text = content.decode("utf-8-sig")
@@ -48,11 +48,11 @@ def parse_document(content: bytes, *, as_json: bool) -> Document:
             place=Place(line=len(before), column=len(before[-1]) + 1),
             problem=f"the file is not UTF-8 text (invalid at byte {error.start})",
             value=content[error.start : error.start + 8],
-            repair="save it as UTF-8; a request is a text file",
+            repair=f"save it as UTF-8; a {what} is a text file",
         )
         return Document(value=None, faults=(fault,))
     if not text.strip():
-        return unreadable("the document is empty", repair="see examples/ for a request")
+        return unreadable("the document is empty", repair=f"see examples/ for a {what}")
     read = _json_document(text) if as_json else yaml_document(text)
     reported = {fault.path for fault in read.faults}
     strange = tuple(fault for fault in _no_text(read.value) if fault.path not in reported)

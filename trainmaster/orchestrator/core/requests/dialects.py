@@ -62,8 +62,12 @@ DIALECTS = (LEGACY, VERTEX_TUNING, VERTEX_CUSTOM, OWN)
 
 def is_rule(document: Mapping[str, Any]) -> bool:
     """Whether a document that should be a request is a retraining rule, which has its own folder."""
-    marks = OWN_KEYS.union(*(dialect.marks for dialect in DIALECTS))
-    return "when" in document and marks.isdisjoint(document)
+    return "when" in document and not has_request_key(document)
+
+
+def has_request_key(document: Mapping[str, Any]) -> bool:
+    """Whether the document has a key that identifies a request, in any dialect."""
+    return not OWN_KEYS.union(*(dialect.marks for dialect in DIALECTS)).isdisjoint(document)
 
 
 def dialect_of(document: Mapping[str, Any]) -> Dialect:

@@ -144,7 +144,7 @@ def oversized_rule() -> Refused:
 
 
 def _read(content: bytes, dropped_name: str) -> Document:
-    return parse_document(content, as_json=dropped_name.lower().endswith(".json"))
+    return parse_document(content, as_json=dropped_name.lower().endswith(".json"), what="rule")
 
 
 def template_uri(content: bytes, dropped_name: str, requirements: RuleRequirements) -> str | None:

@@ -125,6 +125,7 @@ def test_everything_wrong_with_a_document_is_told_with_its_place() -> None:
     [
         ("quotas: {r: {replicas: x}}", "$.quotas.r.replicas"),
         ("quotas: {", "cannot read the file"),
+        ("# nothing\n", "the file is empty"),
         (None, "cannot read the file"),
     ],
 )

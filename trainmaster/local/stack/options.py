@@ -93,7 +93,10 @@ def _read_file(
     import yaml  # so that `down` starts at once
 
     try:
-        return parse(yaml.safe_load(path.read_text(encoding="utf-8")))
+        loaded = yaml.safe_load(path.read_text(encoding="utf-8"))
+        if loaded is None:
+            raise BadOptionsError(f"{flag} {str(path)!r}: the file is empty.")
+        return parse(loaded)
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise BadOptionsError(f"{flag} {str(path)!r}: cannot read the file: {error}.") from error
     except refusal as error:

@@ -102,7 +102,7 @@ def test_deep_json_is_refused(text: str) -> None:
         (b"a: !secret x", "is not supported"),
         (b"<<: {a: 1}", "merging"),
         (b"? [a]\n: b", "a list or a mapping used as a key"),
-        (b"a: 1\n---\nb: 2", "broken YAML"),
+        (b"a: 1\n---\nb: 2", "more than one YAML document; write one document per file"),
     ],
 )
 def test_junk_is_answered_in_plain_words(content: bytes, words: str) -> None:

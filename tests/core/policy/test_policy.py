@@ -209,6 +209,12 @@ FOREIGN: Mapping[str, Any] = {
 }
 
 
+def test_no_machine_is_suggested_for_a_name_that_resembles_none() -> None:
+    fault = told(request(cluster={"chief": {"machine": "z9-mega-1"}}))["$.cluster.chief.machine"]
+    assert not fault.repair
+    assert "e2-standard-4" in fault.allowed
+
+
 @pytest.mark.parametrize("key", FOREIGN)
 def test_what_belongs_to_another_project_is_refused_in_requests_and_fallbacks(key: str) -> None:
     shipped = {"networks": POLICY.networks}

@@ -155,6 +155,11 @@ def test_a_fallback_that_repeats_another_is_a_fault() -> None:
     assert "the same resources as fallbacks[0]" in found["$.fallbacks[2]"]
 
 
+def test_a_fallback_with_an_unknown_key_is_not_also_a_repetition() -> None:
+    found = faults(document(fallbacks=[{"machine": "n1-standard-8"}]))
+    assert list(found) == ["$.fallbacks[0].machine"]
+
+
 def test_what_the_request_has_wrong_is_told_once_and_its_fallbacks_faults_with_it() -> None:
     written = document(image="evil.example/x", fallbacks=[{"region": "europe-west4"}, {"region": "mars"}])
     assert list(faults(written)) == ["$.fallbacks[1].region", "$.image"]

@@ -85,6 +85,38 @@ def test_a_misspelt_key_is_one_fault_with_the_key_that_was_meant_before_the_othe
     assert fault.rpartition("allowed: ")[2].count(",") <= KEYS_SHOWN
 
 
+@pytest.mark.parametrize(
+    ("key", "place"),
+    [
+        ("machine", "cluster.chief.machine"),
+        ("machine_type", "cluster.chief.machine"),
+        ("gpu", "cluster.chief.gpu"),
+        ("accelerator", "cluster.chief.accelerator"),
+        ("name", "model_name"),
+    ],
+)
+def test_a_key_that_belongs_elsewhere_is_one_fault_with_its_place(key: str, place: str) -> None:
+    (fault,) = faults(own(**{key: "L4"}))
+    assert fault.startswith(f"$.{key}: unknown key {key!r}; did you mean {place!r}?")
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "repair"),
+    [
+        ("script", "train.py", "write script: {file: train.py}"),
+        (
+            "champion",
+            "val_accuracy",
+            "write champion: {metric: val_accuracy, goal: maximize}, or goal: minimize",
+        ),
+    ],
+)
+def test_a_text_for_a_mapping_is_repaired_with_the_mapping(key: str, value: str, repair: str) -> None:
+    (fault,) = faults(own(**{key: value}))
+    assert fault.startswith(f"$.{key}: expected a mapping; found {value!r}")
+    assert fault.endswith(repair)
+
+
 def test_a_misspelt_key_hides_no_other_fault() -> None:
     found = faults(
         {"imge": IMAGE, "cluster": {"chief": {"machine": "n1-standard-4", "disc": 5}}, "args": "x"}

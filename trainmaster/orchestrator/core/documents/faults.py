@@ -175,12 +175,15 @@ def hint(near: str) -> str:
     return f"{HINT} {near!r}?" if near else ""
 
 
-def meant_word(word: str, known: Sequence[str]) -> tuple[str, bool]:
-    """The known word that is most similar, or empty; and whether `word` is clearly a misspelling of it.
+def meant_word(word: str, known: Sequence[str], likeness: float = LIKENESS) -> tuple[str, bool]:
+    """The known word that is most similar, or empty below the `likeness`; and whether `word` is clearly a misspelling of it.
 
     A word with other numbers is not: n1-standard-5 may mean a type above or below it.
     """
-    near = Suggestions().find(word[:FOUND_MAX_CHARS], known)
+    word = word[:FOUND_MAX_CHARS]
+    near = Suggestions().find(word, known)
+    if near and difflib.SequenceMatcher(None, near, word).ratio() < likeness:
+        return "", False
     return near, bool(near) and _NUMBER.findall(near) == _NUMBER.findall(word)
 
 

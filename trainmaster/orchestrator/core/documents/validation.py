@@ -4,6 +4,7 @@ import functools
 import operator
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ from trainmaster.orchestrator.core.documents.faults import (
     Fault,
     PathPart,
     Suggestions,
+    hint,
     json_path,
     nearest,
     unknown_key,
@@ -34,6 +36,10 @@ _KINDS = {
 }
 
 
+_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_./-]{0,99}")
+"""A text that YAML reads as a string, also between braces."""
+
+
 def schema_faults(
     schema: Mapping[str, Any],
     document: object,
@@ -44,7 +50,8 @@ def schema_faults(
 
     Checks that repeat share their `suggestions`.
 
-    A misspelt key is one fault: the correct key is not also reported as missing. Of a document with more than
+    A misspelt key is one fault: the correct key is not also reported as missing. The schema's `misplaced` names the
+    right place for keys that users expect elsewhere; JSON Schema ignores it. Of a document with more than
     MAX_COLLECTED faults some are left out.
 
     The fault takes what is allowed from the schema's `description` of the value, and its text from the schema's
@@ -117,7 +124,8 @@ def _faults(
         case "additionalProperties" if rule is False:
             known = schema.get("properties", {})
             for key in sorted(set(value) - set(known)):
-                yield unknown_key(key, parents=path, known=known, present=value, suggestions=suggestions)
+                fault = unknown_key(key, parents=path, known=known, present=value, suggestions=suggestions)
+                yield _misplaced(fault, path, schema.get("misplaced", {}).get(key), value)
         case "required":
             yield from _missing_keys(path, value, rule, error)
         case "dependentRequired":
@@ -140,6 +148,15 @@ def _faults(
             yield Fault(at=path, problem="not an allowed value", value=value, among=rule, repair=near)
         case validator:
             yield _out_of_bounds(path, str(validator), value, rule, schema)
+
+
+# Any: a mapping of the document.
+def _misplaced(fault: Fault, path: tuple[PathPart, ...], instead: str | None, value: Any) -> Fault:
+    """The fault of an unknown key with the path of the key that has its place, if the schema's `misplaced` knows it."""
+    if instead is None:
+        return fault
+    is_absent = "." not in instead and instead not in value
+    return replace(fault, repair=hint(instead), meant=json_path((*path, instead)) if is_absent else "")
 
 
 # Any: a value of the document, and of the schema.
@@ -196,6 +213,19 @@ def _is_time(path: tuple[PathPart, ...]) -> bool:
     return bool(path) and str(path[-1]).endswith("_s")
 
 
+def _as_mapping(key: str, value: str, schema: Mapping[str, Any]) -> str:
+    """`write script: {file: train.py}`, if the value is what the first required key wants and the others have a choice."""
+    first, *others = schema.get("required", ()) or ("",)
+    properties = schema.get("properties", {})
+    choices = [properties.get(other, {}).get("enum") for other in others]
+    if properties.get(first, {}).get("type") != "string" or not _PLAIN.fullmatch(value) or not all(choices):
+        return ""
+    chosen = list(zip(others, filter(None, choices), strict=True))
+    rest = "".join(f", {other}: {choice[0]}" for other, choice in chosen)
+    instead = "".join(f", or {other}: {word}" for other, choice in chosen for word in choice[1:])
+    return f"write {key}: {{{first}: {value}{rest}}}{instead}"
+
+
 # Any: a JSON Schema.
 def _wrong_kind(
     path: tuple[PathPart, ...],
@@ -218,6 +248,8 @@ def _wrong_kind(
     elif wanted in ("integer", "number") and isinstance(value, str) and _is_time(path):
         seconds = parse_seconds(value)
         repair = f"write seconds: {seconds}" if seconds else "write seconds, for example 3600"
+    elif wanted == "object" and isinstance(value, str) and path:
+        repair = _as_mapping(str(path[-1]), value, schema)
     elif wanted == "array" and isinstance(value, str):
         repair = "write a list: one entry a line, each after '- '"
     return Fault(

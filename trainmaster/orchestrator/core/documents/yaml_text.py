@@ -32,6 +32,8 @@ from trainmaster.orchestrator.core.documents.work import MAX_KEY_CHARS, MAX_VALU
 
 _TAG = "tag:yaml.org,2002:"
 _BOOLEANS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
+_SECOND = "but found another document"
+"""PyYAML's words for it."""
 _DECIMAL = re.compile(r"[-+]?(0|[1-9][0-9]*)")
 _TO_LINE_END = 10**6
 """The length of a value of several lines on its first one; `quoted` cuts it."""
@@ -49,7 +51,9 @@ def yaml_document(text: str) -> Document:
     try:
         node = _Composer(text).get_single_node()
     except yaml.YAMLError as error:
-        problem, repair = f"broken YAML: {_where(error)}", _repair(error, text)
+        is_second = getattr(error, "problem", None) == _SECOND
+        problem = "more than one YAML document" if is_second else f"broken YAML: {_where(error)}"
+        repair = "write one document per file" if is_second else _repair(error, text)
         return unreadable(problem, repair=repair, place=_mark_of(error, text))
     reader = _NodeReader()
     value = reader.value(node, ()) if node is not None else None

@@ -181,6 +181,8 @@ def _repeated(document: Mapping[str, Any], home: str) -> Iterator[Fault]:
     for index, patch in iter_fallbacks(document):
         asked = _asked(merged(own, patch), home)
         same = next((what for known, what in earlier if known == asked), None)
+        if not set(FALLBACK_KEYS).issuperset(patch):
+            continue  # what it means to change is under a key that is wrong
         if same is not None:
             yield Fault(
                 path=fallback_path(index),

@@ -92,6 +92,10 @@ def _scripts(policy: Policy, draft: Draft) -> Iterator[Fault]:
         yield _refused((SCRIPT, "archive"), archive, policy.script_prefixes, repair)
 
 
+_MACHINE_LIKENESS = 0.75
+"""Less alike than that, the suggestion would be an unrelated machine, which may cost a hundred times as much."""
+
+
 def _machines(policy: Policy, draft: Draft) -> Iterator[Fault]:
     """Every role's machine that the policy does not have, and whatever its machine does not take.
 
@@ -101,7 +105,7 @@ def _machines(policy: Policy, draft: Draft) -> Iterator[Fault]:
         here, machine, row = ("cluster", role), text_at(pool, "machine"), draft.machines.get(role)
         if machine is not None and row is None:
             every = [name for machines in policy.machines for name in machines.types]
-            near, is_clear = meant_word(machine, every)
+            near, is_clear = meant_word(machine, every, _MACHINE_LIKENESS)
             yield _refused((*here, "machine"), machine, every, hint(near))
             machine, row = (near, policy.machines_of(near)) if is_clear else (None, None)
         if machine is not None and row is not None:

@@ -155,6 +155,11 @@ def test_no_report_quotes_the_value_on_a_line_that_it_hides(text: str) -> None:
     assert "31337" not in report
 
 
+@pytest.mark.parametrize("value", ["7" * 200_000 + "x", "a" * 200_000, "a=" * 100_000, "aA0" * 60_000 + " "])
+def test_a_long_value_under_a_name_of_secrets_is_read_in_linear_time(value: str) -> None:
+    assert list(told(request(env={"db_pass": value}))) == ["$.env.db_pass"]
+
+
 def test_a_secret_in_a_file_for_gcloud_is_found_at_its_own_place() -> None:
     container = {"imageUri": OTHER, "env": [{"name": "API_KEY", "value": "hunter2"}]}
     pool = {"machineSpec": {"machineType": "n1-standard-4"}, "replicaCount": 1, "containerSpec": container}
@@ -196,6 +201,8 @@ def test_a_digest_is_wanted_of_the_named_images_alone() -> None:
         ("# one pass over the token\nargs: --epochs=5\n", set()),
         ("a: 1\nb: [--epochs=5, --pass=x]\nargs: 5", {2}),
         ("API_TOKEN hunter2\nc: 3", {1}),
+        ('a: 1\nPASSWORD: "}x"\nc: 3', {2}),
+        (f'a: 1\nb: {{"PASSWORD": "{REFERENCE}"}}\nc: 3', set()),
     ],
 )
 def test_a_report_quotes_no_line_that_may_hold_a_secret(text: str, hidden: set[int]) -> None:

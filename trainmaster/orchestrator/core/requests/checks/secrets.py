@@ -83,14 +83,14 @@ _HARMLESS_BEFORE = frozenset(
 )
 """Before `token` and `pass`: the tokens of a vocabulary, and the passes over data or a filter's."""
 _HARMLESS = re.compile(
-    r"[-+]?[0-9]*\.?[0-9]*|(?i:true|false|yes|no|on|off|none|null|auto)|[</.~\[].*|[a-z]+://.*"
+    r"[-+]?[0-9]*+\.?[0-9]*+|(?i:true|false|yes|no|on|off|none|null|auto)|[</.~\[].*|[a-z]+://.*"
 )
 """A number, a switch, a path or a word in brackets, which no password is under a name with several meanings."""
 _RANDOM = re.compile(r"[0-9a-fA-F]{32,}|(?=[^\s]*[0-9])(?=[^\s]*[a-z])(?=[^\s]*[A-Z])[0-9A-Za-z+/=]{32,}")
 
 
 _MENTION = re.compile(
-    r"""(?<![A-Za-z0-9_.-])(?P<name>[A-Za-z0-9_.-]++)(?=(?P<until>["'\s:=,\-\[{|>]{1,60})(?P<value>[^\s"',}\]]{0,200}))"""
+    r"""(?<![A-Za-z0-9_.-])(?P<name>[A-Za-z0-9_.-]++)(?=(?P<until>["'\s:=,\-\[{|>]{1,60})(?P<value>\S{0,200}))"""
 )
 """A word, what may stand between a name and its value, on the next line too, and what may be the value's beginning."""
 _NAMING = re.compile(r"""(?:^|[\s"'{,])name["']?\s{0,8}[:=]\s{0,8}["']?\Z""")
@@ -130,7 +130,9 @@ def _span_of(mention: re.Match[str], text: str, names: Sequence[str]) -> Iterato
         yield (start if above < 0 else above), end
         return
     has_value = not set(":=").isdisjoint(mention["until"]) or name.startswith("-")
-    if (has_value or _LINE_BEGIN.search(before)) and _says_secret(name, mention["value"], names):
+    if (has_value or _LINE_BEGIN.search(before)) and _says_secret(
+        name, mention["value"].rstrip("\"',}]") or mention["value"], names
+    ):
         yield start, end
 
 

@@ -158,6 +158,24 @@ def test_apply_says_that_a_paused_rule_is_active_again(tmp_path: Path, state: st
     assert ("weekly was paused, and is active again" in done.err) is is_active
 
 
+def test_apply_warns_of_a_watched_bucket_that_does_not_exist(tmp_path: Path) -> None:
+    with served_context(tmp_path) as served:
+        book = example("rule_book.v1.one_rule")
+        watched = ("my-project-data", "trainmaster-local-data")  # the second exists
+        when = [{"new_data": {"objects": f"gs://{bucket}/**"}} for bucket in watched]
+        changes = {"rule_id": "watch", "dropped_name": "rules/watch.yaml"}
+        document = {**book["rules"][0]["document"], "when": when}
+        book["rules"] = [{**book["rules"][0], **changes, "document": document}]
+        served.write("ledger", "rules/book.json", book)
+        answer = {**example("rule_status.v1.accepted"), **changes, "generation": 2**62}
+        served.write("ledger", "status/rules/watch.yaml.json", answer)
+        (served.folder / "watch.yaml").write_text((ROOT / "examples/rules/new-data.yaml").read_text())
+        done = served.trainmaster("rules", "apply", "watch.yaml")
+    assert (done.status, done.out) == (0, "watch accepted\n"), done.err
+    assert "Warning: watch watches gs://my-project-data, which does not exist." in done.err
+    assert "trainmaster-local-data, which" not in done.err
+
+
 def test_a_rule_whose_file_is_deleted_is_retiring(served: Served) -> None:
     refused = served.trainmaster("rules", "rm", "weekly")
     assert (refused.status, refused.out) == (2, "")

@@ -112,6 +112,7 @@ def apply(clients: "Clients", files: tuple[Path, ...], policy: Path | None, wait
         apply_rule,
         check_kinds,
         check_names,
+        missing_buckets,
         paused_files,
         rule_faults,
     )
@@ -141,6 +142,7 @@ def apply(clients: "Clients", files: tuple[Path, ...], policy: Path | None, wait
         raise Stop(Exit.USAGE, "Nothing was changed.")
     says_where(clients, f"Applying {len(ready)} rules" if len(ready) > 1 else "Applying a rule")
     refused, paused, noted = False, paused_files(clients), set[Path]()
+    accepted: list[str] = []
     for file, each in ready.items():
         if note := data_note(file, given[file]):
             talk(note)
@@ -150,12 +152,19 @@ def apply(clients: "Clients", files: tuple[Path, ...], policy: Path | None, wait
         print_names([f"{status.rule_id or status.dropped_name} {status.state}"])
         if status.problems or status.reason:
             talk("\n".join(status.problems or [status.reason or ""]))
+        if status.state == "accepted":
+            accepted.append(status.dropped_name)
         if status.state == "accepted" and status.dropped_name in paused:
             talk(
                 f"{status.rule_id} was paused, and is active again: {file} does not set `enabled: false`. "
                 f"Pause it: trainmaster rules pause {status.rule_id}"
             )
         refused |= status.state == "refused"
+    for rule_id, buckets in missing_buckets(clients, accepted).items() if accepted else ():
+        for bucket in buckets:
+            talk(
+                f"Warning: {rule_id} watches gs://{bucket}, which does not exist. Create the bucket, or correct `objects`."
+            )
     return Exit.USAGE if refused else Exit.DONE
 
 

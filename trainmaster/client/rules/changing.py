@@ -1,7 +1,8 @@
 """Drops, fires and removes rules."""
 
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -133,6 +134,24 @@ def paused_files(clients: "Clients") -> frozenset[str]:
     """The inbox's names of the files whose rules are paused: their version in the book has `enabled: false`."""
     book = read_book(clients)
     return frozenset(each.dropped_name for each in book.rules if not each.document.get("enabled", True))
+
+
+def missing_buckets(clients: "Clients", dropped_names: Collection[str]) -> dict[str, list[str]]:
+    """The buckets that accepted rules watch and that do not exist, by the rule's id; for rules of these files.
+
+    A bucket that cannot be asked for, for example without permission, counts as one that exists.
+    """
+    from google.api_core.exceptions import GoogleAPICallError
+
+    found: dict[str, list[str]] = {}
+    for rule in read_book(clients).rules:
+        if rule.dropped_name not in dropped_names:
+            continue
+        for bucket in sorted({split_object_uri(each.pattern)[0] for each in rule.new_data}):
+            with suppress(GoogleAPICallError):
+                if "*" not in bucket and not clients.storage.bucket(bucket).exists():
+                    found.setdefault(rule.rule_id, []).append(bucket)
+    return found
 
 
 def apply_rule(

@@ -46,41 +46,36 @@ _SECRETS = frozenset({"password", "passwd", "passphrase", "secret"})
 _JOINED = ("password", "passwd", "apikey", "apitoken", "accesskey", "secretkey", "privatekey", "accountkey")
 _MAYBE = frozenset({"pass", "pwd", "token"})
 _KEYS = frozenset({"api", "access", "secret", "private", "account", "auth", "signing"})
-_HARMLESS_BEFORE = frozenset(
-    {
-        *(
-            "bos",
-            "cls",
-            "end",
-            "eos",
-            "image",
-            "mask",
-            "pad",
-            "prompt",
-            "sep",
-            "special",
-            "start",
-            "stop",
-            "unk",
-        ),
-        *(
-            "all",
-            "backward",
-            "each",
-            "first",
-            "forward",
-            "last",
-            "max",
-            "min",
-            "multi",
-            "n",
-            "num",
-            "one",
-            "per",
-        ),
-        *("second", "single", "two"),
-    }
-)
+_VOCABULARY = {
+    "bos",
+    "cls",
+    "end",
+    "eos",
+    "image",
+    "mask",
+    "pad",
+    "prompt",
+    "sep",
+    "special",
+    "start",
+    "stop",
+    "unk",
+}
+_PASSES = {
+    "all",
+    "backward",
+    "each",
+    "first",
+    "forward",
+    "last",
+    "multi",
+    "one",
+    "per",
+    "second",
+    "single",
+    "two",
+}
+_HARMLESS_BEFORE = frozenset({"max", "min", "n", "num", *_VOCABULARY, *_PASSES})
 """Before `token` and `pass`: the tokens of a vocabulary, and the passes over data or a filter's."""
 _HARMLESS = re.compile(
     r"[-+]?[0-9]*+\.?[0-9]*+|(?i:true|false|yes|no|on|off|none|null|auto)|[</.~\[].*|[a-z]+://.*"

@@ -30,12 +30,12 @@ demo-retrain: $(STAMP) ## watch new data train the next champion, on this machin
 	@$(PY) -m trainmaster demo retraining
 
 test: $(STAMP) ## lint, types, import rules, wording and every test, in about 15 minutes
-	@echo "Checks, then every test: about 15 minutes on two quiet cores. make test-fast takes 4 minutes."
+	@echo "Checks, then every test: about 15 minutes on two quiet cores. make test-fast takes 2 minutes."
 	@$(MAKE) --no-print-directory check
 	$(PYTEST)
 
-test-fast: $(STAMP) ## the tests that take seconds, in about 4 minutes
-	@echo "The tests that take seconds: about 4 minutes on two quiet cores."
+test-fast: $(STAMP) ## the tests that take less than a second each, in about 2 minutes
+	@echo "The tests that take less than a second each: about 2 minutes on two quiet cores."
 	$(PYTEST) -m "not slow"
 
 check: $(STAMP) ## lint, types, import rules, wording

@@ -1,4 +1,4 @@
-"""The ledger of a simulated deployment, on a real storage server: for commands that read what the flows wrote."""
+"""The inbox and ledger of a simulated deployment, on a real storage server: for commands that read what the flows wrote."""
 
 import json
 from datetime import timedelta
@@ -7,18 +7,20 @@ from typing import Any
 from tests.client.served import Served
 from tests.contract.retraining import SMALL
 from tests.contract.rooms import GPU, Room, limited
-from tests.contract.world import LEDGER, World
+from tests.contract.world import INBOX, LEDGER, World
 from trainmaster.orchestrator.core.policy.admission import Limit
 from trainmaster.orchestrator.core.sizes import MAX_BOOK_BYTES
 
 
 def mirror(world: World, served: Served) -> None:
-    """Copy every object of the ledger, with its metadata."""
-    bucket = served.clients.storage.bucket(served.clients.context.ledger_bucket)
-    for listed in world.objects.listing(LEDGER, ""):
-        blob = bucket.blob(listed.name)
-        blob.metadata = dict(listed.metadata)
-        blob.upload_from_string(world.objects.read(LEDGER, listed.name, max_bytes=MAX_BOOK_BYTES).content)
+    """Copy every object of the inbox and the ledger, with its metadata."""
+    context = served.clients.context
+    for name, copied in ((INBOX, context.inbox_bucket), (LEDGER, context.ledger_bucket)):
+        bucket = served.clients.storage.bucket(copied)
+        for listed in world.objects.listing(name, ""):
+            blob = bucket.blob(listed.name)
+            blob.metadata = dict(listed.metadata)
+            blob.upload_from_string(world.objects.read(name, listed.name, max_bytes=MAX_BOOK_BYTES).content)
 
 
 def launch(world: World, name: str, **changes: Any) -> str:

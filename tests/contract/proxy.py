@@ -71,6 +71,9 @@ class Proxy:
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = (
+        True  # else each answer waits for the client's delayed acknowledgement of its headers
+    )
     proxy: ClassVar[Proxy]
 
     def _pass(self) -> None:

@@ -169,4 +169,4 @@ def test_the_command_says_where_no_stack_is(
     assert main(["stack", *words, "--state", str(tmp_path)]) == 4
     told = capsys.readouterr()
     assert f"on {str(tmp_path)!r}. Start one: trainmaster up --detach --state {tmp_path}\n" in told.err
-    assert not told.out
+    assert told.out == ("false\n" if words[0] == "env" else "")  # for an eval

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 import click
 
 from trainmaster.orchestrator.core.documents.faults import Fault
-from trainmaster.orchestrator.core.documents.placing import rendered
+from trainmaster.orchestrator.core.documents.placing import position, rendered
 
 ERROR, WARNING = "error", "warning"
 _COLOURS = {ERROR: "red", WARNING: "yellow"}
@@ -13,11 +13,7 @@ _COLOURS = {ERROR: "red", WARNING: "yellow"}
 
 def fault_lines(faults: Iterable[Fault], file: str, level: str = ERROR) -> Iterator[str]:
     """The lines that show the faults of `file`; on a terminal, the first of each has a colour."""
-    for fault in sorted(faults, key=_position):
+    for fault in sorted(faults, key=position):
         first, *rest = rendered(fault, file, level)
         yield click.style(first, fg=_COLOURS[level], bold=True)
         yield from rest
-
-
-def _position(fault: Fault) -> tuple[int, int]:
-    return (0, 0) if fault.place is None else (fault.place.line, fault.place.column)

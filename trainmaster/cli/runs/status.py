@@ -19,18 +19,19 @@ from trainmaster.cli.verb import (
     talk,
 )
 from trainmaster.client.runs.facts import in_state_since
+from trainmaster.client.runs.reports import reported_faults
 from trainmaster.client.runs.shown import (
     at,
     cost_facts,
     failure_facts,
     fault_facts,
-    fault_lines,
     job_facts,
     result_facts,
     source_text,
     waiting_facts,
 )
 from trainmaster.client.times import span
+from trainmaster.orchestrator.core.documents.placing import rendered
 from trainmaster.orchestrator.core.job_names import JobKind, job_kind
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.core.runs.states import RunState
@@ -167,8 +168,8 @@ def drop_facts(status: Mapping[str, Any], text: str) -> Iterator[Fact]:
     if status.get("reason"):
         yield "reason", [str(status["reason"])]
     faults = status.get("faults") or ()
-    for fault in faults:
-        yield "fault", fault_lines(fault, str(status.get("dropped_name") or "message").rpartition("/")[2])
+    for fault in reported_faults(faults):
+        yield "fault", rendered(fault, str(status.get("dropped_name") or "message").rpartition("/")[2])
     for problem in (status.get("problems") or ())[len(faults) :]:
         yield "problem", [str(problem)]
     if status.get("report_uri"):

@@ -4,11 +4,10 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
-from typing import Any
 
 from trainmaster.client.runs.facts import candidate_of, console_uri, cost_so_far
 from trainmaster.client.runs.repairs import repair_of
-from trainmaster.client.runs.reports import reported_fault
+from trainmaster.client.runs.reports import reported_faults
 from trainmaster.client.times import span
 from trainmaster.orchestrator.core.documents.placing import rendered
 from trainmaster.orchestrator.core.policy.currency import shown_bound, shown_money
@@ -197,17 +196,9 @@ def fault_facts(record: RunRecord) -> Iterator[Fact]:
     rejection = record.rejection
     faults = rejection.faults if rejection and rejection.faults else ()
     file = (record.source.object_name or "request").rpartition("/")[2]
-    for fault in faults:
-        yield "fault", fault_lines(fault, file)
+    for fault in reported_faults(faults):
+        yield "fault", rendered(fault, file)
     for problem in record.problems[len(faults) :] if rejection else record.problems:
         yield "problem", [problem]
     if rejection is not None and rejection.report_uri:
         yield "report", [rejection.report_uri]
-
-
-def fault_lines(document: Mapping[str, Any], file: str) -> Sequence[str]:
-    """A fault of a report, with its line in the file."""
-    try:
-        return rendered(reported_fault(document), file)
-    except (TypeError, ValueError):
-        return [str(document.get("problem"))]

@@ -1,12 +1,11 @@
 """The text of a run's request as its user wrote it, with its faults."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from trainmaster.client.find import Run
 from trainmaster.client.records import read_json
-from trainmaster.client.runs.reports import reported_fault
+from trainmaster.client.runs.reports import reported_faults
 from trainmaster.client.submission.rules import deployed_rules
 from trainmaster.orchestrator.core.documents.document import parse_document
 from trainmaster.orchestrator.core.documents.faults import Fault
@@ -89,17 +88,7 @@ def _faults(clients: "Clients", run: Run) -> tuple[Fault, ...]:
         return ()
     report = read_json(clients.storage, *split_object_uri(rejection.report_uri)) or {}
     listed = report.get("faults") or rejection.faults or ()
-    return tuple(_readable(listed))
-
-
-def _readable(documents: Sequence[object]) -> list[Fault]:
-    found = []
-    for each in documents:
-        try:
-            found.append(reported_fault(each if isinstance(each, dict) else {"problem": str(each)}))
-        except (TypeError, ValueError):
-            continue
-    return found
+    return tuple(reported_faults(listed))
 
 
 def _uploaded(clients: "Clients", source: Source) -> str | None:

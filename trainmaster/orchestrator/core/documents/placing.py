@@ -39,6 +39,11 @@ def placed(faults: Iterable[Fault], read: Document, hidden: Collection[int] = ()
     )
 
 
+def position(fault: Fault) -> tuple[int, int]:
+    """Sorts faults as the text has them, those without a place first."""
+    return (0, 0) if fault.place is None else (fault.place.line, fault.place.column)
+
+
 def _unquoted(fault: Fault, place: Place | None, hidden: Collection[int]) -> Fault:
     """The fault without the value found and a repair that repeats it, where the value may hold what is hidden."""
     is_within = place is not None and place.line in hidden

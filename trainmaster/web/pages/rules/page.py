@@ -10,7 +10,7 @@ from trainmaster.client.rules.found import Awaited, FoundRule
 from trainmaster.client.rules.listing import RuleFile, list_rules, read_rule_file
 from trainmaster.client.rules.pausing import pause_refusal
 from trainmaster.client.runs.listing import Filters, list_runs
-from trainmaster.client.runs.reports import reported_fault
+from trainmaster.client.runs.reports import reported_faults
 from trainmaster.client.terminal import one_line
 from trainmaster.orchestrator.core.documents.faults import Fault
 from trainmaster.orchestrator.core.documents.places import split_lines
@@ -123,7 +123,7 @@ def rule(ask: Ask) -> Page:
         Age.SLOW,
         lambda clients: read_rule_file(clients, found),
     )
-    faults = list(_faults(found))
+    faults = reported_faults(found.status.faults or () if found.status else ())
     lines = list(_lines(file, faults, as_json=found.dropped_name.lower().endswith(".json")))
     problems = (found.status.problems if found.status else None) or ()
     marked = {text for line in lines for text in line.faults}
@@ -142,14 +142,6 @@ def rule(ask: Ask) -> Page:
         },
         command=f"trainmaster rules show {shlex.quote(found.name)}",
     )
-
-
-def _faults(rule: FoundRule) -> Iterator[Fault]:
-    for document in rule.status.faults or () if rule.status else ():
-        try:
-            yield reported_fault(document)
-        except (TypeError, ValueError):
-            yield Fault(path="$", problem=str(document.get("problem")))
 
 
 def _lines(file: RuleFile | None, faults: list[Fault], *, as_json: bool) -> Iterator[Line]:

@@ -195,7 +195,10 @@ def test_a_manifest_with_hashes_of_zeros_is_a_problem_and_the_buckets_facts_are_
     )
     (file,) = world.document(split_object_uri(record.model.files.listing_uri or "")[1])["files"]
     assert file["md5"] == next(world.objects.listing(bucket, f"{prefix}saved_model.pb")).md5
-    assert verdict(world, incoming.run_id)["reason"] == "the run has no metric 'accuracy'; it has: none"
+    assert (
+        verdict(world, incoming.run_id)["reason"]
+        == "the run has no metric 'accuracy', nor any other: write it to metrics.json beside the model"
+    )
 
 
 def test_a_copy_whose_answer_was_lost_still_counts(gcs: GcsObjects, storage_proxy: Proxy) -> None:

@@ -103,13 +103,17 @@ def test_a_champion_needs_a_metric_and_nothing_more() -> None:
     for name, value in (("first", 0.5), ("worse", 0.4), ("better", 0.9)):
         ended(world, name, JobState.SUCCEEDED, {"m.joblib": b"x", "metrics.json": {"val_accuracy": value}})
     ended(world, "silent", JobState.SUCCEEDED, {"m.joblib": b"x"})
+    ended(world, "other", JobState.SUCCEEDED, {"m.joblib": b"x", "metrics.json": {"val_acc": 0.99}})
     champion = world.document("champions/own-model.json")
     CHAMPION.validate(champion)
     assert champion["current"]["value"] == 0.9
     assert champion["current"]["contest"]["evaluation"] == "held-out 2026-10"
     reasons = [verdict["reason"] for verdict in champion["considered"]]
     assert reasons[1] == "val_accuracy 0.4 is not better than the champion's 0.5"
-    assert reasons[3] == "the run has no metric 'val_accuracy'; it has: none"
+    assert reasons[3:] == [
+        "the run has no metric 'val_accuracy', nor any other: write it to metrics.json beside the model",
+        "the run has no metric 'val_accuracy', only val_acc: name one of these as champion.metric",
+    ]
 
 
 def elsewhere(uri: str, **changes: object) -> dict[str, Any]:

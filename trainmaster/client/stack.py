@@ -91,7 +91,8 @@ def is_state(folder: Path) -> bool:
 def nearest_state(directory: Path) -> Path | None:
     """The `.trainmaster` on which a stack runs or has run: this directory's, relative, else the nearest parent's.
 
-    A parent's counts only if this user owns it: a shell evaluates the variables in it. None if there is none.
+    A parent's folder is used only if this user owns it, because a shell evaluates the variables in it. None if there is
+    no such folder.
     """
     if is_state(directory / DEFAULT_STATE):
         return DEFAULT_STATE

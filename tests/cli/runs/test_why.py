@@ -211,10 +211,10 @@ def test_status_and_why_show_the_verdict_on_the_model() -> None:
     assert run.record.completion is not None
     verdict = ChampionVerdict(promoted=False, reason="accuracy 0.6 is not better", compared_with="run-1")
     record = replace(run.record, completion=replace(run.record.completion, champion=verdict))
-    line = "champion     not promoted: accuracy 0.6 is not better, compared with run-1\n"
-    assert line in text_of(explained(record), 100)
+    lines = "champion     not promoted: accuracy 0.6 is not better\n             compared with run-1\n"
+    assert lines in text_of(explained(record), 100)
     facts = run_facts(replace(run, record=record), NOW, is_local=False)
-    assert line in "".join(f"{click.unstyle(each)}\n" for each in fact_lines(facts, width=100))
+    assert lines in "".join(f"{click.unstyle(each)}\n" for each in fact_lines(facts, width=100))
 
 
 @pytest.mark.parametrize(

@@ -77,7 +77,8 @@ def rule_facts(rule: FoundRule, now: datetime) -> Iterator[Fact]:
     if rule.decides:
         yield "next", [next_text(rule, now) or "when a condition is met"]
     if rule.state is not None:
-        yield "firings", [f"{rule.state.number}, {len(rule.state.fired_at)} of them in the last 24 hours"]
+        recent = f"{rule.state.number}, {len(rule.state.fired_at)} of them in the last 24 hours"
+        yield "firings", [recent if rule.state.number else "none yet"]
     if status is not None and status.last_firing is not None:
         last = status.last_firing
         yield "last firing", [f"{minute(last.at)} by {last.condition}: {last.run_id}"]

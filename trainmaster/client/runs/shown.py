@@ -95,8 +95,8 @@ def verdict_facts(verdict: ChampionVerdict | None) -> Iterator[Fact]:
     """Whether the model became champion, why, and the champion before."""
     if verdict is not None:
         decision = "promoted" if verdict.promoted else "not promoted"
-        against = f", compared with {verdict.compared_with}" if verdict.compared_with else ""
-        yield "champion", [f"{decision}: {verdict.reason}{against}"]
+        against = [f"compared with {verdict.compared_with}"] if verdict.compared_with else []
+        yield "champion", [f"{decision}: {verdict.reason}", *against]
 
 
 def best_lines(best: BestTrial, model: Model | None) -> list[str]:

@@ -130,8 +130,10 @@ def _reign(before: Champion, challenger: Challenger, now: datetime) -> Reign | s
         return "the run has no model"
     value = model.metrics.get(terms.metric)
     if value is None or not math.isfinite(value):
-        known = ", ".join(sorted(model.metrics)) or "none"
-        return f"the run has no metric {terms.metric!r}; it has: {known}"
+        known = ", ".join(sorted(model.metrics))
+        if not known:
+            return f"the run has no metric {terms.metric!r}, nor any other: write it to metrics.json beside the model"
+        return f"the run has no metric {terms.metric!r}, only {known}: name one of these as champion.metric"
     contest = _contest(terms, model)
     return Reign(
         number=before.current.number + 1 if before.current else 1,

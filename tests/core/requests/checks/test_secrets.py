@@ -130,6 +130,34 @@ def test_names_that_only_resemble_those_of_secrets_are_taken(name: str, value: s
     accepted(request(args=[f"--{name}", value]))
 
 
+@pytest.mark.parametrize(
+    "value",
+    [
+        *("$TOKEN", "${TOKEN}", "${token}", "$(token)", "$$(TOKEN)", "$(cat /run/x)", "$1", '"$TOKEN"'),
+        *(
+            "${A}-${B}",
+            "$A:$B",
+            "${TOKEN:?missing token}",
+            "${TOKEN:-}",
+            "${rule.token}",
+            "$TOKEN|jq",
+            "$TOKEN)",
+        ),
+    ],
+)
+def test_a_value_that_is_filled_in_later_is_no_secret(value: str) -> None:
+    accepted(request(env={"PASSWORD": value}, command=["sh", "-c", f"PASSWORD={value} run"]))
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["$ecret", "$", "$$", "$tr0ng!", "$TOKEN!x", "$USERhunter2", "${TOKEN:-hunter2}", "${}"],
+)
+def test_a_secret_that_begins_like_a_variable_is_refused(value: str) -> None:
+    assert list(told(request(env={"PASSWORD": value}))) == ["$.env.PASSWORD"]
+    assert secret_lines(Document(value=None, text=f"env:\n  PASSWORD: {value}\n"), ("*PASSWORD",)) == {2}
+
+
 def test_args_that_are_not_a_list_are_searched_as_well() -> None:
     assert list(told(request(args="--epochs=5 --password=hunter2"))) == ["$.args"]
 
@@ -155,7 +183,9 @@ def test_no_report_quotes_the_value_on_a_line_that_it_hides(text: str) -> None:
     assert "31337" not in report
 
 
-@pytest.mark.parametrize("value", ["7" * 200_000 + "x", "a" * 200_000, "a=" * 100_000, "aA0" * 60_000 + " "])
+@pytest.mark.parametrize(
+    "value", ["7" * 200_000 + "x", "a" * 200_000, "a=" * 100_000, "$A" * 100_000 + "!", "aA0" * 60_000 + " "]
+)
 def test_a_long_value_under_a_name_of_secrets_is_read_in_linear_time(value: str) -> None:
     assert list(told(request(env={"db_pass": value}))) == ["$.env.db_pass"]
 
@@ -201,6 +231,7 @@ def test_a_digest_is_wanted_of_the_named_images_alone() -> None:
         ("# one pass over the token\nargs: --epochs=5\n", set()),
         ("a: 1\nb: [--epochs=5, --pass=x]\nargs: 5", {2}),
         ("API_TOKEN hunter2\nc: 3", {1}),
+        ("A_TOKEN: $TOKEN\nB_TOKEN: ${TOKEN}\nC_TOKEN: [$(TOKEN)]\nD_TOKEN: $ecret", {4}),
         ('a: 1\nPASSWORD: "}x"\nc: 3', {2}),
         (f'a: 1\nb: {{"PASSWORD": "{REFERENCE}"}}\nc: 3', set()),
     ],

@@ -39,6 +39,17 @@ secret scanning, https://docs.github.com/code-security/secret-scanning."""
 _NAMED = re.compile(r"(?<![A-Za-z0-9_.-])(?P<name>[A-Za-z0-9_.-]++)=(?=(?P<value>[^\s;&]{1,200}))")
 """Also within the value of another name: `--data=https://host/x?token=…`, `AccountName=…;AccountKey=…`."""
 _REFERENCE = re.compile(r"projects/[^/\s]+/secrets/[^/\s]+(/versions/[^/\s]+)?")
+_SUBSTITUTED = re.compile(
+    r"""["']?
+    (?: \$\$?
+        (?: \(.* | \{[A-Za-z_][A-Za-z0-9_.]*+ (?: \} | :?\?.* | :?-?\}?\Z ) | [A-Z_][A-Z0-9_]*+ | [0-9@*] )
+        [-_.:/,]?
+    )++
+    (?: ["'`|)<>].* )?""",
+    re.DOTALL | re.VERBOSE,
+)
+"""Nothing but what a shell, Vertex AI (`$(NAME)`) or this service fills in. A shell's names in lower case need braces:
+`$ecret` is as likely a password, which only looks like a variable."""
 _FLAG = re.compile(r"--?(?P<name>[A-Za-z_][A-Za-z0-9_.-]*)")
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 """One word of a name: `api_key`, `API-KEY` and `apiKey` have the same two."""
@@ -46,35 +57,8 @@ _SECRETS = frozenset({"password", "passwd", "passphrase", "secret"})
 _JOINED = ("password", "passwd", "apikey", "apitoken", "accesskey", "secretkey", "privatekey", "accountkey")
 _MAYBE = frozenset({"pass", "pwd", "token"})
 _KEYS = frozenset({"api", "access", "secret", "private", "account", "auth", "signing"})
-_VOCABULARY = {
-    "bos",
-    "cls",
-    "end",
-    "eos",
-    "image",
-    "mask",
-    "pad",
-    "prompt",
-    "sep",
-    "special",
-    "start",
-    "stop",
-    "unk",
-}
-_PASSES = {
-    "all",
-    "backward",
-    "each",
-    "first",
-    "forward",
-    "last",
-    "multi",
-    "one",
-    "per",
-    "second",
-    "single",
-    "two",
-}
+_VOCABULARY = frozenset({"bos", "cls", "end", "eos", "image", "mask", "pad", "prompt", "sep", "special", "start", "stop", "unk"})  # fmt: skip
+_PASSES = frozenset({"all", "backward", "each", "first", "forward", "last", "multi", "one", "per", "second", "single", "two"})  # fmt: skip
 _HARMLESS_BEFORE = frozenset({"max", "min", "n", "num", *_VOCABULARY, *_PASSES})
 """Before `token` and `pass`: the tokens of a vocabulary, and the passes over data or a filter's."""
 _HARMLESS = re.compile(
@@ -221,7 +205,7 @@ def _says_secret(name: str, value: str, names: Sequence[str]) -> bool:
 
 def _holds(value: str) -> bool:
     """Whether the value is more than the name of a secret, of a variable, or nothing."""
-    return bool(value.strip()) and not value.startswith("$") and _REFERENCE.fullmatch(value) is None
+    return bool(value.strip()) and not _SUBSTITUTED.fullmatch(value) and _REFERENCE.fullmatch(value) is None
 
 
 def _by_format(value: object, path: Path) -> Iterator[tuple[Path, str]]:

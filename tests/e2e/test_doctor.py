@@ -256,7 +256,7 @@ def test_make_doctor_calls_it_with_what_was_given(given: list[str], called: str)
 
 
 def test_without_a_stack_or_a_project_it_says_what_it_needs(tmp_path: Path) -> None:
-    def refused(*arguments: str, status: int = 2) -> str:
+    def refused(*arguments: str, status: int) -> str:
         command = [sys.executable, "-m", "trainmaster", "doctor", *arguments]
         # Without credentials, on any machine; otherwise the client would look for them on the network.
         kept = {
@@ -271,7 +271,8 @@ def test_without_a_stack_or_a_project_it_says_what_it_needs(tmp_path: Path) -> N
         assert done.returncode == status
         return done.stderr
 
-    assert "trainmaster up --detach --state" in refused("--state", str(tmp_path))
+    assert "trainmaster up --detach --state" in refused("--state", str(tmp_path), status=4)
     assert "trainmaster context use PROJECT/REGION" in refused(status=4)
-    assert "--region" in refused("--project", "p")
-    assert "gcloud auth application-default login" in refused("--project", "p", "--region", "r")
+    assert "--region" in refused("--project", "p", status=2)
+    assert "no.yaml" in refused("--project", "p", "--region", "r", "--topology", "no.yaml", status=2)
+    assert "gcloud auth application-default login" in refused("--project", "p", "--region", "r", status=4)

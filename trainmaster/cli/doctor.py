@@ -32,8 +32,10 @@ from trainmaster.resources import DEPLOY
 def doctor(**given: Any) -> int:  # Any: click's values, of the types above
     """Test every part of a deployment, and name the repair of what fails.
 
-    Without --state, --project and --region, the current context is tested. Nothing is trained and no run is created. Exit status: 0 nothing failed, 1 something did, 2 there is no deployment to
-    try.
+    Without --state, --project and --region, the current context is tested. Nothing is trained and no run is created.
+
+    Exit status: 0 nothing failed, 1 something did, 2 no deployment is named or a file cannot be read, 4 nothing answers:
+    no stack runs, or the credentials are missing.
     """
     from trainmaster.deploy.doctor.command import examine
 

@@ -16,7 +16,7 @@ from google.auth.exceptions import GoogleAuthError
 
 from trainmaster.client.clients import log_reader, pubsub_clients, storage_client
 from trainmaster.client.context import Context, context_of_stack
-from trainmaster.client.stack import NoStack, environment_on
+from trainmaster.client.stack import environment_on
 from trainmaster.deploy.doctor.access import account_findings
 from trainmaster.deploy.doctor.caller import caller_finding
 from trainmaster.deploy.doctor.deployment import Deployment, deployment_of
@@ -104,25 +104,25 @@ def examine(
 ) -> int:
     """Examine the local stack on `state`, or the deployment of `project` and `region`, with `request` or a small one.
 
-    Returns the exit status: 0 nothing failed, 1 something failed, 2 no deployment was named or none can be reached.
+    Returns the exit status: 0 nothing failed, 1 something failed, 2 no deployment was named, or a file cannot be read.
+
+    Raises:
+        NoStack: no local stack runs on `state`.
+        google.auth.exceptions.GoogleAuthError, requests.exceptions.RequestException: there are no credentials, or
+            nothing answers.
     """
     try:
         environment, deployment = _begin(state, project, region, topology)
         document = request.read_bytes() if request else own_request(deployment)
-    except (NoStack, OSError, ValueError, KeyError, yaml.YAMLError) as fault:
+    except (OSError, ValueError, KeyError, yaml.YAMLError) as fault:
         print(fault, file=sys.stderr)
         return 2
     findings: list[Finding] = []
-    try:
-        with ExitStack() as open_clients:
-            visit = _visit(open_clients, deployment, environment, request=document, wait_s=wait_s)
-            for finding in visit.findings():
-                print(finding, flush=True)
-                findings.append(finding)
-    except (GoogleAuthError, OSError) as fault:  # no credentials, or no answer
-        print(f"{type(fault).__name__}: {fault}", file=sys.stderr)
-        print("gcloud auth application-default login; or --state DIR for a local stack", file=sys.stderr)
-        return 2
+    with ExitStack() as open_clients:
+        visit = _visit(open_clients, deployment, environment, request=document, wait_s=wait_s)
+        for finding in visit.findings():
+            print(finding, flush=True)
+            findings.append(finding)
     print(summary(findings))
     return 1 if any(finding.verdict is Verdict.FAILED for finding in findings) else 0
 

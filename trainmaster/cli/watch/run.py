@@ -19,6 +19,7 @@ from trainmaster.client.study.study import Study, number
 from trainmaster.client.terminal import one_line
 from trainmaster.client.watch.sighting import Sighting, epochs
 from trainmaster.client.watch.timeline import AFTER_TRAINING, WAITING, Stage, timeline
+from trainmaster.orchestrator.core.documents.quoting import cut
 
 FRAME_LINES, FRAME_COLUMNS = 2, 4
 LEAST_LINES = 3
@@ -62,7 +63,7 @@ def _last_lines(seen: Sighting, width: int, height: int) -> Table:
     lanes = {one_line(lane, NAME_MAX_CHARS): text for lane, text in sorted(seen.last_lines.items())[:height]}
     room = width - GAP - max(map(len, lanes))
     for lane, text in lanes.items():
-        line = Text(_end_cut(one_line(text, DETAIL_MAX_CHARS), room), no_wrap=True)
+        line = Text(cut(one_line(text, DETAIL_MAX_CHARS), room), no_wrap=True)
         table.add_row(Text(lane, style="bold", no_wrap=True), line)
     return table
 
@@ -131,12 +132,8 @@ def timeline_panel(stages: Sequence[Stage], *, title: str, width: int) -> Panel:
 def _cut(text: str, room: int) -> str:
     """Names of resources lose their beginning, which all of a project share; sentences lose their end."""
     if len(text) <= room or " " in text:
-        return _end_cut(text, room)
+        return cut(text, room)
     return f"…{text[len(text) - room + 1 :]}"
-
-
-def _end_cut(text: str, room: int) -> str:
-    return text if len(text) <= room else f"{text[: room - 1]}…"
 
 
 def news(seen: Sighting) -> Iterator[Line]:

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from trainmaster.client.logs.line import LogLine
+from trainmaster.orchestrator.core.documents.quoting import cut
 
 TAIL_LINES, TAIL_CHARS = 2000, 1024 * 1024
 LINE_MAX_CHARS = 4000
@@ -38,6 +39,4 @@ class Tail:
 
 def shortened(line: LogLine) -> LogLine:
     """The line with its text alone, at most LINE_MAX_CHARS of it."""
-    text = line.text
-    cut = text if len(text) <= LINE_MAX_CHARS else f"{text[: LINE_MAX_CHARS - 1]}…"
-    return replace(line, payload=cut)
+    return replace(line, payload=cut(line.text, LINE_MAX_CHARS))

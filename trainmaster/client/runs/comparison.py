@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from trainmaster.client.times import span
+from trainmaster.orchestrator.core.documents.quoting import cut
 from trainmaster.orchestrator.core.policy.currency import shown_bound, shown_money
 from trainmaster.orchestrator.core.runs.record import RunRecord
 
@@ -65,16 +66,15 @@ def _facts(record: RunRecord) -> Mapping[str, dict[str, str]]:
     facts["Metrics"] |= {name: _digits(value) for name, value in sorted(_metrics(record).items())}
     facts["Durations"] |= dict(_durations(record))
     facts["Cost"] |= dict(_cost(record))
-    return {title: {name: _cut(value) for name, value in each.items()} for title, each in facts.items()}
+    return {
+        title: {name: cut(value, VALUE_MAX_CHARS) for name, value in each.items()}
+        for title, each in facts.items()
+    }
 
 
 def _digits(value: float) -> str:
     """More digits than elsewhere: runs that are compared may differ by little."""
     return f"{value:.6g}"
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= VALUE_MAX_CHARS else f"{text[: VALUE_MAX_CHARS - 1]}…"
 
 
 def _flat(value: object, path: str) -> Iterator[tuple[str, str]]:

@@ -19,6 +19,7 @@ from trainmaster.orchestrator.core.completion.last_error import (
     shortened_error,
 )
 from trainmaster.orchestrator.core.completion.replica_exit import ReplicaExit, parse_exit, restarts_text
+from trainmaster.orchestrator.core.documents.quoting import cut
 from trainmaster.orchestrator.core.requests.draft import SCRIPT
 from trainmaster.orchestrator.core.runs.end import TuningResult
 from trainmaster.orchestrator.core.runs.job import Failure, RecordedTrial, TrialState
@@ -242,7 +243,7 @@ def _ending(replica: str, lines: Sequence[tuple[datetime, str]]) -> _Ending:
         replica=replica,
         at=lines[error.index if error is not None else -1][0],
         error=error,
-        last_lines=tuple(_cut(text) for text in shown[-LAST_LINES:]),
+        last_lines=tuple(cut(text, LINE_MAX_CHARS) for text in shown[-LAST_LINES:]),
     )
 
 
@@ -252,10 +253,6 @@ def _lines(text: str) -> Sequence[str]:
     shown = (line.rstrip("\r").rpartition("\r")[2][:READ_MAX_CHARS] for line in lines)
     printable = ("".join(char if char.isprintable() else " " for char in line).rstrip() for line in shown)
     return [line for line in printable if line]
-
-
-def _cut(line: str) -> str:
-    return line if len(line) <= LINE_MAX_CHARS else f"{line[: LINE_MAX_CHARS - 1]}…"
 
 
 def explained(record: RunRecord, found: Mapping[str | None, Failure]) -> RunRecord:

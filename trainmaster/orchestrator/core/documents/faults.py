@@ -7,7 +7,7 @@ from dataclasses import InitVar, dataclass, field, replace
 from typing import Self
 
 from trainmaster.orchestrator.core.documents.places import Place
-from trainmaster.orchestrator.core.documents.quoting import FOUND_MAX_CHARS, shown
+from trainmaster.orchestrator.core.documents.quoting import FOUND_MAX_CHARS, cut, shown
 
 MAX_FAULTS = 200
 """Of a report: it must stay readable, and a small file can hold a fault in every fourth byte."""
@@ -68,7 +68,7 @@ class Fault:
     @property
     def document(self) -> dict[str, object]:
         """The fault as an entry of a report, without empty fields; long texts are cut."""
-        texts = {name: _cut(getattr(self, name), TEXT_MAX_CHARS) for name in _REPORTED}
+        texts = {name: cut(getattr(self, name), TEXT_MAX_CHARS) for name in _REPORTED}
         place = {} if self.place is None else self.place.document
         return {**{name: text for name, text in texts.items() if text}, **place}
 
@@ -190,9 +190,5 @@ def meant_word(word: str, known: Sequence[str], likeness: float = LIKENESS) -> t
 def listed(values: Iterable[object], most: int = 24) -> str:
     """The values as a report lists them; long ones are cut, and a long list is too and says how long it was."""
     values = list(values)
-    words = ", ".join(_cut(str(value)) for value in values[:most])
+    words = ", ".join(cut(str(value), FOUND_MAX_CHARS) for value in values[:most])
     return words if len(values) <= most else f"{words}, … ({len(values)} in all)"
-
-
-def _cut(text: str, most: int = FOUND_MAX_CHARS) -> str:
-    return text if len(text) <= most else f"{text[: most - 1]}…"

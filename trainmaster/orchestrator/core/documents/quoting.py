@@ -18,13 +18,18 @@ def shown(value: object) -> str:
     for piece in (_quoted(value),) if isinstance(value, str) else _pieces(value):
         text += piece
         if len(text) > FOUND_MAX_CHARS:
-            return text[: FOUND_MAX_CHARS - 1] + "…"
-    return text
+            break
+    return cut(text, FOUND_MAX_CHARS)
 
 
 def plain(text: str) -> str:
     """The text as `shown` writes it, without quotes: always one line."""
     return shown(text)[1:-1]
+
+
+def cut(text: str, most_chars: int) -> str:
+    """The text, or the beginning of a longer one and `…`, which makes `most_chars` in all."""
+    return text if len(text) <= most_chars else f"{text[: most_chars - 1]}…"
 
 
 def _quoted(text: str) -> str:

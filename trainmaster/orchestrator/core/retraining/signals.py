@@ -8,6 +8,7 @@ from datetime import datetime
 from trainmaster.orchestrator.core.documents.codec import time_or
 from trainmaster.orchestrator.core.documents.faults import listed
 from trainmaster.orchestrator.core.documents.json_text import parse_json
+from trainmaster.orchestrator.core.documents.quoting import cut
 from trainmaster.orchestrator.core.documents.unvalidated import mapping_at
 from trainmaster.orchestrator.core.errors import EventMalformed
 from trainmaster.orchestrator.core.events.envelope import PubsubMessage
@@ -217,7 +218,7 @@ def _upstream(event_id: str, at: datetime, event: UpstreamEvent, data: Mapping[s
 def one_line(text: str) -> str:
     """The text on one line, cut to what a placeholder takes: each run of spaces and line breaks becomes one space."""
     line = " ".join("".join(char if char.isprintable() else " " for char in text).split())
-    return line if len(line) <= SUMMARY_MAX_CHARS else line[: SUMMARY_MAX_CHARS - 1] + "…"
+    return cut(line, SUMMARY_MAX_CHARS)
 
 
 def _document(message: PubsubMessage, what: str) -> Mapping[str, object]:

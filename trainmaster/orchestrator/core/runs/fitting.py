@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from trainmaster.orchestrator.core.documents.codec import encoded
 from trainmaster.orchestrator.core.documents.json_text import json_bytes
+from trainmaster.orchestrator.core.documents.quoting import cut
 from trainmaster.orchestrator.core.runs.end import TuningResult
 from trainmaster.orchestrator.core.runs.job import Failure
 from trainmaster.orchestrator.core.runs.record import RunRecord
@@ -55,7 +56,7 @@ def _smaller(record: RunRecord) -> Iterator[RunRecord]:
             replace(
                 trial,
                 parameters={},
-                infeasible_reason=_cut(trial.infeasible_reason or "", SHORT_MAX_CHARS) or None,
+                infeasible_reason=cut(trial.infeasible_reason or "", SHORT_MAX_CHARS) or None,
                 failure=None,
             )
             for trial in record.tuning.trials
@@ -81,7 +82,7 @@ def _bare(record: RunRecord) -> RunRecord:
 
 def _shortened(record: RunRecord, problems: int, chars: int) -> RunRecord:
     more = len(record.problems) - problems
-    kept = tuple(_cut(problem, chars) for problem in record.problems[:problems])
+    kept = tuple(cut(problem, chars) for problem in record.problems[:problems])
     return replace(
         record,
         problems=(*kept, f"and {more} more problems") if more > 0 else kept,
@@ -90,8 +91,4 @@ def _shortened(record: RunRecord, problems: int, chars: int) -> RunRecord:
 
 
 def _short_failure(failure: Failure | None, chars: int) -> Failure | None:
-    return None if failure is None else replace(failure, message=_cut(failure.message, chars))
-
-
-def _cut(text: str, chars: int) -> str:
-    return text if len(text) <= chars else f"{text[: chars - 1]}…"
+    return None if failure is None else replace(failure, message=cut(failure.message, chars))

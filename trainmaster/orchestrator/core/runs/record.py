@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
 
+from trainmaster.orchestrator.core.documents.quoting import cut
 from trainmaster.orchestrator.core.runs.end import Completion, Model, Rejection, TuningResult
 from trainmaster.orchestrator.core.runs.job import Failure, Progress, RecordedJob
 from trainmaster.orchestrator.core.runs.states import ENDS, RunState
@@ -95,7 +96,7 @@ class SubmissionState:
 
 def shortened(reason: str) -> str:
     """The reason as records keep it, without the long links in the service's messages."""
-    return reason if len(reason) <= REASON_MAX_CHARS else f"{reason[: REASON_MAX_CHARS - 1]}…"
+    return cut(reason, REASON_MAX_CHARS)
 
 
 RECORD_SCHEMA = "run_record.v2"

@@ -10,6 +10,7 @@ from trainmaster.client.submission.request_text import RequestText, read_request
 from trainmaster.client.terminal import visible
 from trainmaster.orchestrator.core.documents.codec import encoded
 from trainmaster.orchestrator.core.documents.faults import Fault
+from trainmaster.orchestrator.core.documents.quoting import cut
 from trainmaster.web.source import Age
 from trainmaster.web.subject import Ask
 
@@ -99,7 +100,7 @@ def _marked(number: int, line: str, faults: Sequence[Fault]) -> MarkedLine:
 
 
 def _cut(text: str) -> str:
-    return visible(text if len(text) <= LINE_MAX_CHARS else f"{text[: LINE_MAX_CHARS - 1]}…")
+    return visible(cut(text, LINE_MAX_CHARS))
 
 
 def _yaml(document: object) -> str:

@@ -14,6 +14,7 @@ from jsonschema import Draft202012Validator
 from tests.core.retraining_cases import DAY, NOON, SECOND, arrived, batch, fresh, pictures, rule
 from tests.core.shipped import schema
 from trainmaster.orchestrator.core.documents.codec import decoded, encoded
+from trainmaster.orchestrator.core.documents.json_text import json_bytes
 from trainmaster.orchestrator.core.documents.unvalidated import mapping_at
 from trainmaster.orchestrator.core.errors import EventMalformed
 from trainmaster.orchestrator.core.events.envelope import Envelope
@@ -31,7 +32,6 @@ from trainmaster.orchestrator.core.retraining.state import (
     KEPT_BATCHES,
     KEPT_IDENTITIES,
     KEPT_SIGNALS,
-    MAX_STATE_BYTES,
     DueFiring,
     Fired,
     Firing,
@@ -44,6 +44,7 @@ from trainmaster.orchestrator.core.retraining.state import (
     state_for,
     with_seen,
 )
+from trainmaster.orchestrator.core.sizes import MAX_STATE_BYTES
 
 WATCHING = rule(
     {"new_data": {"objects": "gs://data-1/cassava/**"}}, {"new_data": {"objects": "gs://data-1/**/*.jpg"}}
@@ -223,12 +224,12 @@ def worst() -> RuleState:
 
 def test_the_largest_state_fits_its_schema_and_its_bound() -> None:
     state = worst()
-    text = json.dumps(encoded(state))
-    FITS.validate(json.loads(text))
+    stored = json_bytes(encoded(state))
+    FITS.validate(json.loads(stored))
     assert len(state.identities) == KEPT_IDENTITIES * 8
     assert len(state.batches) == KEPT_BATCHES * 8
-    assert len(text) < MAX_STATE_BYTES
-    assert decoded(RuleState, json.loads(text)) == state
+    assert len(stored) <= MAX_STATE_BYTES
+    assert decoded(RuleState, json.loads(stored)) == state
 
 
 def test_a_fresh_state_fits_its_schema_and_reads_back() -> None:

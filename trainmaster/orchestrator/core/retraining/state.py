@@ -17,8 +17,6 @@ from trainmaster.orchestrator.core.retraining.condition import ConditionKind
 from trainmaster.orchestrator.core.retraining.rule import Rule
 
 DAY = timedelta(hours=24)
-MAX_STATE_BYTES = 256 * 1024
-"""No state is larger; a test checks the worst case."""
 KEPT_IDENTITIES = 10_000
 KEPT_BATCHES = 4_000
 KEPT_SIGNALS = 100

@@ -12,6 +12,7 @@ from trainmaster.client.nearest import nearest_names, nearest_of
 from trainmaster.client.records import read_json
 from trainmaster.client.runs.listing import Filters, list_runs
 from trainmaster.orchestrator.core.documents.codec import decoded
+from trainmaster.orchestrator.core.documents.unvalidated import list_at
 from trainmaster.orchestrator.core.names import (
     REQUESTS_PREFIX,
     RULES_PREFIX,
@@ -22,6 +23,7 @@ from trainmaster.orchestrator.core.names import (
     record_object,
     status_object,
 )
+from trainmaster.orchestrator.core.retraining.book import BOOK_OBJECT
 from trainmaster.orchestrator.core.runs.record import RECORD_SCHEMA, RunRecord
 
 if TYPE_CHECKING:
@@ -77,10 +79,11 @@ def find_run(clients: "Clients", text: str, *, retry_s: float | None = None) -> 
 
 
 def find_run_or_drop(clients: "Clients", text: str, *, retry_s: float | None = None) -> Run | Drop:
-    """The same, and files and messages without a run. Costs one read for a run, two for a message, three to five for a file, at most eleven operations.
+    """The same, and files and messages without a run. Costs one read for a run, two for a message, three to five for a file, at most twelve operations.
 
     Raises:
-        NotFound: nothing has that name; the message has the run ids that are most like it.
+        NotFound: nothing has that name; the message has the run ids that are most like it, or of a rule's id the
+            command that shows the rule.
     """
     if is_run_id(text) and (found := _run(clients, text, retry_s=retry_s)):
         return found
@@ -93,10 +96,20 @@ def find_run_or_drop(clients: "Clients", text: str, *, retry_s: float | None = N
         raise NotFound(f"There is no file {text!r}. {_in_inbox(clients, PurePosixPath(text))}")
     if (by_stem := _found_by_stem(clients, text, retry_s=retry_s)) is not None:
         return _latest(clients, by_stem, retry_s=retry_s)
+    if _is_rule_id(clients, text, retry_s=retry_s):
+        raise NotFound(
+            f"{text!r} is a rule, not a run. Its state and its last run: trainmaster rules show {text}"
+        )
     near = _near(text, [row.run_id for row in list_runs(clients, Filters(), limit=NEAR_MAX).rows])
     raise NotFound(
         f"No run, file or message {text!r} in {clients.context.title}. {near}{' ' if near else ''}List the runs: trainmaster ls"
     )
+
+
+def _is_rule_id(clients: "Clients", text: str, *, retry_s: float | None) -> bool:
+    """Whether an accepted rule has this id."""
+    book = read_document(clients, BOOK_OBJECT, retry_s=retry_s) or {}
+    return any(isinstance(rule, dict) and rule.get("rule_id") == text for rule in list_at(book, "rules"))
 
 
 def _near(text: str, run_ids: Sequence[str]) -> str:

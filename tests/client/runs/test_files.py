@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.client.rule_documents import write_rules
 from tests.client.served import Served, run_record, served_context
 from trainmaster.client.find import find_run
 from trainmaster.client.rules.orders import active_runs_of_file
@@ -75,3 +76,14 @@ def test_cancel_leaves_the_latest_run_of_a_file_as_it_has_ended(served: Served) 
     done = served.trainmaster("cancel", "big")
     assert (done.status, done.out) == (0, f"{run_id}\n")
     assert f"{run_id} has already ended: succeeded." in done.err
+
+
+@pytest.mark.parametrize("verb", ["status", "logs"])
+def test_the_id_of_a_rule_is_answered_with_the_command_that_shows_the_rule(served: Served, verb: str) -> None:
+    write_rules(served)
+    served.write("ledger", "runs/weekly-20260301t010000-0123456789.json", run_record(state="running"))
+    done = served.trainmaster(verb, "weekly")
+    assert (done.status, done.out) == (3, "")
+    assert done.err == (
+        "Error: 'weekly' is a rule, not a run. Its state and its last run: trainmaster rules show weekly\n"
+    )

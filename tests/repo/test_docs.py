@@ -5,11 +5,13 @@ import re
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 from jsonschema import Draft202012Validator
 
+from tests.command import trainmaster
 from trainmaster.orchestrator.core.errors import TrainmasterError
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -74,7 +76,7 @@ def test_every_word_of_the_glossary_is_used_in_code() -> None:
     assert unused == []
 
 
-def shown() -> Iterator[tuple[str, dict[str, object]]]:
+def shown() -> Iterator[tuple[str, dict[str, Any]]]:  # Any: a YAML document
     """Page and content of each whole request or rule in a page; parts of one have no `model_name`."""
     for page in [ROOT / "README.md", *PAGES]:
         for block in re.findall(r"^```yaml\n(.*?)^```$", page.read_text(), re.DOTALL | re.MULTILINE):
@@ -91,3 +93,26 @@ def test_the_requests_and_rules_that_pages_show_fit_their_schemas() -> None:
         faults += [f"{page}: {error.message}" for error in validator.iter_errors(content)]
     assert faults == []
     assert len(list(shown())) > 5
+
+
+def test_trainmaster_check_finds_no_fault_in_the_requests_and_rules_that_pages_show(tmp_path: Path) -> None:
+    """Each beside the script that it names, with the shipped policy and the two regions of the pages."""
+    policy = yaml.safe_load((ROOT / "functions/policy.yaml").read_text())
+    (tmp_path / "policy.yaml").write_text(
+        yaml.safe_dump({**policy, "regions": ["us-central1", "europe-west4"]})
+    )
+    for script in ("train.py", "program.py"):
+        (tmp_path / script).touch()
+    files: list[str] = []
+    for page, content in shown():
+        files.append(f"{len(files)}-{page}.json")
+        (tmp_path / files[-1]).write_text(json.dumps(content))
+    words = ("check", "--policy", "policy.yaml", *files)
+    done = trainmaster(*words, cwd=tmp_path, environment={"HOME": str(tmp_path)})
+    assert done.status == 0, done.out
+    assert "rules.md.json: rule, no faults" in done.out
+
+
+def test_the_page_of_rules_shows_one_that_runs_a_script() -> None:
+    rules = [content for page, content in shown() if page == "rules.md"]
+    assert any("script" in rule["request"] for rule in rules)

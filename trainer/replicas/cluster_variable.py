@@ -103,9 +103,8 @@ def _read(name: str, text: str) -> Cluster | None:
             f'`task` must look like {{"type": "worker", "index": 0}}, with one of the types '
             f"{', '.join(ROLE_OF_TASK_TYPE)}; found {_shown(task)}"
         )
-    elif number >= listed and (
-        role in members or role is not Role.EVALUATOR
-    ):  # TF_CONFIG never lists evaluators
+    elif number >= listed and (role in members or role is not Role.EVALUATOR):
+        # TF_CONFIG never lists evaluators.
         faults.append(f"`task` is {role}-{number}, counted from 0, but `cluster` lists {listed} of that role")
     if faults or role is None:
         raise Unusable(*(_fault(name, fault) for fault in faults))

@@ -128,9 +128,8 @@ def roll_back(
     """
     found = find_champion(clients, model_name)
     restored = after_rollback(found.champion, to_run, order_id="", now=datetime.now(UTC))
-    if isinstance(
-        restored, str
-    ):  # the service says the same of the order, and would record that it refused it
+    if isinstance(restored, str):
+        # The service says the same of the order, and would record that it refused it.
         raise Refused(
             f"The champion of {model_name!r} stays: {restored}. See: trainmaster champions show {model_name}"
         )

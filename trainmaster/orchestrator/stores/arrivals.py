@@ -129,7 +129,7 @@ class Arrivals(Store):
     """The batches that the logs of all processes have written."""
 
     def names(self, most: int) -> Sequence[str]:
-        """At most that many batches, oldest first. Without the limit, all those written before the call."""
+        """The first batches, oldest first, at most `most`."""
         listed = self.objects.listing(self.bucket, ARRIVALS_PREFIX)
         return [each.name for each in islice(listed, most)]
 

@@ -20,6 +20,7 @@ from trainmaster.orchestrator.core.completion.last_error import (
 )
 from trainmaster.orchestrator.core.completion.replica_exit import ReplicaExit, parse_exit, restarts_text
 from trainmaster.orchestrator.core.documents.quoting import cut
+from trainmaster.orchestrator.core.job_names import job_id
 from trainmaster.orchestrator.core.requests.draft import SCRIPT
 from trainmaster.orchestrator.core.runs.end import TuningResult
 from trainmaster.orchestrator.core.runs.job import Failure, RecordedTrial, TrialState
@@ -108,7 +109,7 @@ def questions_about(record: RunRecord) -> Sequence[Question]:
     job = record.job
     if job is None or job.start_time is None:
         return ()
-    query = LogQuery(job_id=job.name.rpartition("/")[2], since=job.create_time)
+    query = LogQuery(job_id=job_id(job.name), since=job.create_time)
     if record.tuning is not None:
         return _about_trials(record.tuning.trials, query, runs_script=_runs_script(record))
     if record.state is not RunState.FAILED or record.failure is None or _is_explained(record.failure):
@@ -175,9 +176,8 @@ def first_failure(entries: Sequence[LogEntry], words: str, *, runs_script: bool 
         is_all = exited is not None and signal is not None and has_arrived(entries)
         return Failure(message=signal or "", replica=named) if is_all else None
     is_cause = signal is not None and ending.replica == named
-    if (
-        is_cause and ending.error is not None and ending.error.is_certain
-    ):  # a crash, with the last word of the program
+    if is_cause and ending.error is not None and ending.error.is_certain:
+        # A crash, with the last word of the program.
         is_cause = exited is not None and exited.was_killed
     message = signal if signal and is_cause else _message(ending, runs_script=runs_script)
     return Failure(message=message, replica=ending.replica, last_lines=ending.last_lines)

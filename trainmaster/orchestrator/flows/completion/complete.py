@@ -129,9 +129,8 @@ def complete_run(
         if passed_over is not None:
             return passed_over
         if held.record.ended:
-            if (
-                held.record.job is None
-            ):  # it never had one: this is a second job, from a function that was suspended
+            if held.record.job is None:
+                # It never had one: this is a second job, from a function that was suspended.
                 held = cancel_second_jobs(services, held, [job])
             return refresh_status(services, held, "the run had already ended")
         if error_still_due(job, services.clock.now()):

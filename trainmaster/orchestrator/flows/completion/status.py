@@ -114,8 +114,10 @@ def write_order_status(
     state = RunState.SUCCEEDED if held is None else HELD
     status = status_of_source(incoming.source, state, services.clock.now())
     if status is not None:
-        told = replace(status, run_id=incoming.run_id, record_uri=about_uri, model_uri=model_uri, reason=held)
-        services.drop_statuses.write(told, is_first=True)
+        status = replace(
+            status, run_id=incoming.run_id, record_uri=about_uri, model_uri=model_uri, reason=held
+        )
+        services.drop_statuses.write(status, is_first=True)
 
 
 def write_ignored_status(services: Services, ignored: Ignored) -> None:

@@ -157,7 +157,7 @@ def rule_failures_in_status(services: Services, dropped: StoredObject) -> Iterat
     except Exception as error:
         with contextlib.suppress(TrainmasterError):
             present = services.rule_statuses.find(dropped.name)
-            told = RuleStatus(
+            status = RuleStatus(
                 dropped_name=dropped.name,
                 generation=dropped.generation,
                 state=RuleStanding.RETRYING,
@@ -166,5 +166,5 @@ def rule_failures_in_status(services: Services, dropped: StoredObject) -> Iterat
                 in_force=present.in_force if present is not None else None,
                 reason=f"the delivery failed and will be retried: {failure_text(error)}",
             )
-            services.rule_statuses.write(told)
+            services.rule_statuses.write(status)
         raise

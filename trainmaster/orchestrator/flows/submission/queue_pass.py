@@ -5,7 +5,6 @@ also becomes free without an event. `submit.py` submits each run under a lease. 
 one continues with the next run and leaves the first one's slot under a limit free.
 """
 
-import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
@@ -27,7 +26,7 @@ from trainmaster.orchestrator.flows.queue import full_limit, limits_for, place_o
 from trainmaster.orchestrator.flows.services import FlowResult, Services
 from trainmaster.orchestrator.flows.submission.resume import take_over
 from trainmaster.orchestrator.flows.submission.submit import SUBMIT_NEEDS
-from trainmaster.orchestrator.flows.turns import QUEUE_SHARE, Turns, run_item
+from trainmaster.orchestrator.flows.turns import QUEUE_SHARE, Turns, described, run_item
 from trainmaster.orchestrator.stores.admission import PLACES_MAX
 from trainmaster.orchestrator.stores.ledger import Held
 
@@ -90,10 +89,10 @@ def admit(
         except TrainmasterError as error:
             queue_pass.close(place.quota_class)
             yield FlowResult(message=f"not admitted: {error}", run_id=place.run_id, severity="WARNING")
-        except Exception:  # a bug in this program must not stop the pass for the other runs
+        except Exception as error:  # a bug in this program must not stop the pass for the other runs
             queue_pass.mark_gone(place.run_id)
-            told = f"not admitted: {traceback.format_exc()}"
-            yield FlowResult(message=told, run_id=place.run_id, severity="CRITICAL")
+            message = f"not admitted: {described(error)}"
+            yield FlowResult(message=message, run_id=place.run_id, severity="CRITICAL")
         else:
             if done is not None:
                 tried += 1

@@ -160,9 +160,8 @@ class _Attempt:
             self._note(refused, candidate, deferral.reason)
             return None
         self.queue_pass.mark_admitted(self.held.record.run_id, wanted)
-        if (
-            _account(self.held.record) is not None
-        ):  # the permission was granted: runs behind it need not wait for their pause
+        if _account(self.held.record) is not None:
+            # The permission was granted: runs behind it need not wait for their pause.
             self.queue_pass.mark_admitted(self.held.record.run_id, self.place.quota_class)
         return result
 

@@ -10,6 +10,7 @@ from datetime import datetime
 
 from trainmaster.orchestrator.core.documents.codec import time_or
 from trainmaster.orchestrator.core.documents.json_text import parse_json
+from trainmaster.orchestrator.core.documents.unvalidated import at, mapping_at
 from trainmaster.orchestrator.core.errors import EventMalformed
 from trainmaster.orchestrator.core.events.envelope import PubsubMessage
 
@@ -46,17 +47,17 @@ def parse_hint(message: PubsubMessage) -> JobHint | None:
         ) from error
     if not isinstance(entry, Mapping):
         raise EventMalformed(f"message {message.message_id!r} contains a {type(entry).__name__}")
-    resource = _mapping(entry.get("resource"))
-    labels = _mapping(resource.get("labels"))
+    labels = mapping_at(entry, "resource", "labels")
     job_id = labels.get("job_id")
-    if resource.get("type") != "ml_job" or not isinstance(job_id, str) or not _JOB_ID.fullmatch(job_id):
+    is_of_job = at(entry, "resource", "type") == "ml_job"
+    if not is_of_job or not isinstance(job_id, str) or not _JOB_ID.fullmatch(job_id):
         return None
     # The line is plain text or part of a payload, depending on the writer.
-    text = entry.get("textPayload") or _mapping(entry.get("jsonPayload")).get("message")
+    text = entry.get("textPayload") or at(entry, "jsonPayload", "message")
     tells_end = (
         labels.get("task_name") == "service"
         # A study continues after a trial: retrying until the study ends would mean hours of redelivery.
-        and TRIAL_LABEL not in _mapping(entry.get("labels"))
+        and TRIAL_LABEL not in mapping_at(entry, "labels")
         and isinstance(text, str)
         and any(line in text for line in END_LINES)
     )
@@ -66,7 +67,3 @@ def parse_hint(message: PubsubMessage) -> JobHint | None:
         insert_id=str(entry.get("insertId") or message.message_id),
         entry_time=time_or(entry.get("timestamp"), message.publish_time),
     )
-
-
-def _mapping(value: object) -> Mapping[str, object]:
-    return value if isinstance(value, Mapping) else {}

@@ -34,8 +34,6 @@ Sources: the file names that each library's saving functions write, or that its 
 `save_pretrained`, XGBoost's `save_model`, LightGBM's `save_model`, `joblib.dump`, Orbax's checkpointers.
 """
 _EXPRESSIONS = tuple((name, re.compile(pattern, re.IGNORECASE)) for name, pattern in _BY_NAME)
-FORMATS = (*dict.fromkeys(name for name, _ in _BY_NAME), OTHER)
-"""Every format that a record may name."""
 
 
 def format_of(paths: Iterable[str]) -> str:

@@ -14,6 +14,7 @@ from trainmaster.orchestrator.core.documents.faults import Fault
 from trainmaster.orchestrator.core.documents.json_text import parse_json
 from trainmaster.orchestrator.core.documents.quoting import plain
 from trainmaster.orchestrator.core.documents.unknown import with_unknown
+from trainmaster.orchestrator.core.documents.unvalidated import mapping_at
 from trainmaster.orchestrator.core.errors import TrainmasterError
 from trainmaster.orchestrator.core.job_names import job_id
 from trainmaster.orchestrator.core.names import message_status_object, status_object
@@ -206,7 +207,7 @@ def status_after_failure(
     status = dict(present)
     if generation < (drop.generation or 0) or not present:
         new = replace(drop, previous_run_id=present.get("run_id"))
-        status = dict(_mapping(encoded(new)))
+        status = dict(mapping_at(encoded(new)))
     elif status["state"] == DEAD_LETTER:  # the event was replayed
         status |= {"state": RETRYING, "failed_deliveries": 0}
     failed = status.get("failed_deliveries", 0) + 1
@@ -229,10 +230,6 @@ def failure_text(error: Exception) -> str:
     """The error as the user reads it; for a bug in this program, only its type."""
     what = str(error) if isinstance(error, TrainmasterError) else f"{type(error).__name__}, see the log"
     return shortened(plain(what))
-
-
-def _mapping(value: object) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
 
 
 def _order(document: Mapping[str, Any]) -> tuple[int, int]:

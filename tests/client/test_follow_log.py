@@ -11,7 +11,7 @@ import pytest
 from tests.client.served import Served, run_record, served_context
 from trainmaster.client.clients import Clients
 from trainmaster.client.find import find_run
-from trainmaster.client.logs.follow import RunLog, follow_log
+from trainmaster.client.logs.follow import RunLog, look_until_over
 from trainmaster.client.stack import NoStack
 from trainmaster.local import logging
 
@@ -32,7 +32,7 @@ def test_a_restart_of_the_logging_service_is_survived(served: Served, tmp_path: 
     stop = threading.Event()
     with logging.serve(tmp_path / "logging") as url:
         clients = Clients(replace(served.clients.context, logging_host=url))
-        followed = follow_log(clients, RunLog(clients, find_run(clients, "trained")))
+        followed = look_until_over(clients.context, RunLog(clients, find_run(clients, "trained")))
         assert next(followed) == []
 
     def serve_again() -> None:
@@ -52,7 +52,7 @@ def test_a_restart_of_the_logging_service_is_survived(served: Served, tmp_path: 
 def test_a_stopped_stack_ends_the_following_and_says_how_to_start_one(served: Served, tmp_path: Path) -> None:
     with logging.serve(tmp_path / "logging") as url:
         clients = Clients(replace(served.clients.context, logging_host=url))
-        followed = follow_log(clients, RunLog(clients, find_run(clients, "trained")))
+        followed = look_until_over(clients.context, RunLog(clients, find_run(clients, "trained")))
         assert next(followed) == []
     (tmp_path / ".trainmaster/stack.env").unlink()
     with clients, pytest.raises(NoStack, match="was stopped"):

@@ -13,7 +13,8 @@ from trainmaster.cli.watch.run import doing, news, picture
 from trainmaster.client.clients import Clients
 from trainmaster.client.context import context_of_stack
 from trainmaster.client.find import find_run
-from trainmaster.client.watch.sighting import RunWatch, look_until_over
+from trainmaster.client.logs.follow import look_until_over
+from trainmaster.client.watch.sighting import RunWatch
 from trainmaster.client.watch.timeline import timeline
 
 from .project import ROOT, Project, eventually, request
@@ -41,7 +42,7 @@ def test_a_tuning_is_seen_from_its_drop_to_its_record_and_can_be_drawn(
     out = io.StringIO()
     view = View(Console(file=out, force_terminal=False, width=300), picture=picture, news=news, doing=doing)
     with Clients(context_of_stack(project.env, project.state)) as clients:
-        for seen in look_until_over(clients, RunWatch(clients, find_run(clients, started))):
+        for seen in look_until_over(clients.context, RunWatch(clients, find_run(clients, started))):
             view.show(seen)
     study = seen.study
     assert study is not None

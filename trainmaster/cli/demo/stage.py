@@ -28,8 +28,9 @@ from trainmaster.cli.watch.run import picture as run_picture
 from trainmaster.client.clients import Clients, storage_client
 from trainmaster.client.context import Context, context_of_stack
 from trainmaster.client.find import Run, find_run, read_document
+from trainmaster.client.logs.follow import look_until_over
 from trainmaster.client.terminal import one_line
-from trainmaster.client.watch.sighting import RunWatch, Sighting, look_until_over
+from trainmaster.client.watch.sighting import RunWatch, Sighting
 from trainmaster.local.stack.state import owner_of
 from trainmaster.orchestrator.core.names import object_uri, record_object, status_object
 from trainmaster.resources import ROOT
@@ -120,7 +121,7 @@ def _watched(console: Console, clients: Clients, dropped: Dropped) -> Sighting:
     view = View(console, picture=run_picture, news=run_news, doing=run_doing)
     watched = RunWatch(clients, run)
     with view.running():
-        for seen in look_until_over(clients, watched):
+        for seen in look_until_over(clients.context, watched):
             view.show(seen)
             if time.monotonic() > deadline:
                 raise DemoFailed(f"Timed out after {DEADLINE_S} s. Last seen: {run_doing(seen)}.")

@@ -14,7 +14,7 @@ from trainmaster.cli.runs.following import in_words, run_survives_interrupt, say
 from trainmaster.cli.verb import JSON, talk
 from trainmaster.client.errors import TimedOut
 from trainmaster.client.find import Run, find_run
-from trainmaster.client.logs.follow import RunLog, follow_log
+from trainmaster.client.logs.follow import RunLog, look_until_over
 from trainmaster.client.logs.read import LINES_MAX, Selection
 from trainmaster.client.terminal import one_line
 
@@ -76,7 +76,7 @@ def _follow(
                 f"Earlier lines are left out. To see more than {limit}: --limit {min(10 * limit, LINES_MAX)}"
             )
         _show(lines, lanes, as_json=as_json)
-    for lines in follow_log(clients, log):
+    for lines in look_until_over(clients.context, log):
         if (now := waits_for(log.run)) != said and not log.job_ids and not log.run.record.ended:
             said = now
             talk(now)

@@ -39,12 +39,13 @@ def show_run(clients: "Clients", run: "Run") -> "Exit":
     from trainmaster.cli.runs.following import run_survives_interrupt, say_end, say_state
     from trainmaster.cli.watch.live import View
     from trainmaster.cli.watch.run import doing, news, picture
-    from trainmaster.client.watch.sighting import RunWatch, look_until_over
+    from trainmaster.client.logs.follow import look_until_over
+    from trainmaster.client.watch.sighting import RunWatch
 
     watched = RunWatch(clients, run)
     view = View(Console(highlight=False), picture=picture, news=news, doing=doing)
     with run_survives_interrupt(run.record.run_id), view.running():
-        for seen in look_until_over(clients, watched):
+        for seen in look_until_over(clients.context, watched):
             view.show(seen)
     say_state(seen.run)
     return say_end(clients, seen.run)

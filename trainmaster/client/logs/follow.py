@@ -4,7 +4,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from trainmaster.client.context import Context
 from trainmaster.client.find import Run, read_run
@@ -23,6 +23,7 @@ RETRY_S = 2.0
 """How long one read of the record is repeated by the client, before it is checked whether the stack was stopped."""
 SETTLED_S, LOCAL_SETTLED_S = 10.0, 3.0
 """How long after a run's end its last lines are awaited."""
+_Look_co = TypeVar("_Look_co", covariant=True)
 
 
 class RunLog:
@@ -97,20 +98,25 @@ class RunLog:
         self._saw_end = self._saw_end or any(line.ends_job and line.job_id in last for line in lines)
 
 
-def follow_log(clients: "Clients", log: RunLog) -> Iterator[list[LogLine]]:
-    """New lines each time the log was read, also if there are none, until the log is over.
+class Watched(Protocol[_Look_co]):
+    """What `look` reads again and again until it is over."""
+
+    @property
+    def is_over(self) -> bool: ...
+
+    def look(self) -> _Look_co: ...
+
+
+def look_until_over(context: Context, watched: Watched[_Look_co]) -> Iterator[_Look_co]:
+    """What each look finds, also if nothing is new; survives restarts of the services.
 
     Raises:
+        NotFound: the run's record no longer exists.
         NoStack, google.api_core.exceptions.GoogleAPICallError, requests.exceptions.RequestException: a service has not
             answered for longer than a restart takes.
     """
     while True:
-        yield survive_restarts(clients.context, log.look)
-        if log.is_over:
+        yield survive_restarts(context, watched.look)
+        if watched.is_over:
             return
-        time.sleep(pause_s(clients.context))
-
-
-def pause_s(context: Context) -> float:
-    """Between two reads, in seconds."""
-    return POLL_S if context.state is None else LOCAL_POLL_S
+        time.sleep(POLL_S if context.state is None else LOCAL_POLL_S)

@@ -1,16 +1,14 @@
 """What is known of a run at one moment, read from the services."""
 
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from trainmaster.client.find import Run
-from trainmaster.client.logs.follow import RunLog, pause_s
+from trainmaster.client.logs.follow import RunLog
 from trainmaster.client.logs.line import SERVICE, LogLine
 from trainmaster.client.logs.progress import TrainingProgress, is_progress
-from trainmaster.client.logs.survive import survive_restarts
 from trainmaster.client.logs.tail import shortened
 from trainmaster.client.study.read import study_of
 from trainmaster.client.study.study import Study
@@ -177,18 +175,3 @@ def _after_service(seen: Sighting, line: LogLine, text: str) -> Sighting:
 def epochs(training: Mapping[str, TrainingProgress]) -> dict[str, str]:
     """The epoch of the furthest replica by trial id, for those that have logged one."""
     return {trial_id: text for trial_id, progress in training.items() if (text := progress.epoch)}
-
-
-def look_until_over(clients: "Clients", watch: RunWatch) -> Iterator[Sighting]:
-    """The run as it is, again and again until it is over; survives restarts of the services.
-
-    Raises:
-        NotFound: its record no longer exists.
-        NoStack, google.api_core.exceptions.GoogleAPICallError, requests.exceptions.RequestException: a service has not
-            answered for longer than a restart takes.
-    """
-    while True:
-        yield survive_restarts(clients.context, watch.look)
-        if watch.is_over:
-            return
-        time.sleep(pause_s(clients.context))

@@ -1,4 +1,4 @@
-"""Parses the services' timestamps and users' times, and writes lengths of time."""
+"""Parses the services' timestamps and users' times, and writes times and lengths of time."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -33,6 +33,11 @@ def parse_since(text: str, now: datetime) -> datetime:
         raise ValueError(
             f"Expected a duration (30m, 2h, 7d) or a date or time (2026-11-01, 2026-11-01T08:00Z), found {text!r}"
         ) from error
+
+
+def minute(moment: datetime) -> str:
+    """`2026-11-23 03:00`, in UTC."""
+    return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M}"
 
 
 def span(length: timedelta) -> str:

@@ -8,7 +8,7 @@ import click
 
 from trainmaster.cli.exits import Exit
 from trainmaster.cli.rules.orders import order_survives_interrupt
-from trainmaster.cli.rules.screens import ABSENT, minute
+from trainmaster.cli.rules.screens import ABSENT
 from trainmaster.cli.table import print_facts, print_table
 from trainmaster.cli.verb import (
     JSON,
@@ -26,6 +26,7 @@ from trainmaster.cli.verb import (
     talk,
 )
 from trainmaster.client.terminal import one_line
+from trainmaster.client.times import minute
 from trainmaster.orchestrator.core.names import in_team
 
 if TYPE_CHECKING:

@@ -1,7 +1,7 @@
 """What `rules ls` and `rules show` print for people."""
 
 from collections.abc import Iterable, Iterator
-from datetime import UTC, datetime
+from datetime import datetime
 
 import click
 
@@ -9,6 +9,7 @@ from trainmaster.cli.table import STATE, Fact, print_facts, print_table, termina
 from trainmaster.cli.yaml_text import yaml_text
 from trainmaster.client.rules.found import FoundRule, condition_text
 from trainmaster.client.terminal import one_line
+from trainmaster.client.times import minute
 
 ABSENT = "-"
 NARROW_CELL_CHARS = 30
@@ -82,8 +83,3 @@ def rule_facts(rule: FoundRule, now: datetime) -> Iterator[Fact]:
     if status is not None and status.last_firing is not None:
         last = status.last_firing
         yield "last firing", [f"{minute(last.at)} by {last.condition}: {last.run_id}"]
-
-
-def minute(moment: datetime) -> str:
-    """`2026-11-23 03:00`, in UTC."""
-    return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M}"

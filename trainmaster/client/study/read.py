@@ -16,6 +16,7 @@ from trainmaster.client.study.study import (
     Trial,
     Value,
 )
+from trainmaster.orchestrator.core.completion.trials import trial_order
 from trainmaster.orchestrator.core.requests.spec import Goal
 from trainmaster.orchestrator.core.runs.job import TrialState
 
@@ -36,7 +37,10 @@ def study_of(job: "HyperparameterTuningJob") -> Study:
         parameters=merged(_parameters(job.study_spec.parameters)),
         # The protobuf messages behind proto-plus, which takes twenty times as long to read many measurements.
         trials=tuple(
-            sorted((_trial(each, metric.metric_id) for each in type(job).pb(job).trials), key=_order)
+            sorted(
+                (_trial(each, metric.metric_id) for each in type(job).pb(job).trials),
+                key=lambda trial: trial_order(trial.id),
+            )
         ),
         max_trials=job.max_trial_count,
     )
@@ -130,8 +134,3 @@ def _value(parameter: Any) -> Value:
     return (
         float(value.number_value) if kind == "number_value" else str(getattr(value, kind or "string_value"))
     )
-
-
-def _order(trial: Trial) -> tuple[int, str]:
-    """Ids count from 1; those that are not numbers come last."""
-    return (int(trial.id) if trial.id.isdecimal() else 2**63, trial.id)

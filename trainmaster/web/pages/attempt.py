@@ -21,6 +21,7 @@ from trainmaster.client.submission.pasted import (
 from trainmaster.client.submission.rules import deployed_rules
 from trainmaster.orchestrator.core.admission.prices import Prices
 from trainmaster.orchestrator.core.documents.faults import MAX_FAULTS, Fault
+from trainmaster.orchestrator.core.documents.placing import position
 from trainmaster.orchestrator.core.policy.currency import shown_bound, shown_money
 from trainmaster.orchestrator.core.requests.request import RequestRules
 from trainmaster.orchestrator.core.runs.record import Estimate
@@ -171,7 +172,7 @@ def _is_refused(plan: Plan) -> bool:
 def _faults(found: Examined) -> Iterator[ShownFault]:
     """In the order of the text, at most MAX_FAULTS of each level."""
     for level, faults in (("error", found.checked.faults), ("warning", found.checked.warnings)):
-        for each in sorted(faults[:MAX_FAULTS], key=_position):
+        for each in sorted(faults[:MAX_FAULTS], key=position):
             yield ShownFault(fault=each, level=level, excerpt=_excerpt(each))
 
 
@@ -185,10 +186,6 @@ def _excerpt(fault: Fault) -> tuple[str, str] | None:
         line, mark = f"…{line[shift - EXCERPT_LEAD :]}", f" {mark[shift - EXCERPT_LEAD :]}"
     cut = f"{line[:EXCERPT_CHARS]}…" if len(line) > EXCERPT_CHARS else line
     return cut, mark[:EXCERPT_CHARS]
-
-
-def _position(fault: Fault) -> tuple[int, int]:
-    return (0, 0) if fault.place is None else (fault.place.line, fault.place.column)
 
 
 def _would(plan: Plan) -> str:

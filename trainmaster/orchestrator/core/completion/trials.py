@@ -32,7 +32,7 @@ def recorded_trials(trials: Sequence[Trial], tuning: Tuning) -> tuple[RecordedTr
             end_time=trial.end_time,
             infeasible_reason=without_log_link(trial.infeasible_reason)[:REASON_MAX_CHARS] or None,
         )
-        for trial in sorted(trials, key=_order)
+        for trial in sorted(trials, key=lambda trial: trial_order(trial.id))
     )
 
 
@@ -55,7 +55,7 @@ def best_trial(trials: Sequence[Trial], tuning: Tuning) -> BestTrial | None:
     """The succeeded trial whose first metric is best; the first of equals. None if no such trial has a value."""
     metric = tuning.metrics[0]
     best: BestTrial | None = None
-    for trial in sorted(trials, key=_order):
+    for trial in sorted(trials, key=lambda trial: trial_order(trial.id)):
         measured = measurement_of(trial, tuning)
         value = math.nan if measured is None else measured.metrics.get(metric.id, math.nan)
         if trial.state is not TrialState.SUCCEEDED or not math.isfinite(value):
@@ -135,6 +135,6 @@ def _finite(measured: Measured | None) -> Measured | None:
     return Measured(metrics=metrics, step=measured.step, elapsed_s=measured.elapsed_s)
 
 
-def _order(trial: Trial) -> tuple[int, str]:
-    """Trial ids count from 1; an id that is not a number comes last."""
-    return (int(trial.id) if trial.id.isdecimal() else 2**63, trial.id)
+def trial_order(trial_id: str) -> tuple[int, str]:
+    """Sorts trials by id, which counts from 1; an id that is not a number comes last."""
+    return (int(trial_id) if trial_id.isdecimal() else 2**63, trial_id)

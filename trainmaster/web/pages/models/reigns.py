@@ -2,10 +2,11 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from urllib.parse import urlencode
 
 from trainmaster.client.rules.challengers import Reigned, reigns_of
+from trainmaster.client.times import minute
 from trainmaster.orchestrator.core.champions.champion import Champion
 from trainmaster.orchestrator.core.champions.promotion import after_rollback
 from trainmaster.web.pages.models.found import address_of, name_of
@@ -45,16 +46,12 @@ def reign_rows(champion: Champion, now: datetime) -> Iterator[ReignRow]:
         may_return = run_id != current and not refusal(champion, run_id, now)
         yield ReignRow(
             reigned=each,
-            since=_minute(each.reign.since),
-            until=_minute(each.until) if each.until else "",
+            since=minute(each.reign.since),
+            until=minute(each.until) if each.until else "",
             start=min(max(int(BAR_UNITS * start / whole), 0), BAR_UNITS),
             length=min(max(int(BAR_UNITS * (end - start) / whole), 4), BAR_UNITS),
             restore=f"{address_of(name_of(champion))}/-/rollback?{query}" if may_return else "",
         )
-
-
-def _minute(moment: datetime) -> str:
-    return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M}"
 
 
 def _rounded(seconds: float) -> int:

@@ -136,3 +136,61 @@ def test_a_second_spelling_of_a_key_that_is_there_hides_nothing() -> None:
         "$.cluster.chief.machine",
         "$.cluster.chief.machne",
     ]
+
+
+FAULTY = {"machine": "n1-standrd-4", "disk": {"size_gb": "x"}, "env": {"TOKEN": "hunter2"}, "args": "--x"}
+
+
+@pytest.mark.parametrize(
+    ("document", "cluster", "role"),
+    [
+        (own(cluster={"cheif": FAULTY}), "cluster", "cheif"),
+        (own(clutser={"cheif": FAULTY}), "clutser", "cheif"),
+        (own(cluster={"chief": MACHINE, "worker": {**FAULTY, "count": 2}}), "cluster", "worker"),
+    ],
+)
+def test_what_is_below_a_misspelt_role_is_checked_as_that_role(
+    document: dict[str, object], cluster: str, role: str
+) -> None:
+    if cluster != "cluster":
+        document.pop("cluster")
+    here = f"$.{cluster}.{role}"
+    assert [fault.partition(":")[0] for fault in faults(document)] == [
+        *([f"$.{cluster}"] if cluster != "cluster" else []),
+        here,
+        f"{here}.args",
+        f"{here}.disk.size_gb",
+        f"{here}.env.TOKEN",
+        f"{here}.machine",
+    ]
+
+
+@pytest.mark.parametrize("gpu", ["L44", "L4:3"])
+def test_the_gpu_below_a_misspelt_role_is_checked_at_its_own_place(gpu: str) -> None:
+    unknown, machine = faults(own(cluster={"cheif": {"gpu": gpu}}))
+    assert "did you mean 'chief'?" in unknown
+    assert machine.startswith("$.cluster.cheif.gpu: no machine type has")
+
+
+def test_a_fault_below_a_misspelt_role_has_its_line() -> None:
+    text = f"model_name: m\nimage: {IMAGE}\ncluster:\n  cheif:\n    machine: n1-standrd-4\n"
+    refused = parse_request(text.encode(), as_json=False, request_rules=REQUEST_RULES)
+    assert isinstance(refused, Refused)
+    assert [fault.place and (fault.place.line, fault.place.column) for fault in refused.faults] == [
+        (4, 3),
+        (5, 14),
+    ]
+
+
+@pytest.mark.parametrize(
+    "cluster",
+    [
+        {"chief": MACHINE, "cheif": FAULTY},  # there is a chief
+        {"chef": FAULTY, "cheif": FAULTY},  # either may be meant
+        {"xyzzy": FAULTY},
+    ],
+)
+def test_a_key_that_may_mean_several_things_or_nothing_is_not_guessed(cluster: dict[str, object]) -> None:
+    found = [fault.partition(":")[0] for fault in faults(own(cluster=cluster))]
+    assert not [path for path in found if path.endswith("size_gb")]
+    assert {f"$.cluster.{key}" for key in cluster if key != "chief"} <= set(found)

@@ -99,7 +99,6 @@ def with_machines(meant: Translated, machines: Sequence[Machines]) -> Translated
     A faulty `gpu` stays, with its fault. Faults of what was written out have the path of the `gpu`.
     """
     document, notes = dict(meant.document), Translation()
-    notes.places, notes.faults = dict(meant.places), list(meant.faults)
     if isinstance(document.get("cluster"), Mapping):
         document["cluster"] = _written_out(document["cluster"], machines, ("cluster",), notes)
     if isinstance(document.get(FALLBACKS), list):
@@ -109,7 +108,15 @@ def with_machines(meant: Translated, machines: Sequence[Machines]) -> Translated
                 here = (FALLBACKS, index, "cluster")
                 cluster = _written_out(patch["cluster"], machines, here, notes)
                 document[FALLBACKS][index] = {**patch, "cluster": cluster}
-    return replace(meant, document=document, places=notes.places, faults=tuple(notes.faults))
+    return replace(
+        meant,
+        document=document,
+        places={
+            **meant.places,
+            **{own: meant.written_path(written) for own, written in notes.places.items()},
+        },
+        faults=(*meant.faults, *(fault.moved(meant.written_path) for fault in notes.faults)),
+    )
 
 
 def _written_out(

@@ -18,12 +18,14 @@ from trainmaster.orchestrator.core.requests.draft import SCRIPT, Draft
 from trainmaster.orchestrator.core.requests.gpus import with_machines
 from trainmaster.orchestrator.core.requests.placeholders import request_with_deployment
 from trainmaster.orchestrator.core.requests.request import (
+    REQUEST_SCHEMA,
     Refused,
     Request,
     RequestRules,
     checked,
     too_large,
 )
+from trainmaster.orchestrator.core.requests.translation.misspelt import with_meant_keys
 from trainmaster.orchestrator.core.requests.translation.own_document import Translated
 
 
@@ -98,7 +100,10 @@ def _translated(
 ) -> Request | Refused:
     dialect = dialect_of(value)
     value = resolved(value, request_rules.names)
-    in_own = _with_script_image(dialect.in_own(value, name), request_rules)
+    in_own = dialect.in_own(value, name)
+    if dialect is OWN:
+        in_own = with_meant_keys(in_own, request_rules.schemas[REQUEST_SCHEMA])
+    in_own = _with_script_image(in_own, request_rules)
     meant = _allowed(with_machines(in_own, request_rules.machines), request_rules)
     request = checked(
         meant.document,

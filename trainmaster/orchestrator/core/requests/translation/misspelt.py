@@ -1,0 +1,75 @@
+"""Reads the misspelt keys of a request in our own dialect as those that were meant, so that what is below them is checked too."""
+
+from collections import Counter
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from typing import Any
+
+from trainmaster.orchestrator.core.documents.faults import Fault, Suggestions, unknown_key
+from trainmaster.orchestrator.core.requests.translation.own_document import Path, Translated, Translation
+
+UNKNOWN_MOST = 10
+"""Unknown keys of one mapping; one with more is something else than a misspelt request."""
+_CLUSTER = "cluster"
+
+
+def with_meant_keys(own: Translated, schema: Mapping[str, Any]) -> Translated:
+    """The request with each misspelt key, of a part of the request or of a role, as the key that was meant.
+
+    The misspelt keys are among the result's faults; all other faults have the places of the text. A key is read as
+    another one only if its value is a mapping, and the other key is absent and the only one that is similar; the
+    schema reports the rest.
+    """
+    notes, known = Translation(), schema["properties"]
+    document = _renamed(
+        own.document, known, notes, here=(), written=(), misplaced=schema.get("misplaced", ())
+    )
+    if isinstance(cluster := document.get(_CLUSTER), Mapping):
+        written = next((key for key in own.document if own.document[key] is cluster), _CLUSTER)
+        roles = known[_CLUSTER]["properties"]
+        document = {
+            **document,
+            _CLUSTER: _renamed(cluster, roles, notes, here=(_CLUSTER,), written=(written,)),
+        }
+    if not notes.faults:
+        return own
+    return replace(own, document=document, places=notes.places, faults=(*own.faults, *notes.faults))
+
+
+# Any: values of a document that no schema has validated.
+def _renamed(
+    mapping: Mapping[str, Any],
+    known: Collection[str],
+    notes: Translation,
+    *,
+    here: Path,
+    written: Path,
+    misplaced: Collection[str] = (),
+) -> Mapping[str, Any]:
+    """The mapping at `here`, which the text has at `written`, with the keys that were meant."""
+    unknown = [key for key in mapping if key not in known]
+    if not 0 < len(unknown) <= UNKNOWN_MOST:
+        return mapping
+    found = {
+        key: _meant(key, written, known, mapping, notes.suggestions)
+        for key in unknown
+        if isinstance(mapping[key], Mapping) and key not in misplaced
+    }
+    meant = Counter(near for near, _ in found.values())
+    names: dict[str, str] = {}
+    for key, (near, fault) in found.items():
+        if near and meant[near] == 1:
+            names[key] = near
+            notes.place((*here, near), (*written, key))
+            notes.faults.append(fault)
+    return {names.get(key, key): value for key, value in mapping.items()}
+
+
+def _meant(
+    key: str, written: Path, known: Collection[str], present: Mapping[str, Any], suggestions: Suggestions
+) -> tuple[str, Fault]:
+    """The only absent key that is similar, or an empty string; and the fault of the key."""
+    fault = unknown_key(key, parents=written, known=known, present=present, suggestions=suggestions)
+    absent = [name for name in known if name not in present]
+    near = suggestions.find(key, absent)
+    return "" if suggestions.find(key, [name for name in absent if name != near]) else near, fault

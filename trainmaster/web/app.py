@@ -123,7 +123,7 @@ def _page(console: Console, route: PageRoute) -> Callable[[Request], Any]:
 def _shown(console: Console, show: Callable[[], Page]) -> tuple[Page, int]:
     """The page and its HTTP status; a fault has a page as well."""
     try:
-        return show(), 200
+        page = show()
     except Exception as error:
         fault = fault_of(error)
         if fault is None:
@@ -131,6 +131,7 @@ def _shown(console: Console, show: Callable[[], Page]) -> tuple[Page, int]:
         if fault.is_lost:
             console.source.reconnect()
         return fault_page(fault), fault.status
+    return page, page.status
 
 
 def fault_page(fault: Fault) -> Page:

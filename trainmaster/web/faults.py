@@ -3,11 +3,17 @@
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from trainmaster.client.errors import Refused
+
 
 class StackStarting(Exception):
     """The stack that this console runs beside is not ready yet, or is stopping."""
 
     message = "The local stack is starting. This page shows it as soon as it is ready."
+
+
+class WrongQuery(Refused):
+    """A value in an address, such as that of a filter, is not allowed; the message has what is."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,6 +59,7 @@ NO_ANSWER = "The stack does not answer, or has stopped. Start it again: trainmas
 _CORE = "google.api_core.exceptions"
 _CONNECTION = "requests.exceptions.RequestException"
 _KINDS = (
+    _Kind(400, "Wrong query", "trainmaster --help", {"trainmaster.web.faults.WrongQuery"}),
     _Kind(403, "Form out of date", "", {"trainmaster.web.app.OldForm", "trainmaster.web.app.NoToken"}),
     _Kind(403, "Not allowed", "trainmaster web --write", {"trainmaster.web.app.NotAllowed"}),
     _Kind(403, "Not allowed", "trainmaster doctor", {f"{_CORE}.Forbidden"}),

@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 
 from starlette.datastructures import QueryParams
 
-from trainmaster.client.errors import Refused
+from trainmaster.web.faults import WrongQuery
 from trainmaster.web.source import Source
 
 
@@ -28,7 +28,7 @@ class Ask:
         """A positive whole number in the query.
 
         Raises:
-            Refused: it is another text, or out of range.
+            WrongQuery: it is another text, or out of range.
         """
         text = self.query.get(name) or str(default)
         if (
@@ -37,7 +37,7 @@ class Ask:
             or len(text) > len(str(most))
             or not 0 < int(text) <= most
         ):
-            raise Refused(f"{name}: expected a whole number from 1 to {most}, found {text[:40]!r}")
+            raise WrongQuery(f"{name}: expected a whole number from 1 to {most}, found {text[:40]!r}")
         return int(text)
 
     def address(self, path: str, **changes: str | None) -> str:
@@ -59,6 +59,7 @@ class Page:
         is_final: nothing on it will change; the browser does not ask again.
         is_fault: it stands for the page that could not be shown, and the browser loads that once it can be.
         is_lost: it is a fault, for which the browser keeps the last content of an open page.
+        status: of HTTP; 400 if the page says what is wrong with its address.
     """
 
     title: str
@@ -68,6 +69,7 @@ class Page:
     is_final: bool = False
     is_fault: bool = False
     is_lost: bool = False
+    status: int = 200
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -62,6 +62,19 @@ def test_an_open_page_keeps_its_content_while_the_stack_does_not_answer(window: 
     window.seen.complaints.clear()  # Chromium itself reports the failed request
 
 
+def test_a_wrong_filter_takes_the_place_of_the_list_until_it_is_right(window: Window) -> None:
+    page = window.open("/runs")
+    rows, said = page.locator("#found tbody tr"), page.locator("#found .notice")
+    expect(rows).not_to_have_count(0)
+    page.locator("#filter-since").fill("soon")
+    expect(said).to_contain_text("since: Expected")
+    expect(rows).to_have_count(0)
+    page.locator("#filter-since").fill("7d")
+    expect(said).to_have_count(0)
+    expect(rows).not_to_have_count(0)
+    window.seen.complaints.clear()  # Chromium itself reports the status 400
+
+
 def test_ages_grow_while_a_page_stays_open(window: Window) -> None:
     page = window.open("/runs")
     first = page.locator("main time").first

@@ -26,6 +26,7 @@ from trainmaster.orchestrator.core.policy.currency import shown_bound, shown_mon
 from trainmaster.orchestrator.core.requests.request import RequestRules
 from trainmaster.orchestrator.core.runs.record import Estimate
 from trainmaster.orchestrator.core.sizes import MAX_REQUEST_BYTES
+from trainmaster.web.faults import WrongQuery
 from trainmaster.web.pages.examples import EXAMPLES, example
 from trainmaster.web.source import Age
 from trainmaster.web.subject import (
@@ -75,7 +76,7 @@ def form(ask: Ask) -> Page:
     if not name:
         return _page("", "", None)
     if name not in EXAMPLES:
-        raise Refused(f"example: expected one of {', '.join(EXAMPLES)}, found {name[:40]!r}")
+        raise WrongQuery(f"example: expected one of {', '.join(EXAMPLES)}, found {name[:40]!r}")
     text, file, needs = example(name, ask.source.context.project)
     return _page(text, file, None, needs=needs)
 

@@ -6,10 +6,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
-from trainmaster.client.errors import Refused
 from trainmaster.client.find import Run, read_run
 from trainmaster.client.runs.comparison import RUNS_MAX, RUNS_MIN, Section, compare
 from trainmaster.orchestrator.core.names import is_run_id
+from trainmaster.web.faults import WrongQuery
 from trainmaster.web.pages.runs import runs
 from trainmaster.web.source import Age
 from trainmaster.web.subject import ApiRoute, Ask, Page, PageRoute, Parameter, Subject
@@ -59,15 +59,15 @@ def _runs(ask: Ask) -> list[Run]:
     """The runs in the query, each once.
 
     Raises:
-        Refused: they are too few or too many, or some are no run's id.
+        WrongQuery: they are too few or too many, or some are no run's id.
         NotFound: a run does not exist.
     """
     ids = _ids(ask)
     if problem := _miscount(ids):
-        raise Refused(problem)
+        raise WrongQuery(problem)
     wrong = [each[:80] for each in ids if not is_run_id(each)]
     if wrong:
-        raise Refused(f"run: expected the ids of runs, found {', '.join(map(repr, wrong))}")
+        raise WrongQuery(f"run: expected the ids of runs, found {', '.join(map(repr, wrong))}")
     return ask.source.read(("compared", *ids), Age.LIVE, lambda clients: _read(clients, ids))
 
 

@@ -11,6 +11,7 @@ from trainmaster.client.dead_letters.opened import LetterList, list_letters, ope
 from trainmaster.client.dead_letters.replay import Replay
 from trainmaster.client.errors import NotFound, Refused
 from trainmaster.client.study.study import plural
+from trainmaster.web.faults import WrongQuery
 from trainmaster.web.source import Age
 from trainmaster.web.subject import (
     Action,
@@ -81,7 +82,10 @@ def document(ask: Ask) -> dict[str, Any]:
 
 def propose_replay(ask: Ask) -> Proposal:
     """What replaying the letters in the query would do."""
-    ids = _ids(" ".join(ask.query.getlist("id")))
+    try:
+        ids = _ids(" ".join(ask.query.getlist("id")))
+    except Refused as refused:
+        raise WrongQuery(str(refused)) from refused
     which = plural(len(ids), "dead letter") if ids else "every dead letter"
     return Proposal(
         title=f"Replay {which}?",

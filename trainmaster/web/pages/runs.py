@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
-from trainmaster.client.errors import Refused
 from trainmaster.client.runs.listing import Filters, RunList, list_runs
 from trainmaster.client.times import parse_since
 from trainmaster.orchestrator.core.runs.states import RunState
+from trainmaster.web.faults import WrongQuery
 from trainmaster.web.source import Age
 from trainmaster.web.subject import ApiRoute, Ask, Page, PageRoute, Parameter, Subject
 
@@ -23,12 +23,12 @@ _FILTERS = ("state", "model", "label", "text", "since", "before", "team")
 def runs(ask: Ask, notice: str = "") -> Page:
     """The runs that match the query, newest first; or what is wrong with the query, beside the filters.
 
-    `notice` is shown above the list.
+    `notice`, what is wrong with another query, is shown above the list.
     """
     try:
         found, problem = _listed(ask, scanned_max=SEARCHED_MAX), ""
-    except Refused as refused:
-        found, problem = RunList(rows=(), scanned=0), str(refused)
+    except WrongQuery as wrong:
+        found, problem = RunList(rows=(), scanned=0), str(wrong)
     values = {
         "found": found,
         "problem": problem,
@@ -40,7 +40,8 @@ def runs(ask: Ask, notice: str = "") -> Page:
         "newest": ask.address("/runs", before=None) if ask.query.get("before") else None,
         "older": _older(ask, found),
     }
-    return Page(title="Runs", template="runs.html", values=values, command=_command(ask))
+    status = 400 if problem or notice else 200
+    return Page(title="Runs", template="runs.html", values=values, command=_command(ask), status=status)
 
 
 def document(ask: Ask) -> dict[str, Any]:
@@ -64,7 +65,7 @@ def filters_of(ask: Ask) -> Filters:
     """The filters in the query; empty values are none.
 
     Raises:
-        Refused: some values are wrong; the message has each.
+        WrongQuery: some values are wrong; the message has each.
     """
     faults: list[str] = []
     filters = Filters(
@@ -77,7 +78,7 @@ def filters_of(ask: Ask) -> Filters:
         before=_time(ask, "before", faults),
     )
     if faults:
-        raise Refused("\n".join(faults))
+        raise WrongQuery("\n".join(faults))
     return filters
 
 

@@ -159,8 +159,11 @@
   document.addEventListener("htmx:beforeSwap", (event) => {
     const { xhr, target } = event.detail;
     if (xhr.status < 400) return;
-    event.detail.shouldSwap = false;
-    const fault = new DOMParser().parseFromString(xhr.responseText, "text/html").querySelector(".notice");
+    const answer = new DOMParser().parseFromString(xhr.responseText, "text/html");
+    // The same part of the page, which says what is wrong with the query, takes the place of the earlier answer.
+    event.detail.shouldSwap = xhr.status === 400 && !!target.id && answer.getElementById(target.id) !== null;
+    if (event.detail.shouldSwap) return;
+    const fault = answer.querySelector(".notice");
     sayFault(target, fault ? fault.textContent.trim() : `The console answered ${xhr.status}.`);
   });
   document.addEventListener("htmx:sendError", (event) => sayFault(event.detail.target, "The console does not answer."));

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from trainmaster.client.errors import Refused
 from trainmaster.client.study.find import Tuning
 from trainmaster.client.study.importance import importances
 from trainmaster.client.study.study import (
@@ -18,6 +17,7 @@ from trainmaster.client.study.study import (
     shown,
 )
 from trainmaster.client.terminal import one_line
+from trainmaster.web.faults import WrongQuery
 from trainmaster.web.study.charts import (
     AXES_MAX,
     CURVES_MAX,
@@ -63,7 +63,7 @@ def study_values(tuning: Tuning, *, sort: str, descending: bool, most: int) -> d
     """The values of the template study_parts.html. At most `most` trials are in the table.
 
     Raises:
-        Refused: there is no column `sort`.
+        WrongQuery: there is no column `sort`.
     """
     study, best, found = tuning.study, tuning.study.best, importances(tuning.study)
     return {
@@ -127,11 +127,11 @@ def sorted_trials(study: Study, sort: str, *, descending: bool) -> list[Trial]:
     """All trials by one column; those without a value last, equal ones in the order of the study.
 
     Raises:
-        Refused: there is no such column.
+        WrongQuery: there is no such column.
     """
     keys = [column.key for column in columns(study)]
     if sort not in keys:
-        raise Refused(f"sort: expected {', '.join(keys[:10])}, found {one_line(sort, NAME_CHARS)!r}")
+        raise WrongQuery(f"sort: expected {', '.join(keys[:10])}, found {one_line(sort, NAME_CHARS)!r}")
     if sort == "trial":
         return list(study.trials)[:: -1 if descending else 1]
     keyed = [(_key(study, trial, sort), trial) for trial in study.trials]

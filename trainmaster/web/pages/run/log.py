@@ -5,8 +5,10 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from trainmaster.client.errors import Refused
+from trainmaster.client.find import Run
 from trainmaster.client.logs.line import SERVICE, LogLine
 from trainmaster.client.logs.pages import PAGE_LINES, LogPage, SelectedTail, document_of, read_page
 from trainmaster.client.logs.read import Selection
@@ -14,9 +16,13 @@ from trainmaster.client.logs.replicas import check_selection
 from trainmaster.client.logs.tail import shortened
 from trainmaster.client.terminal import one_line, visible
 from trainmaster.client.watch.monitor import Monitored
+from trainmaster.web.faults import WrongQuery
 from trainmaster.web.pages.run.found import run_of
 from trainmaster.web.source import Age
 from trainmaster.web.subject import Ask
+
+if TYPE_CHECKING:
+    from trainmaster.client.clients import Clients
 
 LIMIT_MAX = 1000
 TEXT_MAX_CHARS = 200
@@ -67,7 +73,7 @@ def log_view(ask: Ask, found: Monitored, path: str) -> LogView:
     """The part of the log that the query asks for: `replica`, `q` and `before`.
 
     Raises:
-        Refused, NotFound: the query is wrong.
+        WrongQuery, NotFound: the query is wrong.
     """
     lane, text = _asked(ask, "replica"), _asked(ask, "q")
     page = _page(ask, found, selection_of(lane, text))
@@ -92,7 +98,7 @@ def _page(ask: Ask, found: Monitored, selection: Selection) -> LogPage:
         return ask.source.follow(
             ("log", run.record.run_id, selection, before),
             Age.RARE,
-            lambda clients: _short(read_page(clients, run, selection, before=before)),
+            lambda clients: _short(_read(clients, run, selection, before=before)),
             lambda page: page,
         )
     if selection == Selection():
@@ -103,6 +109,15 @@ def _page(ask: Ask, found: Monitored, selection: Selection) -> LogPage:
         lambda clients: SelectedTail(clients, run, selection),
         SelectedTail.look,
     )
+
+
+def _read(
+    clients: "Clients", run: Run, selection: Selection, *, before: str | None, limit: int = PAGE_LINES
+) -> LogPage:
+    try:
+        return read_page(clients, run, selection, limit=limit, before=before)
+    except Refused as refused:
+        raise WrongQuery(str(refused)) from refused
 
 
 def _short(page: LogPage) -> LogPage:
@@ -147,5 +162,5 @@ def log_document(ask: Ask) -> dict[str, Any]:
     selection = selection_of(_asked(ask, "replica"), _asked(ask, "q"))
     check_selection(selection, run.record)
     limit = ask.whole("limit", PAGE_LINES, LIMIT_MAX)
-    page = read_page(ask.source.clients, run, selection, limit=limit, before=ask.query.get("before") or None)
+    page = _read(ask.source.clients, run, selection, limit=limit, before=ask.query.get("before") or None)
     return document_of(page, run.record.run_id)

@@ -78,7 +78,7 @@ def test_a_restarted_trial_goes_on_where_its_checkpoint_is(path: Path) -> None:
 def test_what_another_trial_left_and_what_was_cut_off_are_removed(path: Path) -> None:
     MetricFile(path, trial_id="1").report({"accuracy": 0.5}, 10)
     kept = path.read_text()
-    path.write_text(kept + kept.replace('"1"', '"2"') + kept[:40])
+    path.write_bytes((kept + kept.replace('"1"', '"2"') + kept[:40]).encode() + b"\xff")
     assert MetricFile(path, trial_id="1", after_step=10).last_step == 10
     assert path.read_text() == kept
     MetricFile(path, trial_id="2", after_step=10)

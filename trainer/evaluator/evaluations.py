@@ -30,7 +30,7 @@ class Evaluation:
 def read_evaluations(directory: Path) -> list[Evaluation]:
     """The results of the evaluator of this directory, those of an earlier attempt included; damaged lines are skipped."""
     try:
-        lines = (directory / FILE_NAME).read_text().splitlines()
+        lines = (directory / FILE_NAME).read_text(errors="replace").splitlines()
     except FileNotFoundError:
         return []
     found = []

@@ -59,7 +59,7 @@ class MetricFile:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             if path.exists():
-                found = parse_reports(path.read_text(), trial_id)
+                found = parse_reports(path.read_text(errors="replace"), trial_id)
                 self._reports = [report for report in found if int(report["global_step"]) <= after_step]
                 self._write()
             elif not os.access(path.parent, os.W_OK):

@@ -12,10 +12,10 @@ from google.protobuf import json_format
 from tests.command import Done, trainmaster
 from tests.core.legacy_cases import CASES
 from tests.core.legacy_jobs import IMAGE, Case, custom
+from tests.core.parsed import parse_request
 from tests.core.shipped import REQUEST_RULES, ROOT
 from trainmaster.cli.convert import converted
 from trainmaster.orchestrator.core.job_names import JobKind
-from trainmaster.orchestrator.core.requests.reading import parse_request
 from trainmaster.orchestrator.core.requests.request import Request
 from trainmaster.orchestrator.core.requests.submission import Target, submission_of
 

@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from tests.core.parsed import parse_request
 from tests.core.shipped import NAMES, REQUEST_RULES, deployed_policy_document
 from trainmaster.orchestrator.core.documents.faults import Fault
 from trainmaster.orchestrator.core.policy.policy import policy_from
-from trainmaster.orchestrator.core.requests.reading import parse_request
 from trainmaster.orchestrator.core.requests.request import Refused, Request
 from trainmaster.orchestrator.core.requests.submission import Submission, Target, submission_of
 

@@ -15,6 +15,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
+from tests.core.parsed import parse_request
 from tests.core.shipped import NAMES, REQUEST_RULES
 from trainmaster.deploy.doctor.access import account_findings
 from trainmaster.deploy.doctor.deployment import Deployment, GrantTarget, deployment_of
@@ -30,7 +31,6 @@ from trainmaster.local.http import in_thread, serving
 from trainmaster.local.project import project_number
 from trainmaster.local.stack.access import grants_of
 from trainmaster.local.stack.topology import read_topology
-from trainmaster.orchestrator.core.requests.reading import parse_request
 from trainmaster.orchestrator.core.requests.request import Request as SoundRequest
 
 PROJECT, REGION = "p-one", "us-central1"

@@ -14,6 +14,7 @@ from typing import Any
 from tests.core.fuzz import seeds
 from tests.core.fuzz.mutation import changed, content_like, places, text
 from tests.core.fuzz.verdicts import LINE_BREAKERS, Broken, Parser, Verdict, promised, refused_well, said_well
+from tests.core.parsed import parse_request
 from tests.core.shipped import policy_document, schema
 from trainmaster.orchestrator.core.completion.entry import JobHint, parse_hint
 from trainmaster.orchestrator.core.completion.model import ModelDirectory, ModelFile, find_model
@@ -51,7 +52,6 @@ from trainmaster.orchestrator.core.requests.orders import (
     is_order,
     parse_order,
 )
-from trainmaster.orchestrator.core.requests.reading import parse_request
 from trainmaster.orchestrator.core.requests.request import Refused, Request, RequestRules
 from trainmaster.orchestrator.core.requests.submission import Target, submission_of
 from trainmaster.orchestrator.core.retraining.arrivals import (

@@ -11,6 +11,7 @@ from typing import Any
 from tests.core.fuzz import seeds
 from tests.core.fuzz.parsers import BUCKETS, NAMES, NOON, REQUEST_RULES, parse_entry
 from tests.core.fuzz.recipes import Recipe, changed_recipe, drawn
+from tests.core.parsed import parse_request
 from tests.core.shipped import policy_document, schema
 from trainmaster.client.deployment import parse_deployment
 from trainmaster.client.errors import Refused as ClientRefused
@@ -25,7 +26,6 @@ from trainmaster.orchestrator.core.events.self_test import parse_dry_run
 from trainmaster.orchestrator.core.policy.policy import policy_from
 from trainmaster.orchestrator.core.requests.incoming import parse_message, parse_upload
 from trainmaster.orchestrator.core.requests.orders import is_order, parse_order
-from trainmaster.orchestrator.core.requests.reading import parse_request
 from trainmaster.orchestrator.core.retraining.arrivals import parse_arrived_object, parse_batch
 from trainmaster.orchestrator.core.retraining.book import Book, parse_book
 from trainmaster.orchestrator.core.retraining.reading import parse_rule, template_uri

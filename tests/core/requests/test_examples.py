@@ -10,10 +10,10 @@ from string import Template
 import pytest
 import yaml
 
+from tests.core.parsed import parse_request
 from tests.core.retraining_cases import RULE_REQUIREMENTS
 from trainer.command_line import command_from
 from trainmaster.orchestrator.core.names import Buckets
-from trainmaster.orchestrator.core.requests.reading import parse_request
 from trainmaster.orchestrator.core.requests.request import Request
 from trainmaster.orchestrator.core.retraining.book import Book
 from trainmaster.orchestrator.core.retraining.reading import parse_rule

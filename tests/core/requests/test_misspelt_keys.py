@@ -4,9 +4,9 @@ import json
 
 import pytest
 
+from tests.core.parsed import parse_request
 from tests.core.shipped import REQUEST_RULES
 from trainmaster.orchestrator.core.documents.faults import KEYS_SHOWN
-from trainmaster.orchestrator.core.requests.reading import parse_request
 from trainmaster.orchestrator.core.requests.request import Refused
 
 IMAGE = "us-central1-docker.pkg.dev/my-project/trainmaster/trainer:1"

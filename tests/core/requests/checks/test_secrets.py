@@ -5,12 +5,13 @@ from typing import Any
 
 import pytest
 
+from tests.core.parsed import parse_request
 from tests.core.roles import MACHINE, OTHER, accepted, answer, request, told
 from tests.core.shipped import REQUEST_RULES
 from trainmaster.orchestrator.core.documents.document import parse_document
 from trainmaster.orchestrator.core.documents.values import Document
 from trainmaster.orchestrator.core.requests.checks.secrets import secret_lines
-from trainmaster.orchestrator.core.requests.reading import parse_request, with_places
+from trainmaster.orchestrator.core.requests.reading import with_places
 from trainmaster.orchestrator.core.requests.request import Refused
 from trainmaster.orchestrator.core.sizes import MAX_REQUEST_BYTES
 

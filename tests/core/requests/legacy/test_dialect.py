@@ -10,6 +10,7 @@ import yaml
 
 from tests.core.legacy_cases import CASES
 from tests.core.legacy_jobs import IMAGE, Case, custom, with_image, with_packages
+from tests.core.parsed import parse_request
 from tests.core.shipped import REQUEST_RULES, ROOT
 from trainmaster.orchestrator.core.names import MODEL_LABEL, RUN_LABEL
 from trainmaster.orchestrator.core.requests.checks.prebuilt import container_of
@@ -26,7 +27,6 @@ from trainmaster.orchestrator.core.requests.legacy.tables import (
     TIERS,
     Machine,
 )
-from trainmaster.orchestrator.core.requests.reading import parse_request
 from trainmaster.orchestrator.core.requests.request import Refused, Request
 from trainmaster.orchestrator.core.requests.spec import spec_from
 from trainmaster.orchestrator.core.requests.submission import Target, submission_of

@@ -7,6 +7,7 @@ import pytest
 import yaml
 
 from tests.core.legacy_jobs import IMAGE, custom, with_image, with_packages
+from tests.core.parsed import parse_request
 from tests.core.shipped import REQUEST_RULES
 from trainmaster.orchestrator.core.documents.faults import Fault
 from trainmaster.orchestrator.core.requests.legacy.tables import (
@@ -16,7 +17,6 @@ from trainmaster.orchestrator.core.requests.legacy.tables import (
     RETIRED_RUNTIMES,
     TIERS,
 )
-from trainmaster.orchestrator.core.requests.reading import parse_request
 from trainmaster.orchestrator.core.requests.request import Refused, Request
 
 HERE = "$.trainingInput"

@@ -8,10 +8,10 @@ import pytest
 import yaml
 from google.cloud.aiplatform_v1.types import CustomJobSpec, HyperparameterTuningJob
 
+from tests.core.parsed import parse_request
 from tests.core.shipped import REQUEST_RULES
 from trainer.command_line import command_from
 from trainmaster.orchestrator.core.names import model_name_from
-from trainmaster.orchestrator.core.requests.reading import parse_request
 from trainmaster.orchestrator.core.requests.request import Request
 
 ROOT = Path(__file__).resolve().parents[4]

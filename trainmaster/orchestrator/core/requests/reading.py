@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from trainmaster.orchestrator.core.documents.document import Document, parse_document
+from trainmaster.orchestrator.core.documents.document import Document
 from trainmaster.orchestrator.core.documents.faults import Fault
 from trainmaster.orchestrator.core.documents.placing import placed
 from trainmaster.orchestrator.core.documents.unvalidated import text_at
@@ -23,32 +23,18 @@ from trainmaster.orchestrator.core.requests.request import (
     Request,
     RequestRules,
     checked,
-    too_large,
 )
 from trainmaster.orchestrator.core.requests.translation.misspelt import with_meant_keys
 from trainmaster.orchestrator.core.requests.translation.own_document import Translated
 
 
-def parse_request(
-    content: bytes, *, as_json: bool, request_rules: RequestRules, name: str | None = None
-) -> Request | Refused:
-    """The request in these bytes, or every fault of text, schema and policy at once.
-
-    `name` is what the model is called where the request does not say.
-    """
-    refusal = too_large(len(content))
-    if refusal is not None:
-        return refusal
-    read = parse_document(content, as_json=as_json)
-    return with_places(checked_request(read, request_rules, name=name), read, request_rules.policy)
-
-
 def checked_request(
     read: Document, request_rules: RequestRules, *, name: str | None = None, work: Work | None = None
 ) -> Request | Refused:
-    """The request in values that are already parsed, checked against schema and policy.
+    """The request in values that are already parsed, checked against schema and policy, or every fault at once.
 
-    Refused without a check, if that would take more than is left of `work`, the budget that a rule's checks share.
+    `name` is what the model is called where the request does not say. Refused without a check, if that would take more
+    than is left of `work`, the budget that a rule's checks share.
     """
     if read.value is None and read.faults:
         return Refused(faults=read.faults)

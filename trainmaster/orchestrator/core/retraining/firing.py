@@ -105,7 +105,7 @@ def with_firing(state: RuleState, firing: Firing, due: DueFiring) -> RuleState:
 def request_of_firing(
     rule: Rule, firing: Firing, template: bytes | Refused | None, names: Mapping[str, str]
 ) -> bytes | Refused:
-    """The filled request as JSON, as `parse_request` reads it; the same firing gives the same bytes.
+    """The filled request as JSON; the same firing gives the same bytes.
 
     `template` is the content of `rule.request_uri` when the rule was accepted, or why it is not known; None if the
     request is inline. `names` fill the template's placeholders of the deployment. The policy may have changed since the

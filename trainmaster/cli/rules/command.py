@@ -1,6 +1,7 @@
 """`trainmaster rules`: list, show, apply, fire, pause, resume and remove retraining rules."""
 
 import sys
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -27,6 +28,9 @@ from trainmaster.cli.verb import (
 
 if TYPE_CHECKING:
     from trainmaster.client.clients import Clients
+    from trainmaster.client.submission.scripts import ReadyRule
+    from trainmaster.orchestrator.core.requests.request import RequestRules
+    from trainmaster.orchestrator.core.retraining.state import RuleStatus
 
 _WAIT = click.option(
     "--wait-s",
@@ -104,18 +108,9 @@ def apply(clients: "Clients", files: tuple[Path, ...], policy: Path | None, wait
 
     Exit status: 0 accepted, 2 refused, 5 the service has not answered in time.
     """
-    from trainmaster.cli.faults import fault_lines
     from trainmaster.cli.script.packed import upload_script
-    from trainmaster.client.checking import with_places_of
     from trainmaster.client.request_files import read_file, read_policy, rules_for
-    from trainmaster.client.rules.changing import (
-        apply_rule,
-        check_kinds,
-        check_names,
-        missing_buckets,
-        paused_files,
-        rule_faults,
-    )
+    from trainmaster.client.rules.changing import apply_rule, check_kinds, check_names, paused_files
     from trainmaster.client.submission.rules import deployed_rules
     from trainmaster.client.submission.scripts import data_note, with_script
     from trainmaster.orchestrator.core.sizes import MAX_RULE_BYTES
@@ -129,6 +124,34 @@ def apply(clients: "Clients", files: tuple[Path, ...], policy: Path | None, wait
     given = {file: read_file(str(file), MAX_RULE_BYTES) for file in files}
     check_kinds({file: content for file, content in given.items() if len(content) <= MAX_RULE_BYTES})
     ready = {file: with_script(file, content, where, team) for file, content in given.items()}
+    if problems := _problems(clients, request_rules, given, ready):
+        talk("\n".join(problems))
+        raise Stop(Exit.USAGE, "Nothing was changed.")
+    says_where(clients, f"Applying {len(ready)} rules" if len(ready) > 1 else "Applying a rule")
+    paused, noted, statuses = paused_files(clients), set[Path](), list["RuleStatus"]()
+    for file, each in ready.items():
+        if note := data_note(file, given[file]):
+            talk(note)
+        if each.packed is not None:
+            upload_script(clients, each.packed, team, noted)
+        status = apply_rule(clients, file, each.content, team=team, timeout_s=wait_s)
+        _say_applied(file, status, was_paused=status.dropped_name in paused)
+        statuses.append(status)
+    _warn_of_missing_buckets(clients, statuses)
+    return Exit.USAGE if any(status.state == "refused" for status in statuses) else Exit.DONE
+
+
+def _problems(
+    clients: "Clients",
+    request_rules: "RequestRules",
+    given: Mapping[Path, bytes],
+    ready: Mapping[Path, "ReadyRule"],
+) -> list[str]:
+    """The lines about every fault of the files, at their places in the files as they were `given`."""
+    from trainmaster.cli.faults import fault_lines
+    from trainmaster.client.checking import with_places_of
+    from trainmaster.client.rules.changing import rule_faults
+
     faulty = rule_faults(clients, request_rules, {file: each.content for file, each in ready.items()})
     problems: list[str] = []
     for file, each in ready.items():
@@ -137,35 +160,29 @@ def apply(clients: "Clients", files: tuple[Path, ...], policy: Path | None, wait
             faults = with_places_of(faults, str(file), given[file], request_rules)
         problems += fault_lines(faults, str(file))
         problems += [each.not_python] if each.not_python else []
-    if problems:
-        talk("\n".join(problems))
-        raise Stop(Exit.USAGE, "Nothing was changed.")
-    says_where(clients, f"Applying {len(ready)} rules" if len(ready) > 1 else "Applying a rule")
-    refused, paused, noted = False, paused_files(clients), set[Path]()
-    accepted: list[str] = []
-    for file, each in ready.items():
-        if note := data_note(file, given[file]):
-            talk(note)
-        if each.packed is not None:
-            upload_script(clients, each.packed, team, noted)
-        status = apply_rule(clients, file, each.content, team=team, timeout_s=wait_s)
-        print_names([f"{status.rule_id or status.dropped_name} {status.state}"])
-        if status.problems or status.reason:
-            talk("\n".join(status.problems or [status.reason or ""]))
-        if status.state == "accepted":
-            accepted.append(status.dropped_name)
-        if status.state == "accepted" and status.dropped_name in paused:
-            talk(
-                f"{status.rule_id} was paused, and is active again: {file} does not set `enabled: false`. "
-                f"Pause it: trainmaster rules pause {status.rule_id}"
-            )
-        refused |= status.state == "refused"
+    return problems
+
+
+def _say_applied(file: Path, status: "RuleStatus", *, was_paused: bool) -> None:
+    print_names([f"{status.rule_id or status.dropped_name} {status.state}"])
+    if status.problems or status.reason:
+        talk("\n".join(status.problems or [status.reason or ""]))
+    if status.state == "accepted" and was_paused:
+        talk(
+            f"{status.rule_id} was paused, and is active again: {file} does not set `enabled: false`. "
+            f"Pause it: trainmaster rules pause {status.rule_id}"
+        )
+
+
+def _warn_of_missing_buckets(clients: "Clients", statuses: Sequence["RuleStatus"]) -> None:
+    from trainmaster.client.rules.changing import missing_buckets
+
+    accepted = [status.dropped_name for status in statuses if status.state == "accepted"]
     for rule_id, buckets in missing_buckets(clients, accepted).items() if accepted else ():
         for bucket in buckets:
             talk(
                 f"Warning: {rule_id} watches gs://{bucket}, which does not exist. Create the bucket, or correct `objects`."
             )
-    return Exit.USAGE if refused else Exit.DONE
 
 
 @rules.command(short_help="Fire RULE now, and print the id of its run.")

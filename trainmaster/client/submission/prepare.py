@@ -124,23 +124,11 @@ def prepare(
         raise Refused(f"{file} is {_ELSEWHERE[kind].format(file=file)}")
     own, team = read.value, rules.policy.team if rules.policy is not None else None
     packed: Packed | None = None
-    not_python: str | None = None
     unpacked: tuple[Fault, ...] = ()
     if isinstance(read.value, dict) and not read.faults and (edits.any or has_local_script(read.value)):
-        changed = _edited(file, read.value, edits)
-        read = replace(read, value=changed)
-        try:
-            packed = _pack(file, changed, edits)
-        except Refused as refused:
-            if edits.script is not None:
-                raise
-            hidden = secret_lines(read, () if rules.policy is None else rules.policy.env.secrets)
-            unpacked = placed([unpacked_fault(refused)], read, hidden)
-        if packed is not None:
-            not_python = syntax_problem(packed.script)
-            uri = object_uri(context.data_bucket, script_object(packed.sha256, team))
-            changed[SCRIPT]["archive"] = uri
-        content = _text(changed)
+        read, packed, unpacked = _as_sent(file, read, read.value, edits, context=context, rules=rules)
+        content = _text(read.value)
+    not_python = syntax_problem(packed.script) if packed is not None else None
     object_name = _object_name(file, read.value, team)
     named = STDIN if is_message else file or object_name
     # A script that was not packed must not hide the other faults.
@@ -162,6 +150,26 @@ def prepare(
         if isinstance(request, Request)
         else "",
     )
+
+
+# Any: a parsed request that nothing has checked yet.
+def _as_sent(
+    file: str, read: Document, value: dict[str, Any], edits: Edits, *, context: "Context", rules: RequestRules
+) -> tuple[Document, Packed | None, tuple[Fault, ...]]:
+    """The edited document, which says where its script will be; the packed script; and why it could not be packed."""
+    changed = _edited(file, value, edits)
+    read = replace(read, value=changed)
+    try:
+        packed = _pack(file, changed, edits)
+    except Refused as refused:
+        if edits.script is not None:
+            raise
+        hidden = secret_lines(read, () if rules.policy is None else rules.policy.env.secrets)
+        return read, None, placed([unpacked_fault(refused)], read, hidden)
+    if packed is not None:
+        team = rules.policy.team if rules.policy is not None else None
+        changed[SCRIPT]["archive"] = object_uri(context.data_bucket, script_object(packed.sha256, team))
+    return read, packed, ()
 
 
 def _of_options(faults: Sequence[Fault], own: object, edited: object, edits: Edits) -> Iterator[Fault]:

@@ -90,19 +90,9 @@ class Folder:
         """The directory's content; None if there is no such directory inside this folder."""
         try:
             with self._parent(folder + ".", create=False) as (descriptor, _):
-                found = os.fstat(descriptor)
-                files: dict[str, Fingerprint] = {}
-                subfolders: list[str] = []
-                with os.scandir(descriptor) as entries:
-                    for entry in entries:
-                        if entry.is_dir(follow_symlinks=False):
-                            subfolders.append(entry.name)
-                        elif entry.is_file(follow_symlinks=False):
-                            with contextlib.suppress(FileNotFoundError):
-                                files[entry.name] = fingerprint_of(entry.stat(follow_symlinks=False))
+                return _listing(descriptor)
         except OSError:
             return None
-        return Listing(identity=(found.st_mtime_ns, found.st_ino), files=files, subfolders=tuple(subfolders))
 
     @contextlib.contextmanager
     def _parent(self, name: str, *, create: bool) -> Iterator[tuple[int, str]]:
@@ -118,6 +108,20 @@ class Folder:
             yield descriptor, leaf
         finally:
             os.close(descriptor)
+
+
+def _listing(directory: int) -> Listing:
+    found = os.fstat(directory)
+    files: dict[str, Fingerprint] = {}
+    subfolders: list[str] = []
+    with os.scandir(directory) as entries:
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                subfolders.append(entry.name)
+            elif entry.is_file(follow_symlinks=False):
+                with contextlib.suppress(FileNotFoundError):
+                    files[entry.name] = fingerprint_of(entry.stat(follow_symlinks=False))
+    return Listing(identity=(found.st_mtime_ns, found.st_ino), files=files, subfolders=tuple(subfolders))
 
 
 def _opened(part: str, parent: int, *, create: bool) -> int:

@@ -158,7 +158,7 @@ def test_requirements_are_installed_once_for_all_scripts_that_have_the_same(
     assert len(said) == 2
     assert len(set(said)) == 1
     assert sys.prefix not in said[0]
-    making = "Making the image's Python environment; it is kept for the next job."
+    making = "Making the script's Python environment; it is kept for the next job."
     assert [making in stack.service_lines(name) for name in names] == [True, False]
 
 
@@ -168,7 +168,22 @@ def test_requirements_that_cannot_be_installed_fail_the_job_with_the_reason(
     needs = {"requirements.txt": "--no-index\nno-such-package==1\n"}
     job = stack.ended(stack.submit(pool(upload(stack.buckets, tmp_path / "own", **needs))).name)
     assert job.state.name == "JOB_STATE_FAILED"
-    assert "uv failed at requirements.txt of the script" in job.error.message
+    assert job.error.message.startswith(
+        "The script's packages cannot be installed here: uv failed at requirements.txt.\n"
+    )
+
+
+def test_words_in_requirements_that_are_none_are_refused_in_the_words_of_the_scripts_author(
+    stack: Stack, tmp_path: Path
+) -> None:
+    needs = {"requirements.txt": "numpy please\n"}
+    job = stack.ended(stack.submit(pool(upload(stack.buckets, tmp_path / "own", **needs))).name)
+    assert job.state.name == "JOB_STATE_FAILED"
+    first, *said = job.error.message.splitlines()
+    assert first == "The script's packages cannot be installed here: uv failed at requirements.txt."
+    assert any("`requirements.txt`" in line for line in said), said
+    assert "image" not in job.error.message
+    assert str(tmp_path) not in job.error.message
 
 
 def test_an_archive_that_was_replaced_or_removed_is_not_run(stack: Stack, tmp_path: Path) -> None:

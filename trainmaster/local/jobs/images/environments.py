@@ -45,8 +45,8 @@ _SYNC_INTO = ("--inexact", "--no-editable")
 _CREDENTIALS = re.compile(r"(?<=://)[^/@\s]+@")
 _UNREACHABLE = ("error sending request", "dns error", "failed to fetch", "network connectivity is disabled")
 _WAY_OUT = (
-    "The package index cannot be reached. Name one that can be, or a folder of wheels, where it is named now: in the line of "
-    "the Dockerfile, else in pip.conf, PIP_INDEX_URL or PIP_FIND_LINKS. Or start the stack with UV_OFFLINE=1, for uv to "
+    "The package index cannot be reached. Name one that can be, or a folder of wheels, where it is named now: in {}, "
+    "else in pip.conf, PIP_INDEX_URL or PIP_FIND_LINKS. Or start the stack with UV_OFFLINE=1, for uv to "
     "choose from what it has downloaded before. Or install the packages into the stack's own environment, which is used "
     "where it has all of them."
 )
@@ -119,7 +119,7 @@ class Environments:
         keys.append(recipe.key)
         self._users[recipe.key] += 1
         if self._making[recipe.key].locked():
-            await say("Another job makes the image's Python environment; this one waits for it.")
+            await say(f"Another job makes {recipe.whose}'s Python environment; this one waits for it.")
         async with self._making[recipe.key]:
             if not (folder / _READY).exists():
                 await self._make(recipe, folder, say)
@@ -130,17 +130,17 @@ class Environments:
 
     async def _make(self, recipe: Recipe, folder: Path, say: Say) -> None:
         await asyncio.to_thread(_remove, self._superfluous(at_most=MAX_KEPT - 1))
-        await say("Making the image's Python environment; it is kept for the next job.")
+        await say(f"Making {recipe.whose}'s Python environment; it is kept for the next job.")
         scratch = folder.with_suffix(_SOURCES)
         try:
             async with asyncio.timeout(INSTALL_LIMIT_S):
                 await self._fill(recipe, folder, scratch, say)
         except TimeoutError as error:
             raise ProgramError(
-                f"The image's packages were not installed within {INSTALL_LIMIT_S:g} s."
+                f"The packages of {recipe.whose} were not installed within {INSTALL_LIMIT_S:g} s."
             ) from error
         except (ImageError, OSError) as error:
-            raise ProgramError(f"The image's Python environment cannot be made: {error}") from error
+            raise ProgramError(f"The Python environment of {recipe.whose} cannot be made: {error}") from error
         finally:
             whole = (folder / _READY).exists()
             await asyncio.to_thread(_remove, [scratch] if whole else [scratch, folder])
@@ -161,7 +161,7 @@ class Environments:
                 arguments = ["sync", *_SYNC_INTO, "--python", python, *uv.options, *install.options]
             else:
                 arguments = [*into, *await asyncio.to_thread(_arguments, install, uv.cwd)]
-            await uv.run(arguments, _named(install), _variables(install, folder))
+            await uv.run(arguments, _named(install), _variables(install, folder), _renamed(install))
         if not (own_uv := folder / "bin" / "uv").exists():
             own_uv.symlink_to(find_uv_bin())  # for `uv run` as the image's program
         (folder / _READY).touch()
@@ -201,12 +201,23 @@ class _Uv:
         self._guard, self._say, self._last_word = guard, say, last_word
         self._error = ""
         self._said = 0
+        self._renamed: Mapping[str, str] = {}
         self._last: deque[str] = deque(maxlen=_LAST_LINES)
 
-    async def run(self, arguments: Sequence[str], what: str, more: Mapping[str, str] = {}) -> None:
-        """Raises `ProgramError` when uv fails to install `what`. `more` are variables."""
+    async def run(
+        self,
+        arguments: Sequence[str],
+        what: str,
+        more: Mapping[str, str] = {},
+        renamed: Mapping[str, str] = {},
+    ) -> None:
+        """Raises `ProgramError` when uv fails to install `what`.
+
+        `more` are variables; `renamed` are the files of a script by their paths here, as the script's author calls them.
+        """
         self._last.clear()
         self._error = ""
+        self._renamed = renamed
         environment = {**self._environment, **more}
         if "UV_INDEX" in more:
             environment["UV_INDEX"] += f" {self._environment.get('UV_INDEX', '')}"
@@ -223,7 +234,10 @@ class _Uv:
 
     async def _hear(self, _stream: Stream, lines: list[bytes]) -> None:
         for line in lines:
-            text = _CREDENTIALS.sub("***@", line.decode("utf-8", "replace").rstrip())[:_LINE_CHARACTERS]
+            text = line.decode("utf-8", "replace").rstrip()
+            for path, name in self._renamed.items():
+                text = text.replace(path, name)
+            text = _CREDENTIALS.sub("***@", text)[:_LINE_CHARACTERS]
             if not text or text.startswith("Using Python "):
                 continue
             self._last.append(text)
@@ -233,11 +247,15 @@ class _Uv:
                 await self._say(text)
 
     def _failure(self, what: str) -> str:
-        lines = [f"The image's packages cannot be installed here: uv failed at {what}.", *self._last]
+        is_of_script = bool(self._renamed)
+        whose = "script" if is_of_script else "image"
+        lines = [f"The {whose}'s packages cannot be installed here: uv failed at {what}.", *self._last]
         if self._error not in lines:  # a build that failed has said much since
             lines[1:1] = [self._error, "…"]
         if any(sign in line.lower() for line in self._last for sign in _UNREACHABLE):
-            lines.append(_WAY_OUT)
+            lines.append(
+                _WAY_OUT.format("requirements.txt" if is_of_script else "the line of the Dockerfile")
+            )
         return "\n".join(filter(None, (*lines, self._last_word)))
 
 
@@ -249,6 +267,13 @@ def _variables(install: Installation, folder: Path) -> dict[str, str]:
     if install.indexes:
         found["UV_INDEX"] = " ".join(install.indexes)
     return found
+
+
+def _renamed(install: Installation) -> dict[str, str]:
+    """The files of a script's requirements by their paths, which only this machine knows."""
+    if isinstance(install, Sync) or not install.is_of_script:
+        return {}
+    return {str(path): path.name for path in install.files}
 
 
 def _named(install: Installation) -> str:

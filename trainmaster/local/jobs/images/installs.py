@@ -74,6 +74,7 @@ class Install:
         indexes: beside the user's own.
         workdir: the directory that it runs in, where a requirement file names something in it.
         named: what a message calls it; empty where it is called by what it installs.
+        is_of_script: whether it is what a script's requirements.txt asks for, and not the image's.
     """
 
     requirements: tuple[str, ...] = ()
@@ -86,6 +87,7 @@ class Install:
     indexes: tuple[str, ...] = ()
     workdir: Node | None = None
     named: str = ""
+    is_of_script: bool = False
 
     @property
     def nodes(self) -> list[Node]:

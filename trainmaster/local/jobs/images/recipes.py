@@ -61,6 +61,12 @@ class Recipe:
         return [*_versions(self.base, have), *_lacking(self.base, have)]
 
     @property
+    def whose(self) -> str:
+        """What the environment is made for, as messages call it."""
+        of_script = any(isinstance(each, Install) and each.is_of_script for each in self.installs)
+        return "the script" if of_script else "the image"
+
+    @property
     def python_difference(self) -> str | None:
         """Which Python stands for the base image's, where they differ."""
         if not self.base.python or self.base.python == _HERE:

@@ -72,8 +72,9 @@ class Scripts:
         if not path.is_file():
             return None
         has_paths = any(map(names_a_path, lines_of(path)))
-        named = f"{_REQUIREMENTS} of the script"
-        return Install(files=(path,), workdir=target if has_paths else None, named=named)
+        return Install(
+            files=(path,), workdir=target if has_paths else None, named=_REQUIREMENTS, is_of_script=True
+        )
 
     def _unpack(self, archive: Path, sha256: str) -> None:
         """Into a folder of that name, whole or not at all; empty if the archive has no requirements.txt."""

@@ -137,10 +137,12 @@ class Environments:
                 await self._fill(recipe, folder, scratch, say)
         except TimeoutError as error:
             raise ProgramError(
-                f"The packages of {recipe.whose} were not installed within {INSTALL_LIMIT_S:g} s."
+                f"{recipe.whose.capitalize()}'s packages were not installed within {INSTALL_LIMIT_S:g} s."
             ) from error
         except (ImageError, OSError) as error:
-            raise ProgramError(f"The Python environment of {recipe.whose} cannot be made: {error}") from error
+            raise ProgramError(
+                f"{recipe.whose.capitalize()}'s Python environment cannot be made: {error}"
+            ) from error
         finally:
             whole = (folder / _READY).exists()
             await asyncio.to_thread(_remove, [scratch] if whole else [scratch, folder])

@@ -96,6 +96,22 @@ def test_a_rule_whose_file_was_deleted_is_retired_and_fires_no_more(world: RuleW
     assert [record.state for record in world.records()] == ["rejected"]
 
 
+@pytest.mark.parametrize(("pauses", "fired"), [(False, ["submitted"]), (True, [])])
+def test_a_signal_fires_a_deleted_rule_until_the_tick_unless_it_was_paused(
+    world: RuleWorld, pauses: bool, fired: list[str]
+) -> None:
+    alert = {"alert": {"policy": "Drift*"}}
+    world.drop_rule(rule(alert))
+    if pauses:
+        world.drop_rule(rule(alert, enabled=False))
+    world.remove_rule()
+    world.signal(world.alerted("1", "Drift of cassava"))
+    assert [record.state for record in world.records()] == fired
+    world.tick()
+    world.signal(world.alerted("2", "Drift of cassava"))
+    assert [record.state for record in world.records()] == fired
+
+
 def test_an_older_generations_event_changes_nothing(world: RuleWorld) -> None:
     late = world.put_rule(rule(MANUAL))
     world.drop_rule(rule(NEW_DATA))

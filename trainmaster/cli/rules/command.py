@@ -261,7 +261,10 @@ def _set_enabled(clients: "Clients", rule: str, wait_s: float, *, enabled: bool)
 @takes_team
 @takes_context_to_change
 def rm(clients: "Clients", rule: str, yes: bool) -> int:
-    """Delete the file of RULE. The rule is retired within a minute; the runs that it has started continue."""
+    """Delete the file of RULE. The rule is retired within a minute; the runs that it has started continue.
+
+    Until then an image push, an alert or an upstream run may still fire it: `rules pause` before stops it at once.
+    """
     from trainmaster.client.rules.changing import remove_rule
     from trainmaster.client.rules.listing import find_rule
 

@@ -134,14 +134,15 @@ def test_a_proxy_that_refuses_is_told(
     assert reason in told
 
 
-def test_a_proxy_of_another_kind_is_named_without_its_password(
-    replica: Replica, proxies: pytest.MonkeyPatch
+@pytest.mark.parametrize("where", ["socks5://{}127.0.0.1:1", "http://{}127.0.0.1:port"])
+def test_a_proxy_of_another_form_is_named_without_its_password(
+    replica: Replica, proxies: pytest.MonkeyPatch, where: str
 ) -> None:
-    proxies.setenv("https_proxy", "socks5://me:secret@127.0.0.1:1")
+    proxies.setenv("https_proxy", where.format("me:secret@"))
     with connect(replica, "pypi.example:443", replica.identity.token) as connection:
         told = refusal(connection)
     assert told.startswith("HTTP/1.1 502 ")
-    assert "must have the form http://host:port, found 'socks5://127.0.0.1:1'" in told
+    assert f"must have the form http://host:port, found {where.format('')!r}" in told
     assert "secret" not in told
 
 

@@ -63,11 +63,12 @@ def test_an_http_request_arrives_without_the_gateways_credentials(
     )
 
 
+@pytest.mark.parametrize("scheme", ["http://", ""])
 def test_an_http_request_goes_by_way_of_the_users_own_proxy_with_its_credentials(
-    replica: Replica, proxies: pytest.MonkeyPatch, listener: int
+    replica: Replica, proxies: pytest.MonkeyPatch, listener: int, scheme: str
 ) -> None:
     with proxy(RESPONSE) as users:
-        proxies.setenv("http_proxy", f"http://me:se%20cret@127.0.0.1:{users.port}")
+        proxies.setenv("http_proxy", f"{scheme}me:se%20cret@127.0.0.1:{users.port}")
         with asked(listener, "GET http://nowhere.invalid/a", replica.identity.token) as connection:
             connection.sendall(b"x")
             assert refusal(connection).startswith("HTTP/1.1 200 OK\r\n")

@@ -7,6 +7,7 @@ import os
 import socket
 import urllib.request
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TypeAlias
 from urllib.parse import unquote, urlsplit
 
@@ -24,6 +25,34 @@ def proxy_for(host: str) -> str:
         return ""
     proxies = urllib.request.getproxies_environment()
     return proxies.get("https") or proxies.get("all", "")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Proxy:
+    """A proxy, and the header fields with its credentials, if it has any."""
+
+    host: str
+    port: int
+    fields: tuple[str, ...]
+
+
+def parse_proxy(address: str) -> Proxy:
+    """The proxy at an address as variables have it: a URL, or host and port.
+
+    Raises:
+        OSError: it has another form.
+    """
+    url = urlsplit(address if "://" in address else f"http://{address}")
+    try:
+        port = url.port or 80
+    except ValueError:
+        port = 0
+    if url.scheme != "http" or not url.hostname or not port:
+        raise OSError(f"this machine's proxy must have the form http://host:port, found {_shown(address)!r}")
+    if url.username is None:
+        return Proxy(host=url.hostname, port=port, fields=())
+    pair = base64.b64encode(f"{unquote(url.username)}:{unquote(url.password or '')}".encode()).decode()
+    return Proxy(host=url.hostname, port=port, fields=(f"Proxy-Authorization: Basic {pair}",))
 
 
 def http_variables(only_by: str | None = None) -> dict[str, str]:
@@ -54,18 +83,13 @@ async def connect(host: str, port: int, addresses: Sequence[str] = ()) -> Stream
         OSError: the host cannot be reached, or the proxy refuses; the message says which.
         TimeoutError: it took longer than 30 s.
     """
-    if not (proxy := proxy_for(host)):
+    if not (address := proxy_for(host)):
         return await open_first(addresses or [host], port)
-    url = urlsplit(proxy if "://" in proxy else f"http://{proxy}")
-    if url.scheme != "http" or not url.hostname:
-        raise OSError(f"this machine's proxy must have the form http://host:port, found {_shown(proxy)!r}")
-    reader, writer = await open_stream(url.hostname, url.port or 80)
-    credentials = ""
-    if url.username is not None:
-        pair = f"{unquote(url.username)}:{unquote(url.password or '')}"
-        credentials = f"Proxy-Authorization: Basic {base64.b64encode(pair.encode()).decode()}\r\n"
+    proxy = parse_proxy(address)
+    reader, writer = await open_stream(proxy.host, proxy.port)
     target = f"{host}:{port}"
-    writer.write(f"CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n{credentials}\r\n".encode())
+    head = [f"CONNECT {target} HTTP/1.1", f"Host: {target}", *proxy.fields, "", ""]
+    writer.write("\r\n".join(head).encode())
     try:
         status = await _status(reader)
     except (OSError, TimeoutError):

@@ -1,12 +1,11 @@
 """Requests to http:// addresses, by way of the gateway."""
 
-import base64
 import urllib.request
 from collections.abc import Sequence
 from dataclasses import dataclass
-from urllib.parse import unquote, urlsplit
+from urllib.parse import urlsplit
 
-from trainmaster.local.gateway.egress import Streams, open_first, open_stream
+from trainmaster.local.gateway.egress import Streams, open_first, open_stream, parse_proxy
 
 _HTTP = 80
 _HOP_BY_HOP = frozenset({"connection", "keep-alive", "proxy-authorization", "proxy-connection"})
@@ -28,23 +27,18 @@ class PlainRequest:
 
         Raises as `egress.connect` does.
         """
-        proxy = urlsplit(_proxy_for(self.host))
-        if proxy.hostname:
-            streams = await open_stream(proxy.hostname, proxy.port or _HTTP)
+        if address := _proxy_for(self.host):
+            proxy = parse_proxy(address)
+            streams, head = await open_stream(proxy.host, proxy.port), self._head(self.url, proxy.fields)
         else:
-            streams = await open_first(addresses or [self.host], self.port)
-        streams[1].write(self._head(proxy.username, proxy.password))
+            own = urlsplit(self.url)._replace(scheme="", netloc="", fragment="").geturl() or "/"
+            streams, head = await open_first(addresses or [self.host], self.port), self._head(own)
+        streams[1].write(head)
         await streams[1].drain()
         return streams
 
-    def _head(self, user: str | None, password: str | None) -> bytes:
-        parts = urlsplit(self.url)
-        own = parts._replace(scheme="", netloc="", fragment="").geturl() or "/"
-        fields = [*self.fields, "Connection: close"]
-        if user is not None:
-            pair = f"{unquote(user)}:{unquote(password or '')}"
-            fields.append(f"Proxy-Authorization: Basic {base64.b64encode(pair.encode()).decode()}")
-        target = self.url if _proxy_for(self.host) else own
+    def _head(self, target: str, more: Sequence[str] = ()) -> bytes:
+        fields = (*self.fields, "Connection: close", *more)
         return "\r\n".join([f"{self.method} {target} HTTP/1.1", *fields, "", ""]).encode("latin-1")
 
 

@@ -58,9 +58,6 @@ class Say(Protocol):
     def __call__(self, text: str, severity: str = "INFO") -> Awaitable[object]: ...
 
 
-"""Takes a line for the job's log."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class Held:
     """Programs with the interpreters of their environments, which are not removed before `release`."""

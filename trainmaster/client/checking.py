@@ -176,14 +176,13 @@ def check_request(
     read: Document,
     rules: RequestRules,
     *,
-    name: str | None = None,
     prices: ReadPrices = shipped_prices,
 ) -> Request | Refused:
     """The request as the service would accept it, with its cost if the policy asks for it, or every fault.
 
-    `name` is the model's if the request has none; by default the file's.
+    The file's name is the model's if the request has none.
     """
-    name = name or (None if file == STDIN else model_name_from(Path(file).stem))
+    name = None if file == STDIN else model_name_from(Path(file).stem)
     request = priced(checked_request(read, rules, name=name), rules.policy, prices)
     return with_places(request, read, rules.policy)
 

@@ -81,8 +81,8 @@ def builder() -> Builder:
     raise CannotBuildError("Neither buildah nor podman is on the PATH. On Debian: apt-get install buildah")
 
 
-def make_base(build: Builder, *, tag: str = BASE, mirror: str = DEBIAN) -> None:
-    """Make a base image of Debian's minimal system with Python, pip and CA certificates. Takes a minute or two.
+def make_base(build: Builder, *, mirror: str = DEBIAN) -> None:
+    """Make the image BASE of Debian's minimal system with Python, pip and CA certificates. Takes a minute or two.
 
     Raises:
         CannotBuildError: debootstrap is missing, or the user is not root.
@@ -111,7 +111,7 @@ def make_base(build: Builder, *, tag: str = BASE, mirror: str = DEBIAN) -> None:
             "FROM scratch\nADD root.tar /\n"
             'ENV PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin\nCMD ["/bin/sh"]\n'
         )
-        build.build(context=context, tag=tag)
+        build.build(context=context, tag=BASE)
 
 
 def build_trainer(

@@ -26,7 +26,7 @@ def functions(tmp_path: Path) -> Iterator[Functions]:
 
 def test_a_carried_out_order_returns_its_id_and_status(functions: Functions) -> None:
     with answering(functions, {"state": "retrying", "reason": "once more"}, {"state": "succeeded"}):
-        order_id, status = give_order(functions.served.clients, ORDER, timeout_s=60)
+        order_id, status = give_order(functions.served.clients, ORDER, team=None, timeout_s=60)
     assert functions.orders == [ORDER]
     assert order_id == run_id_of_key("message", f"idempotency_key:{functions.keys[0]}")
     assert status["state"] == "succeeded"
@@ -35,7 +35,9 @@ def test_a_carried_out_order_returns_its_id_and_status(functions: Functions) -> 
 def test_two_orders_have_different_keys(functions: Functions) -> None:
     for _ in range(2):
         with answering(functions, {"state": "held", "reason": "not now"}):
-            assert give_order(functions.served.clients, ORDER, timeout_s=60)[1]["reason"] == "not now"
+            assert (
+                give_order(functions.served.clients, ORDER, team=None, timeout_s=60)[1]["reason"] == "not now"
+            )
     assert len(set(functions.keys)) == 2
 
 
@@ -43,13 +45,13 @@ def test_two_orders_have_different_keys(functions: Functions) -> None:
 def test_a_refused_order_has_every_fault_in_printable_text(functions: Functions, state: str) -> None:
     status = {"state": state, "reason": "two faults", "problems": ["$.fire: one\x1b[2J", "$.fire: two"]}
     with answering(functions, status), pytest.raises(Refused) as refused:
-        give_order(functions.served.clients, ORDER, timeout_s=60)
+        give_order(functions.served.clients, ORDER, team=None, timeout_s=60)
     assert str(refused.value).splitlines() == ["$.fire: one [2J", "$.fire: two"]
 
 
 def test_an_order_that_is_not_carried_out_in_time_can_be_looked_up(functions: Functions) -> None:
     with pytest.raises(TimedOut) as late:
-        give_order(functions.served.clients, ORDER, timeout_s=0)
+        give_order(functions.served.clients, ORDER, team=None, timeout_s=0)
     functions.take()
     assert "the service has not answered" in str(late.value)
     assert str(late.value).endswith(f"trainmaster status {functions.keys[0]}")

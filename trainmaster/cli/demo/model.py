@@ -19,6 +19,7 @@ from trainmaster.cli.watch.live import doing
 from trainmaster.orchestrator.core.sizes import MAX_MANIFEST_BYTES, in_bytes
 
 MANIFEST_NAME = "export.json"
+UNSEEN_IMAGES = 50
 
 
 class ExportDamaged(Exception):
@@ -124,13 +125,15 @@ def _errors_to(log: Path) -> Iterator[None]:
         os.close(kept)
 
 
-def unseen_images(dataset: str, data_dir: Path, most: int = 50) -> list[tuple[bytes, str]]:
-    """Encoded pictures of the test split with their class names, at most `most`, in the data set's order."""
+def unseen_images(dataset: str, data_dir: Path) -> list[tuple[bytes, str]]:
+    """The first encoded pictures of the test split with their class names, at most UNSEEN_IMAGES."""
     import tensorflow_datasets as tfds
 
     builder = tfds.builder(dataset, data_dir=str(data_dir))
     name_of = builder.info.features["label"].int2str
-    split = builder.as_dataset(split=f"test[:{most}]", decoders={"image": tfds.decode.SkipDecoding()})
+    split = builder.as_dataset(
+        split=f"test[:{UNSEEN_IMAGES}]", decoders={"image": tfds.decode.SkipDecoding()}
+    )
     return [(example["image"], name_of(example["label"])) for example in split.as_numpy_iterator()]
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from trainmaster.client.errors import NotFound, Refused
 from trainmaster.client.find import read_document
 from trainmaster.client.nearest import nearest_names
-from trainmaster.client.rules.orders import WAIT_S, give_order
+from trainmaster.client.rules.orders import give_order
 from trainmaster.orchestrator.core.champions.champion import Champion
 from trainmaster.orchestrator.core.champions.promotion import after_rollback
 from trainmaster.orchestrator.core.documents.codec import decoded
@@ -116,9 +116,7 @@ def _find(clients: "Clients", model_name: str) -> FoundChampion | None:
         ) from error
 
 
-def roll_back(
-    clients: "Clients", model_name: str, to_run: str | None, *, timeout_s: float = WAIT_S
-) -> FoundChampion:
+def roll_back(clients: "Clients", model_name: str, to_run: str | None, *, timeout_s: float) -> FoundChampion:
     """Restore the champion before the current one, or that of `to_run`, and return the champion after that.
 
     Raises:

@@ -13,7 +13,7 @@ from trainmaster.client.find import read_document
 from trainmaster.client.request_files import buckets_of, is_json_file, shipped_prices
 from trainmaster.client.rules.found import FoundRule
 from trainmaster.client.rules.listing import read_book, read_state, read_status
-from trainmaster.client.rules.orders import WAIT_S, give_order
+from trainmaster.client.rules.orders import give_order
 from trainmaster.client.wait import poll
 from trainmaster.orchestrator.core.documents.document import parse_document
 from trainmaster.orchestrator.core.documents.faults import Fault
@@ -155,7 +155,7 @@ def missing_buckets(clients: "Clients", dropped_names: Collection[str]) -> dict[
 
 
 def apply_rule(
-    clients: "Clients", file: Path, content: bytes, *, team: str | None = None, timeout_s: float = WAIT_S
+    clients: "Clients", file: Path, content: bytes, *, team: str | None, timeout_s: float
 ) -> RuleStatus:
     """Drop the rule into the inbox, or the team's folder of it, and return its status once the service has accepted or refused this version.
 
@@ -171,7 +171,7 @@ def drop_rule(
     content: bytes,
     *,
     if_generation: int | None = None,
-    timeout_s: float = WAIT_S,
+    timeout_s: float,
 ) -> RuleStatus:
     """Write the rule's file to the inbox under this name, and return its status as `apply_rule` does.
 
@@ -209,7 +209,7 @@ def changed_meanwhile(name: str) -> str:
     return f"{name} changed at the same time, so it was left as it is. Try again."
 
 
-def fire_rule(clients: "Clients", rule: FoundRule, *, timeout_s: float = WAIT_S) -> str:
+def fire_rule(clients: "Clients", rule: FoundRule, *, timeout_s: float) -> str:
     """Fire the rule now, and return the id of the run that it started.
 
     Raises:

@@ -26,7 +26,7 @@ PUBLISH_WITHIN_S = 30.0
 
 
 def give_order(
-    clients: "Clients", order: Mapping[str, Any], *, team: str | None = None, timeout_s: float = WAIT_S
+    clients: "Clients", order: Mapping[str, Any], *, team: str | None, timeout_s: float
 ) -> tuple[str, dict[str, Any]]:
     """Publish an order, and return its id and its status once it is carried out or held. A team's is dropped as a file.
 

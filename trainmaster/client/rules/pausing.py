@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from trainmaster.client.errors import NotFound, Refused
 from trainmaster.client.rules.changing import changed_meanwhile, drop_rule
 from trainmaster.client.rules.found import FoundRule
-from trainmaster.client.rules.orders import WAIT_S
 from trainmaster.orchestrator.core.documents.document import parse_document
 from trainmaster.orchestrator.core.retraining.state import RuleStanding, RuleStatus
 from trainmaster.orchestrator.core.sizes import MAX_RULE_BYTES
@@ -67,9 +66,7 @@ def _as_yaml(text: str, *, enabled: bool) -> bytes:
     return changed.encode()
 
 
-def set_enabled(
-    clients: "Clients", rule: FoundRule, *, enabled: bool, timeout_s: float = WAIT_S
-) -> RuleStatus:
+def set_enabled(clients: "Clients", rule: FoundRule, *, enabled: bool, timeout_s: float) -> RuleStatus:
     """Pause the rule or, with `enabled`, resume it, and return its status once the service has accepted the file.
 
     Raises:

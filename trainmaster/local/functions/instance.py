@@ -162,7 +162,7 @@ class Instance:
             began = time.monotonic()
             code = await child.wait()
             self._ready.clear()
-            self._log.system("ERROR", f"The process of {self.function.name} ended with status {code}.")
+            self._log.error(f"The process of {self.function.name} ended with status {code}.")
             pause_s = 0.0 if time.monotonic() - began >= STEADY_S else pause_s
             child = await self._run_again(pause_s)
             pause_s = min(LONGEST_PAUSE_S, max(FIRST_PAUSE_S, 2 * pause_s))
@@ -173,7 +173,7 @@ class Instance:
             try:
                 return await self._run()
             except StartFailedError as failure:
-                self._log.system("ERROR", str(failure))
+                self._log.error(str(failure))
                 pause_s = min(LONGEST_PAUSE_S, max(FIRST_PAUSE_S, 2 * pause_s))
 
     async def _run(self) -> Child:

@@ -66,10 +66,10 @@ class FunctionLog:
         if entries:
             await asyncio.to_thread(self._keep, entries)
 
-    def system(self, severity: str, message: str) -> None:
-        """Record a message of the platform about the instance."""
+    def error(self, message: str) -> None:
+        """Record an error that the platform reports about the instance."""
         self._file.write(f"{datetime.now(UTC).isoformat(timespec='milliseconds')} {message}\n".encode())
-        entry = {"logName": self._log_name("varlog/system"), "severity": severity, "textPayload": message}
+        entry = {"logName": self._log_name("varlog/system"), "severity": "ERROR", "textPayload": message}
         self._keep([{**self._common, **entry}])
 
     def request(self, *, status: int, latency_s: float, request_bytes: int, event_id: str) -> None:

@@ -30,7 +30,7 @@ _IN_A_CONTAINER = (
 
 
 @functools.cache
-def obstacle(*, settings: Path = _SETTINGS) -> str:
+def obstacle() -> str:
     """Why programs cannot be confined here, with the repair where it is known; empty if they can.
 
     Takes about 30 ms, and is found out once: what the machine allows is not expected to change while a process runs.
@@ -42,9 +42,9 @@ def obstacle(*, settings: Path = _SETTINGS) -> str:
         text=True,
         check=False,
     )
-    return (
-        "" if done.returncode == 0 else f"{done.stderr.strip()}; {repair(settings, is_root=os.getuid() == 0)}"
-    )
+    if done.returncode == 0:
+        return ""
+    return f"{done.stderr.strip()}; {repair(_SETTINGS, is_root=os.getuid() == 0)}"
 
 
 def repair(settings: Path, *, is_root: bool) -> str:

@@ -158,7 +158,7 @@ def stem(object_name: str) -> str:
     return object_name.rpartition("/")[2].rpartition(".")[0]
 
 
-def script_object(sha256: str, team: str | None = None) -> str:
+def script_object(sha256: str, team: str | None) -> str:
     """Where the archive of a script is, in the data bucket."""
     return in_team(team, f"{SCRIPTS_PREFIX}{sha256}.tar.gz")
 
@@ -186,7 +186,7 @@ def champion_object(model_name: str, team: str | None = None) -> str:
     return f"champions/{in_team(team, model_name)}.json"
 
 
-def champion_copy_prefix(model_name: str, run_id: str, team: str | None = None) -> str:
+def champion_copy_prefix(model_name: str, run_id: str, team: str | None) -> str:
     """Where the champions bucket holds the copy of a run's model; ends in `/`."""
     return f"{in_team(team, model_name)}/{run_id}/"
 

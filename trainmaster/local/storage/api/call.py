@@ -135,8 +135,8 @@ def merged(before: object, change: object) -> Json:
     return {key: value for key, value in both.items() if value is not None}
 
 
-def json_answer(resource: Mapping[str, object], *, code: int = 200) -> Response:
-    return JSONResponse(dict(resource), status_code=code, media_type="application/json; charset=UTF-8")
+def json_answer(resource: Mapping[str, object]) -> Response:
+    return JSONResponse(dict(resource), media_type="application/json; charset=UTF-8")
 
 
 def no_content() -> Response:

@@ -26,7 +26,7 @@ _PLAIN_FILE = re.compile(r"FileNotFoundError: \[Errno 2\] No such file or direct
 """`pathlib` makes one slash of two."""
 
 
-def with_repair(error: str, *, runs_script: bool = False) -> str:
+def with_repair(error: str, *, runs_script: bool) -> str:
     """The error; for a missing module or a gs:// path that was opened as a plain file, with its repair.
 
     `runs_script`: packages are added beside a packed script, not in an image's Dockerfile.

@@ -61,7 +61,7 @@ def outcome_of(
     job: Job,
     directories: Sequence[ModelDirectory],
     export_schema: Mapping[str, Any],
-    spec: JobSpec | None = None,
+    spec: JobSpec | None,
 ) -> Outcome | None:
     """The outcome; None while the job runs. `directories` are those at `model_locations`, up to the first model."""
     state = END_OF.get(job.state)
@@ -187,7 +187,7 @@ def _reason(record: RunRecord, outcome: Outcome) -> Failure | None:
 
 
 def with_progress(
-    record: RunRecord, job: Job, *, now: datetime, attempt: str, progress: Progress | None = None
+    record: RunRecord, job: Job, *, now: datetime, attempt: str, progress: Progress | None
 ) -> RunRecord | None:
     """The running job's record with its new state and progress; None if neither changed."""
     known = with_job(record, job, now=now, attempt=attempt)

@@ -133,8 +133,8 @@ def kept_waiting(
     waiting: Waiting,
     candidate: int,
     *,
-    slots: Sequence[str] = (),
-    is_due: bool = False,
+    slots: Sequence[str],
+    is_due: bool,
 ) -> FlowResult:
     """The run waits. `slots` were taken but are not recorded."""
     now = services.clock.now()

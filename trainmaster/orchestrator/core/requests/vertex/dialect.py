@@ -153,7 +153,7 @@ def _legal_name(job: Fields, display_name: str) -> str:
     return legal
 
 
-def _write_job_spec(spec: Fields, own: OwnDocument, *, ending: str = "") -> None:
+def _write_job_spec(spec: Fields, own: OwnDocument, *, ending: str) -> None:
     """`ending` is what the service itself put at the end of the output directory."""
     copy_keys(spec, own, inverse(SETTINGS))
     _write_output(spec, own, ending)

@@ -15,6 +15,7 @@ from trainmaster.cli.logs.bars import NAME_MAX_CHARS, numbers_of, progress_bars
 from trainmaster.cli.study.board import Board
 from trainmaster.cli.watch.live import SPINNER_LINES, Line
 from trainmaster.client.logs.progress import TrainingProgress
+from trainmaster.client.runs.facts import metrics_of
 from trainmaster.client.study.study import Study, number
 from trainmaster.client.terminal import one_line
 from trainmaster.client.watch.sighting import Sighting, epochs
@@ -33,7 +34,7 @@ def picture(seen: Sighting, console: Console) -> RenderableType:
     """The timeline, and below it as many replicas or trials as the terminal has lines for."""
     width = console.size.width - FRAME_COLUMNS
     above = timeline_panel(timeline(seen), title=f"Run {seen.run.record.run_id}", width=width)
-    extra = [Text(line, style="bold") for line in _wrapped(metrics_of(seen), width, NOTE_LINES)]
+    extra = [Text(line, style="bold") for line in _wrapped(_metrics_text(seen), width, NOTE_LINES)]
     extra += [Text(line, style="yellow") for line in _last_warning(seen, width)]
     used = len(console.render_lines(above)) + len(extra) + FRAME_LINES + SPINNER_LINES + 1
     title, below = _below(seen, width=width, height=max(LEAST_LINES, console.size.height - used))
@@ -68,9 +69,9 @@ def _last_lines(seen: Sighting, width: int, height: int) -> Table:
     return table
 
 
-def metrics_of(seen: Sighting) -> str:
+def _metrics_text(seen: Sighting) -> str:
     """For example `accuracy 0.93  loss 0.2`; empty before there are any."""
-    finite = ((name, value) for name, value in seen.metrics.items() if math.isfinite(value))
+    finite = ((name, value) for name, value in metrics_of(seen.run.record).items() if math.isfinite(value))
     named = islice(finite, METRICS_SHOWN)
     return "  ".join(f"{one_line(name, METRIC_MAX_CHARS)} {number(value)}" for name, value in named)
 
@@ -151,7 +152,7 @@ def news(seen: Sighting) -> Iterator[Line]:
         yield from _progress(seen)
         yield from _last_line(seen)
     yield from stage_news(stages[after:], _start(stages))
-    if metrics := metrics_of(seen):
+    if metrics := _metrics_text(seen):
         yield f"metrics {metrics}", _indented(metrics)
 
 

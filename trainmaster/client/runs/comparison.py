@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
+from trainmaster.client.runs.facts import metrics_of
 from trainmaster.client.times import span
 from trainmaster.orchestrator.core.documents.quoting import cut
 from trainmaster.orchestrator.core.policy.currency import shown_bound, shown_money
@@ -63,7 +64,7 @@ def _facts(record: RunRecord) -> Mapping[str, dict[str, str]]:
         facts[_OF_REQUEST.get(key, _REQUEST)] |= dict(_flat(value, "" if key == "labels" else key))
     facts["Run"] |= dict(_run(record))
     facts[_TUNING] |= dict(_best_trial(record))
-    facts["Metrics"] |= {name: _digits(value) for name, value in sorted(_metrics(record).items())}
+    facts["Metrics"] |= {name: _digits(value) for name, value in sorted(metrics_of(record).items())}
     facts["Durations"] |= dict(_durations(record))
     facts["Cost"] |= dict(_cost(record))
     return {
@@ -130,12 +131,6 @@ def _best_trial(record: RunRecord) -> Iterator[tuple[str, str]]:
         yield f"best {best.metric}", _digits(best.value)
         for name, value in sorted(best.parameters.items()):
             yield f"best {name}", _digits(value) if isinstance(value, float) else str(value)
-
-
-def _metrics(record: RunRecord) -> Mapping[str, float]:
-    if record.model is not None:
-        return record.model.metrics
-    return (record.progress.metrics if record.progress is not None else None) or {}
 
 
 def _durations(record: RunRecord) -> Iterator[tuple[str, str]]:

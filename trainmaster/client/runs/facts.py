@@ -1,5 +1,6 @@
 """What is known about a run, computed from its record alone."""
 
+from collections.abc import Mapping
 from datetime import datetime
 from decimal import Decimal
 
@@ -30,6 +31,13 @@ def cost_so_far(record: RunRecord, now: datetime) -> Decimal | None:
     if record.ended or estimate is None or estimate.per_hour is None or started is None:
         return None
     return estimate.per_hour * Decimal(max((now - started).total_seconds(), 0)) / 3600
+
+
+def metrics_of(record: RunRecord) -> Mapping[str, float]:
+    """The model's metrics; without a model, those that the job had written when it was last seen running."""
+    if record.model is not None:
+        return record.model.metrics
+    return (record.progress.metrics if record.progress else None) or {}
 
 
 def in_state_since(record: RunRecord) -> datetime:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
 
-from trainmaster.client.runs.facts import candidate_of, console_uri, cost_so_far
+from trainmaster.client.runs.facts import candidate_of, console_uri, cost_so_far, metrics_of
 from trainmaster.client.runs.repairs import repair_of
 from trainmaster.client.runs.reports import reported_faults
 from trainmaster.client.times import span
@@ -84,7 +84,7 @@ def result_facts(record: RunRecord) -> Iterator[Fact]:
         yield "trials", [", ".join(f"{count} {state.lower()}" for state, count in trials.items())]
     if best is not None:
         yield "best trial", best_lines(best, record.model)
-    yield from metric_facts(record.model.metrics if record.model else reached.metrics if reached else None)
+    yield from metric_facts(metrics_of(record))
     if record.model is not None:
         yield "model", model_lines(record.model)
     if record.completion is not None:

@@ -58,14 +58,6 @@ class Sighting:
         return self.service_lines[-1] if self.service_lines else ""
 
     @property
-    def metrics(self) -> Mapping[str, float]:
-        """The model's, and while the job runs those that it has written so far."""
-        record = self.run.record
-        if record.model is not None:
-            return record.model.metrics
-        return (record.progress.metrics if record.progress else None) or {}
-
-    @property
     def job_name(self) -> str:
         """The job's resource name; empty before there is one."""
         return self.run.record.job.name if self.run.record.job else ""

@@ -1,6 +1,5 @@
 """`trainmaster stack`: what only the local stack has."""
 
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,7 +12,6 @@ from trainmaster.cli.stack.options import chosen_state_option, images_by_uri, st
 from trainmaster.client.stack import NoStack, environment_on, start_command
 
 CHIEF = "workerpool0-0"
-_JOB_NAME = re.compile(r"projects/[^/]+/locations/[^/]+/customJobs/[0-9]+")
 _NOT_FOUND = 404
 
 
@@ -129,10 +127,12 @@ def preempt(job: str, replica: str, state: Path) -> int:
     workerpool0-0. Exit status: 0 SIGTERM was sent, 2 refused, 3 there is no such job, 4 no stack is ready.
     """
     from trainmaster.local.events.rest import CallRefusedError, call
+    from trainmaster.orchestrator.core.job_names import JobKind, is_job_name, job_name
 
     variables = environment_on(state)
     project, region = variables["GOOGLE_CLOUD_PROJECT"], variables["TRAINMASTER_REGION"]
-    name = job if _JOB_NAME.fullmatch(job) else f"projects/{project}/locations/{region}/customJobs/{job}"
+    is_name = is_job_name(job, JobKind.CUSTOM)
+    name = job if is_name else job_name(project, region, JobKind.CUSTOM, job)
     try:
         call("POST", variables["VERTEX_EMULATOR_HOST"], f"/emulator/v1/{name}:preempt", {"replica": replica})
     except CallRefusedError as refused:

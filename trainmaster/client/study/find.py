@@ -1,6 +1,5 @@
 """Finds the tuning job of a run, or one by its name, and reads its study."""
 
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -9,12 +8,11 @@ from trainmaster.client.find import Run, find_run
 from trainmaster.client.study.read import study_of
 from trainmaster.client.study.study import Study
 from trainmaster.client.terminal import one_line
+from trainmaster.orchestrator.core.job_names import JobKind, is_job_name, job_region
 from trainmaster.orchestrator.core.runs.drop_status import reason_of
 
 if TYPE_CHECKING:
     from trainmaster.client.clients import Clients
-
-JOB_NAME = re.compile(r"projects/[^/]+/locations/(?P<region>[^/]+)/hyperparameterTuningJobs/[^/]+")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,13 +40,12 @@ def find_tuning(clients: "Clients", text: str) -> Tuning:
     """
     if not text.startswith("projects/"):
         return tuning_of(clients, find_run(clients, text))
-    named = JOB_NAME.fullmatch(text)
-    if named is None:
+    if not is_job_name(text, JobKind.TUNING):
         raise Refused(
             f"{text!r} is not the name of a tuning job. A name is "
             "projects/PROJECT/locations/REGION/hyperparameterTuningJobs/ID."
         )
-    return _read(clients, text, named["region"], None)
+    return _read(clients, text, None)
 
 
 def tuning_of(clients: "Clients", run: Run) -> Tuning:
@@ -64,16 +61,15 @@ def tuning_of(clients: "Clients", run: Run) -> Tuning:
         raise NotFound(
             f"{record.run_id} is {record.state} and has no job yet{why}\nFollow it: trainmaster logs -f {record.run_id}"
         )
-    found = JOB_NAME.fullmatch(record.job.name)
-    if found is None:
+    if not is_job_name(record.job.name, JobKind.TUNING):
         raise NotFound(
             f"{record.run_id} is not a tuning, so it has no trials to draw. See it: trainmaster logs {record.run_id}"
         )
-    return _read(clients, record.job.name, found["region"], run)
+    return _read(clients, record.job.name, run)
 
 
-def _read(clients: "Clients", job_name: str, region: str, run: Run | None) -> Tuning:
-    job = clients.jobs_of_region(region).get_hyperparameter_tuning_job(name=job_name)
+def _read(clients: "Clients", job_name: str, run: Run | None) -> Tuning:
+    job = clients.jobs_of_region(job_region(job_name)).get_hyperparameter_tuning_job(name=job_name)
     prefix = job.trial_job_spec.base_output_directory.output_uri_prefix.rstrip("/")
     return tuning_with(
         study_of(job), state=job.state.name, has_ended=bool(job.end_time), prefix_uri=prefix, run=run

@@ -24,6 +24,12 @@ def job_name(project: str, region: str, kind: JobKind, job_id: str) -> str:
     return f"{location_name(project, region)}/{kind}/{job_id}"
 
 
+def is_job_name(text: str, kind: JobKind) -> bool:
+    """Whether the text is the full name of a job of this kind."""
+    match = _JOB.fullmatch(text)
+    return match is not None and match["kind"] == kind
+
+
 def job_kind(name: str) -> JobKind:
     """The kind of the job with this full name.
 

@@ -146,6 +146,12 @@ def fault_page(fault: Fault) -> Page:
     )
 
 
+def _fault_answer(console: Console, request: Request, fault: Fault) -> Response:
+    """The fault's whole page, which no look changes any more."""
+    page = replace(fault_page(fault), is_final=True)
+    return HTMLResponse(whole_page(page, console.frame(request.url.path)), fault.status)
+
+
 def _file(console: Console, route: FileRoute) -> Callable[[Request], Any]:
     async def answer(request: Request) -> Response:
         try:
@@ -217,8 +223,7 @@ def _deed(console: Console, action: Action, *, is_api: bool) -> Callable[[Reques
                 raise
             if isinstance(error, OldForm):
                 fault = replace(fault, back=request.url.path)
-            page = replace(fault_page(fault), is_final=True)
-            return HTMLResponse(whole_page(page, console.frame(request.url.path)), fault.status)
+            return _fault_answer(console, request, fault)
         console.source.forget()
         return _told(outcome, is_api=is_api)
 
@@ -280,8 +285,7 @@ def _broken(console: Console) -> Callable[[Request, Exception], Any]:
         if request.url.path.startswith(API):
             return JSONResponse({"error": {"status": 500, "message": message}}, status_code=500)
         fault = Fault(status=500, title="Internal error", message=message, command="trainmaster --help")
-        page = replace(fault_page(fault), is_final=True)
-        return HTMLResponse(whole_page(page, console.frame(request.url.path)), 500)
+        return _fault_answer(console, request, fault)
 
     return answer
 
@@ -296,7 +300,6 @@ def _no_page(console: Console) -> Callable[[Request, Exception], Any]:
         )
         if request.url.path.startswith(API):
             return JSONResponse({"error": {"status": 404, "message": fault.message}}, status_code=404)
-        page = replace(fault_page(fault), is_final=True)
-        return HTMLResponse(whole_page(page, console.frame(request.url.path)), 404)
+        return _fault_answer(console, request, fault)
 
     return answer

@@ -32,6 +32,7 @@ from trainmaster.client.request_files import (
     rules_for,
 )
 from trainmaster.client.submission.scripts import with_script_faults
+from trainmaster.client.terminal import plural
 
 OFFLINE = "the examples' names, because no context is chosen and no local stack is running"
 
@@ -115,7 +116,7 @@ def _print(checked: Sequence[Checked]) -> None:
 
 def _count(checked: Checked) -> str:
     counts = [(len(checked.faults), "fault"), (len(checked.warnings), "warning")]
-    words = [f"{number} {noun}{'' if number == 1 else 's'}" for number, noun in counts if number]
+    words = [plural(number, noun) for number, noun in counts if number]
     return ", ".join(words) or "no faults"
 
 

@@ -1,4 +1,4 @@
-"""Text for a terminal: untrusted text without control characters, which it would execute, and sizes."""
+"""Text for a terminal: untrusted text without control characters, which it would execute, counts and sizes."""
 
 import re
 
@@ -11,6 +11,11 @@ def one_line(text: str, most_chars: int | None = None) -> str:
     """`text` on one line: control and formatting characters become spaces, and an ellipsis marks a cut at the limit."""
     line = "".join(char if char.isprintable() else " " for char in text)
     return line if most_chars is None or len(line) <= most_chars else f"{line[: most_chars - 1]}…"
+
+
+def plural(count: int, thing: str) -> str:
+    """For example `1 trial`, `2 trials`."""
+    return f"{count} {thing}{'' if count == 1 else 's'}"
 
 
 def visible(text: str) -> str:

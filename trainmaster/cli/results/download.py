@@ -9,8 +9,7 @@ import click
 
 from trainmaster.cli.exits import Exit, Stop
 from trainmaster.cli.verb import print_names, takes_context, talk
-from trainmaster.client.study.study import plural
-from trainmaster.client.terminal import one_line, size_text
+from trainmaster.client.terminal import one_line, plural, size_text
 
 if TYPE_CHECKING:
     from trainmaster.client.clients import Clients

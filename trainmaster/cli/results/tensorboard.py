@@ -13,7 +13,7 @@ import click
 
 from trainmaster.cli.exits import Exit, Stop
 from trainmaster.cli.verb import print_names, takes_context, talk
-from trainmaster.client.study.study import plural
+from trainmaster.client.terminal import plural
 from trainmaster.orchestrator.core.job_names import JobKind, job_kind
 
 if TYPE_CHECKING:

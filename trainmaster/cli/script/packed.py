@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from trainmaster.cli.verb import talk
-from trainmaster.client.terminal import one_line, size_text
+from trainmaster.client.terminal import one_line, plural, size_text
 
 if TYPE_CHECKING:
     from trainmaster.client.clients import Clients
@@ -45,5 +45,4 @@ def upload_script(clients: "Clients", packed: "Packed", team: str | None, noted:
     for line in folder_notes(packed, noted):
         talk(line)
     uri, is_new = send_script(clients, packed, team)
-    count = len(packed.files)
-    talk(f"{'Uploaded' if is_new else 'Already there:'} {count} file{'' if count == 1 else 's'} as {uri}")
+    talk(f"{'Uploaded' if is_new else 'Already there:'} {plural(len(packed.files), 'file')} as {uri}")

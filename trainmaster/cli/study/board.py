@@ -9,8 +9,8 @@ from rich.cells import cell_len
 from rich.table import Table
 from rich.text import Text
 
-from trainmaster.client.study.study import Study, Trial, counts, number, plural, shown
-from trainmaster.client.terminal import one_line
+from trainmaster.client.study.study import Study, Trial, counts, number, shown
+from trainmaster.client.terminal import one_line, plural
 from trainmaster.orchestrator.core.requests.spec import Goal
 from trainmaster.orchestrator.core.runs.job import TrialState
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from trainmaster.client.terminal import one_line
+from trainmaster.client.terminal import one_line, plural
 from trainmaster.orchestrator.core.requests.spec import Goal
 from trainmaster.orchestrator.core.runs.job import TrialState
 
@@ -118,11 +118,6 @@ def summary(study: Study) -> str:
         return f"{said} None has a result."
     metric = one_line(study.metric, 40)
     return f"{said} Best: trial {one_line(best.id)}, {metric} {number(best.result)}"
-
-
-def plural(count: int, thing: str) -> str:
-    """For example `1 trial`, `2 trials`."""
-    return f"{count} {thing}{'' if count == 1 else 's'}"
 
 
 def number(value: float) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 from trainmaster.client.dead_letters.opened import LetterList, list_letters, opened_letters
 from trainmaster.client.dead_letters.replay import Replay
 from trainmaster.client.errors import NotFound, Refused
-from trainmaster.client.study.study import plural
+from trainmaster.client.terminal import plural
 from trainmaster.web.faults import WrongQuery
 from trainmaster.web.source import Age
 from trainmaster.web.subject import (

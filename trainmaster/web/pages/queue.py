@@ -10,7 +10,7 @@ from trainmaster.client.deployment import admission_of, read_deployment
 from trainmaster.client.errors import NotFound, Refused
 from trainmaster.client.runs.admission_objects import read_starts
 from trainmaster.client.runs.queue import HeldSlot, Queue, Waits, read_queue, waits_text
-from trainmaster.client.study.study import plural
+from trainmaster.client.terminal import plural
 from trainmaster.orchestrator.core.policy.currency import shown_money
 from trainmaster.web.source import Age
 from trainmaster.web.subject import ApiRoute, Ask, Page, PageRoute, Subject

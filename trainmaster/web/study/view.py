@@ -13,10 +13,9 @@ from trainmaster.client.study.study import (
     Value,
     counts,
     number,
-    plural,
     shown,
 )
-from trainmaster.client.terminal import one_line
+from trainmaster.client.terminal import one_line, plural
 from trainmaster.web.faults import WrongQuery
 from trainmaster.web.study.charts import (
     AXES_MAX,

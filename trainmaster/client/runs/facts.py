@@ -5,7 +5,7 @@ from datetime import datetime
 from decimal import Decimal
 
 from trainmaster.orchestrator.core.job_names import job_id, job_region
-from trainmaster.orchestrator.core.requests.candidates import Candidate, candidates_of
+from trainmaster.orchestrator.core.requests.candidates import Candidate, current_candidate
 from trainmaster.orchestrator.core.runs.record import RunRecord
 
 
@@ -18,10 +18,7 @@ def console_uri(job_name: str) -> str:
 
 def candidate_of(record: RunRecord) -> Candidate | None:
     """The candidate that runs, or is submitted next; None for a rejected run."""
-    if record.request is None:
-        return None
-    candidates = candidates_of(record)
-    return candidates[min(record.submission.candidate, len(candidates) - 1)]
+    return None if record.request is None else current_candidate(record)
 
 
 def cost_so_far(record: RunRecord, now: datetime) -> Decimal | None:

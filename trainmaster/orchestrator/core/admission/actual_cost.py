@@ -13,7 +13,7 @@ from decimal import ROUND_HALF_UP, Decimal
 from trainmaster.orchestrator.core.admission.cost import role_prices, unknown_of
 from trainmaster.orchestrator.core.admission.prices import Prices
 from trainmaster.orchestrator.core.job_names import job_region
-from trainmaster.orchestrator.core.requests.candidates import candidates_of
+from trainmaster.orchestrator.core.requests.candidates import current_candidate
 from trainmaster.orchestrator.core.runs.end import Completion, Cost
 from trainmaster.orchestrator.core.runs.job import Job
 from trainmaster.orchestrator.core.runs.record import RunRecord
@@ -34,8 +34,7 @@ def cost_of(record: RunRecord, job: Job, prices: Prices) -> Cost:
     Raises:
         ValueError: the run was rejected.
     """
-    candidates = candidates_of(record)
-    spec = candidates[min(record.submission.candidate, len(candidates) - 1)].spec
+    spec = current_candidate(record).spec
     roles = role_prices(spec, job_region(job.name), prices)
     spans = _spans(job, is_tuning=spec.tuning is not None)
     hours = {key: _hours(start, end) for key, (start, end) in spans.items() if end is not None}

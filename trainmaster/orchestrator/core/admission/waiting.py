@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from trainmaster.orchestrator.core.requests.candidates import Candidate, candidates_of
+from trainmaster.orchestrator.core.requests.candidates import Candidate, candidates_of, current_candidate
 from trainmaster.orchestrator.core.runs.job import Job
 from trainmaster.orchestrator.core.runs.moves import moved, with_job
 from trainmaster.orchestrator.core.runs.record import (
@@ -130,8 +130,7 @@ def stocked_out(record: RunRecord, job: Job, reason: str, *, now: datetime, atte
         ValueError: the run has ended, or its job is known to have started.
     """
     known = with_job(record, job, now=now, attempt=attempt)
-    candidates = candidates_of(record)
-    candidate = candidates[min(record.submission.candidate, len(candidates) - 1)]
+    candidates, candidate = candidates_of(record), current_candidate(record)
     known = refused(known, candidate, f"the job ended for lack of capacity: {reason}", now)
     name = known.job.name if known.job is not None else job.name
     gone = AbandonedJob(job=name, candidate=candidate.number, reason=shortened(reason), at=now)

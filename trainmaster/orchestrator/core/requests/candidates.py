@@ -112,6 +112,16 @@ def candidates_of(record: RunRecord) -> tuple[Candidate, ...]:
     )
 
 
+def current_candidate(record: RunRecord) -> Candidate:
+    """The candidate of a run on record that was submitted last, or that is submitted next.
+
+    Raises:
+        ValueError: the run was rejected.
+    """
+    candidates = candidates_of(record)
+    return candidates[min(record.submission.candidate, len(candidates) - 1)]
+
+
 def parse_candidates(document: Mapping[str, Any]) -> tuple[Candidate, ...]:
     """The candidates of a canonical document, never empty; those that name no region run in its own."""
     return tuple(

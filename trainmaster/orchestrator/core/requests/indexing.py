@@ -4,7 +4,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from trainmaster.orchestrator.core.job_names import job_id, job_kind, job_region
-from trainmaster.orchestrator.core.requests.candidates import candidates_of
+from trainmaster.orchestrator.core.requests.candidates import current_candidate
 from trainmaster.orchestrator.core.runs.drop_status import reason_of
 from trainmaster.orchestrator.core.runs.index_row import IndexRow, bounded_labels, bounded_text
 from trainmaster.orchestrator.core.runs.record import Estimate, RunRecord
@@ -53,8 +53,7 @@ def _problems_at_end(record: RunRecord) -> tuple[str, ...]:
 def _with_request(row: IndexRow, record: RunRecord) -> IndexRow:
     if record.request is None:
         return row
-    candidates = candidates_of(record)
-    candidate = candidates[min(record.submission.candidate, len(candidates) - 1)]
+    candidate = current_candidate(record)
     spec, labels = candidate.spec, bounded_labels(candidate.spec.labels)
     estimate = record.request.estimate or Estimate(currency="")
     return replace(
@@ -62,7 +61,7 @@ def _with_request(row: IndexRow, record: RunRecord) -> IndexRow:
         job_kind=spec.kind,
         region=candidate.region,
         machines=bounded_text(candidate.machines),
-        priority=candidates[0].spec.priority,
+        priority=spec.priority,
         labels=labels,
         labels_left_out=len(spec.labels) - len(labels),
         currency=estimate.currency or None,

@@ -24,7 +24,7 @@ from trainmaster.orchestrator.core.completion.progress import metrics_uri, progr
 from trainmaster.orchestrator.core.errors import JobNotFound, PolicyInvalid, ReasonPending, RecordMoved
 from trainmaster.orchestrator.core.job_names import JobKind, job_kind
 from trainmaster.orchestrator.core.names import RUN_LABEL, is_run_id
-from trainmaster.orchestrator.core.requests.candidates import candidates_of
+from trainmaster.orchestrator.core.requests.candidates import current_candidate
 from trainmaster.orchestrator.core.requests.spec import JobSpec, Tuning, spec_from
 from trainmaster.orchestrator.core.runs.end import EndReport
 from trainmaster.orchestrator.core.runs.job import Job, Progress
@@ -253,8 +253,7 @@ def _try_elsewhere(services: Services, held: Held, job: Job, reason: str) -> Flo
     """The job found no capacity: the run waits for its next candidate."""
     waiting = stocked_out(held.record, job, reason, now=services.clock.now(), attempt=services.attempt)
     put_in_queue(services, held, waiting)
-    candidate = candidates_of(waiting)[waiting.submission.candidate]
-    message = f"{job.name} found no capacity; next: {candidate.text}"
+    message = f"{job.name} found no capacity; next: {current_candidate(waiting).text}"
     return FlowResult(
         message=message,
         run_id=waiting.run_id,

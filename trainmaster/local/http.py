@@ -237,12 +237,12 @@ class _Quiet(uvicorn.Server):
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
         self.ready = asyncio.Event()
-        self._told = asyncio.Event()
+        self._must_stop = asyncio.Event()
 
     def end(self) -> None:
         """Let `serve` return. Safe to call twice, and before `serve`."""
         self.should_exit = True
-        self._told.set()
+        self._must_stop.set()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets=sockets)
@@ -251,7 +251,7 @@ class _Quiet(uvicorn.Server):
     async def main_loop(self) -> None:
         while not await self.on_tick(0):  # each tick renews the `Date` of responses, in whole seconds
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._told.wait(), 1.0)
+                await asyncio.wait_for(self._must_stop.wait(), 1.0)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         # A connection accepted just now is in none of uvicorn's sets yet, and asyncio would lose it if its

@@ -225,7 +225,7 @@ def _deed(console: Console, action: Action, *, is_api: bool) -> Callable[[Reques
                 fault = replace(fault, back=request.url.path)
             return _fault_answer(console, request, fault)
         console.source.forget()
-        return _told(outcome, is_api=is_api)
+        return _answer_of(outcome, is_api=is_api)
 
     return answer
 
@@ -252,7 +252,7 @@ def _refuse_strangers(console: Console, request: Request, form: Mapping[str, str
     )
 
 
-def _told(outcome: Outcome, *, is_api: bool) -> Response:
+def _answer_of(outcome: Outcome, *, is_api: bool) -> Response:
     if is_api:
         return JSONResponse({"message": outcome.message, "page": outcome.go_to, **outcome.document})
     return RedirectResponse(outcome.go_to, status_code=303)

@@ -53,8 +53,8 @@ def _saves_where_named(examined: Examined, request: Request) -> bool:
     if request.spec.model_uri is None:
         return False
     place, strings = request.spec.model_uri.partition("${")[0].rstrip("/"), examined.program.strings
-    told = {flag for flag, value in parse_flags(request.program.args) if place in value}
-    return bool(told & strings) or any(place in text for text in strings)
+    flags = {flag for flag, value in parse_flags(request.program.args) if place in value}
+    return bool(flags & strings) or any(place in text for text in strings)
 
 
 def _unexpanded(request: Request) -> Finding:

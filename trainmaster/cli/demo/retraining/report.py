@@ -85,15 +85,15 @@ def course(seen: RetrainSighting) -> Iterator[str]:
 
 def missing_notices(seen: RetrainSighting) -> Iterator[str]:
     """Every state of a run, and every promotion, whose notice has not arrived."""
-    heard = {(notice["type"], notice["id"]) for notice in seen.notices}
+    arrived = {(notice["type"], notice["id"]) for notice in seen.notices}
     for run in seen.runs:
         for step in run["history"]:
             state = RunState(step["state"])
-            if (RUN_TYPES[state], f"{run['run_id']}/{state}") not in heard:
+            if (RUN_TYPES[state], f"{run['run_id']}/{state}") not in arrived:
                 yield f"{run['run_id']} {state}"
     model_name = seen.champion.get("model_name")
     for reign in seen.champion.get("history", ()):
-        if (CHAMPION_PROMOTED, f"champions/{model_name}/{reign['number']}") not in heard:
+        if (CHAMPION_PROMOTED, f"champions/{model_name}/{reign['number']}") not in arrived:
             yield f"promotion {reign['number']}"
 
 
@@ -144,11 +144,11 @@ def _from_the_services(lineage: Document, target: Context, state: Path) -> Itera
         return
     dataset = export.manifest["dataset"]
     found = (dataset["name"], dataset["version"], dataset["train_split"])
-    told = (lineage.get("dataset"), lineage.get("dataset_version"), lineage.get("train_split"))
-    yield _station("data set", f"{found[0]} {found[1]}, split {found[2]}", told, found)
+    recorded = (lineage.get("dataset"), lineage.get("dataset_version"), lineage.get("train_split"))
+    yield _station("data set", f"{found[0]} {found[1]}, split {found[2]}", recorded, found)
     said = f"{uri} sha256 {sha256}, and its {len(export.manifest['files'])} files match"
     yield _station("export", said, lineage.get("manifest_sha256"), sha256)
 
 
-def _station(title: str, shown: str, told: object, expected: object) -> Station:
-    return title, shown, "" if told == expected else f"{title}: found {told}, expected {expected}"
+def _station(title: str, shown: str, recorded: object, expected: object) -> Station:
+    return title, shown, "" if recorded == expected else f"{title}: found {recorded}, expected {expected}"

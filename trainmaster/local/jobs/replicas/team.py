@@ -72,7 +72,7 @@ class Team:
         self._identities = ReplicaIdentities(machine.identities, job, self._network)
         self._members: dict[Replica, _Member] = {}
         self._watchers: set[asyncio.Task[object]] = set()
-        self._told = asyncio.Event()
+        self._ended = asyncio.Event()
         self._scratch = machine.scratch / job.job_id[-8:]
         self._starts = 0
         self._isolated: dict[str, Isolation] = {}
@@ -130,18 +130,18 @@ class Team:
         unless the chief is done: that ends the job whatever the others do.
         """
         while True:
-            told = sorted(
+            ended = sorted(
                 (member for member in self._members.values() if member.exit is not None),
                 key=lambda member: member.lost_at,
             )
-            exits = tuple(member.exit for member in told if member.exit is not None)
+            exits = tuple(member.exit for member in ended if member.exit is not None)
             is_over = any(one.is_success for one in exits)
             if exits and (is_over or not any(member.is_ending for member in self._members.values())):
-                for member in told:
+                for member in ended:
                     del self._members[member.replica]
                 return exits
-            self._told.clear()
-            await self._told.wait()
+            self._ended.clear()
+            await self._ended.wait()
 
     async def stop(self) -> None:
         """End all replicas at once, each with its grace period, and remove their scratch directories."""
@@ -170,7 +170,7 @@ class Team:
             preempted=member.taken_at is not None,
             out_of_memory=_out_of_memory(before=member.oom_kills) if status == KILLED else False,
         )
-        self._told.set()
+        self._ended.set()
 
     def _keep(self, work: Coroutine[Any, Any, object]) -> None:
         task = asyncio.create_task(work)

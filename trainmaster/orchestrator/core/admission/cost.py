@@ -151,7 +151,7 @@ def _at_written_places(request: Request, faults: Iterable[Fault]) -> tuple[Fault
 
 
 def _faults(request: Request, caps: Caps, candidates: Sequence[Candidate], prices: Prices) -> Iterator[Fault]:
-    told: set[str] = set()
+    reported: set[str] = set()
     refuses = caps.of_cost and caps.unknown_prices is UnknownPrices.REFUSE
     for candidate in candidates:
         found = estimate(candidate.spec, candidate.region, prices)
@@ -159,8 +159,8 @@ def _faults(request: Request, caps: Caps, candidates: Sequence[Candidate], price
         if refuses and found.unknown:
             repair = "use something else, or ask for its price to be added to prices.yaml"
             fault = _unknown(candidate, found, repair)
-        if fault is not None and fault.path not in told:
-            told.add(fault.path)
+        if fault is not None and fault.path not in reported:
+            reported.add(fault.path)
             yield fault
 
 

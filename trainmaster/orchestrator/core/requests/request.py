@@ -243,7 +243,7 @@ def _of_fallbacks(
     document = draft.document
     yield fallback_faults(document, draft.region)
     own, schema = placeable(document), _schema_of_fallback(request_rules.schemas[REQUEST_SCHEMA])
-    told, suggestions = {fault for group in known for fault in group}, Suggestions()
+    reported, suggestions = {fault for group in known for fault in group}, Suggestions()
     for index, patch in iter_fallbacks(document):
         whole = without_fallbacks(merged(own, patch))
         candidate = replace(draft, document=whole, region=text_at(whole, "region") or draft.region)
@@ -255,7 +255,7 @@ def _of_fallbacks(
             policy_faults(candidate),
             prebuilt_faults(candidate, request_rules.today),
         ):
-            yield [fault.moved(partial(_in_fallback, index)) for fault in group if fault not in told]
+            yield [fault.moved(partial(_in_fallback, index)) for fault in group if fault not in reported]
 
 
 def _schema_of_fallback(schema: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -23,6 +23,15 @@ IGNORED = (signal.SIGINT, signal.SIGHUP, signal.SIGTERM)
 
 _PROC = Path("/proc")
 
+_EXEC_S = 1.0
+"""How long a scan waits for processes that are between two programs. An exec from a hung file system takes longer."""
+
+_FLAGS, _CODE_ADDRESS = 6, 23
+"""Fields 9 and 26 of /proc/PID/stat (proc_pid_stat(5)), counted as `fields_of` does."""
+
+_KERNEL_THREAD = 0x00200000
+"""PF_KTHREAD of the flags."""
+
 
 def members(token: str) -> frozenset[int]:
     """The pids of running processes marked with `token`, and of their descendants.
@@ -30,7 +39,8 @@ def members(token: str) -> frozenset[int]:
     Args:
         token: the whole value of the variable, or its part before the colon.
     """
-    marked = {pid for pid in pids() if _carries(pid, token)}
+    until = time.monotonic() + _EXEC_S
+    marked = {pid for pid in pids() if _carries(pid, token, until)}
     if not marked:
         return frozenset()
     children: dict[int, list[int]] = {}
@@ -80,12 +90,41 @@ def pids() -> Iterator[int]:
     return (int(name) for name in os.listdir(_PROC) if name.isdigit())  # noqa: PTH208  Path objects for every pid double the scan's time
 
 
-def _carries(pid: int, token: str) -> bool:
-    wanted, environment = f"{MARK}={token}".encode(), _read(pid, "environ")
+def _carries(pid: int, token: str, until: float) -> bool:
+    wanted, environment = f"{MARK}={token}".encode(), _environment(pid, until)
     return wanted in environment and any(
         variable == wanted or variable.startswith(wanted + b":")
         for variable in environment.rstrip(b"\0").split(b"\0")
         if variable.startswith(wanted)
+    )
+
+
+def _environment(pid: int, until: float) -> bytes:
+    """The variables that a process started with.
+
+    In execve, the kernel closes files, which tells the parent that the program has started, before it shows the
+    new environment. A process that is preempted between the two shows none for a while, and is waited for.
+    """
+    while not (environment := _read(pid, "environ")):
+        is_starting = _is_starting(pid)
+        if not is_starting or time.monotonic() >= until:
+            return _read(pid, "environ")  # it may have got one since
+        time.sleep(0.005)
+    return environment
+
+
+def _is_starting(pid: int) -> bool:
+    """Whether it is in execve, before its arguments and environment are in place.
+
+    The kernel sets the address of the code last. Of another user's process it shows 1 instead, and 0 of a
+    process without memory, which a kernel thread and a zombie are (do_task_stat in fs/proc/array.c).
+    """
+    fields = fields_of(pid)
+    return (
+        len(fields) > _CODE_ADDRESS
+        and fields[0] not in (b"Z", b"X")
+        and fields[_CODE_ADDRESS] == b"0"
+        and not int(fields[_FLAGS]) & _KERNEL_THREAD
     )
 
 

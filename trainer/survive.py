@@ -71,7 +71,8 @@ def run(
         settings: `settings_from(sys.argv[1:], prog=…)` reads them from a command line.
         name: of the data, in events, export.json and checkpoints: those of another name are refused.
         callbacks: Keras callbacks, or a function without arguments that returns them, for those that need the strategy:
-            it is called once the model is built. One that sets `stop_training` must do so on every replica at the same step.
+            it is called once the model is built. One that sets `stop_training` must do so on every replica at
+            the same step.
         serving: of the trained model, the functions to export by name of signature, each a tf.function with an input
             signature. None: `serving_default`, which takes what the model takes.
         head: the name of the layer whose outputs the head takes, for `Settings(train="head")`.

@@ -14,8 +14,8 @@ _LOADING = threading.RLock()
 def import_parts_of(*packages: str) -> None:
     """Let parts of packages be imported without the rest, which their `__init__` would load; outer packages first.
 
-    An `__init__` still runs as soon as anyone asks its package for a name that is not one of its modules. Does nothing where
-    the package is imported already.
+    An `__init__` still runs as soon as anyone asks its package for a name that is not one of its modules.
+    Does nothing where the package is imported already.
 
     Raises:
         ModuleNotFoundError: there is no such package.

@@ -79,7 +79,8 @@ class Preemption:
     def is_agreed(self, done: int, *, propose: bool = False) -> bool:
         """Whether all replicas save now, after `done` steps. `propose`: propose that all do so soon.
 
-        The next step is the earliest; a replica alone needs no agreement, and saves now. Must not be called at the end of an epoch, where all save anyway.
+        The next step is the earliest; a replica alone needs no agreement, and saves now. Must not be called
+        at the end of an epoch, where all save anyway.
         """
         with self._changed:
             self._done = done

@@ -61,10 +61,10 @@ class Drop:
 def find_run(clients: "Clients", text: str, *, retry_s: float | None = None) -> Run:
     """The run that `text` means: a run's id, a request's file or object, or the id or key of a message.
 
-    `retry_s` is as in `read_document`. A file or message means the latest run that it started. The name of a file also means
-    the runs that `trainmaster again` started from it, the full name of an object does not. A file on this machine means the object in the inbox that
-    has its name; a path to no file means nothing. The name of a file without its suffix means the file, if it is the only
-    one of its kind.
+    `retry_s` is as in `read_document`. A file or message means the latest run that it started. The name of a
+    file also means the runs that `trainmaster again` started from it, the full name of an object does not. A
+    file on this machine means the object in the inbox that has its name; a path to no file means nothing. The
+    name of a file without its suffix means the file, if it is the only one of its kind.
 
     Raises:
         NotFound: no run was started by anything of that name.
@@ -79,7 +79,9 @@ def find_run(clients: "Clients", text: str, *, retry_s: float | None = None) -> 
 
 
 def find_run_or_drop(clients: "Clients", text: str, *, retry_s: float | None = None) -> Run | Drop:
-    """The same, and files and messages without a run. Costs one read for a run, two for a message, three to five for a file, at most twelve operations.
+    """The same, and files and messages without a run.
+
+    Costs one read for a run, two for a message, three to five for a file, at most twelve operations.
 
     Raises:
         NotFound: nothing has that name; the message has the run ids that are most like it, or of a rule's id the

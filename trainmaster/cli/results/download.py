@@ -33,10 +33,12 @@ def download(clients: "Clients", run: str, folder: Path | None, *, everything: b
     """Download the model of RUN into DIR, by default a folder with the run's id, and verify every file.
 
     RUN is a run's id, the file that started it, the id or key of a message, or champion:MODEL, for the copy that no job
-    can change. Generations, sizes and checksums are compared with what the run recorded when it ended. A file that exists is kept if it is the same; if it differs, nothing is downloaded
-    without --force. After an interruption, the same command continues.
+    can change. Generations, sizes and checksums are compared with what the run recorded when it ended. A file
+    that exists is kept if it is the same; if it differs, nothing is downloaded without --force. After an
+    interruption, the same command continues.
 
-    Exit status: 0; 1 an object is not what the record lists, or the model's manifest is wrong about a file; 2 refused; 3 there is no such run, or it has no model.
+    Exit status: 0; 1 an object is not what the record lists, or the model's manifest is wrong about a file; 2
+    refused; 3 there is no such run, or it has no model.
     """
     from trainmaster.client.files.claims import false_claims
     from trainmaster.client.files.download import download as download_files

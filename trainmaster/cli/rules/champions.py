@@ -113,8 +113,8 @@ def show(clients: "Clients", model: str, output: str) -> int:
 def rollback(clients: "Clients", model: str, to_run: str | None, wait_s: float) -> int:
     """Restore an earlier champion of MODEL, and print its run's id.
 
-    Exit status: 0 restored, 2 refused (no earlier champion, or its copy is gone), 3 the model has no champion, 5 no answer from
-    the service in time.
+    Exit status: 0 restored, 2 refused (no earlier champion, or its copy is gone), 3 the model has no
+    champion, 5 no answer from the service in time.
     """
     from trainmaster.client.rules.champions import roll_back
 

@@ -83,7 +83,8 @@ def in_words(state: RunState) -> str:
 def say_end(clients: "Clients", run: Run, *, requires_model: bool = False) -> Exit:
     """Say why the run ended badly, the likely repair and how to see more, if it did; 0 for success, else 1.
 
-    A run that succeeded without a model is a success, unless `requires_model`; the commands that show more are printed for it, too.
+    A run that succeeded without a model is a success, unless `requires_model`; the commands that show more
+    are printed for it, too.
     """
     from trainmaster.client.runs.repairs import repair_of
     from trainmaster.client.wait import lacks_reason, with_reason

@@ -100,7 +100,8 @@ def image_of(image: str | None, context: "Context") -> str | None:
     """The URI of `--image`; a folder gets one of its own name, under which `provide_image` provides it.
 
     Raises:
-        Stop: it is a path that is no folder, a folder without a Dockerfile, or the context is a project in the cloud, where an image must be built.
+        Stop: it is a path that is no folder, a folder without a Dockerfile, or the context is a project in
+            the cloud, where an image must be built.
     """
     if image is None or not Path(image).is_dir():
         if image is not None and image.startswith(_PATHS):

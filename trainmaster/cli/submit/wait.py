@@ -28,7 +28,8 @@ def wait(clients: "Clients", run: str, *, timeout_s: float | None, requires_mode
 
     RUN is a run's id, the file that started it, or the id or key of a message.
 
-    Exit status: 0 it succeeded, 1 it ended in another way or, with --require-model, without a model, 3 there is no such run, 5 it has not ended in time.
+    Exit status: 0 it succeeded, 1 it ended in another way or, with --require-model, without a model, 3 there
+    is no such run, 5 it has not ended in time.
     """
     from trainmaster.client.wait import wait_for_end
 

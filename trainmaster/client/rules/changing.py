@@ -157,7 +157,7 @@ def missing_buckets(clients: "Clients", dropped_names: Collection[str]) -> dict[
 def apply_rule(
     clients: "Clients", file: Path, content: bytes, *, team: str | None, timeout_s: float
 ) -> RuleStatus:
-    """Drop the rule into the inbox, or the team's folder of it, and return its status once the service has accepted or refused this version.
+    """Drop the rule into the inbox, or the team's folder of it, and return its status once this version is answered.
 
     Raises:
         TimedOut: the service has not answered in time; the rule stays in the inbox, and will be.

@@ -39,7 +39,8 @@ READS_AT_ONCE = 8
 def list_rules(clients: "Clients") -> list[FoundRule]:
     """Every accepted rule, and the files among the first FILES_MAX objects below rules/, by file name.
 
-    Rules whose file is gone are listed until they are retired. A rule's counts include objects that no tick has counted yet.
+    Rules whose file is gone are listed until they are retired. A rule's counts include objects that no tick
+    has counted yet.
 
     Costs a listing, a read of the book, a read of each status, and a read of the state of each rule that counts objects
     or may have used up its `max_per_day`; with a rule that counts, another listing, and a read of each batch of arrivals.

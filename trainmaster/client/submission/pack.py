@@ -101,8 +101,9 @@ def pack_script(script: Path, root: Path | None = None) -> Packed:
     the state of local stacks, what `trainmaster download` wrote, and keys. Links to files are packed as files.
 
     Raises:
-        Refused: `script` is not a Python file or not in `root`, the folder is itself a stack's state, a file cannot be read, or the
-            folder has more than FILES_MAX files or BYTES_MAX bytes; the message has the entries that take most.
+        Refused: `script` is not a Python file or not in `root`, the folder is itself a stack's state, a file
+            cannot be read, or the folder has more than FILES_MAX files or BYTES_MAX bytes; the message has
+            the entries that take most.
     """
     if not script.is_file():
         raise Refused(_in_place_of(script, root))

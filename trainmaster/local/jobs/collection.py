@@ -85,7 +85,8 @@ class Collection(ABC, Generic[AnyJob]):
         """Accept a job and start it as soon as there is capacity. `project` is the number.
 
         Raises:
-            ApiError: INVALID_ARGUMENT with every fault, or if the caller may not act as the job's account; RESOURCE_EXHAUSTED if the job could never run here, or would exceed the region's quota.
+            ApiError: INVALID_ARGUMENT with every fault, or if the caller may not act as the job's account;
+                RESOURCE_EXHAUSTED if the job could never run here, or would exceed the region's quota.
         """
         job = self.kind.parse(
             body, project=project, location=location, job_id=new_job_id(), at=datetime.now(UTC)

@@ -28,7 +28,8 @@ class ProcessGuard:
     """Child processes that end with this process, however it ends: return, Ctrl-C, SIGTERM, SIGKILL, a crash.
 
     Covers their descendants, even in another session. Not covered: a program that clears its environment
-    *and* whose parent is already gone, unless `trainmaster.local.sandbox` runs it. Linux only, because the processes are found through /proc.
+    *and* whose parent is already gone, unless `trainmaster.local.sandbox` runs it. Linux only, because the
+    processes are found through /proc.
     """
 
     def __init__(self, *, grace_s: float = 2.0) -> None:
@@ -69,7 +70,8 @@ class ProcessGuard:
             argv: the program, looked up on this process's PATH if it has no slash, and its arguments.
             env: the whole environment; only the mark is added.
             cwd: its working directory; None for this process's.
-            on_lines: called with each batch of output lines, in order for each stream; if it returns an awaitable, reading waits for it. None lets the child inherit this process's standard streams.
+            on_lines: called with each batch of output lines, in order for each stream; if it returns an
+                awaitable, reading waits for it. None lets the child inherit this process's standard streams.
             descriptors: of this process's files, those that the child has under the same numbers.
 
         Raises:

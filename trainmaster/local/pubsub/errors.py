@@ -1,9 +1,13 @@
 """The refusals of calls.
 
-PubSubError ├── Unauthenticated     the call's token is invalid ├── PermissionDenied    the caller lacks a permission ├── InvalidArgument     the request can never
-succeed ├── NotFound            the resource does not exist ├── AlreadyExists       the name is taken ├──
-ResourceExhausted   a subscription's backlog is full └── Unimplemented       the service supports this, this
-emulator does not
+PubSubError
+├── Unauthenticated     the call's token is invalid
+├── PermissionDenied    the caller lacks a permission
+├── InvalidArgument     the request can never succeed
+├── NotFound            the resource does not exist
+├── AlreadyExists       the name is taken
+├── ResourceExhausted   a subscription's backlog is full
+└── Unimplemented       the service supports this, this emulator does not
 
 A later retry of the same call may succeed after `NotFound` and `ResourceExhausted`.
 """

@@ -32,7 +32,8 @@ async def struck_call(
     """The response of `do`, or what an injection turns it into.
 
     Raises:
-        InjectedError: an error before or after. A dropped call fails as UNAVAILABLE: many calls share one connection, so it is not cut.
+        InjectedError: an error before or after. A dropped call fails as UNAVAILABLE: many calls share one
+            connection, so it is not cut.
     """
 
     async def lose(injection: Injection) -> wire.Message:

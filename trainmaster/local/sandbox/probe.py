@@ -23,7 +23,10 @@ _REPAIRS = (
         "user namespaces are switched off. To allow them until the next boot: sudo sysctl -w user.max_user_namespaces=15000",
     ),
 )  # fmt: skip
-"""A setting, the value that prevents confinements, and the repair. Sources: https://ubuntu.com/blog/ubuntu-23-10-restricted-unprivileged-user-namespaces, namespaces(7)."""
+"""A setting, the value that prevents confinements, and the repair.
+
+Sources: https://ubuntu.com/blog/ubuntu-23-10-restricted-unprivileged-user-namespaces, namespaces(7).
+"""
 _IN_A_CONTAINER = (
     "if this is a container, start it with --privileged, because others may not create namespaces"
 )

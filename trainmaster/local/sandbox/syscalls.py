@@ -20,9 +20,8 @@ _DETACH = 2
 _MOUNT_SETATTR, _AT_FDCWD, _AT_RECURSIVE = 442, -100, 0x8000
 _PDEATHSIG, _CAPBSET_DROP, _SUBREAPER, _NO_NEW_PRIVS, _AMBIENT, _CLEAR_ALL = 1, 24, 36, 38, 47, 4
 _CAPABILITIES_V3 = 0x20080522
-_KEPT_CAPABILITIES = (
-    (1 << 0) | (1 << 1) | (1 << 3) | (1 << 4) | (1 << 5) | (1 << 6) | (1 << 7) | (1 << 10)
-)  # chown dac_override fowner fsetid kill setgid setuid net_bind_service
+# chown dac_override fowner fsetid kill setgid setuid net_bind_service
+_KEPT_CAPABILITIES = (1 << 0) | (1 << 1) | (1 << 3) | (1 << 4) | (1 << 5) | (1 << 6) | (1 << 7) | (1 << 10)
 _LAST_CAPABILITY = "/proc/sys/kernel/cap_last_cap"
 
 _libc = ctypes.CDLL(None, use_errno=True)

@@ -2,8 +2,10 @@
 
 The messages are for the user at the terminal; a retry does not help.
 
-StackRefusedError ├── BadOptionsError      the command line is invalid ├── BadTopologyError     the topology
-file cannot be read, or is invalid └── StateError           the state folder cannot be used
+StackRefusedError
+├── BadOptionsError     the command line is invalid
+├── BadTopologyError    the topology file cannot be read, or is invalid
+└── StateError          the state folder cannot be used
 """
 
 

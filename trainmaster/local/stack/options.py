@@ -79,10 +79,8 @@ def injections_of(path: Path) -> Plan:
 
 def quota_of(path: Path) -> "Quota":
     """The quotas and stockouts in a file, JSON or YAML. Raises `BadOptionsError`."""
-    from trainmaster.local.jobs.capacity.quota import (
-        BadQuotaError,
-        quota_from,
-    )  # so that `down` starts at once
+    # Here, so that `down` starts at once.
+    from trainmaster.local.jobs.capacity.quota import BadQuotaError, quota_from
 
     return _read_file("--quota", path, quota_from, BadQuotaError)
 

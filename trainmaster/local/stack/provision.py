@@ -36,7 +36,8 @@ def provision(
 ) -> dict[str, Transport]:
     """Create everything in the topology; return the transport of each trigger's events, by its name.
 
-    `triggers` are those of the functions and of the teams' topics. `markers` are objects that the deployment creates, each as its path in the folder of its bucket. Blocks.
+    `triggers` are those of the functions and of the teams' topics. `markers` are objects that the deployment
+    creates, each as its path in the folder of its bucket. Blocks.
 
     Raises:
         CallRefusedError: a service refused for another reason than an existing resource.

@@ -107,7 +107,8 @@ async def running_stack(
     the first browser that connects, to which it says that the stack is starting, and at the latest when the stack is ready.
 
     Raises:
-        StackRefusedError: a service cannot run or refuses a resource; or the functions cannot be staged, or one does not start.
+        StackRefusedError: a service cannot run or refuses a resource; or the functions cannot be staged, or
+            one does not start.
     """
     async with AsyncExitStack() as running:
         guard = ProcessGuard(grace_s=_GUARD_GRACE_S)

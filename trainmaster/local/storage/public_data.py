@@ -28,10 +28,10 @@ _WITHIN_S, _CONNECT_WITHIN_S = 60.0, 5.0  # programs that can work without the d
 
 
 class PublicData:
-    """An ASGI application: `app`, except for anonymous reads through the gateway of buckets that do not exist here, according to `has_bucket`.
+    """An ASGI application: `app`, except for anonymous reads through the gateway of buckets that do not exist here.
 
-    No other request leaves the machine: one with a token is about the project's own data, even if the bucket
-    does not exist.
+    `has_bucket` says which exist. No other request leaves the machine: one with a token is about the
+    project's own data, even if the bucket does not exist.
     """
 
     def __init__(self, app: ASGIApp, *, has_bucket: Callable[[str], bool], url: str = SERVICE) -> None:

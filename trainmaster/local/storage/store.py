@@ -125,7 +125,8 @@ class Store:
         """Create a new live generation from the staged bytes. A composite has no MD5.
 
         Raises:
-            RefusedError: 400 for an invalid object name, 403 for an object that the caller must not replace, 404 for a missing bucket, 412 for a condition that does not hold.
+            RefusedError: 400 for an invalid object name, 403 for an object that the caller must not replace,
+                404 for a missing bucket, 412 for a condition that does not hold.
         """
         bucket, name = insertion.bucket, insertion.name
         if fault := object_fault(name):

@@ -20,7 +20,8 @@ class Method:
         name: the method's name in the service.
         request, response: the protobuf classes.
         verb: the HTTP method.
-        path: its path; `{topic=projects/*/topics/*}` stands for the request's field `topic`, a string of that form, in which `*` is anything but a slash.
+        path: its path; `{topic=projects/*/topics/*}` stands for the request's field `topic`, a string of that
+            form, in which `*` is anything but a slash.
         body: the field that is the body, `*` for every field that is not in the path; empty for no body.
     """
 

@@ -293,7 +293,8 @@ def status_object(dropped_name: str) -> str:
 def message_status_object(message_id: str, idempotency_key: str | None, team: str | None = None) -> str:
     """`status/keys/<key>.json` of a message with an idempotency key, else `status/messages/<message id>.json`.
 
-    With teams, a message's team comes before its key or id: `status/keys/<team>/<key>.json`. A key or id that is too long or unsafe is replaced as in `status_object`.
+    With teams, a message's team comes before its key or id: `status/keys/<team>/<key>.json`. A key or id that
+    is too long or unsafe is replaced as in `status_object`.
     """
     prefix, name = ("keys/", idempotency_key) if idempotency_key else ("messages/", message_id)
     return _status_object(f"{prefix}{in_team(team, name)}")

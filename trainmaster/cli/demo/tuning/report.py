@@ -47,9 +47,8 @@ def _checked(console: Console, seen: Sighting, scene: Scene, facts: dict[str, st
 
 def _page(seen: Sighting, study: Study, path: Path) -> Path:
     """Write the study's page, as `trainmaster study RUN --html` does."""
-    from trainmaster.web.study.file import (
-        study_file,
-    )  # imports the templates' engine, which no other demo needs
+    # Imports the templates' engine, which no other demo needs.
+    from trainmaster.web.study.file import study_file
 
     tuning = tuning_with(
         study, state=seen.job_state or "", has_ended=seen.job_ended_at is not None, run=seen.run

@@ -1,9 +1,9 @@
 """Replicas as real containers, run by podman from built images.
 
 The container is in its job's network, or in this machine's, so that `127.0.0.1:PORT` reaches every replica, and sees
-buckets under /gcs. It has a PID namespace, so everything that it starts ends with it. `ProcessGuard` supervises podman's process, which stays in the foreground, forwards
-signals and ends with the container's exit status. The guard's mark is in the container's environment, so the
-container ends with the stack.
+buckets under /gcs. It has a PID namespace, so everything that it starts ends with it. `ProcessGuard`
+supervises podman's process, which stays in the foreground, forwards signals and ends with the container's
+exit status. The guard's mark is in the container's environment, so the container ends with the stack.
 
 Source of the flags: podman-run(1), version 4.3.
 """
@@ -162,7 +162,8 @@ def containers_here(
     """The podman of this machine. The arguments are the attributes.
 
     Raises:
-        RuntimeError: podman is missing, or this user is not root: the user of a container could not write to the buckets, which belong to this user.
+        RuntimeError: podman is missing, or this user is not root: the user of a container could not write to
+            the buckets, which belong to this user.
     """
     podman = shutil.which("podman", path=SYSTEM_PATH)
     if podman is None:

@@ -58,7 +58,8 @@ def parse_filter(text: str) -> Filter:
     """The filter; text with only whitespace and comments gives `EVERYTHING`.
 
     Raises:
-        FilterError: too long, nested too deeply, or invalid, with the position; an unknown field; a value that the field cannot be compared with.
+        FilterError: too long, nested too deeply, or invalid, with the position; an unknown field; a value
+            that the field cannot be compared with.
     """
     if len(text) > MAX_FILTER_CHARACTERS:
         raise FilterError(f"it has {len(text)} characters; at most {MAX_FILTER_CHARACTERS} are allowed")

@@ -64,9 +64,8 @@ class Subscription:
         `dead_letters` says whether the dead-letter topic exists: without it, no message is dead-lettered, as
         in the service.
         """
-        retry = (
-            self.config.retry_policy
-        )  # complete if set: stored configurations have their defaults filled in
+        # Complete if set: stored configurations have their defaults filled in.
+        retry = self.config.retry_policy
         self.backlog.policy = DeliveryPolicy(
             min_backoff_s=retry.minimum_backoff.ToNanoseconds() / 1e9,
             max_backoff_s=retry.maximum_backoff.ToNanoseconds() / 1e9,

@@ -94,7 +94,8 @@ def route_for(scope: Scope) -> tuple[Route, Mapping[str, str]]:
     """The route of a request and the decoded variables of its path.
 
     Raises:
-        RefusedError: 404 for an unsupported path, 405 for a verb that the path does not support, 400 for a path that is not UTF-8 when decoded.
+        RefusedError: 404 for an unsupported path, 405 for a verb that the path does not support, 400 for a
+            path that is not UTF-8 when decoded.
     """
     return _route_for(
         scope["method"], (scope.get("raw_path") or scope["path"].encode()).decode("ascii", errors="replace")

@@ -23,7 +23,8 @@ class Running:
     """What one role runs, and the paths of the document that say so.
 
     `named_at` is the path of what names the image or packages: the request itself, the chief, or the role.
-    Where it runs a `package`, `image` is the executor's; where a `script`, that in which Python runs it. Of `env` each variable has its path and value.
+    Where it runs a `package`, `image` is the executor's; where a `script`, that in which Python runs it. Of
+    `env` each variable has its path and value.
     """
 
     named_at: Path

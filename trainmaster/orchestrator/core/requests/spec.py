@@ -195,7 +195,8 @@ class JobSpec:
 
     `tuning` None: the program runs once. `settings` are those of SETTINGS that the request makes.
     `output_prefix_uri` None means the models bucket. `model_uri`, its placeholders unfilled, is where the program
-    leaves its model; None means AIP_MODEL_DIR. `args` of programs have their placeholders, too. Of runs that wait, those of a higher `priority`, 0 to 100, go first.
+    leaves its model; None means AIP_MODEL_DIR. `args` of programs have their placeholders, too. Of runs that
+    wait, those of a higher `priority`, 0 to 100, go first.
     """
 
     model_name: str

@@ -204,6 +204,9 @@ def test_the_status_of_an_ignored_file_says_why(name: str, words: str) -> None:
     [
         "requests/",
         "requests/.cassava.yaml.swp",
+        "requests/.cassava.yaml",
+        "requests/#cassava.yaml#",
+        "requests/cassava.yaml_.gstmp",
         ".git/HEAD",
         "gcloud/tmp/parallel_composite_uploads/part_0.yaml",
         "requests/cassava.yaml~",

@@ -78,6 +78,10 @@ def test_a_subject_of_a_legacy_event_may_carry_the_generation() -> None:
         {"name": "rules/a.yaml", "bucket": "ledger"},
         {"bucket": "ledger"},
         {"name": "requests/x"},
+        {"name": "requests/.cassava.yaml"},
+        {"name": "requests/.git/cassava.yaml"},
+        {"name": "rules/.cassava.json"},
+        {"name": "requests/gcloud/tmp/parallel_composite_uploads/part_0.yaml"},
     ],
 )
 def test_other_objects_are_ignored(change: dict[str, str]) -> None:

@@ -22,7 +22,6 @@ from trainmaster.orchestrator.core.names import (
     RULES_PREFIX,
     in_team,
     is_rule_object,
-    is_temporary,
     record_object,
     split_object_uri,
 )
@@ -58,7 +57,7 @@ def check_names(files: Iterable[Path]) -> None:
     taken: dict[str, Path] = {}
     for file in files:
         name = dropped_name(file)
-        if not is_rule_object(name) or is_temporary(name):
+        if not is_rule_object(name):
             faults.append(
                 f"{file}: a rule's file is visible and ends in {', '.join(REQUEST_SUFFIXES)}; rename it"
             )

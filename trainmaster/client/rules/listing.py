@@ -18,7 +18,6 @@ from trainmaster.orchestrator.core.names import (
     RULES_PREFIX,
     in_team,
     is_rule_object,
-    is_temporary,
     status_object,
 )
 from trainmaster.orchestrator.core.retraining.book import BOOK_OBJECT, Book, parse_book
@@ -149,7 +148,7 @@ def _files(clients: "Clients") -> tuple[set[str], str | None]:
     bucket = clients.storage.bucket(clients.context.inbox_bucket)
     listed = clients.storage.list_blobs(bucket, prefix=RULES_PREFIX, fields="items(name),nextPageToken")
     names = [blob.name for blob in islice(listed, FILES_MAX)]
-    rules = {name for name in names if is_rule_object(name) and not is_temporary(name)}
+    rules = {name for name in names if is_rule_object(name)}
     return rules, names[-1] if len(names) == FILES_MAX else None
 
 

@@ -35,7 +35,9 @@ PRIORITY_LABEL = "trainmaster_priority"
 """The label that sets a request's priority in dialects without a key for it."""
 
 _STATUSES_OF_MESSAGES = ("messages/", "keys/")
-_TEMPORARY = re.compile(r"(^|/)(\.|g(cloud|sutil)/tmp/)|(/|~|\.(tmp|part|swp))$", re.IGNORECASE)
+_TEMPORARY = re.compile(
+    r"(^|/)(\.|g(cloud|sutil)/tmp/|#[^/]*#$)|(/|~|\.(tmp|part|swp|gstmp))$", re.IGNORECASE
+)
 _NOT_IN_LABELS = re.compile(r"[^a-z0-9_-]+")
 _RUN_ID = re.compile(r"[a-z][a-z0-9_-]{0,62}")
 _ITEM_ID = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
@@ -120,13 +122,18 @@ def is_object_name(text: str) -> bool:
 
 
 def is_request_object(object_name: str) -> bool:
-    """Whether an object of this name in the inbox is a request."""
-    return object_name.startswith(REQUESTS_PREFIX) and object_name.lower().endswith(REQUEST_SUFFIXES)
+    """Whether an object of this name in the inbox is a request. Hidden and temporary ones are not."""
+    return _is_document(REQUESTS_PREFIX, object_name)
 
 
 def is_rule_object(object_name: str) -> bool:
-    """Whether an object of this name in the inbox is a rule."""
-    return object_name.startswith(RULES_PREFIX) and object_name.lower().endswith(REQUEST_SUFFIXES)
+    """Whether an object of this name in the inbox is a rule. Hidden and temporary ones are not."""
+    return _is_document(RULES_PREFIX, object_name)
+
+
+def _is_document(prefix: str, object_name: str) -> bool:
+    is_below = object_name.startswith(prefix) and object_name.lower().endswith(REQUEST_SUFFIXES)
+    return is_below and not is_temporary(object_name)
 
 
 def is_temporary(object_name: str) -> bool:

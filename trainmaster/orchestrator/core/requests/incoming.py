@@ -94,6 +94,8 @@ def parse_upload(envelope: Envelope, inbox_bucket: str) -> IncomingDocument | Ig
 
 
 def _ignored(envelope: Envelope, bucket: str, name: str) -> Ignored:
+    if is_temporary(name):
+        return Ignored(reason=f"this file is ignored: {plain(name)!r} is hidden or temporary")
     folder, known = name.partition("/")[0], (REQUESTS_PREFIX, RULES_PREFIX)
     if name.startswith(known):
         problem = f"{plain(name)!r} does not end in any of {listed(REQUEST_SUFFIXES)}"
@@ -103,8 +105,6 @@ def _ignored(envelope: Envelope, bucket: str, name: str) -> Ignored:
         repair = nearest(f"{folder}/", known) or "copy a request to requests/, a rule to rules/"
         repair += "; a file that a rule's request_uri names may stay where it is"
     reason = f"this file is ignored: {problem}; {repair}"
-    if is_temporary(name):
-        return Ignored(reason=reason)
     try:
         return Ignored(reason=reason, dropped=parse_stored_object(envelope, bucket, name))
     except EventMalformed:

@@ -1,19 +1,58 @@
 """A trial's measurements, whatever its program reports and however often it begins."""
 
+import os
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
+import pytest
 from google.cloud.aiplatform_v1.types import StudySpec, Trial
 from hypothesis import given
 from hypothesis import strategies as some
 
 from trainmaster.local.tuning import trial as tuned
-from trainmaster.local.tuning.measurements import Measured, merged, read, read_reports, write
+from trainmaster.local.tuning.measurements import (
+    MAX_FILE_BYTES,
+    Measured,
+    merged,
+    read,
+    read_metric_file,
+    read_reports,
+    write,
+)
 
 STARTED = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def said(step: int, second: float, value: float = 0.5, metric_id: str = "accuracy") -> Measured:
     return Measured(step=step, elapsed=timedelta(seconds=second), metric_id=metric_id, value=value)
+
+
+@pytest.mark.parametrize(
+    "leave",
+    [
+        pytest.param(Path.exists, id="nothing"),
+        pytest.param(Path.mkdir, id="a folder"),
+        pytest.param(os.mkfifo, id="a pipe that nobody writes"),
+        pytest.param(lambda path: path.symlink_to(__file__), id="a link"),
+    ],
+)
+def test_a_program_that_leaves_no_regular_metric_file_reports_nothing(
+    tmp_path: Path, leave: Callable[[Path], object]
+) -> None:
+    leave(tmp_path / "metrics")
+    assert read_metric_file(tmp_path / "metrics") == ""
+
+
+def test_of_a_metric_file_of_any_size_the_last_reports_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "metrics"
+    with path.open("wb") as file:
+        file.truncate(1 << 40)  # takes no room
+        file.seek(0, os.SEEK_END)
+        file.write(b'\n{"accuracy": "0.5", "global_step": "1", "timestamp": 1767225601}\n')
+    text = read_metric_file(path)
+    assert len(text) == MAX_FILE_BYTES
+    assert read_reports(text, started=STARTED) == [said(1, 1)]
 
 
 def test_the_file_is_read_again_whole_and_nothing_is_there_twice() -> None:

@@ -6,13 +6,18 @@ with at most the last 100 reports, one JSON object a line; metric and step are s
 
 import json
 import math
+import os
+import stat
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 from trainmaster.local.jobs.resource.validation import Message
 
 MAX_REPORTS = 100
+MAX_FILE_BYTES = 1 << 20
+"""How much of the end of a metric file is read; 100 reports of a few metrics have some 20 KiB."""
 MAX_STEP = 2**63
 MAX_TIME = 253402300800.0
 """The year 10000, in seconds since 1970: the upper limit of times in the API."""
@@ -28,6 +33,25 @@ class Measured:
     elapsed: timedelta
     metric_id: str
     value: float
+
+
+def read_metric_file(path: Path) -> str:
+    """The end of a metric file, at most MAX_FILE_BYTES of it; empty unless it is a regular file that can be read.
+
+    The trial's program may leave anything there: a folder, a pipe, a link out of its root, a file of any size.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
+    except OSError:  # a trial without its metric says at its end that it reported none
+        return ""
+    try:
+        found = os.fstat(descriptor)
+        if not stat.S_ISREG(found.st_mode):
+            return ""
+        start = max(0, found.st_size - MAX_FILE_BYTES)
+        return os.pread(descriptor, MAX_FILE_BYTES, start).decode(errors="replace")
+    finally:
+        os.close(descriptor)
 
 
 def read_reports(text: str, *, started: datetime) -> list[Measured]:

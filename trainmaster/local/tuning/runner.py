@@ -1,7 +1,6 @@
 """The lifecycle of one tuning job: starts trials as capacity allows, reads their metrics, and evaluates them at their end."""
 
 import asyncio
-import contextlib
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,6 +10,7 @@ from trainmaster.local.jobs.resource.job import CANCELLED_CODE, USER_CODE, Job, 
 from trainmaster.local.jobs.resource.lifecycle import JobState
 from trainmaster.local.jobs.runners.log import JobLog
 from trainmaster.local.jobs.runners.runner import JobRunner
+from trainmaster.local.tuning.measurements import read_metric_file
 from trainmaster.local.tuning.stopping import Point, is_below_median
 from trainmaster.local.tuning.trial import Trial, TrialState
 from trainmaster.local.tuning.tuning_job import (
@@ -153,7 +153,7 @@ class TuningJobRunner(JobRunner[TuningJob]):
             now = trial.begun(job.message.start_time.ToDatetime(tzinfo=UTC))
             if self.job.state is JobState.PENDING:
                 self._move(JobState.RUNNING)
-        text = await asyncio.to_thread(_read, self._folder(trial) / "workerpool0-0.metrics")
+        text = await asyncio.to_thread(read_metric_file, self._folder(trial) / "workerpool0-0.metrics")
         if now.state is not TrialState.REQUESTED and text != self._texts.get(trial.id, ""):
             self._texts[trial.id] = text
             now = now.measured(text)
@@ -220,9 +220,3 @@ def _failure(job: Job, trial: Trial) -> str:
     if job.state is JobState.SUCCEEDED or (stopped_early and job.state is JobState.CANCELLED):
         return ""
     return str(job.message.error.message) or "The trial's job was cancelled."
-
-
-def _read(path: Path) -> str:
-    with contextlib.suppress(FileNotFoundError):
-        return path.read_text(encoding="utf-8", errors="replace")
-    return ""

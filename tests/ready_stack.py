@@ -17,6 +17,13 @@ def announce(state: Path, variables: Mapping[str, str], *, owner: int | None = N
     return env_file
 
 
+def stop(state: Path) -> None:
+    """Leave the files that `trainmaster down` leaves of an announced stack."""
+    (state / "project.json").write_text("{}")
+    (state / "stack.env").unlink()
+    (state / "lock").write_text(json.dumps({"watcher_pid": 0}))
+
+
 @contextlib.contextmanager
 def stack_on(state: Path, project: str = "local-project") -> Iterator[Path]:
     """A new folder whose stack seems to run: a socket listens at the address in its `stack.env`."""

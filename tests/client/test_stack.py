@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.ready_stack import announce
+from tests.ready_stack import announce, stop
 from trainmaster.client.stack import (
     DEFAULT_STATE,
     NoStack,
@@ -17,6 +17,7 @@ from trainmaster.client.stack import (
     read_stack_env,
     register_stack,
     registered_stack,
+    was_stopped,
 )
 
 
@@ -28,6 +29,24 @@ def test_stack_env_is_read_as_a_shell_reads_it() -> None:
 def test_a_folder_without_a_stack_is_reported_with_the_command_that_starts_one(tmp_path: Path) -> None:
     with pytest.raises(NoStack, match=f"No stack is ready .* --state '{tmp_path}/my state'"):
         environment_on(tmp_path / "my state")
+
+
+def test_a_stopped_stack_is_told_from_one_that_was_killed_or_never_ran(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    state = tmp_path / ".trainmaster"
+    state.mkdir()
+    announce(state, {})
+    assert not was_stopped(state)
+    stop(state)
+    assert was_stopped(state)
+    with pytest.raises(NoStack, match=f"was stopped. Start it again: .* --state {state}$"):
+        environment_on(state)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(NoStack, match=r"was stopped\. Start it again: trainmaster up --detach$"):
+        environment_on(state)
+    announce(state, {}).unlink()
+    assert not was_stopped(state), "it was killed, and the next one is starting"
 
 
 def test_a_stack_answers_or_what_it_left_behind_is_reported(tmp_path: Path) -> None:

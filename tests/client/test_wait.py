@@ -10,12 +10,14 @@ from urllib.parse import urlsplit
 import pytest
 
 from tests.client.served import Served, run_record, served_context
+from tests.ready_stack import stop
 from trainmaster.cli.runs.following import say_end
 from trainmaster.client import wait
 from trainmaster.client.clients import Clients
 from trainmaster.client.durations import parse_duration
 from trainmaster.client.errors import NotFound, TimedOut
 from trainmaster.client.find import Run, find_run
+from trainmaster.client.logs import survive
 from trainmaster.client.stack import NoStack
 from trainmaster.client.wait import wait_for_end
 from trainmaster.local.storage import serve
@@ -246,9 +248,46 @@ def test_a_stopped_stack_ends_the_wait_and_says_how_to_start_one(tmp_path: Path)
     with served_context(tmp_path) as served, ExitStack() as running:
         clients = silenced(served, tmp_path / "other", running, RUN)
 
-        def stop(_: Run) -> None:
+        def end(_: Run) -> None:
             running.close()
-            (tmp_path / ".trainmaster/stack.env").unlink()
+            stop(tmp_path / ".trainmaster")
 
-        with clients, pytest.raises(NoStack, match="was stopped"):
-            wait_for_end(clients, RUN, on_change=stop)
+        with (
+            clients,
+            pytest.raises(NoStack, match=f"was stopped. Start it again: .* --state {tmp_path}/.trainmaster"),
+        ):
+            wait_for_end(clients, RUN, on_change=end)
+
+
+def test_a_stack_that_starts_after_it_was_killed_does_not_end_the_wait(tmp_path: Path) -> None:
+    """A start removes the `stack.env` of the killed stack before it is ready, and keeps its lock."""
+    with served_context(tmp_path) as served, ExitStack() as running, ExitStack() as again:
+        clients = silenced(served, tmp_path / "other", running, RUN)
+        port = urlsplit(clients.context.storage_host or "").port or 0
+        env_file = tmp_path / ".trainmaster/stack.env"
+
+        def serve_again() -> None:
+            again.enter_context(serve(tmp_path / "other/storage", port=port))
+            record(replace(served, clients=clients), RUN, "succeeded")
+
+        restart = threading.Timer(1, serve_again)
+
+        def kill(run: Run) -> None:
+            if not run.record.ended:
+                running.close()
+                env_file.unlink()
+                restart.start()
+
+        with clients:
+            assert wait_for_end(clients, RUN, on_change=kill).record.ended
+        restart.join()
+
+
+def test_a_service_that_is_gone_for_good_is_named_in_the_words_of_every_verb(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(survive, "LOCAL_GIVE_UP_S", 0.1)
+    with served_context(tmp_path) as served, ExitStack() as running:
+        clients = silenced(served, tmp_path / "other", running, RUN)
+        with clients, pytest.raises(NoStack, match="was started again at other addresses"):
+            wait_for_end(clients, RUN, on_change=lambda _: running.close())

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from trainmaster.cli.exits import Exit, stop_for
 from trainmaster.client.context import (
     TEAM_VARIABLE,
     Context,
@@ -135,7 +136,14 @@ def _with_context(verb: Callable[..., int], *, changes: bool) -> Callable[..., i
         if verbose or chosen.is_elsewhere:
             talk(f"In {chosen.title}, {chosen.chosen_by}.")
         with Clients(chosen) as clients:
-            status = verb(clients, *arguments, **options)
+            try:
+                status = verb(clients, *arguments, **options)
+            except Exception as error:
+                if (end := stop_for(error)) is not None and end.status is Exit.UNREACHABLE:
+                    from trainmaster.client.logs.survive import check_stack
+
+                    check_stack(chosen)
+                raise
             if verbose:
                 talk(f"Storage operations: {clients.storage_calls}.")
         return status

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 DEFAULT_STATE = Path(".trainmaster")
@@ -30,8 +31,9 @@ def read_stack_env(text: str) -> dict[str, str]:
 
 
 def start_command(state: Path) -> str:
-    """The command that starts a stack on `state`."""
-    words = ["trainmaster", "up", "--detach", *(["--state", str(state)] if state != DEFAULT_STATE else [])]
+    """The command that starts a stack on `state`, for the current folder."""
+    is_default = state == DEFAULT_STATE or state == Path.cwd() / DEFAULT_STATE
+    words = ["trainmaster", "up", "--detach", *([] if is_default else ["--state", str(state)])]
     return shlex.join(words)
 
 
@@ -41,12 +43,14 @@ def environment_on(state: Path) -> dict[str, str]:
     Its process is the one in the folder's `lock`: another stack may answer at the address of one that was killed.
 
     Raises:
-        NoStack: no stack is ready there, or it was killed and left its `stack.env` behind.
+        NoStack: no stack is ready there, the stack was stopped, or it was killed and left its `stack.env` behind.
     """
     start = start_command(state)
     try:
         environment = read_stack_env((state / "stack.env").read_text())
     except OSError as fault:
+        if is_state(state) and was_stopped(state):
+            raise NoStack(f"The stack on {str(state)!r} was stopped. Start it again: {start}") from fault
         raise NoStack(f"No stack is ready on {str(state)!r}. Start one: {start}") from fault
     if not _owner_is_alive(state):
         raise NoStack(f"The stack on {str(state)!r} was killed. Start it again: {start}")
@@ -57,6 +61,30 @@ def environment_on(state: Path) -> dict[str, str]:
             f"The stack on {str(state)!r} no longer answers at {address!r}. Start it again: {start}"
         )
     return environment
+
+
+def was_stopped(state: Path) -> bool:
+    """Whether the last stack on the folder was stopped and no other has started since. One that was killed was not stopped.
+
+    A stack that stops removes itself from its lock. A stack that starts after another was killed removes the old `stack.env` before
+    it is ready, so that a missing `stack.env` alone says nothing.
+    """
+    try:
+        return not (state / "stack.env").exists() and "pid" not in _owners(state)
+    except FileNotFoundError:
+        return True  # with its folder
+    except (
+        OSError,
+        ValueError,
+        TypeError,
+    ):  # an empty lock is that of a stack that starts for the first time
+        return False
+
+
+def _owners(state: Path) -> dict[str, Any]:  # Any: of JSON
+    with (state / "lock").open("rb") as lock:
+        owners: dict[str, Any] = json.loads(lock.read(LOCK_MAX_BYTES))
+        return owners
 
 
 def is_open(address: str) -> bool:
@@ -72,8 +100,7 @@ def is_open(address: str) -> bool:
 def _owner_is_alive(state: Path) -> bool:
     """By the process id, which can be read on every platform; only the stack's machine can test the lock itself."""
     try:
-        with (state / "lock").open("rb") as lock:
-            os.kill(int(json.loads(lock.read(LOCK_MAX_BYTES))["pid"]), 0)
+        os.kill(int(_owners(state)["pid"]), 0)
     except PermissionError:  # another user's
         return True
     except (OSError, OverflowError, ValueError, TypeError, KeyError):

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.ready_stack import announce
 from trainmaster.cli.command import main
 from trainmaster.cli.exits import Exit
-from trainmaster.client.stack import read_stack_env
+from trainmaster.client.stack import read_stack_env, was_stopped
 from trainmaster.local.process.processes import ProcessGuard
 from trainmaster.local.stack.errors import StateError
 from trainmaster.local.stack.state import StateFolder, owner_of, refuse_other_project
@@ -25,6 +26,19 @@ def test_a_claimed_folder_is_refused_to_others_and_free_after_close(tmp_path: Pa
     first.close()
     assert owner_of(tmp_path / "state") is None
     StateFolder(tmp_path / "state").close()
+
+
+def test_an_owner_that_stops_is_told_from_one_that_was_killed_until_the_next_has_started(
+    tmp_path: Path,
+) -> None:
+    stopped = StateFolder(tmp_path)
+    stopped.own(watcher_pid=0)
+    stopped.close()
+    assert was_stopped(tmp_path)
+    announce(tmp_path, {}, owner=1)  # the next one, and it is killed
+    StateFolder(tmp_path).close()  # as `up --detach` does before it starts the stack
+    assert not (tmp_path / "stack.env").exists()
+    assert not was_stopped(tmp_path)
 
 
 def test_stack_env_is_read_back_as_written_and_goes_with_the_stack(tmp_path: Path) -> None:

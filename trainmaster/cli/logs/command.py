@@ -66,11 +66,11 @@ def logs(
     """
     from trainmaster.cli.logs.follow import follow, waits_for
     from trainmaster.client.find import find_run
-    from trainmaster.client.logs.follow import RunLog
+    from trainmaster.client.logs.follow import RunLog, find_run_to_follow
     from trainmaster.client.logs.replicas import check_selection
 
     selection = Selection(replica=replica, trial_id=trial, since=since)
-    found = find_run(clients, run)
+    found = (find_run_to_follow if follows else find_run)(clients, run)
     check_selection(selection, found.record)
     if follows:
         return follow(clients, found.record.run_id, selection=selection, limit=limit, output=output)

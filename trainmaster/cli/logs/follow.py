@@ -13,9 +13,10 @@ from trainmaster.cli.logs.lanes import Lanes
 from trainmaster.cli.runs.following import in_words, run_survives_interrupt, say_end, say_state
 from trainmaster.cli.verb import JSON, talk
 from trainmaster.client.errors import TimedOut
-from trainmaster.client.find import Run, find_run
-from trainmaster.client.logs.follow import RunLog, look_until_over
+from trainmaster.client.find import Run
+from trainmaster.client.logs.follow import RunLog, find_run_to_follow, look_until_over
 from trainmaster.client.logs.read import LINES_MAX, Selection
+from trainmaster.client.logs.survive import survive_restarts
 from trainmaster.client.terminal import one_line
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ def follow(
     """
     console = Console(highlight=False)
     lanes = Lanes(console)
-    log = RunLog(clients, find_run(clients, run_id), selection)
+    log = RunLog(clients, find_run_to_follow(clients, run_id), selection)
     as_json = output == JSON
     with run_survives_interrupt(run_id):
         with nullcontext() if as_json else lanes.following(waits_for(log.run)):
@@ -70,7 +71,7 @@ def _follow(
     deadline = None if timeout_s is None else time.monotonic() + timeout_s
     said = ""
     if log.job_ids:
-        lines, left_out = log.last(limit)
+        lines, left_out = survive_restarts(clients.context, lambda: log.last(limit), deadline=deadline)
         if left_out:
             talk(
                 f"Earlier lines are left out. To see more than {limit}: --limit {min(10 * limit, LINES_MAX)}"

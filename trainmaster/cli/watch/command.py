@@ -22,9 +22,9 @@ def watch(clients: "Clients", run: str) -> int:
 
     Exit status: 0 it succeeded, 1 it ended in another way, 3 there is no such run, 4 the services are gone.
     """
-    from trainmaster.client.find import find_run
+    from trainmaster.client.logs.follow import find_run_to_follow
 
-    return show_run(clients, find_run(clients, run))
+    return show_run(clients, find_run_to_follow(clients, run))
 
 
 def show_run(clients: "Clients", run: "Run") -> "Exit":

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from trainmaster.client.context import Context
-from trainmaster.client.find import Run, read_run
+from trainmaster.client.find import Run, find_run, read_run
 from trainmaster.client.logs.line import LogLine
 from trainmaster.client.logs.read import LATE, JobLogs, Selection
 from trainmaster.client.logs.survive import survive_restarts
@@ -24,6 +24,17 @@ RETRY_S = 2.0
 SETTLED_S, LOCAL_SETTLED_S = 10.0, 3.0
 """How long after a run's end its last lines are awaited."""
 _Look_co = TypeVar("_Look_co", covariant=True)
+
+
+def find_run_to_follow(clients: "Clients", text: str) -> Run:
+    """As `find_run`, also while the services restart.
+
+    Raises:
+        NotFound: no run was started by anything of that name.
+        NoStack, google.api_core.exceptions.GoogleAPICallError, requests.exceptions.RequestException: as
+            `survive_restarts`.
+    """
+    return survive_restarts(clients.context, lambda: find_run(clients, text, retry_s=RETRY_S))
 
 
 class RunLog:

@@ -4,9 +4,9 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-from trainmaster.client.context import Context
+from trainmaster.client.context import Context, context_of_stack
 from trainmaster.client.errors import TimedOut
-from trainmaster.client.stack import NoStack, environment_on
+from trainmaster.client.stack import NoStack, environment_on, was_stopped
 
 GIVE_UP_S, LOCAL_GIVE_UP_S = 120.0, 30.0
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.2, 5.0
@@ -20,7 +20,8 @@ def survive_restarts(context: Context, read: Callable[[], T], *, deadline: float
 
     Raises:
         TimedOut: no service answered before the deadline.
-        NoStack: the local stack was stopped, or does not answer after LOCAL_GIVE_UP_S seconds.
+        NoStack: the local stack was stopped, or does not answer after LOCAL_GIVE_UP_S seconds, for example because it was
+            killed, or because it was started again at other addresses.
         google.api_core.exceptions.GoogleAPICallError, requests.exceptions.RequestException: another error, or no service
             answered within GIVE_UP_S seconds.
     """
@@ -30,19 +31,32 @@ def survive_restarts(context: Context, read: Callable[[], T], *, deadline: float
         try:
             return read()
         except _passing_errors():
-            if context.state is not None and not (context.state / "stack.env").exists():
-                raise NoStack(f"The local stack on {str(context.state)!r} was stopped. {_START}") from None
+            if context.state is not None and was_stopped(context.state):
+                environment_on(context.state)  # raises NoStack, unless a stack has become ready by now
             if deadline is not None and time.monotonic() >= deadline:
                 raise TimedOut(f"No service of {context.title} answered in time.") from None
             if time.monotonic() > give_up:
-                if context.state is not None:
-                    environment_on(context.state)  # says so if nothing answers there
+                check_stack(context)
                 raise
         time.sleep(pause_s if deadline is None else max(0, min(pause_s, deadline - time.monotonic())))
         pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
 
 
-_START = "Start one: trainmaster up --detach"
+def check_stack(context: Context) -> None:
+    """Say why a service of the context does not answer, if its local stack is the reason.
+
+    Raises:
+        NoStack: the stack was stopped or killed, or no longer answers; or it was started again at other addresses.
+    """
+    if context.state is None:
+        return
+    variables = environment_on(context.state)
+    of_now = context_of_stack(variables, context.state)
+    hosts = ("storage_host", "vertex_host", "logging_host", "pubsub_host")
+    if any(getattr(of_now, name) != getattr(context, name) for name in hosts):
+        raise NoStack(
+            f"The stack on {str(context.state)!r} was started again at other addresses. Run this command again."
+        )
 
 
 def _passing_errors() -> tuple[type[Exception], ...]:

@@ -35,6 +35,7 @@ class StateFolder:
         """
         self.path = path.absolute()
         self._lock_path = self.path / "lock"
+        self._watcher_pid: int | None = None
         try:
             _refuse_others_files(self.path)
             self.path.mkdir(parents=True, exist_ok=True)
@@ -72,9 +73,12 @@ class StateFolder:
 
     def own(self, *, watcher_pid: int) -> None:
         """Record the owners of the folder: this process, and the watcher, which ends shortly after it."""
-        text = json.dumps({"pid": os.getpid(), "watcher_pid": watcher_pid}).encode()
+        self._watcher_pid = watcher_pid
+        self._note({"pid": os.getpid(), "watcher_pid": watcher_pid})
+
+    def _note(self, owners: Mapping[str, int]) -> None:
         os.ftruncate(self._lock, 0)
-        os.pwrite(self._lock, text, 0)
+        os.pwrite(self._lock, json.dumps(owners).encode(), 0)
 
     def ports(self) -> dict[str, int]:
         """The ports of the last stack, by service; empty if there was none."""
@@ -104,9 +108,15 @@ class StateFolder:
         self.env_path.unlink(missing_ok=True)
 
     def close(self) -> None:
-        """Release the folder. Safe to call twice."""
+        """Release the folder. Safe to call twice.
+
+        An owner removes itself from the lock: so a command that follows a run can tell a stack that was stopped from one
+        that was killed.
+        """
         self.withdraw()
         if self._lock >= 0:
+            if self._watcher_pid is not None:
+                self._note({"watcher_pid": self._watcher_pid})
             os.close(self._lock)
             self._lock = -1
 

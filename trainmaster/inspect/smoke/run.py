@@ -55,13 +55,12 @@ class SmokeRun:
         return outcomes
 
     def _outcome(self, replica: Replica, state: State, stage: Stage) -> ReplicaRun:
-        text = stage.output(replica.role, "stderr").read_text(errors="replace")
         return ReplicaRun(
             name=replica.name,
             state=state,
             status=replica.poll() if state is State.ENDED else None,
             seconds=replica.seconds,
-            last_error=parse_last_error(text, self.root),
+            last_error=parse_last_error(stage.errors(replica.role), self.root),
             files=stage.model_files(replica.role),
             reported=stage.reported(replica.role),
         )

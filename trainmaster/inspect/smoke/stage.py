@@ -6,6 +6,7 @@ Source: "Distributed training" and "Code requirements" of the Vertex AI guide
 """
 
 import json
+import os
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -27,6 +28,8 @@ REPLACED = {
 }
 OF_THE_MACHINE = {"PATH", "HOME", "LD_LIBRARY_PATH", "PYTHONPATH", "TMPDIR", "VIRTUAL_ENV", "USER"}
 TRIAL = "1"
+MAX_READ_BYTES = 4 << 20
+"""How much of the end of a replica's output is read: a program may write any amount."""
 POOLS = {"chief": "workerpool0", "master": "workerpool0", "worker": "workerpool1"}
 
 
@@ -90,6 +93,10 @@ class Stage:
             }
         return variables
 
+    def errors(self, role: str) -> str:
+        """The end of what this replica wrote to standard error."""
+        return _end_of(self.output(role, "stderr"))
+
     def model_files(self, role: str) -> tuple[str, ...]:
         """What this replica left in AIP_MODEL_DIR, relative to it."""
         model = self.in_run(role, "model")
@@ -99,14 +106,21 @@ class Stage:
         """The metrics in this replica's metric file, by the names they are reported under."""
         path = self.base / role / "metrics" / "output.metrics"
         found: set[str] = set()
-        for line in path.read_text(errors="replace").splitlines() if path.is_file() else ():
+        for line in _end_of(path).splitlines() if path.is_file() else ():
             try:
                 report = json.loads(line)
-            except ValueError:
+            except (ValueError, RecursionError):
                 continue
             if isinstance(report, dict):
                 found |= report.keys() - {"timestamp", "trial", "global_step", "checkpoint_path"}
         return frozenset(found)
+
+
+def _end_of(path: Path) -> str:
+    with path.open("rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(0, size - MAX_READ_BYTES))
+        return file.read(MAX_READ_BYTES).decode(errors="replace")
 
 
 @contextmanager

@@ -229,7 +229,7 @@ def test_pausing_changes_the_file_and_shows_the_answer(tmp_path: Path) -> None:
         done: httpx.Response = browser.post("/api/v1/rules/weekly/pause", json=form())
         thread.join(60)
         assert done.json() == {
-            "message": "weekly is disabled.",
+            "message": "weekly is paused.",
             "page": "/rules/weekly",
             "rule_id": "weekly",
             "state": "disabled",

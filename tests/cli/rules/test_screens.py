@@ -136,8 +136,9 @@ cooldwn_s: 3
     assert "Nothing was changed." in done.err
 
 
-@pytest.mark.parametrize(("state", "is_active"), [("accepted", True), ("disabled", False)])
-def test_apply_says_that_a_paused_rule_is_active_again(tmp_path: Path, state: str, is_active: bool) -> None:
+@pytest.mark.parametrize(("state", "shown"), [("accepted", "accepted"), ("disabled", "paused")])
+def test_apply_says_that_a_paused_rule_is_active_again(tmp_path: Path, state: str, shown: str) -> None:
+    is_active = state == "accepted"
     with served_context(tmp_path) as served:
         write_rules(served)
         ledger = served.clients.storage.bucket(served.clients.context.ledger_bucket)
@@ -154,7 +155,7 @@ def test_apply_says_that_a_paused_rule_is_active_again(tmp_path: Path, state: st
         text = (ROOT / "examples/rules/schedule.yaml").read_text()
         (served.folder / "weekly.yaml").write_text(f"{text}enabled: {json.dumps(is_active)}\n")
         done = served.trainmaster("rules", "apply", "weekly.yaml")
-    assert (done.status, done.out) == (0, f"weekly {state}\n"), done.err
+    assert (done.status, done.out) == (0, f"weekly {shown}\n"), done.err
     assert ("weekly was paused, and is active again" in done.err) is is_active
 
 
@@ -174,6 +175,20 @@ def test_apply_warns_of_a_watched_bucket_that_does_not_exist(tmp_path: Path) -> 
     assert (done.status, done.out) == (0, "watch accepted\n"), done.err
     assert "Warning: watch watches gs://my-project-data, which does not exist." in done.err
     assert "trainmaster-local-data, which" not in done.err
+
+
+def test_several_rules_are_removed_at_once_and_none_if_one_is_unknown(tmp_path: Path) -> None:
+    with served_context(tmp_path) as served:
+        write_rules(served)
+        inbox = served.clients.storage.bucket(served.clients.context.inbox_bucket)
+        names = ["rules/weekly.yaml", "rules/bad.yaml"]
+        for name in names:
+            inbox.blob(name).upload_from_string("when: []")
+        assert served.trainmaster("rules", "rm", "weekly", "bda", "--yes").status == 3
+        assert inbox.blob(names[0]).exists()
+        done = served.trainmaster("rules", "rm", "weekly", "rules/bad.yaml", "weekly", "--yes")
+        assert (done.status, len(done.out.splitlines())) == (0, 2), done.err
+        assert not any(inbox.blob(name).exists() for name in names)
 
 
 def test_a_rule_whose_file_is_deleted_is_retiring(served: Served) -> None:

@@ -83,6 +83,17 @@ def test_only_accepted_rules_are_changed(served: Served, rule: str, enabled: boo
         set_enabled(served.clients, found, enabled=enabled, timeout_s=0)
 
 
+def test_a_rule_that_is_as_wanted_stays_so_and_one_that_cannot_change_keeps_the_others_as_they_are(
+    served: Served,
+) -> None:
+    resumed = served.trainmaster("rules", "resume", "weekly")
+    assert (resumed.status, resumed.out, resumed.err) == (0, "weekly accepted\n", "weekly is not paused.\n")
+    for other, status in {"new": 2, "unknown": 3}.items():
+        done = served.trainmaster("rules", "pause", "weekly", other, "--wait-s", "0")
+        assert (done.status, done.out) == (status, "")
+        assert inbox(served).blob("rules/weekly.yaml").download_as_bytes() == WEEKLY
+
+
 def test_a_deleted_file_is_not_written_again(served: Served) -> None:
     found = find_rule(served.clients, "weekly")
     inbox(served).delete_blob("rules/weekly.yaml")

@@ -52,10 +52,10 @@ def test_a_rule_is_applied_listed_fired_held_back_and_removed(
     assert "held: its cooldown lasts until" in shown.out
 
     pausing = trainmaster("rules", "pause", "nightly")
-    assert pausing.out == "nightly disabled\n", pausing.err
+    assert pausing.out == "nightly paused\n", pausing.err
     paused = trainmaster("rules", "fire", "nightly")
     assert (paused.status, paused.out) == (2, "")
-    assert "it is disabled. Resume it: trainmaster rules resume nightly" in paused.err
+    assert "it is paused. Resume it: trainmaster rules resume nightly" in paused.err
     assert trainmaster("rules", "resume", "nightly").out == "nightly accepted\n"
 
     misspelt = trainmaster("rules", "show", "nightyl")

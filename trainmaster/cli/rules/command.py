@@ -28,6 +28,7 @@ from trainmaster.cli.verb import (
 
 if TYPE_CHECKING:
     from trainmaster.client.clients import Clients
+    from trainmaster.client.rules.found import FoundRule
     from trainmaster.client.submission.scripts import ReadyRule
     from trainmaster.orchestrator.core.requests.request import RequestRules
     from trainmaster.orchestrator.core.retraining.state import RuleStatus
@@ -164,7 +165,9 @@ def _problems(
 
 
 def _say_applied(file: Path, status: "RuleStatus", *, was_paused: bool) -> None:
-    print_names([f"{status.rule_id or status.dropped_name} {status.state}"])
+    from trainmaster.client.rules.found import state_word
+
+    print_names([f"{status.rule_id or status.dropped_name} {state_word(status.state)}"])
     if status.problems or status.reason:
         talk("\n".join(status.problems or [status.reason or ""]))
     if status.state == "accepted" and was_paused:
@@ -215,65 +218,84 @@ def fire(clients: "Clients", rule: str, wait_s: float) -> int:
     return Exit.DONE
 
 
-@rules.command(short_help="Stop RULE from firing, and print its state.")
-@click.argument("rule")
+@rules.command(short_help="Stop each RULE from firing, and print its state.")
+@click.argument("rules", nargs=-1, required=True, metavar="RULE...")
 @_WAIT
 @takes_context_to_change
-def pause(clients: "Clients", rule: str, wait_s: float) -> int:
-    """Stop RULE from firing, and print its state: sets `enabled: false` in its file, and drops the file again.
+def pause(clients: "Clients", rules: tuple[str, ...], wait_s: float) -> int:
+    """Stop each RULE from firing, and print its state: sets `enabled: false` in its file, and drops the file again.
 
     Its schedule, signals and orders are ignored until it is resumed, and objects that arrive are not counted. A run that
-    it has started continues.
+    it has started continues. If one of several RULEs is unknown or cannot be paused, none is. One that is paused already
+    stays as it is.
 
     Exit status: 0 paused, 2 refused, 3 there is no such rule, 5 the service has not answered in time.
     """
-    return _set_enabled(clients, rule, wait_s, enabled=False)
+    return _set_enabled(clients, rules, wait_s, enabled=False)
 
 
-@rules.command(short_help="Let RULE fire again, and print its state.")
-@click.argument("rule")
+@rules.command(short_help="Let each RULE fire again, and print its state.")
+@click.argument("rules", nargs=-1, required=True, metavar="RULE...")
 @_WAIT
 @takes_context_to_change
-def resume(clients: "Clients", rule: str, wait_s: float) -> int:
-    """Let RULE fire again, after `pause`, a tripped breaker or quarantine, and print its state.
+def resume(clients: "Clients", rules: tuple[str, ...], wait_s: float) -> int:
+    """Let each RULE fire again, after `pause`, a tripped breaker or quarantine, and print its state.
 
-    Sets `enabled: true` in its file, and drops the file again. What was due meanwhile is not made up for.
+    Sets `enabled: true` in its file, and drops the file again. What was due meanwhile is not made up for. If one of
+    several RULEs is unknown or cannot be resumed, none is. One that is not paused stays as it is.
 
     Exit status: 0 resumed, 2 refused, 3 there is no such rule, 5 the service has not answered in time.
     """
-    return _set_enabled(clients, rule, wait_s, enabled=True)
+    return _set_enabled(clients, rules, wait_s, enabled=True)
 
 
-def _set_enabled(clients: "Clients", rule: str, wait_s: float, *, enabled: bool) -> int:
-    from trainmaster.client.rules.listing import find_rule
-    from trainmaster.client.rules.pausing import set_enabled
+def _set_enabled(clients: "Clients", names: Sequence[str], wait_s: float, *, enabled: bool) -> int:
+    from trainmaster.client.rules.found import state_word
+    from trainmaster.client.rules.pausing import is_already, refuse_change, set_enabled
 
-    found = find_rule(clients, rule)
-    says_where(clients, f"{'Resuming' if enabled else 'Pausing'} {found.name}")
-    status = set_enabled(clients, found, enabled=enabled, timeout_s=wait_s)
-    print_names([f"{found.name} {status.state}"])
+    found = _found(clients, names)
+    waiting = [each for each in found if not is_already(each, enabled=enabled)]
+    refuse_change(waiting, enabled=enabled)
+    for each in found:
+        if each not in waiting:
+            talk(f"{each.name} is {'not paused' if enabled else 'paused already'}.")
+            print_names([f"{each.name} {each.standing}"])
+            continue
+        says_where(clients, f"{'Resuming' if enabled else 'Pausing'} {each.name}")
+        status = set_enabled(clients, each, enabled=enabled, timeout_s=wait_s)
+        print_names([f"{each.name} {state_word(status.state)}"])
     return Exit.DONE
 
 
+def _found(clients: "Clients", names: Sequence[str]) -> "list[FoundRule]":
+    """Each of the rules once; before any is changed, so that an unknown one changes none."""
+    from trainmaster.client.rules.listing import find_rule
+
+    found = (find_rule(clients, name) for name in names)
+    return list({each.dropped_name: each for each in found}.values())
+
+
 @rules.command()
-@click.argument("rule")
+@click.argument("rules", nargs=-1, required=True, metavar="RULE...")
 @click.option("--yes", is_flag=True, help="do not ask")
 @takes_team
 @takes_context_to_change
-def rm(clients: "Clients", rule: str, yes: bool) -> int:
-    """Delete the file of RULE. The rule is retired within a minute; the runs that it has started continue.
+def rm(clients: "Clients", rules: tuple[str, ...], yes: bool) -> int:
+    """Delete the file of each RULE. The rule is retired within a minute; the runs that it has started continue.
 
-    Until then an image push, an alert or an upstream run may still fire it: `rules pause` before stops it at once.
+    Until then an image push, an alert or an upstream run may still fire it: `rules pause` before stops it at once. If one
+    of several RULEs is unknown, none is removed.
     """
     from trainmaster.client.rules.changing import remove_rule
-    from trainmaster.client.rules.listing import find_rule
 
-    found = find_rule(clients, rule)
+    found = _found(clients, rules)
+    files = ", ".join(each.dropped_name for each in found)
     if not yes:
         if not sys.stdin.isatty():
             raise click.UsageError("Removing a rule needs --yes where no one can be asked.")
-        click.confirm(f"Remove {found.dropped_name} in {clients.context.title}?", abort=True, err=True)
-    says_where(clients, f"Removing {found.dropped_name}")
-    remove_rule(clients, found)
-    print_names([found.name])
+        click.confirm(f"Remove {files} in {clients.context.title}?", abort=True, err=True)
+    for each in found:
+        says_where(clients, f"Removing {each.dropped_name}")
+        remove_rule(clients, each)
+        print_names([each.name])
     return Exit.DONE

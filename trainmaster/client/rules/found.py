@@ -27,7 +27,13 @@ from trainmaster.orchestrator.core.retraining.state import (
 NO_STATUS = "unanswered"
 """The state of a file that the service has not answered yet."""
 RETIRING = "retiring"
+PAUSED = "paused"
 """The state of a rule whose file is deleted, until the service retires it."""
+
+
+def state_word(state: RuleStanding) -> str:
+    """The word for people: a rule with `enabled: false` is paused, as by `rules pause`. For programs it is `disabled`."""
+    return PAUSED if state is RuleStanding.DISABLED else state
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,9 +61,10 @@ class FoundRule:
 
     @property
     def standing(self) -> str:
+        """The rule's state in words, for people."""
         if not self.has_file:
             return RETIRING
-        return self.status.state if self.status is not None else NO_STATUS
+        return state_word(self.status.state) if self.status is not None else NO_STATUS
 
     @property
     def decides(self) -> bool:

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from trainmaster.client.errors import NotFound, Refused
@@ -26,11 +27,31 @@ def pause_refusal(rule: FoundRule, *, enabled: bool) -> str:
             f"The file of {rule.name} is not accepted, so it is not changed. "
             "Correct it, and drop it again: trainmaster rules apply FILE"
         )
-    if enabled and rule.decides:
-        return f"{rule.name} is not paused."
-    if not enabled and not rule.rule.document.get("enabled", True):
-        return f"{rule.name} is paused already."
+    if is_already(rule, enabled=enabled):
+        return f"{rule.name} is {'not paused' if enabled else 'paused already'}."
     return ""
+
+
+def is_already(rule: FoundRule, *, enabled: bool) -> bool:
+    """Whether the accepted rule is paused, or with `enabled` may fire, so that nothing needs to change."""
+    if (
+        not rule.has_file
+        or rule.rule is None
+        or rule.status is None
+        or rule.status.state is RuleStanding.REFUSED
+    ):
+        return False
+    return rule.decides if enabled else not rule.rule.document.get("enabled", True)
+
+
+def refuse_change(rules: Iterable[FoundRule], *, enabled: bool) -> None:
+    """Refuse all changes if one of the rules cannot be paused or, with `enabled`, resumed.
+
+    Raises:
+        Refused: the message has a line for each that cannot.
+    """
+    if refusals := [refusal for each in rules if (refusal := pause_refusal(each, enabled=enabled))]:
+        raise Refused("\n".join(refusals))
 
 
 def with_enabled(content: bytes, *, enabled: bool, as_json: bool) -> bytes:

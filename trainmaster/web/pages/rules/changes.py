@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from urllib.parse import quote
 
 from trainmaster.client.rules.changing import fire_refusal, fire_rule
+from trainmaster.client.rules.found import state_word
 from trainmaster.client.rules.pausing import pause_refusal, set_enabled
 from trainmaster.orchestrator.core.retraining.rule import Rule
 from trainmaster.web.pages.rules.found import WHILE_RUNNING, address_of, rule_of
@@ -94,7 +95,7 @@ def _set_enabled(ask: Ask, *, enabled: bool) -> Outcome:
     found = rule_of(ask)
     status = set_enabled(ask.source.clients, found, enabled=enabled, timeout_s=ANSWER_WITHIN_S)
     return Outcome(
-        message=f"{found.name} is {status.state}.",
+        message=f"{found.name} is {state_word(status.state)}.",
         go_to=address_of(found),
         document={"rule_id": found.rule_id, "state": str(status.state)},
     )

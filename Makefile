@@ -96,7 +96,7 @@ clean:         ## remove what the other commands made
 
 # The trainmaster command, which works in any folder. Only this script has the checkout on its import path: installed in
 # .venv, the folders `trainer`, `functions` and `schemas` would hide packages of those names.
-COMMAND := \#!%s\nimport sys\n\nsys.path.insert(0, "%s")\nfrom trainmaster.cli.command import main\n\nsys.exit(main())\n
+COMMAND := \#!%s\nimport sys\n\nsys.path.insert(0, "%s")\nfrom trainmaster.__main__ import main\n\nsys.exit(main())\n
 
 # Uses uv if the machine has it, otherwise pip, with the same lock and hashes.
 # Both byte-compile the packages, so that they are not compiled at each start.

@@ -13,6 +13,7 @@ import pytest
 
 import trainmaster.cli
 import trainmaster.client
+from tests.client.served import served_context
 from trainmaster.cli.exits import stop_for
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -67,6 +68,38 @@ def test_a_closed_pipe_ends_the_command_quietly() -> None:
     finally:
         os.close(writing)
     assert (done.returncode, done.stderr) == (141, b"")
+
+
+@pytest.mark.parametrize("closed", [">&-", ">&- 2>&-", "<&- >&- 2>&-"])
+def test_closed_standard_streams_are_no_fault(tmp_path: Path, closed: str) -> None:
+    with served_context(tmp_path):
+        done = subprocess.run(
+            ["bash", "-c", f'exec "$0" -m trainmaster ls {closed}', sys.executable],
+            cwd=tmp_path,
+            env={"HOME": str(tmp_path), "PYTHONPATH": str(ROOT)},
+            capture_output=True,
+            timeout=120,
+            check=False,
+        )
+    assert done.returncode == 0, done.stderr
+    assert b"Traceback" not in done.stderr
+
+
+def test_ctrl_c_during_the_first_imports_shows_no_traceback() -> None:
+    code = """
+import sys
+
+class Interrupted:
+    def find_spec(self, name, *_):
+        if name == "click":
+            raise KeyboardInterrupt
+
+sys.meta_path.insert(0, Interrupted())
+from trainmaster.__main__ import main
+sys.exit(main())
+"""
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (130, "Stopped.\n")
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="only Linux has a device that is always full")

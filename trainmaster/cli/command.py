@@ -12,7 +12,7 @@ from importlib import import_module
 import click
 from click.shell_completion import CompletionItem
 
-from trainmaster.cli.exits import Exit, Stop, stop_for, stop_for_output
+from trainmaster.cli.exits import Exit, Stop, open_standard_streams, stop_for, stop_for_output
 from trainmaster.version import VERSION
 
 SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
@@ -122,6 +122,7 @@ def verbs() -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the verb in `arguments`, by default the command line's, and return its exit status."""
+    open_standard_streams()
     try:
         status: int = verbs.main(
             arguments, prog_name="trainmaster", standalone_mode=False, complete_var="_TRAINMASTER_COMPLETE"

@@ -5,6 +5,7 @@ import os
 import sys
 from contextlib import suppress
 from enum import IntEnum
+from pathlib import Path
 
 import click
 
@@ -61,6 +62,23 @@ def stop_for_output(error: OSError) -> Stop | Exit | None:
     if error.errno == errno.EPIPE:
         return Exit.CLOSED_PIPE
     return Stop(Exit.FINDING, f"A write failed: {error.strerror}. Free space, or write elsewhere.")
+
+
+def why_unwritable(error: OSError) -> str:
+    """Why a file or folder cannot be written, in words."""
+    if isinstance(error, FileExistsError | NotADirectoryError):
+        return "a file is in the place of a folder"
+    return error.strerror or str(error)
+
+
+def open_standard_streams() -> None:
+    """Open the null device in place of each standard stream that the caller closed, for example with `>&-`.
+
+    Python has None there. The descriptors are then taken, too, so that no file or connection gets the number of an output.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115 - as long as the process
 
 
 _CORE = "google.api_core.exceptions"

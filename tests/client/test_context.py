@@ -50,6 +50,24 @@ def test_a_forgotten_choice_gives_way_to_the_stack_that_runs(tmp_path: Path, set
     assert context.name == f"local:{state}"
 
 
+def test_of_several_stacks_the_folders_own_is_chosen_and_named_so(tmp_path: Path, settings: Path) -> None:
+    with (
+        stack_on(tmp_path / "first" / ".trainmaster") as first,
+        stack_on(tmp_path / "second" / ".trainmaster") as second,
+    ):
+        register_stack(first, settings)
+        register_stack(second, settings)
+        below = tmp_path / "second" / "src"
+        below.mkdir()
+
+        def chosen_in(directory: Path) -> tuple[Path | None, str]:
+            context = choose_context(None, {}, directory=directory, settings=settings)
+            return context.state, context.chosen_by
+
+        assert chosen_in(tmp_path / "second") == (second, "that of this folder")
+        assert chosen_in(below) == (second, "that of a folder above this one")
+
+
 def test_a_stack_of_another_folder_is_found_if_it_is_the_only_one(tmp_path: Path, settings: Path) -> None:
     with stack_on(tmp_path / "far" / "state") as state:
         register_stack(state, settings)

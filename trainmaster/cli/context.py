@@ -1,7 +1,10 @@
 """`trainmaster context`: shows or keeps where the other commands work."""
 
+from pathlib import Path
+
 import click
 
+from trainmaster.cli.exits import Exit, Stop, why_unwritable
 from trainmaster.cli.verb import context_of, settings_folder, talk
 from trainmaster.client.context import FORMS, keep_choice
 
@@ -30,11 +33,22 @@ def use(name: str | None, clear: bool) -> int:
         raise click.UsageError(f"Name a context ({FORMS}), or --clear the choice.")
     settings = settings_folder()
     if name is None:
-        keep_choice(None, settings)
+        _keep(None, settings)
         talk("Later commands use the stack that runs.")
         return 0
     chosen = context_of(name, named_by="trainmaster context use")
     # `local` stays a choice by what runs; a folder is kept as a full path, which holds in every folder.
-    keep_choice(name if name == "local" else chosen.name, settings)
+    _keep(name if name == "local" else chosen.name, settings)
     talk(f"Later commands use {chosen.title}.")
     return 0
+
+
+def _keep(choice: str | None, settings: Path) -> None:
+    try:
+        keep_choice(choice, settings)
+    except OSError as error:
+        raise Stop(
+            Exit.USAGE,
+            f"Cannot write to {str(settings)!r}: {why_unwritable(error)}. Choose another folder with TRAINMASTER_CONFIG, "
+            "or the context itself with TRAINMASTER_CONTEXT.",
+        ) from error

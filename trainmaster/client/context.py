@@ -159,7 +159,10 @@ def _chosen(
     if not stacks:
         raise NothingChosen(_NONE_RUNS)
     only = _only(stacks)
-    return replace(only, is_elsewhere=only.state is not None and not is_of(only.state, directory))
+    if only.state is None or not is_of(only.state, directory):
+        return replace(only, is_elsewhere=True)
+    is_here = folder_of(only.state).resolve() == directory.resolve()
+    return replace(only, chosen_by="that of this folder" if is_here else "that of a folder above this one")
 
 
 def refuse_elsewhere(context: Context) -> None:

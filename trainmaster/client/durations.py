@@ -16,5 +16,5 @@ def parse_duration(text: str) -> timedelta:
     """
     found = _DURATION.fullmatch(text.strip())
     if found is None:
-        raise ValueError(f"Expected {FORM}, found {text!r}")
+        raise ValueError(f"expected {FORM}, found {text!r}")
     return timedelta(seconds=float(found["number"]) * _UNITS[found["unit"] or "s"])

@@ -31,7 +31,7 @@ def parse_since(text: str, now: datetime) -> datetime:
         return (found if found.tzinfo else found.replace(tzinfo=UTC)).astimezone(UTC)
     except (ValueError, OverflowError) as error:
         raise ValueError(
-            f"Expected a duration (30m, 2h, 7d) or a date or time (2026-11-01, 2026-11-01T08:00Z), found {text!r}"
+            f"expected a duration (30m, 2h, 7d) or a date or time (2026-11-01, 2026-11-01T08:00Z), found {text!r}"
         ) from error
 
 

@@ -156,7 +156,7 @@ def test_a_run_without_a_job_says_what_it_waits_for(logged: Logged) -> None:
     ("words", "status", "said"),
     [
         (["unknown"], 3, "trainmaster ls"),
-        (["flowers", "--since", "soon"], 2, "Expected a duration (30m, 2h, 7d) or a date or time"),
+        (["flowers", "--since", "soon"], 2, "expected a duration (30m, 2h, 7d) or a date or time"),
         (
             ["flowers", "--replica", "worker"],
             3,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from trainmaster.cli.exits import Exit, Stop
+from trainmaster.cli.exits import Exit, Stop, why_unwritable
 from trainmaster.cli.verb import print_names, takes_context, talk
 from trainmaster.client.terminal import one_line, plural, size_text
 
@@ -55,7 +55,7 @@ def download(clients: "Clients", run: str, folder: Path | None, *, everything: b
     except OSError as error:
         if error.filename is None:
             raise
-        raise Stop(Exit.USAGE, f"Cannot write {error.filename!r}: {error.strerror or error}") from error
+        raise Stop(Exit.USAGE, f"Cannot write {error.filename!r}: {why_unwritable(error)}") from error
     print_names(one_line(str(target / file.path)) for file in files)
     talk("Every size and checksum matches the record.")
     if not everything:

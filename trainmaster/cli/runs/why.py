@@ -69,7 +69,8 @@ def why_facts(found: "Explanation", now: datetime, *, is_local: bool) -> Iterato
 def champion_facts(reign: "Reign", now: datetime) -> Iterator[Fact]:
     """Since when the model is champion, by which value, and the identity of its files."""
     contest = reign.contest
-    yield "since", [f"{at(reign.since)}, {span(now - reign.since)}, by {reign.cause}; number {reign.number}"]
+    yield "since", [f"{at(reign.since)}, {span(now - reign.since)} ago, by {reign.cause}"]
+    yield "number", [f"{reign.number}, counted from the first champion of this model"]
     on = f" on {contest.evaluation or contest.dataset}" if contest.evaluation or contest.dataset else ""
     yield "value", [f"{contest.metric} {reign.value:g} ({contest.goal}){on}"]
     yield "model", [reign.model_uri]

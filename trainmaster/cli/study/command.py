@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from trainmaster.cli.exits import Exit, Stop
+from trainmaster.cli.exits import Exit, Stop, why_unwritable
 from trainmaster.cli.verb import JSON, TABLE, YAML, output_option, print_data, print_names, takes_context
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def _write(file: Path, text: str) -> None:
         file.write_text(text, encoding="utf-8")
     except OSError as error:
         where = str(error.filename or file)
-        raise Stop(Exit.USAGE, f"Cannot write {where!r}: {error.strerror or error}") from error
+        raise Stop(Exit.USAGE, f"Cannot write {where!r}: {why_unwritable(error)}") from error
 
 
 def _print_table(found: "Study") -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from trainmaster.cli.exits import Exit, Stop
+from trainmaster.cli.exits import Exit, Stop, why_unwritable
 from trainmaster.cli.verb import print_names, talk
 from trainmaster.resources import EDITOR_LINE, ROOT
 
@@ -41,7 +41,7 @@ def init(folder: Path) -> int:
             with suppress(FileExistsError):
                 _write(folder / name, text)
     except OSError as error:
-        raise Stop(Exit.USAGE, f"Cannot write to {str(folder)!r}: {error.strerror or error}") from error
+        raise Stop(Exit.USAGE, f"Cannot write to {str(folder)!r}: {why_unwritable(error)}") from error
     print_names(map(str, targets))
     talk(f"Next:\n  trainmaster up --detach\n  trainmaster submit {shlex.quote(str(targets[0]))} --logs")
     return Exit.DONE

@@ -43,9 +43,10 @@ class StateFolder:
             self.path.chmod(0o700)
             self._lock = os.open(self._lock_path, os.O_RDWR | os.O_CREAT, 0o600)
         except OSError as error:
+            is_file = isinstance(error, FileExistsError | NotADirectoryError)
+            why = "a file is in the place of a folder" if is_file else error.strerror
             raise StateError(
-                f"Cannot write to the state folder {str(path)!r}: {error.strerror}. "
-                "Choose another with --state DIR."
+                f"Cannot write to the state folder {str(path)!r}: {why}. Choose another with --state DIR."
             ) from error
         try:
             self._claim()

@@ -190,16 +190,17 @@ def _prepared(
 
 def _sent(clients: "Clients", prepared: "Sequence[Prepared]", key: str | None, output: str) -> "list[Sent]":
     from trainmaster.cli.script.packed import upload_script
-    from trainmaster.client.submission.send import publish, upload
+    from trainmaster.client.submission.send import publish, started_with, upload
 
     says_where(clients, f"Submitting {', '.join(each.title for each in prepared)}")
     sent: list[Sent] = []
     noted: set[Path] = set()
     for each in prepared:
         _warn(each)
-        if each.packed is not None:
+        earlier = started_with(clients, each, key) if key is not None else None
+        if each.packed is not None and earlier is None:
             upload_script(clients, each.packed, each.team, noted)
-        sent.append(upload(clients, each) if key is None else publish(clients, each, key))
+        sent.append(earlier or (upload(clients, each) if key is None else publish(clients, each, key)))
         if output == NAME:
             print_names([sent[-1].run_id])
         talk(_outcome(sent[-1]))
@@ -213,7 +214,12 @@ def _outcome(sent: "Sent") -> str:
         return (
             f"{sent.run_id} was started before, by the same request with the same key; nothing was sent now."
         )
-    return f"Sent to {sent.where}"
+    if sent.active_run_id is None:
+        return f"Sent to {sent.where}"
+    return (
+        f"Sent to {sent.where}\nNote: {sent.active_run_id} has the same request and has not ended. "
+        f"If you need only one run: trainmaster cancel {sent.active_run_id}"
+    )
 
 
 def _warn(prepared: "Prepared") -> None:

@@ -1,8 +1,11 @@
 """Sends a prepared request, and waits until the service has recorded it."""
 
+import base64
+import hashlib
 import shlex
 import time
 import uuid
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +34,7 @@ from trainmaster.orchestrator.core.requests.incoming import (
     run_id_of_message_key,
 )
 from trainmaster.orchestrator.core.runs.drop_status import DEAD_LETTER, RETRYING
-from trainmaster.orchestrator.core.runs.states import RunState
+from trainmaster.orchestrator.core.runs.states import ENDS, RunState
 
 if TYPE_CHECKING:
     from google.cloud.storage import Blob
@@ -57,6 +60,7 @@ class Sent:
         status_name: where the ledger will have its status.
         generation: of the uploaded object; None for a message.
         is_repeated: the key of this message had started the run already, with the same request.
+        active_run_id: the run of the upload before, if that had the same text and the run has not ended; else None.
     """
 
     run_id: str
@@ -64,6 +68,7 @@ class Sent:
     status_name: str
     generation: int | None = None
     is_repeated: bool = False
+    active_run_id: str | None = None
 
 
 def send_script(clients: "Clients", packed: Packed, team: str | None) -> tuple[str, bool]:
@@ -94,12 +99,17 @@ def upload(clients: "Clients", prepared: Prepared, *, timeout_s: float = RECORDE
 
     deadline = time.monotonic() + timeout_s
     bucket, upload_id = clients.storage.bucket(clients.context.inbox_bucket), uuid.uuid4().hex
+    active_run_id: str | None = None
     for _ in range(UPLOADS_MAX):
         present = bucket.get_blob(prepared.object_name)
         if present is not None and (present.metadata or {}).get(UPLOAD_ID) == upload_id:
-            return _sent(present)  # uploaded, but the response was lost, and the library's retry was refused
-        if present is not None and not _is_read(clients, _sent(present), deadline - time.monotonic()):
-            break
+            # uploaded, but the response was lost, and the library's retry was refused
+            return replace(_sent(present), active_run_id=active_run_id)
+        if present is not None:
+            read = _read_status(clients, _sent(present), deadline - time.monotonic())
+            if read is None:
+                break
+            active_run_id = _active_run(read) if _has_content(present, prepared.content) else None
         blob = bucket.blob(prepared.object_name)
         blob.metadata = {UPLOAD_ID: upload_id}
         try:
@@ -108,7 +118,7 @@ def upload(clients: "Clients", prepared: Prepared, *, timeout_s: float = RECORDE
             )
         except PreconditionFailed:
             continue
-        return _sent(blob)
+        return replace(_sent(blob), active_run_id=active_run_id)
     raise TimedOut(
         f"{prepared.title} was not sent: the service has not read the previous {prepared.object_name} yet, and would "
         f"never read it after another upload of that name. See: trainmaster status {shlex.quote(prepared.object_name)}\n"
@@ -116,18 +126,29 @@ def upload(clients: "Clients", prepared: Prepared, *, timeout_s: float = RECORDE
     )
 
 
-def _is_read(clients: "Clients", present: Sent, timeout_s: float) -> bool:
-    """Whether the service has recorded the object or a later one of its name, once it has or at the timeout."""
+def _read_status(clients: "Clients", present: Sent, timeout_s: float) -> dict[str, Any] | None:
+    """The status once the service has recorded the object or a later one of its name; None at the timeout."""
 
-    def is_read() -> bool | None:
+    def read() -> dict[str, Any] | None:
         status = read_document(clients, present.status_name) or {}
-        read = (int(status.get("generation") or 0), status.get("state") != RETRYING)
-        return read >= (present.generation or 0, True) or None
+        found = (int(status.get("generation") or 0), status.get("state") != RETRYING)
+        return status if found >= (present.generation or 0, True) else None
 
     try:
-        return poll(is_read, is_local=clients.context.state is not None, timeout_s=timeout_s, late=str)
+        return poll(read, is_local=clients.context.state is not None, timeout_s=timeout_s, late=str)
     except TimedOut:
-        return False
+        return None
+
+
+def _active_run(status: Mapping[str, Any]) -> str | None:
+    """The run of this status if it has not ended."""
+    states = {str(state) for state in RunState if state not in ENDS}
+    return str(status["run_id"]) if started_run(status) and status.get("state") in states else None
+
+
+def _has_content(blob: "Blob", content: bytes) -> bool:
+    digest = hashlib.md5(content, usedforsecurity=False).digest()
+    return bool(blob.md5_hash == base64.b64encode(digest).decode())
 
 
 def _sent(blob: "Blob") -> Sent:
@@ -145,31 +166,49 @@ def _sent(blob: "Blob") -> Sent:
     )
 
 
-def publish(clients: "Clients", prepared: Prepared, key: str) -> Sent:
-    """Publish the request with this idempotency key: any number of calls with one key start one run.
+def started_with(clients: "Clients", prepared: Prepared, key: str) -> Sent | None:
+    """The run that this idempotency key has started already, with the same request; None if it has started none.
 
     Raises:
         Refused: the key has started a run with another request, or the request is a team's, whose messages come from
             a topic of the team's.
     """
-    from google.pubsub_v1.types import PubsubMessage
-
     if prepared.team is not None:
         raise Refused(
             f"{prepared.title}: in a deployment with teams, this command sends files only. Submit it without --key."
         )
-    topic = f"projects/{clients.context.project}/topics/{REQUESTS_TOPIC}"
-    status_name = message_status_object(message_id="", idempotency_key=key)
-    sent = Sent(run_id=run_id_of_message_key(key), where=topic, status_name=status_name)
-    if started_run(read_document(clients, status_name)):
-        check_same_request(clients, sent, prepared)
-        return replace(sent, is_repeated=True)
+    sent = _sent_with(clients, key)
+    if not started_run(read_document(clients, sent.status_name)):
+        return None
+    check_same_request(clients, sent, prepared)
+    return replace(sent, is_repeated=True)
+
+
+def _sent_with(clients: "Clients", key: str) -> Sent:
+    return Sent(
+        run_id=run_id_of_message_key(key),
+        where=f"projects/{clients.context.project}/topics/{REQUESTS_TOPIC}",
+        status_name=message_status_object(message_id="", idempotency_key=key),
+    )
+
+
+def publish(clients: "Clients", prepared: Prepared, key: str) -> Sent:
+    """Publish the request with this idempotency key: any number of calls with one key start one run.
+
+    Raises:
+        Refused: as `started_with`, which is called first.
+    """
+    from google.pubsub_v1.types import PubsubMessage
+
+    if (earlier := started_with(clients, prepared, key)) is not None:
+        return earlier
+    sent = _sent_with(clients, key)
     message = PubsubMessage(data=prepared.content, attributes={IDEMPOTENCY_KEY: key})
-    clients.pubsub[1].publish(topic=topic, messages=[message], timeout=PUBLISH_WITHIN_S)
+    clients.pubsub[1].publish(topic=sent.where, messages=[message], timeout=PUBLISH_WITHIN_S)
     return sent
 
 
-def started_run(status: dict[str, Any] | None) -> bool:
+def started_run(status: Mapping[str, Any] | None) -> bool:
     """Whether the message or file of this status has started a run, rejected ones included."""
     return status is not None and is_run_id(str(status.get("run_id") or ""))
 

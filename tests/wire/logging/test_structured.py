@@ -1,6 +1,8 @@
 """What a line of output becomes."""
 
 import json
+from collections.abc import Mapping
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -9,7 +11,7 @@ from hypothesis import strategies as st
 from tests.wire.logging.stack import JOB_LOG
 from trainmaster.local.instants import format_instant, parse_instant
 from trainmaster.local.logging.entry import complete_entry
-from trainmaster.local.logging.structured import Stream, entry_from_line
+from trainmaster.local.logging.structured import Stream, entries_from_line, entry_from_line
 
 
 @pytest.mark.parametrize(
@@ -86,3 +88,31 @@ def test_any_line_becomes_an_entry(line: str, stream: Stream) -> None:
 @given(st.integers(0, 253_402_300_799 * 10**9))
 def test_an_instant_survives_being_written(nanos: int) -> None:
     assert parse_instant(format_instant(nanos)) == nanos
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "x" * 300_000,
+        "\0" * 200_000,
+        "\ufffd" * 224 * 1024,
+        json.dumps({"severity": "ERROR", "message": "x" * 250_000}),
+        json.dumps({"severity": "ERROR", "numbers": [1] * 20_000}).replace("1", "1e15"),
+        json.dumps({"severity": "ERROR", "half a pair": "\ud800" * 50_000}),
+    ],
+)
+@pytest.mark.parametrize("stream", ["stdout", "stderr"])
+def test_a_line_that_is_too_large_for_one_entry_becomes_several_that_are_stored(
+    line: str, stream: Stream
+) -> None:
+    parts = entries_from_line(line, stream, tag="workerpool0-0")
+    common = {"logName": JOB_LOG, "labels": {"of": "x" * 8_000}}
+    stored = [complete_entry({**common, **part}, {}, received_ns=0).fields for part in parts]
+    assert len({entry["severity"] for entry in stored}) == 1
+    if len(parts) > 1:
+        assert "".join(written_in(entry) for entry in stored) == line
+
+
+def written_in(entry: Mapping[str, Any]) -> str:
+    text: str = entry["textPayload"] if "textPayload" in entry else entry["jsonPayload"]["message"]
+    return text

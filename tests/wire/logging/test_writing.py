@@ -1,9 +1,15 @@
 """entries:write and entries:list as requests on the wire."""
 
+import asyncio
+from pathlib import Path
+
 import pytest
 import requests
 
-from tests.wire.logging.stack import JOB_LOG, RESOURCE, Stack, service_entry
+from tests.wire.logging.stack import JOB_LOG, RESOURCE, Stack, connected, service_entry
+from trainmaster.local import logging
+from trainmaster.local.logging import Logging
+from trainmaster.local.logging.entry import EntryError
 
 
 def test_an_entry_is_completed_as_the_service_completes_it(stack: Stack) -> None:
@@ -83,6 +89,20 @@ def test_a_request_that_makes_no_sense_is_refused_and_the_service_goes_on(stack:
         body = {"resourceNames": ["projects/p1"], **wrong}
         assert stack.call("POST", "/v2/entries:list", body)["error"]["code"] == 400
     assert stack.write(service_entry("hello")) == {}
+
+
+def test_an_entry_that_is_refused_costs_no_other_line_of_a_jobs_log(tmp_path: Path) -> None:
+    lines = [service_entry("before"), service_entry("x" * 300_000), service_entry("after")]
+
+    async def write() -> None:
+        local = Logging(dir=tmp_path)
+        with pytest.raises(EntryError, match=r"entries\[1\]: the entry has"):
+            local.write(lines)
+        await local.stop()
+
+    asyncio.run(write())
+    with logging.serve(tmp_path) as url, connected(url, "localhost:1") as stack:
+        assert [entry["textPayload"] for entry in stack.entries()] == ["before", "after"]
 
 
 def test_text_that_no_utf8_can_hold_is_kept_as_well_as_can_be(stack: Stack) -> None:

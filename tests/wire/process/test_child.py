@@ -8,7 +8,7 @@ import pytest
 
 from trainmaster.local.process import family
 from trainmaster.local.process.family import MARK
-from trainmaster.local.process.output import Stream
+from trainmaster.local.process.output import LINE_LIMIT_BYTES, Stream
 from trainmaster.local.process.processes import ProcessGuard
 
 
@@ -48,7 +48,7 @@ def test_the_environment_is_the_given_one_and_the_mark(guard: ProcessGuard) -> N
 
 def test_a_last_line_without_newline_and_a_long_line_in_pieces_arrive(guard: ProcessGuard) -> None:
     _, heard = run(guard, "print('x' * 300_000); print('end', end='')")
-    assert [len(line) for _, line in heard] == [262_144, 300_000 - 262_144, 3]
+    assert [len(line) for _, line in heard] == [LINE_LIMIT_BYTES, 300_000 - LINE_LIMIT_BYTES, 3]
 
 
 @pytest.mark.slow

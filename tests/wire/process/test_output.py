@@ -10,7 +10,7 @@ from typing import IO
 
 import pytest
 
-from trainmaster.local.process.output import Output, Stream
+from trainmaster.local.process.output import LineCutter, Output, Stream
 
 SILENCE_S = 0.05
 
@@ -34,6 +34,25 @@ def drained(work: Callable[[], Awaitable[None]]) -> None:
         await asyncio.wait_for(work(), 60)
 
     asyncio.run(in_time())
+
+
+@pytest.mark.parametrize("size", [1, 7, 10_000])
+@pytest.mark.parametrize(
+    ("written", "lines"),
+    [
+        (b"one\r\ntwo\n\r\n", [b"one", b"two", b""]),
+        (b"\r 1%\r 50%\r100%\nend", [b"100%", b"end"]),
+        (b"\r 1%\r 2%\r\r", [b" 2%"]),
+        (b"x" * 45, [b"x" * 20, b"x" * 20, b"x" * 5]),
+        (b"\r%8d" * 5 % (1, 2, 3, 4, 5), [b"       2", b"       4", b"       5"]),
+    ],
+)
+def test_of_a_line_that_is_overwritten_the_last_version_is_read(
+    size: int, written: bytes, lines: list[bytes]
+) -> None:
+    cutter = LineCutter(limit_bytes=20)
+    read = [line for at in range(0, len(written), size) for line in cutter.feed(written[at : at + size])]
+    assert read + cutter.close() == lines
 
 
 def test_a_pipe_that_stays_open_in_silence_is_left_with_all_that_was_written_heard(pipe: Pipe) -> None:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from trainmaster.local.functions.environment import revision_of
 from trainmaster.local.functions.function import Deployment, Entry, Function
-from trainmaster.local.logging.structured import entry_from_line
+from trainmaster.local.logging.structured import entries_from_line
 from trainmaster.local.process.output import Stream
 
 ROTATE_BYTES = 10_000_000
@@ -59,9 +59,10 @@ class FunctionLog:
         self.tail = [*self.tail, *texts][-KEPT_TAIL_LINES:]
         log_name = self._log_name(stream.value)
         entries = [
-            {**self._common, "logName": log_name, **entry_from_line(text, stream.value)}
+            {**self._common, "logName": log_name, **entry}
             for text in texts
             if text
+            for entry in entries_from_line(text, stream.value)
         ]
         if entries:
             await asyncio.to_thread(self._keep, entries)
@@ -98,7 +99,7 @@ class FunctionLog:
         try:
             self._write(entries)
         except Exception as error:  # the file has the line that Cloud Logging refuses; keep reading
-            _log.warning("Cloud Logging did not accept %d entries of %s: %s", len(entries), self._name, error)
+            _log.warning("Cloud Logging did not accept all entries of %s: %s", self._name, error)
 
     def _log_name(self, log: str) -> str:
         return f"projects/{self._project}/logs/run.googleapis.com%2F{log.replace('/', '%2F')}"

@@ -88,9 +88,9 @@ class Logging:
         """Store the entries, as `entries:write` does; they and the sinks' messages are on disk when this returns.
 
         Raises:
-            EntryError: at least one entry is invalid; none was stored.
+            EntryError: some entries are invalid; the others are stored.
         """
-        if faults := self._service.write(entries):
+        if faults := self._service.write(entries, partial_success=True):
             raise EntryError("; ".join(f"entries[{index}]: {fault}" for index, fault in faults.items()))
 
 

@@ -13,6 +13,10 @@ from trainmaster.local.logging.filters.severity import severity_name
 
 Stream: TypeAlias = Literal["stdout", "stderr"]
 
+MAX_LINE_ENTRY_BYTES = 240 * 1024
+"""What a line may be of an entry's 256 KiB; the rest is for its ids and labels."""
+
+_LONGEST_ESCAPE = 6
 _PREFIX = "logging.googleapis.com/"
 _LIFTED = {
     "insertId": "insertId",
@@ -24,6 +28,18 @@ _LIFTED = {
     "trace_sampled": "traceSampled",
 }
 _OBJECTS = frozenset({"operation", "sourceLocation"})
+
+
+def entries_from_line(line: str, stream: Stream, *, tag: str | None = None) -> list[dict[str, object]]:
+    """As `entry_from_line`; a line that is too large for one entry becomes several, each a part of its text.
+
+    Each has at most MAX_LINE_ENTRY_BYTES bytes of JSON, and the severity of the whole line.
+    """
+    entry = entry_from_line(line, stream, tag=tag)
+    if len(line) * _LONGEST_ESCAPE < MAX_LINE_ENTRY_BYTES or _size(entry) <= MAX_LINE_ENTRY_BYTES:
+        return [entry]
+    parts = _parts(line.rstrip("\r\n"), most=MAX_LINE_ENTRY_BYTES - _size(_plain("", stream, tag)))
+    return [{**_plain(part, stream, tag), "severity": entry["severity"]} for part in parts]
 
 
 def entry_from_line(line: str, stream: Stream, *, tag: str | None = None) -> dict[str, object]:
@@ -43,6 +59,19 @@ def entry_from_line(line: str, stream: Stream, *, tag: str | None = None) -> dic
     if set(rest) == {"message"} and isinstance(rest["message"], str):
         return {**fields, "textPayload": rest["message"]}
     return {**fields, "jsonPayload": rest}
+
+
+def _parts(text: str, *, most: int) -> list[str]:
+    """The text in order, halved until each part has at most `most` bytes in JSON."""
+    if _size(text) <= most:
+        return [text]
+    middle = len(text) // 2
+    return _parts(text[:middle], most=most) + _parts(text[middle:], most=most)
+
+
+def _size(value: object) -> int:
+    """The bytes of JSON; a JSON line may hold half a surrogate pair, which is stored as `?`."""
+    return len(json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode(errors="replace"))
 
 
 def _object(text: str) -> dict[str, object] | None:

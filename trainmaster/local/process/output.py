@@ -19,13 +19,18 @@ class Stream(Enum):
 
 OnLines = Callable[[Stream, list[bytes]], Awaitable[None] | None]
 
-LINE_LIMIT_BYTES = 256 * 1024
+LINE_LIMIT_BYTES = 224 * 1024
+"""Less than the 256 KiB of a log entry, which counts its labels and the escapes of its text too."""
 _CHUNK_BYTES = 256 * 1024
 
 
 @dataclass(kw_only=True)
 class LineCutter:
-    """Splits a stream of bytes at newlines, and lines longer than `limit_bytes` into pieces."""
+    """Splits a stream of bytes at newlines, and lines longer than `limit_bytes` into pieces.
+
+    Carriage returns overwrite what is before them in the line, as on a terminal: of a progress bar, a line or
+    a piece holds the last version. A line that is too long is cut between two versions.
+    """
 
     limit_bytes: int
     _rest: bytearray = field(default_factory=bytearray)
@@ -36,20 +41,29 @@ class LineCutter:
         if b"\n" not in data and len(self._rest) <= self.limit_bytes:
             return []
         *whole, rest = bytes(self._rest).split(b"\n")
-        lines = [piece for line in whole for piece in self._pieces(line)]
+        pieces = [piece for line in whole for piece in self._pieces(line)]
         *over, last = self._pieces(rest)
         self._rest = bytearray(last)
-        return lines + over
+        return [_last_version(piece) for piece in pieces + over]
 
     def close(self) -> list[bytes]:
         """The rest of the stream after its last newline."""
         rest, self._rest = bytes(self._rest), bytearray()
-        return self._pieces(rest) if rest else []
+        return [_last_version(piece) for piece in self._pieces(rest)] if rest else []
 
     def _pieces(self, line: bytes) -> list[bytes]:
-        """At least one piece; carriage returns before the newline are dropped."""
-        line = line.removesuffix(b"\r")
-        return [line[at : at + self.limit_bytes] for at in range(0, len(line), self.limit_bytes)] or [b""]
+        """At least one piece, with its carriage returns."""
+        pieces = []
+        while len(line) > self.limit_bytes:
+            cut = line.rfind(b"\r", 1, self.limit_bytes) + 1 or self.limit_bytes
+            pieces.append(line[:cut])
+            line = line[cut:]
+        return [*pieces, line]
+
+
+def _last_version(line: bytes) -> bytes:
+    """What is left of a line on a terminal, if each version is at least as long as the one before."""
+    return line.rstrip(b"\r").rpartition(b"\r")[2]
 
 
 class Output:

@@ -11,7 +11,8 @@ from datetime import UTC, datetime, timedelta
 from urllib.parse import quote
 
 from trainmaster.local.jobs.resource.lifecycle import JobState
-from trainmaster.local.logging.structured import entry_from_line
+from trainmaster.local.logging.entry import EntryError
+from trainmaster.local.logging.structured import entries_from_line
 from trainmaster.local.process.output import Stream
 
 Entry = dict[str, object]
@@ -73,15 +74,15 @@ class JobLog:
     async def worker(self, task_name: str, stream: Stream, lines: Sequence[bytes]) -> None:
         """Log lines that a replica printed; they are written within 100 ms."""
         for line in lines:
-            payload = entry_from_line(line.decode("utf-8", "replace"), stream.value, tag=task_name)
-            self._add(task_name, task_name, payload)
+            for payload in entries_from_line(line.decode("utf-8", "replace"), stream.value, tag=task_name):
+                self._add(task_name, task_name, payload)
         if len(self._pending) >= _MANY:
             await self.flush()
         elif self._pending and self._timer is None:
             self._timer = asyncio.create_task(self._flush_soon())
 
     async def flush(self) -> None:
-        """Write pending entries. If Cloud Logging refuses them, that is reported and the job continues."""
+        """Write pending entries. If Cloud Logging refuses some of them, that is reported and the job continues."""
         async with self._writing:
             batch, self._pending = self._pending, []
             if not batch:
@@ -90,10 +91,10 @@ class JobLog:
                 waiting = self._write(batch)
                 if waiting is not None:
                     await waiting
+            except EntryError as refused:  # the others are stored
+                _log.error("job %s: Cloud Logging refused log entries: %s", self._job_id, refused)
             except Exception:
-                _log.exception(
-                    "job %s: lost %d log entries that Cloud Logging refused", self._job_id, len(batch)
-                )
+                _log.exception("job %s: lost up to %d log entries", self._job_id, len(batch))
 
     async def close(self) -> None:
         timer, self._timer = self._timer, None

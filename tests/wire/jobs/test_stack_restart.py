@@ -78,17 +78,30 @@ def test_a_job_whose_retries_are_disabled_fails_after_the_stack_was_killed(
         ended = stack.ended(job.name)
         assert (ended.state.name, ended.error.code) == ("JOB_STATE_FAILED", 13)
         assert "Internal error occurred" in ended.error.message
+        assert "its disableRetries forbids a second attempt" in ended.error.message
 
 
-def test_a_job_that_meets_a_dying_stack_three_times_fails(start: Callable[..., Any]) -> None:
+def test_a_job_starts_again_however_often_its_stack_is_stopped_in_order(start: Callable[..., Any]) -> None:
     with start(grace_s=0.1) as stack:
         name = stack.submit(container("deaf", "sleep=600")).name
         stack.until(name, lambda job: job.state.name == "JOB_STATE_RUNNING")
-    for _ in range(2):
+    for _ in range(4):
         with start(grace_s=0.1) as stack:
             stack.until(name, lambda _job: "Job is running." in stack.service_lines(name))
+
+
+def test_a_job_whose_stack_was_killed_in_all_of_its_attempts_fails_and_says_so(
+    tmp_path: Path, start: Callable[..., Any]
+) -> None:
+    with start(grace_s=0.1) as stack:
+        name = stack.submit(container("deaf", "sleep=600")).name
+        stack.until(name, lambda job: job.state.name == "JOB_STATE_RUNNING")
+    with contextlib.closing(sqlite3.connect(tmp_path / "state" / "jobs.sqlite")) as database, database:
+        database.execute("UPDATE jobs SET attempts = 3")  # as three kills would leave it
     with start() as stack:
-        assert stack.ended(name).error.code == 13
+        error = stack.ended(name).error
+    assert error.code == 13
+    assert "The local stack was killed or crashed during each of its 3 attempts." in error.message
 
 
 def test_queued_and_finished_jobs_survive_and_keep_their_order(start: Callable[..., Any]) -> None:

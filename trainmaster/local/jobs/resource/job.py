@@ -58,7 +58,7 @@ class Job:
     Attributes:
         project: the number, as in the service's responses, whether the caller used the number or the id.
         message: the CustomJob; never changed in place.
-        attempts: how many times a stack started its replicas, for the limit on internal errors.
+        attempts: how many times a stack started its replicas and did not stop in order while they ran, for the limit on internal errors.
         announced: whether its terminal line is in the log.
         trial: set for the job of a tuning trial.
     """

@@ -102,7 +102,7 @@ class CustomJobRunner(JobRunner[Job]):
             await self._fail(EXHAUSTED_CODE, messages.waited_too_long(self.job))
         if self.job.state is JobState.QUEUED:
             self._move(JobState.PENDING)
-        if self.job.attempts == 0 and self._supply.is_out_of_stock(self.job):
+        if self.job.state is JobState.PENDING and self._supply.is_out_of_stock(self.job):
             await self._fail(EXHAUSTED_CODE, messages.out_of_stock(self.job))
         await self._train()
 
@@ -112,16 +112,15 @@ class CustomJobRunner(JobRunner[Job]):
 
     async def _recover(self) -> None:
         """Handle the stop of a stack during a run as the service handles an internal error."""
-        disabled = self.job.spec.scheduling.disable_retries
-        if disabled or self.job.attempts >= MAX_INTERNAL_ATTEMPTS:
-            await self._fail(INTERNAL_CODE, messages.internal_error(self.job))
+        if self.job.spec.scheduling.disable_retries or self.job.attempts >= MAX_INTERNAL_ATTEMPTS:
+            await self._fail(INTERNAL_CODE, messages.stack_ended(self.job))
         await self._log.service(lines.INTERNAL_ERROR, "WARNING")
         await self._log.service(lines.STACK_STOPPED, "WARNING")
+        attempt = f"attempt {self.job.attempts + 1} of {MAX_INTERNAL_ATTEMPTS} begins"
         _log.warning(
-            "%r was running when the stack stopped; attempt %d of %d begins",
+            "%r was running when the stack stopped; %s",
             self.job.message.display_name or self.job.name,
-            self.job.attempts + 1,
-            MAX_INTERNAL_ATTEMPTS,
+            attempt if self.job.attempts else "it starts again",
         )
 
     async def _fail(self, code: int, reason: str) -> NoReturn:
@@ -167,8 +166,10 @@ class CustomJobRunner(JobRunner[Job]):
             await team.stop()
             await team.close()
             task = asyncio.current_task()
-            if task is None or not task.cancelling():  # an abandoned job has not ended
+            if task is None or not task.cancelling():
                 await self._log.service(lines.TORN_DOWN)
+            else:  # abandoned: it has not ended, and a stack that stops in order uses up no attempt
+                self._keep(replace(self.job, attempts=self.job.attempts - 1))
 
     async def _until_decided(self, team: Team) -> None:
         scheduling = self.job.spec.scheduling

@@ -59,8 +59,16 @@ def preempts(replica: Replica, grace_s: float) -> str:
 
 
 def internal_error(job: Job) -> str:
-    """The error of a job that the stack interrupted more often than the service retries."""
+    """The error of a job that a fault of the job service ended."""
     return f"Internal error occurred. {_find_out_more(job, None)}"
+
+
+def stack_ended(job: Job) -> str:
+    """The error of a job that is not started again after its stack ended. The second sentence is the project's."""
+    why = f"The local stack was killed or crashed during each of its {job.attempts} attempts."
+    if job.spec.scheduling.disable_retries:
+        why = "The local stack ended while this job ran, and its disableRetries forbids a second attempt."
+    return f"Internal error occurred. {why} {_find_out_more(job, None)}"
 
 
 def _find_out_more(job: Job, replica: Replica | None) -> str:

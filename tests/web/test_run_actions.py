@@ -1,12 +1,15 @@
 """Cancelling a run and running it again from its page, on real storage and Pub/Sub servers."""
 
+import json
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import Any
 
 import httpx
 import pytest
+import yaml
 
 from tests.client.answering import Functions, answering, served_functions
 from tests.client.served import PROJECT, run_record
@@ -22,6 +25,8 @@ cluster:
   chief: {{machine: n1-standard-4}}
 scheduling: {{timeout_s: 3600}}
 """
+FILLED_IN = json.dumps(yaml.safe_load(TEXT))
+"""As the ledger has the request of a rule's run."""
 AGAIN = "requests/again/cassava.yaml"
 
 
@@ -56,18 +61,18 @@ def write_running(functions: Functions, run_id: str) -> None:
 
 
 @contextmanager
-def recording(functions: Functions, state: str, **more: object) -> Iterator[None]:
-    """The service, which records the next upload of AGAIN."""
+def recording(functions: Functions, state: str, name: str = AGAIN, **more: object) -> Iterator[None]:
+    """The service, which records the next upload of this name."""
     ended = threading.Event()
 
     def record() -> None:
         bucket = functions.served.clients.storage.bucket(f"{PROJECT}-inbox")
-        before = bucket.get_blob(AGAIN)
+        before = bucket.get_blob(name)
         while not ended.wait(0.02):
-            now = bucket.get_blob(AGAIN)
+            now = bucket.get_blob(name)
             if now is not None and (before is None or now.generation != before.generation):
                 status = {"state": state, "run_id": "started", "generation": now.generation, **more}
-                functions.served.write("ledger", f"status/{AGAIN}.json", status)
+                functions.served.write("ledger", f"status/{name}.json", status)
                 return
 
     thread = threading.Thread(target=record)
@@ -130,12 +135,19 @@ def test_the_command_that_the_page_shows_does_the_same(functions: Functions) -> 
     assert uploaded.download_as_bytes().decode() == TEXT
 
 
-def test_the_command_refuses_what_the_page_refuses(functions: Functions) -> None:
+def of_rule() -> dict[str, Any]:  # Any: a JSON document
     source = run_record("succeeded")["source"] | {"rule_id": "weekly", "firing": 3, "condition": "schedule"}
-    write_run(functions, "fired", source=source)
-    refused = functions.served.trainmaster("again", "fired")
-    assert (refused.status, refused.out) == (2, "")
-    assert "Fire it: trainmaster rules fire weekly" in refused.err
+    return {key: value for key, value in source.items() if key != "object_name"}
+
+
+def test_a_run_of_a_rule_is_repeated_with_the_request_that_the_rule_filled_in(functions: Functions) -> None:
+    write_run(functions, "fired", text=FILLED_IN, source=of_rule())
+    name = "requests/again/cassava-resnet50.json"
+    with recording(functions, "submitted", name):
+        done = functions.served.trainmaster("again", "fired")
+    assert done.status == 0, done.err
+    uploaded = functions.served.clients.storage.bucket(f"{PROJECT}-inbox").blob(name)
+    assert uploaded.download_as_bytes().decode() == FILLED_IN
     assert functions.served.trainmaster("again", "unknown").status == 3
 
 
@@ -156,13 +168,15 @@ def test_what_the_deployment_would_refuse_now_is_not_uploaded(functions: Functio
     assert browser.post("/runs/outdated/again", data=form()).status_code == 422
 
 
-def test_a_run_of_a_rule_is_repeated_by_its_rule(functions: Functions, browser: Browser) -> None:
-    source = run_record("succeeded")["source"] | {"rule_id": "weekly", "firing": 3, "condition": "schedule"}
-    write_run(functions, "of-rule", source=source)
+def test_the_page_says_that_the_repeated_run_of_a_rule_is_no_firing(
+    functions: Functions, browser: Browser
+) -> None:
+    write_run(functions, "of-rule", text=FILLED_IN, source=of_rule())
     page = browser.get("/runs/of-rule").text
     assert 'href="/rules/weekly"' in page
-    assert 'id="again"' not in page
-    assert "Fire it: trainmaster rules fire weekly" in browser.get("/runs/of-rule/again").text
+    assert 'id="again"' in page
+    page = browser.get("/runs/of-rule/again").text
+    assert "The new run does not count as one of its firings." in page
 
 
 def test_without_the_token_nothing_is_cancelled_or_started(functions: Functions, browser: Browser) -> None:

@@ -151,7 +151,8 @@ def uploaded_object(record: RunRecord) -> str:
 
 
 def _file_name(record: RunRecord) -> str:
-    return PurePosixPath(record.source.object_name or f"{record.model_name}.yaml").name
+    suffix = ".yaml" if record.source.rule_id is None else ".json"  # a rule's filled request is JSON
+    return PurePosixPath(record.source.object_name or f"{record.model_name}{suffix}").name
 
 
 def _found_by_stem(clients: "Clients", text: str, *, retry_s: float | None) -> Run | Drop | None:

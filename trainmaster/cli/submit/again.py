@@ -32,7 +32,8 @@ def again(
 
     RUN is a run's id, the file that started it, or the id or key of a message. The text that the ledger keeps is
     checked as the deployment checks requests now, and uploaded below requests/again/, where it replaces no file of
-    yours. RUN stays as it is. A packed script runs as it was. A rule's run is repeated with `rules fire`.
+    yours. RUN stays as it is. A packed script runs as it was. Of a rule's run it is the request that the rule filled in;
+    the new run does not count as a firing of the rule.
 
     Exit status: 0 submitted, or with --wait or --logs succeeded; 1 the run ended in another way; 2 refused; 3 there is
     no such run; 5 not ended in time. Ctrl-C ends this command, not the run.

@@ -1,6 +1,5 @@
 """Submits the request of an earlier run once more."""
 
-import shlex
 from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
@@ -18,28 +17,24 @@ if TYPE_CHECKING:
 
 
 def prepare_again(clients: "Clients", run: Run) -> Prepared:
-    """The run's request as its user wrote it, checked as the deployment checks requests now.
+    """The run's request as its user wrote it or its rule filled it in, checked as the deployment checks requests now.
 
     Raises:
-        Refused: a rule started the run, it was rejected, its text is gone, or the deployment would refuse it now.
+        Refused: the run was rejected, its text is gone, or the deployment would refuse it now.
         NotFound: the ledger's document is damaged.
         google.api_core.exceptions.GoogleAPICallError: a bucket cannot be read.
     """
     record = run.record
-    if record.source.rule_id is not None:
-        rule = shlex.quote(record.source.rule_id)
-        raise Refused(
-            f"The rule {record.source.rule_id} started this run. Fire it: trainmaster rules fire {rule}"
-        )
     text = read_original_text(clients, run)
     if record.request is None or text is None:
         raise Refused(
             "The text of this request is not kept. Correct the file, and submit it: trainmaster submit FILE"
         )
-    file = PurePosixPath(record.source.object_name or f"{record.request.model_name}.yaml").name
+    object_name = again_object(record)
+    file = PurePosixPath(object_name).name
     rules, prices = deployed_rules(clients)
     prepared = prepare(file, text.encode(), Edits(), context=clients.context, rules=rules, prices=prices)
     if prepared.faults:
         faults = "\n".join(line for fault in prepared.faults for line in rendered(fault, file))
         raise Refused(f"The deployment would refuse this request now.\n{faults}")
-    return replace(prepared, object_name=again_object(record))
+    return replace(prepared, object_name=object_name)

@@ -94,8 +94,11 @@ def _effects_of_again(ask: Ask, run: Run, prepared: "Prepared") -> list[str]:
         if estimate and estimate.at_most is not None
         else []
     )
+    rule_id = run.record.source.rule_id
+    is_rules = f"The rule {rule_id} filled in the text. The new run does not count as one of its firings."
     return [
         f"The same text is uploaded as {uri}.",
+        *([is_rules] if rule_id is not None else []),
         "The upload starts another run, with its own id; this one stays as it is.",
         *cost,
     ]

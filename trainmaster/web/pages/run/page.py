@@ -61,7 +61,7 @@ def _run_page(ask: Ask, found: Monitored) -> Page:
         "files": _files(ask, found.run),
         "problems": _problems(record),
         "commands": _commands(record),
-        "can_repeat": record.request is not None and record.source.rule_id is None,
+        "can_repeat": record.request is not None,
         "is_tuning": found.seen.study is not None or _is_tuning(record),
     }
     return Page(

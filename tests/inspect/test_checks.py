@@ -113,8 +113,9 @@ def test_a_fault_of_clusters_is_a_warning_where_the_request_has_one_replica(tmp_
     (tmp_path / "request.yaml").write_text(
         "model_name: a\nimage: gcr.io/p/b\ncluster: {chief: {machine: n1-standard-4}}\n"
     )
-    (finding,) = complaints(examined(tmp_path / "train.py"))
+    finding, *of_saving = complaints(examined(tmp_path / "train.py"))
     assert (finding.subject, finding.level) == (Subject.KERAS, Level.WARNING)
+    assert {each.subject for each in of_saving} == {Subject.MODEL_DIR}
 
 
 @pytest.mark.parametrize(
@@ -137,8 +138,9 @@ def test_a_variable_does_not_turn_standalone_keras_into_keras_2(tmp_path: Path) 
         )
         + 'model.save(os.environ["AIP_MODEL_DIR"] if task_type == "chief" else tempfile.mkdtemp())\n'
     )
-    (finding,) = complaints(examined(tmp_path / "train.py"))
+    finding, of_saving = complaints(examined(tmp_path / "train.py"))
     assert "`import keras` is Keras 3" in finding.found
+    assert "Keras 3 saves only to a file" in of_saving.found
 
 
 def test_imports_inside_a_package_are_followed_and_others_are_not(tmp_path: Path) -> None:

@@ -43,6 +43,16 @@ def check(examined: Examined) -> Check:
         yield Subject.KERAS.unknown("which Keras version builds the model that is trained on several workers")
 
 
+def is_keras_3(examined: Examined) -> bool:
+    """Whether the program saves with Keras 3, as far as the source and the image show."""
+    uses = _keras_used(examined)
+    if examined.surroundings.has_keras_2 or not uses or "tf_keras" in uses:
+        return False
+    if "tensorflow.keras" in uses:
+        return examined.variables.get(VARIABLE) not in TRUE and not any(map(_sets, examined.steps))
+    return True
+
+
 def _keras_used(examined: Examined) -> set[str]:
     named = (module.dotted(node) for module, node in examined.program.nodes())
     names = {*examined.program.imported, *(name for name in named if name is not None)}

@@ -1,6 +1,7 @@
 """The service looks for the model in AIP_MODEL_DIR: does the program put it there?"""
 
 from trainmaster.inspect.checks.examined import Check, Examined, beyond
+from trainmaster.inspect.checks.keras_files import iter_keras_saves, repair_of
 from trainmaster.inspect.checks.saving import iter_saves
 from trainmaster.inspect.checks.survive import SURVIVE, survives
 from trainmaster.inspect.finding import Finding, Level, Location, Subject
@@ -14,6 +15,7 @@ JOB_DIR = {"--job-dir", "--job_dir", "job-dir", "job_dir"}
 STARTERS = {"execv", "execvp", "execve", "execvpe", "Popen", "check_call", "run_path"}
 REFERENCE = f"$({VARIABLE})"
 REPAIR = f'Save to os.environ["{VARIABLE}"].'
+PLAIN = f'Save below os.environ["{VARIABLE}"].replace("gs://", "/gcs/", 1); make this folder first.'
 
 
 def check(examined: Examined) -> Check:
@@ -76,8 +78,16 @@ def _unread(examined: Examined) -> Finding:
     return Subject.MODEL_DIR.fault(
         found=f"The program never reads {VARIABLE}" + (f"; `{save.shown}` writes elsewhere" if save else ""),
         place=save.module.place(save.call) if save else Location(path=entry),
-        repair=REPAIR,
+        repair=_repair(examined),
     )
+
+
+def _repair(examined: Examined) -> str:
+    """How the program can put its model into the directory, by what it saves with."""
+    if (save := next(iter_keras_saves(examined), None)) is not None:
+        return repair_of(examined, save)
+    # Other frameworks write plain files, which take no gs:// URI.
+    return REPAIR if examined.framework == "keras" else PLAIN
 
 
 def _by_job_dir(examined: Examined) -> Finding:
@@ -92,4 +102,4 @@ def _by_job_dir(examined: Examined) -> Finding:
     )
     found = f"The program reads --job-dir but not {VARIABLE}; {why}"
     level = Level.WARNING if request is None else Level.ERROR
-    return Subject.MODEL_DIR.fault(found, place, level=level, repair=REPAIR)
+    return Subject.MODEL_DIR.fault(found, place, level=level, repair=_repair(examined))

@@ -5,7 +5,7 @@ reads variables that all replicas aggregate; AIP_MODEL_DIR is one directory for 
 """
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from trainmaster.inspect.checks.examined import Check, Examined
@@ -15,11 +15,12 @@ from trainmaster.inspect.source.module import Module, argument
 from trainmaster.inspect.source.origins import Origin, origin_of
 
 METHODS = ("save", "save_weights", "export", "save_model")
-FUNCTIONS = {
+OF_KERAS = {
     f"{package}.{name}"
     for package in ("tensorflow.keras", "tf_keras", "keras")
     for name in ("models.save_model", "saving.save_model")
-} | {"tensorflow.saved_model.save"}
+}
+FUNCTIONS = OF_KERAS | {"tensorflow.saved_model.save"}
 PATH_NAMES = ("filepath", "export_dir", "path", "directory")
 
 
@@ -55,11 +56,14 @@ def check(examined: Examined) -> Check:
         )
 
 
-def iter_saves(examined: Examined) -> Iterator[Save]:
-    for module, call in examined.on_models(*METHODS):
+def iter_saves(
+    examined: Examined, methods: Sequence[str] = METHODS, functions: Collection[str] = FUNCTIONS
+) -> Iterator[Save]:
+    """The calls of these methods of models, and of these functions."""
+    for module, call in examined.on_models(*methods):
         yield Save(module=module, call=call, path=argument(call, PATH_NAMES, 0))
     for module, call in examined.program.calls():
-        if module.dotted(call.func) in FUNCTIONS:
+        if module.dotted(call.func) in functions:
             yield Save(module=module, call=call, path=argument(call, PATH_NAMES, 1))
 
 

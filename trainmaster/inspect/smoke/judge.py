@@ -131,7 +131,8 @@ def _model(chief: ReplicaRun) -> Finding:
     if not chief.files:
         return Subject.MODEL_DIR.fault(
             found=f"{chief.name} exited with status 0, but AIP_MODEL_DIR is empty",
-            repair='Save to os.environ["AIP_MODEL_DIR"].',
+            repair='Save below os.environ["AIP_MODEL_DIR"]; with Keras 3 to a file: '
+            'os.path.join(os.environ["AIP_MODEL_DIR"], "model.keras").',
         )
     return Subject.MODEL_DIR.fine(f"A model appeared in AIP_MODEL_DIR: {_some(chief.files)}")
 

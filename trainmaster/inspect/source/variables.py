@@ -1,6 +1,7 @@
 """Values that come from an environment variable unchanged, or as the beginning of a longer path."""
 
 import ast
+from collections.abc import Iterator
 
 from trainmaster.inspect.source.module import FunctionNode, Module, assigned, keyword
 from trainmaster.inspect.source.origins import ENVIRONMENT, MAX_DEPTH, given_for, parameters_of
@@ -31,7 +32,7 @@ def comes_from(variable: str, program: Program, module: Module, node: ast.expr, 
         case ast.Subscript(value=value, slice=ast.Constant(value=name)):
             found = module.dotted(value) in ENVIRONMENT and name == variable
         case ast.Attribute(attr=flag) if module.dotted(node) is None:
-            defaults = _defaults(program, flag)
+            defaults = defaults_of(program, flag)
             found = any(comes_from(variable, program, home, each, depth + 1) for home, each in defaults)
         case ast.Call():
             found = _of_call(variable, program, module, node, depth)
@@ -75,24 +76,31 @@ def _of_call(variable: str, program: Program, module: Module, call: ast.Call, de
 
 
 def _of_name(variable: str, program: Program, module: Module, name: ast.Name, depth: int) -> bool:
+    return any(
+        comes_from(variable, program, home, value, depth + 1)
+        for home, value in values_of(program, module, name)
+    )
+
+
+def values_of(program: Program, module: Module, name: ast.Name) -> Iterator[tuple[Module, ast.expr]]:
+    """What the name is given where it is assigned, or as a parameter by every caller; nothing where none shows."""
     for scope in (module.function_of(name), module.tree):
         if scope is None:
             continue
         if values := list(assigned(scope, name.id)):
-            return any(comes_from(variable, program, module, value, depth + 1) for value in values)
+            yield from ((module, value) for value in values)
+            return
         if isinstance(scope, FunctionNode) and name.id in parameters_of(scope):
             function = program.function_around(module, name)
-            sites = program.call_sites(function) if function is not None and function.node is scope else []
-            return any(
-                (given := given_for(function, call, name.id)) is not None
-                and comes_from(variable, program, site, given, depth + 1)
-                for site, call in sites
-                if function is not None
-            )
-    return False
+            if function is None or function.node is not scope:
+                return
+            for site, call in program.call_sites(function):
+                if (given := given_for(function, call, name.id)) is not None:
+                    yield site, given
+            return
 
 
-def _defaults(program: Program, flag: str) -> list[tuple[Module, ast.expr]]:
+def defaults_of(program: Program, flag: str) -> list[tuple[Module, ast.expr]]:
     """The defaults of the flag that argparse stores under that name."""
     found = []
     for module, call in program.calls():

@@ -174,6 +174,23 @@ def test_the_context_names_the_project_and_the_region(tmp_path: Path) -> None:
     assert "project other-project, region europe-west4 (chosen by TRAINMASTER_CONTEXT)" in done.err
 
 
+def test_a_chosen_stack_that_does_not_run_gives_its_names_and_no_more(tmp_path: Path) -> None:
+    file = written(tmp_path, "request.yaml", REQUEST.replace("my-project", "its-project"))
+    state = tmp_path / "far" / ".trainmaster"
+    state.mkdir(parents=True)
+    chosen = {"TRAINMASTER_CONTEXT": f"local:{state}"}
+    examples = check(file, cwd=tmp_path, **chosen)
+    assert examples.status == 1
+    assert "project my-project" in examples.err
+    written(state, "project.json", '{"project": "its-project", "region": "europe-west4"}')
+    done = check(file, cwd=tmp_path, **chosen)
+    assert done.status == 0, done.out + done.err
+    assert (
+        "Checked for project its-project, region europe-west4 "
+        f"(its names, because the stack on {str(state)!r} is not running)." in done.err
+    )
+
+
 def test_a_policy_may_be_given(tmp_path: Path) -> None:
     text = (ROOT / "functions" / "policy.yaml").read_text()
     written(tmp_path, "policy.yaml", text.replace("n1-standard-4, ", ""))

@@ -10,6 +10,8 @@ import click
 from trainmaster.cli.exits import Exit
 from trainmaster.cli.faults import WARNING, fault_lines
 from trainmaster.cli.verb import (
+    EXAMPLES_PROJECT,
+    EXAMPLES_REGION,
     JSON,
     TABLE,
     YAML,
@@ -21,7 +23,7 @@ from trainmaster.cli.verb import (
     talk,
 )
 from trainmaster.client.checking import Checked, check
-from trainmaster.client.context import Context, context_in_cloud
+from trainmaster.client.context import Context, NoContext, context_in_cloud, context_of_stopped
 from trainmaster.client.request_files import (
     SHIPPED_POLICY,
     STDIN,
@@ -97,7 +99,12 @@ def _where(context: str | None, project: str | None, region: str | None) -> Cont
     if project is not None and region is not None and context is None:
         by = "chosen by --project and --region"
         return replace(context_in_cloud(project, region), team=chosen_team(), chosen_by=by)
-    chosen = context_or_examples(context)
+    try:
+        chosen = context_or_examples(context)
+    except NoContext as absent:  # no service is needed, only its names
+        if absent.state is None or context is not None:
+            raise
+        chosen = _of_stopped(absent.state)
     if not chosen.chosen_by:
         chosen = replace(chosen, chosen_by=OFFLINE)
     if project is None:
@@ -105,6 +112,15 @@ def _where(context: str | None, project: str | None, region: str | None) -> Cont
     return replace(
         context_in_cloud(project, region or chosen.region), team=chosen.team, chosen_by="chosen by --project"
     )
+
+
+def _of_stopped(state: Path) -> Context:
+    """The names of the chosen stack, which does not run; those of the examples if none has run on its folder."""
+    found = context_of_stopped(state)
+    where = found or context_in_cloud(EXAMPLES_PROJECT, EXAMPLES_REGION)
+    names = "its names" if found else "the examples' names"
+    by = f"{names}, because the stack on {str(state)!r} is not running"
+    return replace(where, team=chosen_team(), chosen_by=by)
 
 
 def _print(checked: Sequence[Checked]) -> None:

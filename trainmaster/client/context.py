@@ -3,6 +3,7 @@
 The order of choice: an explicit name, the environment variable, the kept choice, a running stack.
 """
 
+import json
 import os
 import re
 import shlex
@@ -12,6 +13,7 @@ from pathlib import Path
 
 from trainmaster.client.stack import (
     DEFAULT_STATE,
+    PROJECT,
     NoStack,
     environment_on,
     folder_of,
@@ -34,6 +36,11 @@ _NONE_RUNS = f"No local stack is running. Start one: trainmaster up --detach\n{_
 
 class NoContext(Exception):
     """There is nothing to work with; the message says how to start a stack or choose a project."""
+
+    def __init__(self, message: str, state: Path | None = None) -> None:
+        super().__init__(message)
+        self.state = state
+        """The folder of the chosen stack, which does not answer; None if another reason."""
 
 
 class NothingChosen(NoContext):
@@ -114,6 +121,15 @@ def context_in_cloud(project: str, region: str) -> Context:
         champions_bucket=f"{project}-champions",
         data_bucket=f"{project}-data",
     )
+
+
+def context_of_stopped(state: Path) -> Context | None:
+    """The names of the stack that last ran on the folder, without a service; None if none has run there."""
+    try:
+        names = json.loads((state / PROJECT).read_text(encoding="utf-8"))
+        return context_in_cloud(str(names["project"]), str(names["region"]))
+    except (OSError, ValueError, TypeError, KeyError):
+        return None
 
 
 def choose_context(
@@ -218,7 +234,8 @@ def _running(directory: Path, settings: Path) -> list[Path]:
     start = start_command(DEFAULT_STATE if stopped.parent == directory else stopped)
     others = "".join(f"\n  --context {LOCAL}:{each}" for each in stacks)
     raise NoContext(
-        f"The stack of this folder, {str(stopped)!r}, is not running. Start it: {start}\nTo use another:{others}"
+        f"The stack of this folder, {str(stopped)!r}, is not running. Start it: {start}\nTo use another:{others}",
+        stopped,
     )
 
 
@@ -237,7 +254,7 @@ def _on(state: Path, chosen_by: str) -> Context:
     try:
         return replace(context_of_stack(environment_on(state), state), chosen_by=chosen_by)
     except NoStack as fault:
-        raise NoContext(f"{fault}\n{_HINT}") from fault
+        raise NoContext(f"{fault}\n{_HINT}", state) from fault
     except KeyError as fault:
         raise NoContext(
             f"{state / 'stack.env'} lacks {fault}: another version wrote it. Stop that stack and start it again."

@@ -44,7 +44,9 @@ def test_without_a_context_it_shows_the_jobs_and_says_what_it_did_not_look_at(fi
     assert "Nothing was submitted. Not looked at:\n  the queue, limits" in done.err
 
 
-@pytest.mark.parametrize("words", [("plan",), ("plan", "-o", "json"), ("check",)])
+@pytest.mark.parametrize(
+    "words", [("plan",), ("plan", "-o", "json"), ("check", "--context", "local:/nowhere")]
+)
 def test_a_chosen_context_that_does_not_answer_is_refused(file: Path, words: tuple[str, ...]) -> None:
     environment = {"HOME": str(file.parent), "TRAINMASTER_CONTEXT": "local:/nowhere"}
     done = trainmaster(*words, file.name, cwd=file.parent, environment=environment)

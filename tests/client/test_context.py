@@ -60,12 +60,12 @@ def test_of_several_stacks_the_folders_own_is_chosen_and_named_so(tmp_path: Path
         below = tmp_path / "second" / "src"
         below.mkdir()
 
-        def chosen_in(directory: Path) -> tuple[Path | None, str]:
+        def choice_from(directory: Path) -> tuple[Path | None, str]:
             context = choose_context(None, {}, directory=directory, settings=settings)
             return context.state, context.chosen_by
 
-        assert chosen_in(tmp_path / "second") == (second, "that of this folder")
-        assert chosen_in(below) == (second, "that of a folder above this one")
+        assert choice_from(tmp_path / "second") == (second, "that of this folder")
+        assert choice_from(below) == (second, "that of a folder above this one")
 
 
 def test_a_stack_of_another_folder_is_found_if_it_is_the_only_one(tmp_path: Path, settings: Path) -> None:

@@ -110,9 +110,9 @@ def test_a_line_that_is_too_large_for_one_entry_becomes_several_that_are_stored(
     stored = [complete_entry({**common, **part}, {}, received_ns=0).fields for part in parts]
     assert len({entry["severity"] for entry in stored}) == 1
     if len(parts) > 1:
-        assert "".join(written_in(entry) for entry in stored) == line
+        assert "".join(text_of(entry) for entry in stored) == line
 
 
-def written_in(entry: Mapping[str, Any]) -> str:
+def text_of(entry: Mapping[str, Any]) -> str:
     text: str = entry["textPayload"] if "textPayload" in entry else entry["jsonPayload"]["message"]
     return text

@@ -110,7 +110,8 @@ def metric_of(limit: Limit) -> str:
 def quota_from(document: object) -> Quota:
     """Parse a document.
 
-    Raises: BadQuotaError: with every fault, each with its path.
+    Raises:
+        BadQuotaError: with every fault, each with its path.
     """
     reading = Reading()
     whole = reading.mapping(document, "$", known=("quotas", "stockouts"))

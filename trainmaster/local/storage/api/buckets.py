@@ -130,10 +130,8 @@ def _iam_name(call: Call) -> tuple[str, str]:
     Raises:
         RefusedError: 404, the bucket or the folder does not exist.
     """
-    bucket, folder = (
-        f"projects/_/buckets/{call.store.bucket(call.path['bucket']).name}",
-        call.path.get("folder", ""),
-    )
+    bucket = f"projects/_/buckets/{call.store.bucket(call.path['bucket']).name}"
+    folder = call.path.get("folder", "")
     if folder and not (call.service.grants and call.service.grants.has_folder(bucket, folder)):
         raise RefusedError(404, "notFound", "The specified managed folder does not exist.")
     return bucket, folder

@@ -70,6 +70,18 @@ def test_the_last_state_has_the_cause_that_the_service_reads_after_the_end(
     assert "has not read the cause" not in said
 
 
+def test_a_reason_of_several_lines_keeps_them_here_and_in_status(served: Served) -> None:
+    lines = ["The packages cannot be installed.", "- Repair it: " + "x" * 300, "uv printed:", "y" * 600]
+    failed = run_record(run_id="uninstalled", state="failed", failure={"message": "\n".join(lines)})
+    served.write("ledger", "runs/uninstalled.json", failed | {"completion": EXPLAINED})
+    waited = served.trainmaster("wait", "uninstalled").err.splitlines()
+    at = waited.index(f"uninstalled failed: {lines[0]}")
+    assert waited[at + 1 : at + 3] == [f"  {line}" for line in lines[1:3]]
+    assert waited[at + 3].endswith("y…")
+    shown = served.trainmaster("status", "uninstalled").out.splitlines()
+    assert [line.split(maxsplit=1)[-1] for line in shown if lines[0] in line] == [lines[0]]
+
+
 def test_a_success_without_a_model_says_how_to_see_more_and_fails_only_where_a_model_is_required(
     served: Served,
 ) -> None:

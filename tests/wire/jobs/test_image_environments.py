@@ -261,7 +261,10 @@ def test_an_index_that_cannot_be_reached_is_told_with_the_way_out(
     monkeypatch.setenv("UV_HTTP_RETRIES", "0")
     write(tree, "RUN pip install --index-url http://user:secret@127.0.0.1:9/simple nowhere-at-all")
     message = error(stack)
-    assert "The package index cannot be reached. Name one that can be" in message
+    what, unreachable, *repairs = message.partition("\nuv printed:\n")[0].splitlines()
+    assert what == "The image's packages cannot be installed here: uv failed at nowhere-at-all."
+    assert unreachable == "The package index cannot be reached. Do one of these:"
+    assert [line[:2] for line in repairs] == ["- "] * 3
     assert "127.0.0.1:9/simple/nowhere-at-all/" in message
     assert not [entry for entry in stack.entries if "secret" in str(entry)]
     assert "secret" not in message

@@ -29,7 +29,7 @@ def test_every_bad_argument_is_named_at_once(tmp_path: Path, capsys: pytest.Capt
     for expected in (
         "Image a: the directory",
         "Image b: no Dockerfile can be read at",
-        r"No such file or directory; write one, such as: FROM python:3.11-slim\nWORKDIR",
+        "No such file or directory; write one, for example with the lines `FROM python:3.11-slim`, `WORKDIR /app`,",
         "the directory has no main.py; `make stage`",
         "--project 'No_Project': a project id has 6 to 30",
         "--port-base 70000: expected a port from 1 to 65531",

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from trainmaster.client.logs.restarts import Restarts
 
 REASON_MAX_CHARS = 500
+"""Of each of its lines."""
+REASON_MAX_LINES = 8
 _IN_WORDS = {
     RunState.SUCCEEDED: "has succeeded",
     RunState.PARTIALLY_SUCCEEDED: "has partially succeeded",
@@ -58,7 +60,10 @@ def _seconds(_call: click.Context, _option: click.Parameter, text: str | None) -
 
 
 def say_state(run: Run) -> None:
-    """One line on standard error: the run, its state, and why it waits, ended badly, or has no model."""
+    """The run, its state, and why it waits, ended badly, or has no model, on standard error.
+
+    A reason of several lines keeps them, up to REASON_MAX_LINES.
+    """
     record = run.record
     waiting = record.admission.waiting
     reason = record.failure.message if record.failure else waiting.reason if waiting else ""
@@ -66,7 +71,8 @@ def say_state(run: Run) -> None:
         reason = record.problems[0]
     if record.state is RunState.SUCCEEDED and record.model is None:
         reason = "; ".join(record.problems)
-    more = f": {one_line(reason, REASON_MAX_CHARS)}" if reason else ""
+    lines = [one_line(line, REASON_MAX_CHARS) for line in reason.split("\n")[:REASON_MAX_LINES]]
+    more = ": " + "\n  ".join(lines) if reason else ""
     talk(f"{record.run_id} {in_words(record.state)}{more}")
 
 

@@ -184,7 +184,7 @@ def failure_facts(record: RunRecord) -> Iterator[Fact]:
         if record.state is RunState.CANCELLED and record.cancel_requested_at is not None:
             yield "cancelled", [f"as requested at {at(record.cancel_requested_at)}"]
         return
-    yield "cancelled" if record.state is RunState.CANCELLED else "failed", [failure.message]
+    yield "cancelled" if record.state is RunState.CANCELLED else "failed", failure.message.split("\n")
     if failure.last_lines:
         yield "last lines", [f"of {failure.replica or 'the job'}:", *failure.last_lines]
     if (repair := repair_of(failure, record.run_id)) is not None:

@@ -25,8 +25,8 @@ _WILDCARDS = frozenset("*?[")
 _WITHOUT_EFFECT = frozenset({"LABEL", "EXPOSE", "MAINTAINER"})
 _NOT_DONE = frozenset({"HEALTHCHECK", "ONBUILD", "SHELL", "STOPSIGNAL", "USER", "VOLUME"})
 _EXAMPLE = (
-    r"FROM python:3.11-slim\nWORKDIR /app\nCOPY . .\nRUN pip install -r requirements.txt\n"
-    r'ENTRYPOINT ["python", "train.py"]'
+    "`FROM python:3.11-slim`, `WORKDIR /app`, `COPY . .`, `RUN pip install -r requirements.txt` and "
+    '`ENTRYPOINT ["python", "train.py"]`'
 )
 MAX_BYTES = 1024 * 1024
 """Of a Dockerfile."""
@@ -126,7 +126,11 @@ def _read(tree: Path, bases: Mapping[str, Path], *, depth: int) -> Image:
         with path.open("rb") as file:
             raw = file.read(MAX_BYTES + 1)
     except OSError as error:
-        example = f"; write one, such as: {_EXAMPLE}" if isinstance(error, FileNotFoundError) else ""
+        example = (
+            f"; write one, for example with the lines {_EXAMPLE}"
+            if isinstance(error, FileNotFoundError)
+            else ""
+        )
         raise ImageError(f"no Dockerfile can be read at {str(path)!r}: {error.strerror}{example}") from error
     if len(raw) > MAX_BYTES:
         raise ImageError(f"{path} has more than {MAX_BYTES} bytes")

@@ -45,10 +45,10 @@ _SYNC_INTO = ("--inexact", "--no-editable")
 _CREDENTIALS = re.compile(r"(?<=://)[^/@\s]+@")
 _UNREACHABLE = ("error sending request", "dns error", "failed to fetch", "network connectivity is disabled")
 _WAY_OUT = (
-    "The package index cannot be reached. Name one that can be, or a folder of wheels, where it is named now: in {}, "
-    "else in pip.conf, PIP_INDEX_URL or PIP_FIND_LINKS. Or start the stack with UV_OFFLINE=1, for uv to "
-    "choose from what it has downloaded before. Or install the packages into the stack's own environment, which is used "
-    "where it has all of them."
+    "The package index cannot be reached. Do one of these:",
+    "- Name one that can be, or a folder of wheels, where it is named now: in {}, else in pip.conf, PIP_INDEX_URL or PIP_FIND_LINKS.",
+    "- Start the stack with UV_OFFLINE=1: uv chooses from what it has downloaded before.",
+    "- Install the packages into the stack's own environment, which is used where it has all of them.",
 )
 
 
@@ -248,14 +248,21 @@ class _Uv:
     def _failure(self, what: str) -> str:
         is_of_script = bool(self._renamed)
         whose = "script" if is_of_script else "image"
-        lines = [f"The {whose}'s packages cannot be installed here: uv failed at {what}.", *self._last]
+        lines = list(self._last)
         if self._error not in lines:  # a build that failed has said much since
-            lines[1:1] = [self._error, "…"]
+            lines[:0] = [self._error, "…"]
+        way_out: list[str] = []
         if any(sign in line.lower() for line in self._last for sign in _UNREACHABLE):
-            lines.append(
-                _WAY_OUT.format("requirements.txt" if is_of_script else "the line of the Dockerfile")
-            )
-        return "\n".join(filter(None, (*lines, self._last_word)))
+            where = "requirements.txt" if is_of_script else "the line of the Dockerfile"
+            way_out = [*(line.format(where) for line in _WAY_OUT), "uv printed:"]
+        # The repair comes first: some readers cut a long reason.
+        said = (
+            f"The {whose}'s packages cannot be installed here: uv failed at {what}.",
+            *way_out,
+            *lines,
+            self._last_word,
+        )
+        return "\n".join(filter(None, said))
 
 
 def _variables(install: Installation, folder: Path) -> dict[str, str]:

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from trainmaster.client.clients import Clients
     from trainmaster.client.find import Run
     from trainmaster.client.logs.restarts import Restarts
+    from trainmaster.client.rules.outcome import Outcome
 
 NEWEST = 10
 """Runs that are listed where none is named."""
@@ -71,7 +72,9 @@ def status(clients: "Clients", run: str | None, output: str) -> int:
     elif output != TABLE:
         print_data(document, output)
     elif isinstance(found, Drop):
-        print_facts(drop_facts(found.status, run))
+        from trainmaster.client.rules.outcome import outcome_of
+
+        print_facts(drop_facts(found.status, run, outcome_of(clients, found.status)))
     else:
         is_local, restarts = clients.context.state is not None, _restarts_so_far(clients, found.record)
         print_facts(run_facts(found, datetime.now(UTC), is_local=is_local, restarts=restarts))
@@ -160,8 +163,8 @@ def next_commands(record: RunRecord) -> Iterator[str]:
         yield f"trainmaster cancel {run_id}"
 
 
-def drop_facts(status: Mapping[str, Any], text: str) -> Iterator[Fact]:
-    """The screen of a file or message without a run."""
+def drop_facts(status: Mapping[str, Any], text: str, outcome: "Outcome | None" = None) -> Iterator[Fact]:
+    """The screen of a file or message without a run; `outcome` is that of an order."""
     state = str(status.get("state"))
     yield ("file" if "dropped_name" in status else "message"), [str(status.get("dropped_name") or text)]
     yield STATE, [f"{state} at {status.get('updated_at')}"]
@@ -176,7 +179,9 @@ def drop_facts(status: Mapping[str, Any], text: str) -> Iterator[Fact]:
         yield "report", [str(status["report_uri"])]
     if status.get("previous_run_id"):
         yield "last run", [str(status["previous_run_id"])]
-    yield "next", [_next_for(state, status)]
+    if outcome is not None and outcome.run_id is not None:
+        yield "run", [outcome.run_id]
+    yield "next", [_next_for(state, status) if outcome is None else outcome.command]
 
 
 def _next_for(state: str, status: Mapping[str, Any]) -> str:

@@ -231,12 +231,18 @@ def fire_rule(clients: "Clients", rule: FoundRule, *, timeout_s: float) -> str:
         raise RuleRemoved(fire_refusal(replace(rule, has_file=False))) from error
     if status["state"] == HELD:
         raise RuleHeld(str(status.get("reason") or "it is held back"))
-    state = read_state(clients, rule.name)
-    firings = (state.firing, state.last) if state is not None else ()
-    for firing in firings:
+    if (run_id := run_fired_by(clients, rule.name, order_id)) is not None:
+        return run_id
+    raise TimedOut(f"{rule.name} was fired, but other firings followed. See: trainmaster ls")
+
+
+def run_fired_by(clients: "Clients", rule_id: str, order_id: str) -> str | None:
+    """The run that the order started, if it is one of the rule's last two; None if other firings followed."""
+    state = read_state(clients, rule_id)
+    for firing in (state.firing, state.last) if state is not None else ():
         if firing is not None and _is_fired_by(clients, firing.run_id, order_id):
             return firing.run_id
-    raise TimedOut(f"{rule.name} was fired, but other firings followed. See: trainmaster ls")
+    return None
 
 
 def fire_refusal(rule: FoundRule) -> str:

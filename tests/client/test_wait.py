@@ -1,5 +1,6 @@
 """Waiting for the end of a run, on a real storage server."""
 
+import json
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -54,6 +55,12 @@ def test_the_exit_status_is_that_of_the_end(served: Served, state: str, status: 
         "rejected": "was rejected",
     }
     assert f"a-{state} {words[state]}" in done.err
+
+
+def test_programs_get_the_record_of_the_ended_run(served: Served) -> None:
+    record(served, "for-programs", "succeeded")
+    done = served.trainmaster("wait", "for-programs", "-o", "json")
+    assert (done.status, json.loads(done.out)["run_id"]) == (0, "for-programs")
 
 
 def test_the_last_state_has_the_cause_that_the_service_reads_after_the_end(

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 EXAMPLES_PROJECT, EXAMPLES_REGION = "my-project", "us-central1"
 """The names in the examples, for verbs that work without a context."""
 Verb = TypeVar("Verb", bound=Callable[..., Any])  # Any: a verb, or click's command of one
-TABLE, JSON, YAML, NAME = "table", "json", "yaml", "name"
+TABLE, JSON, YAML, NAME, TEXT = "table", "json", "yaml", "name", "text"
 
 
 def settings_folder() -> Path:

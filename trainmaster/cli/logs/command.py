@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from trainmaster.cli.exits import Exit
-from trainmaster.cli.verb import JSON, output_option, takes_context, talk
+from trainmaster.cli.verb import JSON, TEXT, output_option, takes_context, talk
 from trainmaster.client.logs.read import LINES_MAX, Selection
 from trainmaster.client.times import parse_since
 
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from trainmaster.client.clients import Clients
     from trainmaster.client.logs.follow import RunLog
 
-TEXT = "text"
 DEFAULT_LINES = 1000
 
 

@@ -12,7 +12,7 @@ from trainmaster.cli.runs.following import (
     say_state,
     timeout_option,
 )
-from trainmaster.cli.verb import print_names, takes_context
+from trainmaster.cli.verb import JSON, TEXT, output_option, print_data, print_names, takes_context
 
 if TYPE_CHECKING:
     from trainmaster.client.clients import Clients
@@ -22,9 +22,10 @@ if TYPE_CHECKING:
 @click.argument("run")
 @timeout_option
 @require_model_option
+@output_option(TEXT, JSON)
 @takes_context
-def wait(clients: "Clients", run: str, *, timeout_s: float | None, requires_model: bool) -> int:
-    """Wait until RUN has ended, and print its last state.
+def wait(clients: "Clients", run: str, *, timeout_s: float | None, requires_model: bool, output: str) -> int:
+    """Wait until RUN has ended, and print its last state, or with -o json its record.
 
     RUN is a run's id, the file that started it, or the id or key of a message.
 
@@ -35,5 +36,8 @@ def wait(clients: "Clients", run: str, *, timeout_s: float | None, requires_mode
 
     with run_survives_interrupt(run):
         ended = wait_for_end(clients, run, timeout_s=timeout_s, on_change=say_state, on_restart=say_restarts)
-    print_names([ended.record.state])
+    if output == JSON:
+        print_data(ended.document, output)
+    else:
+        print_names([ended.record.state])
     return say_end(clients, ended, requires_model=requires_model)

@@ -23,7 +23,7 @@ class Outcome:
 
 
 def outcome_of(clients: "Clients", status: Mapping[str, Any]) -> Outcome | None:
-    """The outcome of the order with this status; None for what is no order, or is not carried out.
+    """The outcome of the order with this status; None for other files, and for an order that is not carried out.
 
     Costs one read, or up to five for an order to fire a rule.
 

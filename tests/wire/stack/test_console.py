@@ -12,6 +12,7 @@ import pytest
 from trainmaster.local.process.processes import ProcessGuard
 from trainmaster.local.stack.console import LOG_MAX_BYTES, Console, keep_console, open_listener
 from trainmaster.local.stack.errors import StackRefusedError
+from trainmaster.local.stack.ports import refuse_taken_ports
 
 ANSWERS_ONCE = """
 import os, socket, sys
@@ -101,3 +102,10 @@ def test_with_a_base_the_console_has_the_fifth_port() -> None:
             open_listener(port_base=port - 4, last_ports={})
     with open_listener(port_base=port - 4, last_ports={}) as free:
         assert free.getsockname()[1] == port
+
+
+def test_a_base_with_a_port_that_is_taken_is_refused_before_anything_starts() -> None:
+    with open_listener(port_base=None, last_ports={}) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(StackRefusedError, match=r"Port \d+, which --port-base assigns to \w+, is in use"):
+            refuse_taken_ports(port - 2)

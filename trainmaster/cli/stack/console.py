@@ -19,10 +19,14 @@ def announced_console(access: str, options: "Options", state: "StateFolder") -> 
     """The console of a stack on `state`, whose address this prints; None for `OFF`.
 
     Raises:
-        StackRefusedError: its port is in use.
+        StackRefusedError: its port, or that of another service, is in use.
     """
     if access == OFF:
         return None
+    from trainmaster.local.stack.ports import refuse_taken_ports
+
+    if options.port_base is not None:
+        refuse_taken_ports(options.port_base)  # before an address is printed that would lead nowhere
     from trainmaster.cli.stack.process import command_line
     from trainmaster.local.stack.console import Console, open_listener
 

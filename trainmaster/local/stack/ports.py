@@ -1,5 +1,6 @@
 """Which port each service of a stack gets."""
 
+import socket
 from collections.abc import Mapping, Sequence
 
 from trainmaster.local.stack.errors import StackRefusedError
@@ -18,6 +19,21 @@ def candidate_ports(service: str, *, port_base: int | None, last_ports: Mapping[
         return [port_base + SERVICES.index(service)]
     last = last_ports.get(service)
     return [last, 0] if last else [0]
+
+
+def refuse_taken_ports(port_base: int) -> None:
+    """Refuse a base before anything is started or announced. Another program may still take a port after this.
+
+    Raises:
+        StackRefusedError: a service's port is in use; the message names the first one.
+    """
+    for number, service in enumerate(SERVICES):
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind(("127.0.0.1", port_base + number))
+            except OSError as error:
+                raise port_taken(service, port_base + number) from error
 
 
 def port_taken(service: str, port: int) -> StackRefusedError:

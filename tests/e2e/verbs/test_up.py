@@ -8,6 +8,7 @@ import sys
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import psutil
@@ -108,8 +109,18 @@ def test_a_stack_that_cannot_start_is_reported_with_the_end_of_its_log(folder: P
     assert (failed.returncode, failed.stdout) == (1, "")
     # Another program may have taken one of the next three ports too.
     assert re.search(r"Port \d+, which --port-base assigns to \w+, is in use", failed.stderr), failed.stderr
+    assert "Console  " not in failed.stderr
     assert failed.stderr.endswith("All of it: .trainmaster/stack.log\n")
     assert owner_of(folder / ".trainmaster") is None
+
+
+def test_of_two_starts_at_one_moment_the_second_finds_the_stack_of_the_first(folder: Path) -> None:
+    with ThreadPoolExecutor(2) as both:
+        starts = list(both.map(lambda _: run(folder, "up", "--detach", "--console", "off"), range(2)))
+    assert [start.returncode for start in starts] == [0, 0], [start.stderr for start in starts]
+    assert starts[0].stdout == starts[1].stdout
+    assert sorted("already running" in start.stderr for start in starts) == [False, True]
+    assert "The local stack is ready" in (folder / ".trainmaster" / "stack.log").read_text()
 
 
 def opened(address: str) -> str:

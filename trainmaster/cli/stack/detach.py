@@ -1,10 +1,11 @@
 """`trainmaster up --detach`: leaves a stack running in the background, and says how to use it."""
 
 import contextlib
+import fcntl
 import os
 import shlex
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import click
@@ -39,11 +40,12 @@ def detach_stack(state: Path, arguments: Sequence[str]) -> int:
         Stop: the stack could not start, and the message has the end of its log; or another one has claimed the folder
             and is not ready within START_DEADLINE_S seconds.
     """
-    environment = _running(state)
-    if environment is None:
-        environment = _started(state, arguments)
-    else:
-        talk(f"A stack is already running on {str(state)!r}; its options stay as they are.")
+    with _alone(state):
+        environment = _running(state)
+        if environment is None:
+            environment = _started(state, arguments)
+        else:
+            talk(f"A stack is already running on {str(state)!r}; its options stay as they are.")
     if address := environment.get(VARIABLE):
         say_address(address)
     click.echo(f"The local stack is running on {str(state)!r}: process {owner_of(state)}, "
@@ -51,6 +53,25 @@ def detach_stack(state: Path, arguments: Sequence[str]) -> int:
     for title, command in next_steps(state):
         click.echo(f"  {title:26}{command}")
     return 0
+
+
+@contextlib.contextmanager
+def _alone(state: Path) -> Iterator[None]:
+    """Wait until no other `up --detach` starts a stack on the folder: this one then finds that stack, and leaves its log.
+
+    The lock is on the folder itself. The stack's own lock is another one, which the stack takes.
+    """
+    try:
+        state.mkdir(mode=0o700, parents=True, exist_ok=True)
+        folder = os.open(state, os.O_RDONLY | os.O_DIRECTORY)
+    except OSError:  # StateFolder refuses it in words
+        yield
+        return
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(folder)
 
 
 def _running(state: Path) -> dict[str, str] | None:

@@ -135,6 +135,15 @@ def test_a_study_without_a_best_trial_says_why(trials: list[Trial], words: str) 
     assert words in record.problems[0]
 
 
+def test_a_study_that_reported_only_nan_is_not_told_to_report_its_metric() -> None:
+    reason = "The trial reported nan as the metric 'accuracy', and never a finite number."
+    cancelled = trial(1, None, TrialState.INFEASIBLE)
+    record = ended(JobState.SUCCEEDED, [cancelled, replace(cancelled, id="2", infeasible_reason=reason)])
+    assert record.problems == (
+        f"no trial is best: no trial reported a finite 'accuracy' (2 INFEASIBLE): {reason}",
+    )
+
+
 def test_the_end_of_a_trials_own_job_ends_nothing() -> None:
     world, incoming, study = launched()
     of_trial = world.jobs.submit(labelled(incoming.run_id, f"{study.output_uri}/1", study.labels))

@@ -146,3 +146,15 @@ def test_a_trial_that_reported_no_metric_says_so() -> None:
     assert ended.message.infeasible_reason == (
         "The trial ended without reporting the metric 'accuracy'; it reported no metric."
     )
+
+
+@pytest.mark.parametrize("value", ["nan", "inf", "-inf"])
+def test_a_trial_whose_metric_was_never_finite_says_so_and_not_that_it_reported_none(value: str) -> None:
+    study = StudySpec.pb(StudySpec(metrics=[{"metric_id": "accuracy", "goal": "MAXIMIZE"}]))
+    trial = Trial.pb(Trial(id="1", start_time=STARTED))
+    text = f'{{"accuracy": "{value}", "global_step": "1", "timestamp": 1767225601.0}}\n{{"accuracy": "0.'
+    ended = tuned.Trial(trial).measured(text).ended(study, at=STARTED, failure="", text=text)
+    assert ended.message.infeasible_reason == (
+        f"The trial reported {value} as the metric 'accuracy', and never a finite number."
+    )
+    assert not ended.message.measurements

@@ -47,6 +47,16 @@ def test_a_trial_without_its_metric_is_infeasible_and_the_first_one_ends_the_job
     assert "'accuracy'; it reported ['acc']" in done.trials[0].infeasible_reason
 
 
+def test_a_trial_that_reported_nan_says_so_although_the_service_takes_no_such_measurement(
+    stack: Stack,
+) -> None:
+    done = ended(
+        stack, study(stack, "report(float('nan'), 1)", max_trial_count=1, parallel_trial_count=1).name
+    )
+    assert [trial.state.name for trial in done.trials] == ["INFEASIBLE"]
+    assert "reported nan as the metric 'accuracy'" in done.trials[0].infeasible_reason
+
+
 def test_as_many_failed_trials_as_allowed_end_the_job(stack: Stack) -> None:
     done = ended(stack, study(stack, "sys.exit(3)", parallel_trial_count=1, max_failed_trial_count=2).name)
     assert done.state.name == "JOB_STATE_FAILED"

@@ -60,7 +60,15 @@ def read_reports(text: str, *, started: datetime) -> list[Measured]:
     A line that is not a report, such as a half-written one, is skipped. So is a value that is not a finite
     number, and a negative step or time.
     """
-    return [one for line in text.splitlines()[-MAX_REPORTS:] for one in _reported(line, started)]
+    found = [one for line in text.splitlines()[-MAX_REPORTS:] for one in _reported(line, started)]
+    return [one for one in found if math.isfinite(one.value)]
+
+
+def last_not_finite(text: str) -> dict[str, float]:
+    """The last value of each metric in a metric file that is NaN or infinite; none of these is a measurement."""
+    epoch = datetime.fromtimestamp(0, UTC)
+    found = [one for line in text.splitlines()[-MAX_REPORTS:] for one in _reported(line, epoch)]
+    return {one.metric_id: one.value for one in found if not math.isfinite(one.value)}
 
 
 def _reported(line: str, started: datetime) -> list[Measured]:
@@ -70,14 +78,13 @@ def _reported(line: str, started: datetime) -> list[Measured]:
         if not (0 <= step < MAX_STEP and 0 <= at < MAX_TIME):
             return []
         elapsed = max(timedelta(), datetime.fromtimestamp(at, UTC) - started)
-        found = [
+        return [
             Measured(step=step, elapsed=elapsed, metric_id=name, value=float(value))
             for name, value in fields.items()
             if name not in _NAMES
         ]
     except (ValueError, TypeError, AttributeError, OverflowError, RecursionError):
         return []
-    return [one for one in found if math.isfinite(one.value)]
 
 
 def merged(known: Sequence[Measured], reported: Sequence[Measured]) -> list[Measured]:

@@ -183,9 +183,9 @@ class TuningJobRunner(JobRunner[TuningJob]):
         return trial.curve(self.job.objectives[0], by_time=rule.use_elapsed_duration)
 
     def _end(self, trial: Trial, failure: str, suggestions: "Suggestions") -> None:
-        over = trial.ended(self.job.message.study_spec, at=datetime.now(UTC), failure=failure)
+        text = self._texts.pop(trial.id, "")
+        over = trial.ended(self.job.message.study_spec, at=datetime.now(UTC), failure=failure, text=text)
         self._keep_trial(over)
-        self._texts.pop(trial.id, None)
         suggestions.tell(trial.id, self.job.results_of(over))
 
     def _end_early(self) -> None:

@@ -99,16 +99,17 @@ class Trial:
         measurements.write(changed, found)
         return type(self)(changed)
 
-    def ended(self, study: Message, *, at: datetime, failure: str) -> Self:
+    def ended(self, study: Message, *, at: datetime, failure: str, text: str = "") -> Self:
         """The trial at its end: SUCCEEDED with its final measurement, or INFEASIBLE with the reason.
 
-        `failure` is why the trial's job failed; empty if it succeeded or was stopped early.
+        `failure` is why the trial's job failed; empty if it succeeded or was stopped early. `text` is the metric file,
+        which may show a metric that was never a finite number.
         """
         found = {metric.metric_id: self.of_metric(metric.metric_id) for metric in study.metrics}
         missing = [metric_id for metric_id, values in found.items() if not values]
         if failure or missing:
             changed = copied(self._changed(TrialState.INFEASIBLE, end_time=at).message)
-            changed.infeasible_reason = failure or self._never_reported(missing)
+            changed.infeasible_reason = failure or self._never_reported(missing, text)
             return type(self)(changed)
         changed = copied(self._changed(TrialState.SUCCEEDED, end_time=at).message)
         kept = study.measurement_selection_type
@@ -120,7 +121,11 @@ class Trial:
             metric.metric_id, metric.value = one.metric_id, one.value
         return type(self)(changed)
 
-    def _never_reported(self, missing: Sequence[str]) -> str:
+    def _never_reported(self, missing: Sequence[str], text: str) -> str:
+        values = measurements.last_not_finite(text)
+        for metric_id in missing:
+            if metric_id in values:
+                return f"The trial reported {values[metric_id]} as the metric {metric_id!r}, and never a finite number."
         seen = sorted({one.metric_id for one in measurements.read(self.message.measurements)})
         reported = seen or "no metric"
         return f"The trial ended without reporting the metric {', '.join(missing)!r}; it reported {reported}."

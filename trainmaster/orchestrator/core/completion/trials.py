@@ -1,6 +1,7 @@
 """The trials of a tuning job: the record of each, and the best of them or why no trial is."""
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 
 from trainmaster.orchestrator.core.completion.explanation import without_log_link
@@ -17,6 +18,8 @@ from trainmaster.orchestrator.core.runs.job import (
 )
 
 REASON_MAX_CHARS = 300
+_NOT_FINITE = re.compile(r"\b(?:nan|inf|infinity)\b", re.IGNORECASE)
+"""In the reason of a trial that reported such a value, which is no measurement."""
 
 
 def recorded_trials(trials: Sequence[Trial], tuning: Tuning) -> tuple[RecordedTrial, ...]:
@@ -97,6 +100,14 @@ def why_no_best(trials: Sequence[Trial], tuning: Tuning) -> str:
             "The trainer must report the metric under the id that the request names"
             + (f": {hint}" if hint else "")
         )
+    return _why_none_reported(trials, metric)
+
+
+def _why_none_reported(trials: Sequence[Trial], metric: str) -> str:
+    """Of trials without any measurement."""
+    reasons = (without_log_link(trial.infeasible_reason) for trial in trials)
+    if reason := next(filter(_NOT_FINITE.search, reasons), None):
+        return f"no trial is best: no trial reported a finite {metric!r} ({_states(trials)}): {reason[:REASON_MAX_CHARS]}"
     failed = sum(trial.state is TrialState.INFEASIBLE for trial in trials)
     if any(parse_exit(trial.infeasible_reason) for trial in trials):
         return (

@@ -181,7 +181,7 @@ def test_a_notice_that_could_not_be_published_follows_with_the_next_reconcile_pa
     world.clock.advance(timedelta(minutes=1))
     world.reconcile()  # it was submitted without a response, so the reconciler must look for its job later
     order = order_to_end(world, run_id)
-    nobody_hears = At("publish", before=raising(ServiceFailed("Pub/Sub", "publish", "it is not there")))
+    nobody_hears = At("publish", before=raising(ServiceFailed("Pub/Sub", "publish", "it is down")))
     before = told(world, run_id)
     result, *_ = take_and_admit(world.services(nobody_hears), order)
     assert "step 'notices' has not finished: Pub/Sub could not publish" in result.message
@@ -214,7 +214,7 @@ def test_reconciling_a_cancelled_run_admits_no_run_before_its_pause_is_over() ->
 
 
 def dies_of_a_listing() -> Boundary:
-    return At("find jobs", before=raising(ServiceFailed("Vertex AI", "list", "it is not there")))
+    return At("find jobs", before=raising(ServiceFailed("Vertex AI", "list", "it is down")))
 
 
 def test_the_job_of_one_that_wakes_between_look_and_end_is_found() -> None:
@@ -256,7 +256,7 @@ def test_the_job_of_one_that_woke_before_a_waiting_run_was_ended_is_found() -> N
 def test_every_reconcile_pass_cancels_a_job_again_until_it_ends() -> None:
     world = World()
     run_id = launched(world)
-    refuses = At("cancel", before=raising(ServiceFailed("Vertex AI", "cancel", "it is not there")))
+    refuses = At("cancel", before=raising(ServiceFailed("Vertex AI", "cancel", "it is down")))
     with pytest.raises(ServiceFailed):
         list(take_and_admit(world.services(refuses), order_to_end(world, run_id)))
     end, asked = world.jobs.cancel, list[str]()

@@ -36,9 +36,9 @@ def ended() -> tuple[World, Held]:
 def test_a_step_that_fails_keeps_no_other_from_running_and_the_reconciler_repeats_it_alone() -> None:
     world, incoming, job = launched()
     world.train(world.record(incoming.run_id))
-    down = At("publish", before=raising(ServiceFailed("Pub/Sub", "publish", "it is not there")))
+    down = At("publish", before=raising(ServiceFailed("Pub/Sub", "publish", "it is down")))
     result = world.complete(world.hint(job), down)
-    assert "step 'notices' has not finished: Pub/Sub could not publish: it is not there" in result.message
+    assert "step 'notices' has not finished: Pub/Sub could not publish: it is down" in result.message
     assert (result.severity, result.made_room) == ("WARNING", True)
     assert set(steps_done(world.record(incoming.run_id))) == set(STEPS) - {"notices"}
     assert world.active() == [incoming.run_id]
@@ -84,7 +84,7 @@ def test_steps_are_recorded_beside_what_another_attempt_wrote_meanwhile() -> Non
     assert steps_done(second.record)[-2:] == ("first", "second")
 
 
-DOWN = ServiceFailed("Pub/Sub", "publish", "it is not there")
+DOWN = ServiceFailed("Pub/Sub", "publish", "it is down")
 ERRORS = (
     DOWN,
     UnicodeEncodeError("utf-8", "\ud800", 0, 1, "surrogates"),

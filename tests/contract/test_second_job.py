@@ -301,7 +301,7 @@ def test_a_cancellation_that_fails_is_tried_again_by_the_next_reconcile_pass() -
     world, incoming, wake = taken_over()
     wake()
     world.clock.advance(LEASE)
-    world.reconcile(At("cancel", before=raising(ServiceFailed("Vertex AI", "cancel", "it is not there"))))
+    world.reconcile(At("cancel", before=raising(ServiceFailed("Vertex AI", "cancel", "it is down"))))
     assert len(world.jobs.going()) == 2
     world.reconcile()
     one_job_stays(world, incoming)

@@ -17,7 +17,7 @@ TERRAFORM_BINARY = shutil.which("terraform")
 def plan(*teams: str) -> dict[str, Any]:
     """The locals of trainmaster/deploy/terraform/plan for PROJECT, REGION and NUMBER.
 
-    Of `teams`, each has a group `<team>@example.com` of members and a topic of its own.
+    Of `teams`, each has a group `<team>@example.com` of members and its own topic.
 
     Raises:
         AssertionError: Terraform refused the configuration; with what it said.

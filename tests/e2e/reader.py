@@ -25,7 +25,7 @@ def with_commands(page: Path) -> list[str]:
 
 
 class Reader:
-    """Runs the page's commands in one folder, with settings of its own.
+    """Runs the page's commands in one folder, with separate settings.
 
     Attributes:
         folder: where the commands run; at first it has the checkout's `examples` and nothing else.
@@ -73,7 +73,7 @@ class Reader:
         )  # fmt: skip
         assert (done.returncode != 0) == fails, (command, done.stdout, self._log())
         if entered := re.search(r"\bcd (\S+)$", command):
-            self.folder /= entered[1]  # each command has a shell of its own
+            self.folder /= entered[1]  # each command has its own shell
         return done.stdout
 
     def stop(self) -> None:

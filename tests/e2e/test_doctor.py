@@ -262,7 +262,7 @@ def test_without_a_stack_or_a_project_it_says_what_it_needs(tmp_path: Path) -> N
         kept = {
             name: value for name, value in os.environ.items() if not name.startswith(("GOOGLE_", "CLOUDSDK_"))
         }
-        # With settings of its own, which list no stack of another test.
+        # With separate settings, which list no stack of another test.
         own = {"HOME": str(tmp_path), "TRAINMASTER_CONFIG": str(tmp_path / "config"), "PYTHONPATH": str(ROOT)}
         clean = {**kept, **own, "NO_GCE_CHECK": "true"}
         done = subprocess.run(

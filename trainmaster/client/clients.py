@@ -86,7 +86,7 @@ def log_reader(*, project: str, logging_host: str | None) -> "LoggingClient":
     from google.cloud import logging
 
     client: Any = logging.Client(project=project, _use_grpc=False, **_local(logging_host))
-    # Each answer makes loggers anew, and without a resource each of them asks a metadata server what it runs on.
+    # Each answer makes new loggers, and without a resource each of them asks a metadata server what it runs on.
     client.logger = partial(client.logger, resource=logging.Resource(type="global", labels={}))
     reader: LoggingClient = client
     return reader

@@ -63,7 +63,7 @@ def installing() -> Sighting:
 
 
 def scripted() -> Sighting:
-    """A job whose program logs lines of its own."""
+    """A job whose program logs its own lines."""
     lines = {
         "workerpool0-0": "epoch 15/20: loss 0.0503, accuracy 0.996",
         "workerpool1-0": "waiting for " + "batches " * 30,

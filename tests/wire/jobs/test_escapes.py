@@ -29,7 +29,7 @@ while not until.exists():
     time.sleep(0.01)
 sys.exit(int(sys.argv[2]))
 """
-"""Starts `sleep SECONDS` with a double fork, in a session of its own and without any environment; exits on request."""
+"""Starts `sleep SECONDS` with a double fork, in a new session and without any environment; exits on request."""
 
 
 @pytest.fixture

@@ -97,10 +97,10 @@ def check_together(
 
 
 def image_of(image: str | None, context: "Context") -> str | None:
-    """The URI of `--image`; a folder gets one of its own name, under which `provide_image` provides it.
+    """The URI of `--image`; a folder gets one with its name, under which `provide_image` provides it.
 
     Raises:
-        Stop: it is a path that is no folder, a folder without a Dockerfile, or the context is a project in
+        Stop: it is a path that is not a folder, a folder without a Dockerfile, or the context is a project in
             the cloud, where an image must be built.
     """
     if image is None or not Path(image).is_dir():

@@ -25,7 +25,7 @@ timestamps. A line that is later than this is missed."""
 SEARCHED = timedelta(minutes=5)
 """How far back a repeated reader of a selection looks, for clocks that differ and lines that are late."""
 RECENT_PAGE, RECENT_MAX, SEEN_IN_A_ROW = 200, 5000, 20
-"""A quick read asks for the newest lines, until so many in a row are known, and at most for RECENT_MAX."""
+"""A quick read asks for the newest lines, until that many in a row are known, and at most for RECENT_MAX."""
 
 
 @dataclass(frozen=True, kw_only=True)

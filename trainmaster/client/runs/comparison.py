@@ -17,7 +17,7 @@ VALUE_MAX_CHARS = 300
 SECTIONS = ("Run", "Request", "Tuning", "Labels", "Metrics", "Durations", "Cost")
 _REQUEST, _LABELS, _TUNING = SECTIONS[1], SECTIONS[3], SECTIONS[2]
 _OF_REQUEST = {"labels": _LABELS, "tuning": _TUNING}
-"""The keys of a request that have sections of their own."""
+"""The keys of a request that have a section each."""
 
 
 @dataclass(frozen=True, kw_only=True)

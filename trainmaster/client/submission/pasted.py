@@ -1,4 +1,4 @@
-"""A request as pasted text: checked, planned and submitted without a file, so that nothing of this machine is packed."""
+"""A request as pasted text: checked, planned and submitted without a file, so that no file of this machine is packed."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -122,7 +122,7 @@ def submit_pasted(clients: "Clients", given: Pasted, rules: RequestRules, prices
     """Upload the request, and wait until the service has recorded its run: the run's id, and whether it has.
 
     Raises:
-        Refused: it has faults, is no request, or needs a script of this machine; or the service refuses it.
+        Refused: it has faults, is not a request, or needs a script of this machine; or the service refuses it.
         TimedOut: the service has not read the previous request of that name yet.
         google.api_core.exceptions.GoogleAPICallError: the inbox or the ledger cannot be read or written.
     """

@@ -110,7 +110,7 @@ class RunWatch:
         return self._seen
 
     def _with_job(self, seen: Sighting, recorded: RecordedJob) -> Sighting:
-        """`seen` with the job as the service has it, or if it was deleted as the record has kept it."""
+        """`seen` with the job from the service, or from the record if the service has deleted it."""
         from google.api_core.exceptions import NotFound
 
         try:

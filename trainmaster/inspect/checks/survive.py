@@ -57,7 +57,7 @@ def check(examined: Examined) -> Check:
 
 
 def survives(program: Program) -> bool:
-    """Whether it imports the library of the trainer's image, and has no package of its own with that name."""
+    """Whether it imports the library of the trainer's image, and contains no package with that name."""
     package = SURVIVE.partition(".")[0]
     return not {package, SURVIVE}.isdisjoint(program.unread) and SURVIVE in {
         *program.imported,

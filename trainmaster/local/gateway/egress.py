@@ -37,7 +37,7 @@ class Proxy:
 
 
 def parse_proxy(address: str) -> Proxy:
-    """The proxy at an address as variables have it: a URL, or host and port.
+    """The proxy at an address in the form of the variables: a URL, or host and port.
 
     Raises:
         OSError: it has another form.

@@ -37,7 +37,7 @@ class Unsaved:
             del self._left[key]
 
     async def stop(self) -> None:
-        """Try once more; what still finds no room stays as the file has it."""
+        """Try once more; what still finds no room stays in the file unchanged."""
         if self._trying is not None:
             self._trying.cancel()
             with contextlib.suppress(asyncio.CancelledError):

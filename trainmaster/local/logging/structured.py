@@ -14,7 +14,7 @@ from trainmaster.local.logging.filters.severity import severity_name
 Stream: TypeAlias = Literal["stdout", "stderr"]
 
 MAX_LINE_ENTRY_BYTES = 240 * 1024
-"""What a line may be of an entry's 256 KiB; the rest is for its ids and labels."""
+"""How much of an entry's 256 KiB a line may fill; the rest is for its ids and labels."""
 
 _LONGEST_ESCAPE = 6
 _PREFIX = "logging.googleapis.com/"

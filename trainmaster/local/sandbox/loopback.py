@@ -13,7 +13,7 @@ _STDIN = 0
 
 
 def send_network(ports: "list[int]") -> None:
-    """Send to standard input, a socket, what `make_network` returns, in a user namespace of its own. Raises `OSError`."""
+    """Send to standard input, a socket, what `make_network` returns, in a new user namespace. Raises `OSError`."""
     syscalls.enter_user_namespace()
     with socket.socket(fileno=os.dup(_STDIN)) as out:
         for descriptor in make_network(ports):

@@ -47,7 +47,7 @@ def open_network(ports: Sequence[int]) -> Network:
 
 
 def _made_here(ports: Sequence[int]) -> list[int]:
-    """In a thread of its own, which ends in the new network."""
+    """In a separate thread, which ends in the new network."""
     with ThreadPoolExecutor(1, thread_name_prefix="network") as thread:
         return thread.submit(make_network, list(ports)).result()
 

@@ -40,7 +40,7 @@ def placed(faults: Iterable[Fault], read: Document, hidden: Collection[int] = ()
 
 
 def position(fault: Fault) -> tuple[int, int]:
-    """Sorts faults as the text has them, those without a place first."""
+    """Sorts faults in the order of the text, those without a place first."""
     return (0, 0) if fault.place is None else (fault.place.line, fault.place.column)
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from trainmaster.client.request_files import STDIN, is_json_file, shipped_prices
 from trainmaster.orchestrator.core.admission.cost import ReadPrices, priced
 from trainmaster.orchestrator.core.documents.document import Document, parse_document
-from trainmaster.orchestrator.core.documents.faults import Fault
+from trainmaster.orchestrator.core.documents.faults import Fault, Suggestions
 from trainmaster.orchestrator.core.documents.placing import placed
 from trainmaster.orchestrator.core.documents.unvalidated import at, text_at
 from trainmaster.orchestrator.core.names import RULES_PREFIX, Buckets, model_name_from
@@ -119,10 +119,11 @@ def too_large_file(content: bytes) -> Refused | None:
 def with_archive_to_come(read: Document, rules: RequestRules) -> tuple[Document, tuple[str, ...]]:
     """The request with a sample archive if `trainmaster submit` has to upload its script, and what stays unchecked."""
     prefixes = rules.policy.script_prefixes if rules.policy else ()
-    if not (prefixes and isinstance(read.value, dict) and has_local_script(read.value)):
+    key = _script_key(read.value) if isinstance(read.value, dict) else ""
+    if not (prefixes and isinstance(read.value, dict) and _is_local(read.value, key)):
         return read, ()
     archive = _archive_to_come(prefixes[0])
-    document = {**read.value, SCRIPT: {**read.value[SCRIPT], "archive": archive}}
+    document = {**read.value, key: {**read.value[key], "archive": archive}}
     return replace(read, value=document), (_TO_COME.format(verb="submit"),)
 
 
@@ -160,7 +161,17 @@ def with_places_of(
 
 def has_local_script(document: Mapping[str, object]) -> bool:
     """Whether a request names a script of this machine, which is still to be uploaded."""
-    return text_at(document, SCRIPT, "file") is not None and at(document, SCRIPT, "archive") is None
+    return _is_local(document, SCRIPT)
+
+
+def _is_local(document: Mapping[str, object], key: str) -> bool:
+    return text_at(document, key, "file") is not None and at(document, key, "archive") is None
+
+
+def _script_key(document: Mapping[str, object]) -> str:
+    """The key of the request's script, or a misspelling of it, which has its own fault."""
+    near = (key for key in document if isinstance(key, str) and Suggestions().find(key, (SCRIPT,)))
+    return SCRIPT if SCRIPT in document else next(near, SCRIPT)
 
 
 def kind_of(document: object) -> Kind:

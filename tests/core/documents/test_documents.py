@@ -179,3 +179,10 @@ def test_tabs_and_line_ends_are_text() -> None:
 )
 def test_json_is_told_from_yaml_by_its_braces_and_quotes(content: bytes, is_it: bool) -> None:
     assert is_json(content) is is_it
+
+
+@pytest.mark.parametrize(("text", "closing"), [('{"a": 1,\n}', "}"), ('{"a": [1, 2 , ]}', "]")])
+def test_a_comma_before_a_closing_bracket_of_json_is_named(text: str, closing: str) -> None:
+    (fault,) = parse_document(text.encode(), as_json=True).faults
+    assert fault.problem == f"broken JSON: a comma before the closing {closing}"
+    assert fault.repair == "remove the comma before it"

@@ -109,10 +109,13 @@ def test_a_key_that_belongs_elsewhere_is_one_fault_with_its_place(key: str, plac
             "val_accuracy",
             "write champion: {metric: val_accuracy, goal: maximize}, or goal: minimize",
         ),
+        ("cluster.chief", "n1-standard-4", "write chief: {machine: n1-standard-4}"),
+        ("cluster.workers", "n1-standard-4", "write workers: {machine: n1-standard-4, count: 1}"),
     ],
 )
 def test_a_text_for_a_mapping_is_repaired_with_the_mapping(key: str, value: str, repair: str) -> None:
-    (fault,) = faults(own(**{key: value}))
+    outer, _, role = key.partition(".")
+    (fault,) = faults(own(**{outer: {"chief": MACHINE, role: value} if role else value}))
     assert fault.startswith(f"$.{key}: expected a mapping; found {value!r}")
     assert fault.endswith(repair)
 
@@ -194,3 +197,49 @@ def test_a_key_that_may_mean_several_things_or_nothing_is_not_guessed(cluster: d
     found = [fault.partition(":")[0] for fault in faults(own(cluster=cluster))]
     assert not [path for path in found if path.endswith("size_gb")]
     assert {f"$.cluster.{key}" for key in cluster if key != "chief"} <= set(found)
+
+
+@pytest.mark.parametrize(
+    ("text", "places"),
+    [
+        ("cluster:\nchief:\n  machine: n1-standrd-4\n", ["chief", "chief.machine"]),
+        ("cluster:\n  chief:\n  machine: n1-standard-4\n", ["cluster.machine"]),
+        (
+            "cluster: {chief: {machine: n1-standard-4}}\ntuning:\nmax_trials: 2\nmetrics: [{id: a, goal: maximize}]\nparameters: {epochs: {type: double, min: 3, max: 1}}\n",
+            ["max_trials", "metrics", "parameters", "parameters.epochs.min"],
+        ),
+    ],
+)
+def test_keys_below_an_empty_mapping_are_to_be_indented_and_are_checked_as_if_they_were(
+    text: str, places: list[str]
+) -> None:
+    content = f"model_name: m\nimage: {IMAGE}\n{text}"
+    refused = parse_request(content.encode(), as_json=False, request_rules=REQUEST_RULES)
+    assert isinstance(refused, Refused)
+    assert [fault.path for fault in refused.faults] == [f"$.{place}" for place in places]
+    assert refused.faults[0].repair.startswith("indent it: it belongs below ")
+
+
+def test_a_key_that_no_empty_mapping_may_have_is_only_unknown() -> None:
+    found = faults({"model_name": "small", "image": IMAGE, "cluster": None, "size_gb": 5})
+    assert [fault.partition(":")[0] for fault in found] == ["$.cluster", "$.size_gb"]
+    assert not any("indent" in fault for fault in found)
+
+
+def test_a_misspelt_script_is_not_reported_as_a_missing_image_too() -> None:
+    (fault,) = faults({"model_name": "m", "scripts": "train.py", "cluster": {"chief": MACHINE}})
+    assert "did you mean 'script'?" in fault
+
+
+def test_a_study_reports_what_a_misspelt_type_or_zero_trials_would_hide() -> None:
+    tuning = {
+        "metric": "accuracy",
+        "goal": "maximize",
+        "max_trials": 0,
+        "parallel_trials": 5,
+        "parameters": {"a": {"type": "int", "min": 8, "max": "1"}, "b": {"type": "int", "min": 8, "max": 1}},
+    }
+    found = {fault.partition(":")[0]: fault for fault in faults(own(tuning=tuning))}
+    assert "did you mean 'metrics[0].goal'?" in found["$.tuning.goal"]
+    assert found["$.tuning.parallel_trials"].endswith("raise max_trials")
+    assert "min is above max" in found["$.tuning.parameters.b.min"]

@@ -135,6 +135,7 @@ def test_faults_of_text_schema_and_policy_come_in_one_report() -> None:
         ("args: [--epochs, 2]", "$.args[1]", 'quote it: "2"'),
         ("scheduling: {spot: 'yes'}", "$.scheduling.spot", "write true or false, without quotes"),
         ("scheduling: {timeout_s: '60'}", "$.scheduling.timeout_s", "write 60 without quotes"),
+        ("champion: {metric: a, goal: maximize, margin: '0.005'}", "$.champion.margin", "write 0.005 without quotes"),
         ("scheduling: {timeout_s: 1h}", "$.scheduling.timeout_s", "found '1h'; write seconds: 3600"),
         ("scheduling: {timeout_s: 1h 30min}", "$.scheduling.timeout_s", "write seconds: 5400"),
         ("scheduling: {timeout_s: 2 days}", "$.scheduling.timeout_s", "write seconds: 172800"),

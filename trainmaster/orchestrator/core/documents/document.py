@@ -96,9 +96,7 @@ def _json_document(text: str) -> Document:
     except RecursionError:
         return unreadable(f"nested deeper than {MAX_DEPTH} levels")
     except json.JSONDecodeError as error:
-        place = Place(line=error.lineno, column=error.colno)
-        repair = "check the quotes, commas and brackets near this position"
-        return unreadable(f"broken JSON: {error}", repair=repair, place=place)
+        return _broken(text, error)
     except ValueError:  # Python reads no integer of more than 4,300 digits
         return unreadable(f"a number of more than {MAX_DIGITS} digits")
     if has_too_many_values(value):
@@ -108,6 +106,16 @@ def _json_document(text: str) -> Document:
         # Code that walks values recurses, and deep values would exhaust the stack.
         return Document(value=None, faults=tuple(faults))
     return Document(value=value, faults=tuple(faults))
+
+
+def _broken(text: str, error: json.JSONDecodeError) -> Document:
+    """The fault of the text, at which the error stopped."""
+    closing = text[error.pos : error.pos + 1]
+    problem, repair = str(error), "check the quotes, commas and brackets near this position"
+    if closing in ("}", "]") and text[: error.pos].rstrip()[-1:] == ",":
+        problem, repair = f"a comma before the closing {closing}", "remove the comma before it"
+    place = Place(line=error.lineno, column=error.colno)
+    return unreadable(f"broken JSON: {problem}", repair=repair, place=place)
 
 
 class _Twice(dict[str, object]):

@@ -36,8 +36,10 @@ _KINDS = {
 }
 
 
-_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_./-]{0,99}")
+_PLAIN = re.compile(r"(gs://)?[A-Za-z_][A-Za-z0-9_./*-]{0,199}")
 """A text that YAML reads as a string, also between braces."""
+_NUMERAL = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?")
+_MACHINE = "#/$defs/machine"
 
 
 def schema_faults(
@@ -208,6 +210,12 @@ def _missing_keys(
             yield Fault(at=(*path, key), problem=schema.get("problem", "missing"), allowed=meaning)
 
 
+def _is_numeral(text: str, wanted: str) -> bool:
+    """Whether the text without its quotes would be the number that is wanted."""
+    found = _NUMERAL.fullmatch(text)
+    return found is not None and (wanted == "number" or (wanted == "integer" and not found[1]))
+
+
 def _is_time(path: tuple[PathPart, ...]) -> bool:
     """Whether the key names a length of time, as `timeout_s` does."""
     return bool(path) and str(path[-1]).endswith("_s")
@@ -215,15 +223,24 @@ def _is_time(path: tuple[PathPart, ...]) -> bool:
 
 def _as_mapping(key: str, value: str, schema: Mapping[str, Any]) -> str:
     """`write script: {file: train.py}`, if the value is what the first required key wants and the others have a choice."""
-    first, *others = schema.get("required", ()) or ("",)
+    # A role needs a machine only where it names no GPU, so `then` requires it.
+    required = (*schema.get("then", {}).get("required", ()), *schema.get("required", ()))
+    first, *others = required or ("",)
     properties = schema.get("properties", {})
-    choices = [properties.get(other, {}).get("enum") for other in others]
-    if properties.get(first, {}).get("type") != "string" or not _PLAIN.fullmatch(value) or not all(choices):
+    choices = [_choices(properties.get(other, {})) for other in others]
+    main = properties.get(first, {})
+    is_text = main.get("type") == "string" or main.get("$ref") == _MACHINE
+    if not is_text or not _PLAIN.fullmatch(value) or not all(choices):
         return ""
-    chosen = list(zip(others, filter(None, choices), strict=True))
+    chosen = list(zip(others, choices, strict=True))
     rest = "".join(f", {other}: {choice[0]}" for other, choice in chosen)
     instead = "".join(f", or {other}: {word}" for other, choice in chosen for word in choice[1:])
     return f"write {key}: {{{first}: {value}{rest}}}{instead}"
+
+
+def _choices(schema: Mapping[str, Any]) -> Sequence[object]:
+    """The values that a schema lists, or the smallest number that it allows."""
+    return schema.get("enum") or ([schema["minimum"]] if "minimum" in schema else [])
 
 
 # Any: a JSON Schema.
@@ -243,7 +260,7 @@ def _wrong_kind(
         repair = f'quote it: "{value}"'
     elif wanted == "boolean" and isinstance(value, str):
         repair = "write true or false, without quotes"
-    elif wanted in ("integer", "number") and isinstance(value, str) and value.strip().isdecimal():
+    elif isinstance(value, str) and _is_numeral(value.strip(), wanted):
         repair = f"write {value.strip()} without quotes"
     elif wanted in ("integer", "number") and isinstance(value, str) and _is_time(path):
         seconds = parse_seconds(value)
@@ -256,5 +273,8 @@ def _wrong_kind(
         path=where,
         problem=schema.get("problem") or f"expected {' or '.join(_KINDS[kind] for kind in kinds)}",
         found=spelled.get(where) or shown(value),
-        repair="; ".join(filter(None, (repair, schema.get("repair")))),
+        # What the schema advises is about a value of another kind than a misread yes or no.
+        repair=repair
+        if repair and isinstance(value, bool)
+        else "; ".join(filter(None, (repair, schema.get("repair")))),
     )

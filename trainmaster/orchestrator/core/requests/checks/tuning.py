@@ -76,17 +76,19 @@ def flags_of(args: Sequence[object]) -> frozenset[str]:
 
 def _counts(tuning: Mapping[str, object]) -> Iterator[Fault]:
     total = _number(tuning.get("max_trials"))
-    if total is None or total < 1:
+    if total is None:
         return  # the schema says what is wrong with it
     for key, meaning in (("parallel_trials", "at once"), ("max_failed_trials", "allowed to fail")):
         count = _number(tuning.get(key))
-        if count is not None and count > total:
+        if total < 1 and key == "max_failed_trials":
+            continue  # how many there may be, a correct max_trials alone says
+        if count is not None and count > max(total, 1):
             yield Fault(
                 at=(*HERE, key),
                 problem=f"more trials {meaning} than max_trials",
                 value=count,
                 allowed=f"at most max_trials, {total}",
-                repair=f"write {key}: {total}, or raise max_trials",
+                repair=f"write {key}: {total}, or raise max_trials" if total >= 1 else "raise max_trials",
             )
 
 
@@ -141,10 +143,10 @@ def _moments(tuning: Mapping[str, object]) -> Iterator[Fault]:
 
 
 def _parameter(path: Path, parameter: Mapping[str, object], suggestions: Suggestions) -> Iterator[Fault]:
-    if parameter.get("type") in NUMBERS:
-        yield from _range(path, parameter)
-    elif parameter.get("type") in LISTS:
+    if parameter.get("type") in LISTS:
         yield from _values(path, parameter)
+    else:  # of a misspelt type, too: its bounds are checked in the same report
+        yield from _range(path, parameter)
     yield from _scale(path, parameter)
     yield from _default(path, parameter)
     conditions = list_at(parameter, "conditional")
@@ -160,7 +162,7 @@ def _range(path: Path, parameter: Mapping[str, object]) -> Iterator[Fault]:
     if low is not None and high is not None and low > high:
         allowed, repair = f"at most max, {high}", "swap them"
         yield Fault(at=(*path, "min"), problem="min is above max", value=low, allowed=allowed, repair=repair)
-    for key in ("min", "max", "default") if parameter["type"] == "integer" else ():
+    for key in ("min", "max", "default") if parameter.get("type") == "integer" else ():
         number = _number(parameter.get(key))
         if number is not None and not _is_int64(number):
             yield Fault(

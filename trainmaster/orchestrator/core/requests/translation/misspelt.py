@@ -6,27 +6,28 @@ from dataclasses import replace
 from typing import Any
 
 from trainmaster.orchestrator.core.documents.faults import Fault, Suggestions, unknown_key
+from trainmaster.orchestrator.core.documents.quoting import shown
 from trainmaster.orchestrator.core.requests.translation.own_document import Path, Translated, Translation
 
 UNKNOWN_MOST = 10
 """Unknown keys of one mapping; one with more is something else than a misspelt request."""
-_CLUSTER = "cluster"
+_CLUSTER, _SCRIPT = "cluster", "script"
 
 
 def with_meant_keys(own: Translated, schema: Mapping[str, Any]) -> Translated:
     """The request with each misspelt key, of a part of the request or of a role, as the key that was meant.
 
-    The misspelt keys are among the result's faults; all other faults have the places of the text. A key is read as
-    another one only if its value is a mapping, and the other key is absent and the only one that is similar; the
+    Keys that are not indented below their own, empty mapping are in it. The misspelt keys are among the result's faults; all other faults have the places of the text. A key is read as
+    another one only if its value is a mapping, or of a script a text, and the other key is absent and the only one that is similar; the
     schema reports the rest.
     """
     notes, known = Translation(), schema["properties"]
-    document = _renamed(
-        own.document, known, notes, here=(), written=(), misplaced=schema.get("misplaced", ())
-    )
+    document = _indented(own.document, schema, schema, notes, here=())
+    document = _renamed(document, known, notes, here=(), written=(), misplaced=schema.get("misplaced", ()))
     if isinstance(cluster := document.get(_CLUSTER), Mapping):
         written = next((key for key in own.document if own.document[key] is cluster), _CLUSTER)
         roles = known[_CLUSTER]["properties"]
+        cluster = _indented(cluster, known[_CLUSTER], schema, notes, here=(_CLUSTER,), written=(written,))
         document = {
             **document,
             _CLUSTER: _renamed(cluster, roles, notes, here=(_CLUSTER,), written=(written,)),
@@ -34,6 +35,43 @@ def with_meant_keys(own: Translated, schema: Mapping[str, Any]) -> Translated:
     if not notes.faults:
         return own
     return replace(own, document=document, places=notes.places, faults=(*own.faults, *notes.faults))
+
+
+# Any: values of a document that no schema has validated.
+def _indented(
+    mapping: Mapping[str, Any],
+    schema: Mapping[str, Any],
+    whole: Mapping[str, Any],
+    notes: Translation,
+    *,
+    here: Path,
+    written: Path = (),
+) -> Mapping[str, Any]:
+    """The mapping with unknown keys below the empty key before them that may have them: they lack their indentation."""
+    known = schema["properties"]
+    if not 0 < sum(key not in known for key in mapping) <= UNKNOWN_MOST:
+        return mapping
+    found: dict[str, Any] = {}
+    above = ""
+    for key, value in mapping.items():
+        if key in known:
+            above = key if value is None else above
+        elif above and key in _allowed_below(known[above], whole):
+            found[above] = {**(found[above] or {}), key: value}
+            notes.place((*here, above, key), (*written, key))
+            repair = f"indent it: it belongs below {above}"
+            notes.refuse((*written, key), f"unknown key {shown(key)}", repair=repair, is_key=True)
+            continue
+        found[key] = value
+    return found
+
+
+# Any: JSON Schemas.
+def _allowed_below(schema: Mapping[str, Any], whole: Mapping[str, Any]) -> Collection[str]:
+    """The keys that a mapping of the schema may have."""
+    name = str(schema.get("$ref", "")).removeprefix("#/$defs/")
+    properties: Mapping[str, Any] = (whole["$defs"][name] if name else schema).get("properties", {})
+    return properties.keys()
 
 
 # Any: values of a document that no schema has validated.
@@ -53,7 +91,10 @@ def _renamed(
     found = {
         key: _meant(key, written, known, mapping, notes.suggestions)
         for key in unknown
-        if isinstance(mapping[key], Mapping) and key not in misplaced
+        if isinstance(mapping[key], Mapping | str) and key not in misplaced
+    }
+    found = {
+        key: each for key, each in found.items() if isinstance(mapping[key], Mapping) or each[0] == _SCRIPT
     }
     meant = Counter(near for near, _ in found.values())
     names: dict[str, str] = {}

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator
 from html import unescape
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -207,3 +208,16 @@ def test_the_documents_are_those_that_the_commands_print(
     Draft202012Validator(json.loads((ROOT / "schemas/plan.v1.schema.json").read_text())).validate(plan)
     assert browser.post("/api/v1/plan", json={"text": FAULTY}).status_code == 422
     assert browser.get("/api/v1/check").status_code == 405
+
+
+@pytest.mark.parametrize("path", ["/api/v1/check", "/api/v1/plan"])
+@pytest.mark.parametrize(
+    "body", [{"content": "notjson"}, {"json": {"file": "a.yaml"}}, {"data": {"txt": "a"}}, {}]
+)
+def test_a_body_without_the_text_is_answered_with_400_and_what_is_expected(
+    browser: Browser, path: str, body: dict[str, Any]
+) -> None:
+    headers = {"content-type": "application/x-www-form-urlencoded"} if "content" in body else {}
+    refused = browser.post(path, headers=headers, **body)
+    assert refused.status_code == 400
+    assert "Expected a form or a JSON object with text" in refused.json()["error"]["message"]

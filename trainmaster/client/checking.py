@@ -1,6 +1,7 @@
 """A file checked as a deployment would check it, without submitting anything: a request, a rule or an order."""
 
 import json
+import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -34,6 +35,7 @@ _RULE_KEYS = frozenset({"when", "request", "request_uri"})
 _TO_COME = (
     "the script, which `trainmaster {verb}` uploads (a file dropped into the inbox needs script.archive)"
 )
+_ORDER_COMMANDS = "trainmaster rules fire, champions rollback or cancel"
 _EXIST = "whether images, packages, accounts and buckets exist"
 
 
@@ -196,6 +198,21 @@ def check_request(
     name = None if file == STDIN else model_name_from(Path(file).stem)
     request = priced(checked_request(read, rules, name=name), rules.policy, prices)
     return with_places(request, read, rules.policy)
+
+
+def order_command(order: object) -> str:
+    """The command that gives the order; the three verbs if the order does not say what it is about."""
+    document = order if isinstance(order, Mapping) else {}
+    rule, run = text_at(document, "fire", "rule"), text_at(document, "cancel", "run")
+    model, to_run = text_at(document, "rollback", "model_name"), text_at(document, "rollback", "to_run")
+    words = [
+        *(["rules", "fire", rule] if rule else ()),
+        *(["champions", "rollback", model] if model else ()),
+        *(["--to-run", to_run] if model and to_run else ()),
+        *(["cancel", run] if run else ()),
+    ]
+    is_one = len([each for each in (rule, model, run) if each]) == 1
+    return shlex.join(["trainmaster", *words]) if is_one else _ORDER_COMMANDS
 
 
 def _rule_faults(

@@ -16,6 +16,10 @@ class WrongQuery(Refused):
     """A value in an address, such as that of a filter, is not allowed; the message has what is."""
 
 
+class WrongBody(Refused):
+    """The body of a request to an address below /api/v1 lacks a field; the message has what is expected."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Fault:
     """What went wrong.
@@ -60,6 +64,7 @@ _CORE = "google.api_core.exceptions"
 _CONNECTION = "requests.exceptions.RequestException"
 _KINDS = (
     _Kind(400, "Wrong query", "trainmaster --help", {"trainmaster.web.faults.WrongQuery"}),
+    _Kind(400, "Wrong body", "trainmaster --help", {"trainmaster.web.faults.WrongBody"}),
     _Kind(403, "Form out of date", "", {"trainmaster.web.app.OldForm", "trainmaster.web.app.NoToken"}),
     _Kind(403, "Not allowed", "trainmaster web --write", {"trainmaster.web.app.NotAllowed"}),
     _Kind(403, "Not allowed", "trainmaster doctor", {f"{_CORE}.Forbidden"}),

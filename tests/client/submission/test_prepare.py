@@ -141,7 +141,16 @@ def test_a_file_that_cannot_be_read_is_not_edited() -> None:
     ("text", "file", "edits", "said"),
     [
         (GCLOUD, "job.yaml", {"name": "n"}, "job.yaml has the form 'custom-jobs'"),
-        ("cancel: {run: a}\n", "order.yaml", {}, "order.yaml is an order"),
+        ("cancel: {run: a}\n", "order.yaml", {}, "order.yaml is an order. Give it: trainmaster cancel a"),
+        ("fire: {rule: drift}\n", "o.yaml", {}, "Give it: trainmaster rules fire drift"),
+        ("rollback: {model_name: m}\n", "o.yaml", {}, "Give it: trainmaster champions rollback m"),
+        (
+            "rollback: {model_name: m, to_run: r}\n",
+            "o.yaml",
+            {},
+            "Give it: trainmaster champions rollback m --to-run r",
+        ),
+        ("fire: {}\n", "o.yaml", {}, "Give it: trainmaster rules fire, champions rollback or cancel"),
         ("when: []\n", "rule.yaml", {}, "trainmaster rules apply rule.yaml"),
         (REQUEST, "request.txt", {}, "must end in .yaml, .yml, .json"),
         (REQUEST, ".request.yaml", {}, "the service ignores hidden and temporary files"),

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from trainmaster.client.checking import Kind, kind_of
+from trainmaster.client.checking import Kind, kind_of, order_command
 from trainmaster.client.errors import NotFound, Refused, TimedOut
 from trainmaster.client.find import read_document
 from trainmaster.client.request_files import buckets_of, is_json_file, shipped_prices
@@ -79,7 +79,7 @@ def check_kinds(files: Mapping[Path, bytes]) -> None:
         value = parse_document(content, as_json=is_json_file(str(file), content)).value
         kind = kind_of(value)
         if kind is Kind.ORDER:
-            found.append(f"{file} is an order. Give it: trainmaster rules fire, champions rollback or cancel")
+            found.append(f"{file} is an order. Give it: {order_command(value)}")
         elif kind is Kind.REQUEST and isinstance(value, dict) and has_request_key(value):
             found.append(
                 f"{file} is a training request. Submit it: trainmaster submit {shlex.quote(str(file))}"

@@ -44,11 +44,16 @@ class Pasted:
     """At most one byte more than a request can have."""
 
     @property
+    def value(self) -> object:
+        """The document in the text, unchecked."""
+        return parse_document(self.content, as_json=is_json_file(self.file, self.content)).value
+
+    @property
     def has_local_script(self) -> bool:
         """Whether its program is a script on the author's machine, which only `trainmaster submit FILE` can pack."""
         if len(self.content) > MAX_REQUEST_BYTES:
             return False
-        value = parse_document(self.content, as_json=is_json_file(self.file, self.content)).value
+        value = self.value
         return isinstance(value, dict) and kind_of(value) is Kind.REQUEST and has_local_script(value)
 
 

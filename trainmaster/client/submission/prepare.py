@@ -10,6 +10,7 @@ from trainmaster.client.checking import (
     check_request,
     has_local_script,
     kind_of,
+    order_command,
     too_large_file,
     with_archive_to_come,
 )
@@ -50,7 +51,7 @@ NO_FILE = ""
 COMMAND_LINE = "command line"
 _ELSEWHERE = {
     Kind.RULE: "a retraining rule. Apply it: trainmaster rules apply {file}",
-    Kind.ORDER: "an order. Give it: trainmaster rules fire, champions rollback or cancel",
+    Kind.ORDER: "an order. Give it: {order}",
 }
 
 
@@ -121,7 +122,7 @@ def prepare(
     read = _read(file, content, edits)
     kind = kind_of(read.value)
     if kind is not Kind.REQUEST:
-        raise Refused(f"{file} is {_ELSEWHERE[kind].format(file=file)}")
+        raise Refused(f"{file} is {_ELSEWHERE[kind].format(file=file, order=order_command(read.value))}")
     own, team = read.value, rules.policy.team if rules.policy is not None else None
     packed: Packed | None = None
     unpacked: tuple[Fault, ...] = ()

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import quote
 
-from trainmaster.client.checking import Kind
+from trainmaster.client.checking import Kind, order_command
 from trainmaster.client.errors import Refused
 from trainmaster.client.plan.plan import Plan, PlannedJob
 from trainmaster.client.request_files import STDIN
@@ -26,7 +26,7 @@ from trainmaster.orchestrator.core.policy.currency import shown_bound, shown_mon
 from trainmaster.orchestrator.core.requests.request import RequestRules
 from trainmaster.orchestrator.core.runs.record import Estimate
 from trainmaster.orchestrator.core.sizes import MAX_REQUEST_BYTES
-from trainmaster.web.faults import WrongQuery
+from trainmaster.web.faults import WrongBody, WrongQuery
 from trainmaster.web.pages.examples import EXAMPLES, example
 from trainmaster.web.source import Age
 from trainmaster.web.subject import (
@@ -47,7 +47,7 @@ EXCERPT_CHARS, EXCERPT_LEAD = 100, 30
 _NAMES = {Kind.REQUEST: "request.yaml", Kind.RULE: "rule.yaml", Kind.ORDER: "order.yaml"}
 _ELSEWHERE = {
     Kind.RULE: "This is a retraining rule. Save it, and apply it: trainmaster rules apply {file}",
-    Kind.ORDER: "This is an order. Give it: trainmaster rules fire, champions rollback or cancel",
+    Kind.ORDER: "This is an order. Give it: {order}",
 }
 
 
@@ -148,7 +148,7 @@ def _page(
             "would": _would(plan) if plan else "",
             "behind": plan.outlook.behind[:BEHIND_SHOWN] if plan and plan.outlook else (),
             "jobs": [_job(each) for each in plan.jobs] if plan else [],
-            "elsewhere": _ELSEWHERE.get(found.checked.kind, "").format(file=name) if found else "",
+            "elsewhere": _elsewhere(found, name) if found else "",
             "has_script": has_script,
             "may_submit": plan is not None and not has_script and not _is_refused(plan),
             "loads_more": loads_more and plan is not None and plan.outlook is None,
@@ -158,6 +158,14 @@ def _page(
         command=f"trainmaster {verb} {shlex.quote(name)}",
         is_final=True,
     )
+
+
+def _elsewhere(found: Examined, name: str) -> str:
+    """Where a rule or an order is sent; empty of a request."""
+    template = _ELSEWHERE.get(found.checked.kind, "")
+    # A text that is too large to be read counts as a request.
+    order = order_command(found.given.value) if template else ""
+    return template.format(file=shlex.quote(name), order=order)
 
 
 def _file_name(found: Examined | None) -> str:
@@ -248,7 +256,19 @@ def submit(ask: Ask) -> Outcome:
 
 def check_document(ask: Ask) -> list[dict[str, object]]:
     """What `trainmaster check -o json` prints."""
+    _require_text(ask)
     return [_examined(ask).checked.document]
+
+
+def _require_text(ask: Ask) -> None:
+    """Refuse a body that does not hold what the addresses below /api/v1 take.
+
+    Raises:
+        WrongBody: it has no `text`.
+    """
+    if "text" not in ask.form:
+        fields = ", ".join(repr(name[:40]) for name in list(ask.form)[:5]) or "nothing"
+        raise WrongBody(f"Expected a form or a JSON object with text, and optionally file; found {fields}.")
 
 
 def plan_document(ask: Ask) -> dict[str, Any]:
@@ -256,7 +276,9 @@ def plan_document(ask: Ask) -> dict[str, Any]:
 
     Raises:
         Refused: the text has faults, or is no request; the message has every fault.
+        WrongBody: there is no text.
     """
+    _require_text(ask)
     found = _planned(ask)
     if found.plan is None:
         faults = [str(fault) for fault in found.checked.faults]

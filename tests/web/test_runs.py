@@ -113,7 +113,7 @@ def test_every_wrong_filter_is_named(browser: Browser) -> None:
         [],
         True,
     )
-    for said in ("state: expected one of reserved, ", "label: expected KEY=VALUE", "since: expected a dur", "before: Exp"):  # fmt: skip
+    for said in ("state: expected one of reserved, ", "label: expected KEY=VALUE", "since: expected a dur", "before: exp"):  # fmt: skip
         assert said in page.text
         assert said in document.json()["error"]["message"]
     limited = browser.get("/runs?limit=1001")

@@ -267,9 +267,9 @@ def test_reason_and_problem_of_a_tuning_count_alike_and_quote_the_trial_that_fai
     assert record.failure is not None
     cause = f"trial 3, {CHIEF}: the program rejected its arguments: {USAGE[-1]}"
     more = "" if "trials" in words else f". {words}"
-    assert record.failure.message == f"4 of 4 trials failed; the first, {cause}{more}"
+    assert record.failure.message == f"2 of 4 trials failed, and 2 were cancelled; the first, {cause}{more}"
     (problem,) = record.problems
-    assert problem.startswith("no trial is best: 4 of 4 failed before any reported 'accuracy'")
+    assert problem.startswith("no trial is best: 2 of 4 failed before any reported 'accuracy'")
 
 
 def test_the_first_failed_trial_is_quoted_also_where_the_service_gives_its_reason() -> None:

@@ -124,7 +124,7 @@ def test_the_selected_measurement_counts_where_the_service_names_no_final_one(
         ([trial(1, 0.5, tag="accurcy")], "did you mean 'accurcy'?"),
         ([trial(1, 0.5, tag="loss")], "they reported 'loss'"),
         ([trial(1, float("nan"))], "every trial diverged"),
-        ([trial(1, 0.5, TrialState.INFEASIBLE)], "none that reported 'accuracy' succeeded (1 INFEASIBLE)"),
+        ([trial(1, 0.5, TrialState.INFEASIBLE)], "none that reported 'accuracy' succeeded (1 infeasible)"),
         ([], "no trials"),
     ],
 )
@@ -140,7 +140,7 @@ def test_a_study_that_reported_only_nan_is_not_told_to_report_its_metric() -> No
     cancelled = trial(1, None, TrialState.INFEASIBLE)
     record = ended(JobState.SUCCEEDED, [cancelled, replace(cancelled, id="2", infeasible_reason=reason)])
     assert record.problems == (
-        f"no trial is best: no trial reported a finite 'accuracy' (2 INFEASIBLE): {reason}",
+        f"no trial is best: no trial reported a finite 'accuracy' (2 infeasible): {reason}",
     )
 
 

@@ -73,6 +73,18 @@ def test_cancelling_ends_every_replica_of_every_trial(stack: Stack) -> None:
     assert len(done.trials) == 2
     states = {stack.jobs.get_custom_job(name=trial.custom_job).state.name for trial in done.trials}
     assert states == {"JOB_STATE_CANCELLED"}
+    reasons = {trial.infeasible_reason for trial in done.trials}
+    assert reasons == {"The trial was cancelled because its tuning job was cancelled."}
+
+
+def test_trials_that_end_with_the_failed_job_are_cancelled_and_do_not_count_as_failed(stack: Stack) -> None:
+    body = "sys.exit(3) if trial == 1 else time.sleep(600)"
+    done = ended(stack, study(stack, body, max_failed_trial_count=1).name)
+    assert done.state.name == "JOB_STATE_FAILED"
+    assert done.error.message.startswith("Too many trials failed (1). The first, trial 1: ")
+    reasons = {trial.id: trial.infeasible_reason for trial in done.trials}
+    assert "non-zero status of 3" in reasons.pop("1")
+    assert set(reasons.values()) <= {"The trial was cancelled because too many other trials failed."}
 
 
 def test_a_grid_is_tried_once_each_and_ends_before_the_maximum(stack: Stack) -> None:

@@ -13,6 +13,7 @@ from trainmaster.client.runs.shown import (
     at,
     best_lines,
     cost_facts,
+    failed_trial_facts,
     failure_facts,
     fault_facts,
     job_facts,
@@ -100,6 +101,7 @@ def run_facts(run: "RunExplanation", record: "RunRecord", now: datetime, *, is_l
         yield "in queue", [f"place {run.place.position}, for {waits_text(run.place, None)}{behind}"]
     yield from job_facts(record, is_local=is_local)
     yield from _times(record)
+    yield from failed_trial_facts(record)
     yield from failure_facts(record)
     yield from _model_facts(run)
     yield from cost_facts(record, now)

@@ -11,6 +11,8 @@ from rich.text import Text
 
 from trainmaster.client.study.study import Study, Trial, counts, number, shown
 from trainmaster.client.terminal import one_line, plural
+from trainmaster.orchestrator.core.completion.explanation import without_log_link
+from trainmaster.orchestrator.core.completion.trial_ends import CANCELLED
 from trainmaster.orchestrator.core.requests.spec import Goal
 from trainmaster.orchestrator.core.runs.job import TrialState
 
@@ -62,7 +64,7 @@ class Board:
         for place, trial in enumerate(trials):
             best = "bold green" if trial is self.study.best else ""
             row = [Text(column.cells[place], style=best) for column in columns]
-            row[1].stylize(_STYLES.get(trial.state, ""))
+            row[1].stylize("" if trial.word == CANCELLED else _STYLES.get(trial.state, ""))
             table.add_row(*row)
         hidden = len(self.study.parameters) - sum(column.is_parameter for column in columns)
         said = [f"{plural(len(left_out), 'more trial')}: {counts(left_out)}"] if left_out else []
@@ -79,7 +81,7 @@ class Board:
         going_on = any(not trial.state.ended for trial in trials)
         found = [
             _Column("trial", [self._named(trial) for trial in trials], rank=0),
-            _Column("state", [trial.state.value for trial in trials], rank=0),
+            _Column("state", [trial.word.upper() for trial in trials], rank=0),
         ]
         for number_, parameter in enumerate(study.parameters):
             heading = one_line(parameter.name, VALUE_CHARS)
@@ -126,9 +128,9 @@ class Board:
 
     def _ending(self, trial: Trial) -> str:
         after = seconds(trial.elapsed(self.at))
-        said = trial.state.value.lower() + (f" after {after}" if after else "")
+        said = trial.word + (f" after {after}" if after else "")
         if trial.state is TrialState.INFEASIBLE:
-            return f"{said}: {one_line(trial.infeasible_reason) or 'no reason given'}"
+            return f"{said}: {one_line(without_log_link(trial.infeasible_reason)) or 'no reason given'}"
         value = "no value" if trial.final is None else number(trial.final)
         return f"{said}  {one_line(self.study.metric)} {value}"
 

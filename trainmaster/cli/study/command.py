@@ -10,9 +10,11 @@ import click
 
 from trainmaster.cli.exits import Exit, Stop, why_unwritable
 from trainmaster.cli.verb import JSON, TABLE, YAML, output_option, print_data, print_names, takes_context
+from trainmaster.client.terminal import one_line
 
 if TYPE_CHECKING:
     from trainmaster.client.clients import Clients
+    from trainmaster.client.study.find import Tuning
     from trainmaster.client.study.study import Study
 
 PIPE_WIDTH = 10_000
@@ -55,6 +57,7 @@ def study(clients: "Clients", run: str, html: Path | None, request: bool, output
         print_data(study_document(tuning), output)
     else:
         _print_table(tuning.study)
+        _print_failed(tuning)
     return Exit.DONE
 
 
@@ -66,6 +69,14 @@ def _write(file: Path, text: str) -> None:
     except OSError as error:
         where = str(error.filename or file)
         raise Stop(Exit.USAGE, f"Cannot write {where!r}: {why_unwritable(error)}") from error
+
+
+def _print_failed(tuning: "Tuning") -> None:
+    """Why the first trials failed, as the run's record has it."""
+    from trainmaster.client.runs.shown import failed_trial_facts
+
+    for _, lines in failed_trial_facts(tuning.run.record) if tuning.run else ():
+        print_names([one_line(line) for line in lines])
 
 
 def _print_table(found: "Study") -> None:

@@ -77,6 +77,8 @@ _NO_FOLDER = re.compile(
 )
 """The second is torch.save's."""
 READ_MAX_CHARS = 10_000
+_ONE_TRIAL = re.compile(r"1 of \d+ trials failed\b|Too many trials failed \(1\)")
+_MORE_TRIALS = "To let the tuning continue after a failed trial, raise `tuning.max_failed_trials`"
 
 
 def repair_of(failure: Failure, run_id: str) -> str | None:
@@ -84,9 +86,11 @@ def repair_of(failure: Failure, run_id: str) -> str | None:
 
     None if unknown, and if the message says it.
     """
-    if states_repair(failure.message):
-        return None
-    return likely_repair(" ".join((failure.message, *(failure.last_lines or ()))), run_id)
+    error = " ".join((failure.message, *(failure.last_lines or ())))
+    known = None if states_repair(failure.message) else likely_repair(error, run_id)
+    if not _ONE_TRIAL.match(failure.message):
+        return known
+    return f"{known}. {_MORE_TRIALS}" if known else _MORE_TRIALS
 
 
 def likely_repair(error: str, run_id: str | None = None) -> str | None:

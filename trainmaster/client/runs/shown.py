@@ -1,6 +1,7 @@
 """Lines about a run that several screens and pages have."""
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -8,14 +9,18 @@ from decimal import Decimal
 from trainmaster.client.runs.facts import candidate_of, console_uri, cost_so_far, metrics_of
 from trainmaster.client.runs.repairs import repair_of
 from trainmaster.client.runs.reports import reported_faults
+from trainmaster.client.terminal import one_line, plural
 from trainmaster.client.times import span
+from trainmaster.orchestrator.core.completion.trial_ends import CANCELLED, WORDS, trial_word
 from trainmaster.orchestrator.core.documents.placing import rendered
 from trainmaster.orchestrator.core.policy.currency import shown_bound, shown_money
 from trainmaster.orchestrator.core.runs.end import ChampionVerdict, Cost, Model
-from trainmaster.orchestrator.core.runs.job import BestTrial, JobState, trials_by_state
+from trainmaster.orchestrator.core.runs.job import BestTrial, JobState, RecordedTrial, TrialState
 from trainmaster.orchestrator.core.runs.record import Estimate, RunRecord, Source
 from trainmaster.orchestrator.core.runs.states import RunState
 
+FAILED_SHOWN = 3
+REASON_MAX_CHARS = 300
 Fact = tuple[str, Sequence[str]]
 """A label, and the lines beside it."""
 
@@ -65,7 +70,7 @@ def waiting_facts(record: RunRecord, now: datetime) -> Iterator[Fact]:
     yield "waits for", [waiting.reason]
     due = waiting.not_before
     when = f"at {at(due)}, in {span(due - now)}" if due > now else "now, with the next tick"
-    rounds = f", after {waiting.attempts} attempts" if waiting.attempts else ""
+    rounds = f", after {plural(waiting.attempts, 'attempt')}" if waiting.attempts else ""
     yield "next try", [f"{when}{rounds}"]
 
 
@@ -78,17 +83,51 @@ def metric_facts(metrics: Mapping[str, float] | None) -> Iterator[Fact]:
 def result_facts(record: RunRecord) -> Iterator[Fact]:
     """Trials, metrics and the model, as far as there are any."""
     reached, tuning = record.progress, record.tuning
-    trials = trials_by_state(tuning.trials) if tuning else reached.trials if reached else None
+    trials = _ends(tuning.trials) if tuning else reached.trials if reached else None
     best = tuning.best_trial if tuning else reached.best_trial if reached else None
     if trials:
         yield "trials", [", ".join(f"{count} {state.lower()}" for state, count in trials.items())]
     if best is not None:
         yield "best trial", best_lines(best, record.model)
+    yield from failed_trial_facts(record)
     yield from metric_facts(metrics_of(record))
     if record.model is not None:
         yield "model", model_lines(record.model)
     if record.completion is not None:
         yield from verdict_facts(record.completion.champion)
+
+
+def _ends(trials: Sequence[RecordedTrial]) -> Mapping[str, int]:
+    found = Counter(_word(trial) for trial in trials)
+    return {word: found[word] for word in WORDS if found[word]}
+
+
+def _word(trial: RecordedTrial) -> str:
+    return trial_word(trial.state, trial.infeasible_reason, has_failure=trial.failure is not None)
+
+
+def failed_trial_facts(record: RunRecord) -> Iterator[Fact]:
+    """Why the first trials of an ended tuning failed, how many more did, and the command for the first one's log.
+
+    Those without their metric, too, but not those that were cancelled.
+    """
+    trials = record.tuning.trials if record.tuning else ()
+    failed = [each for each in trials if each.state is TrialState.INFEASIBLE and _word(each) != CANCELLED]
+    if failed:
+        more = len(failed) - FAILED_SHOWN
+        yield (
+            "no result",
+            [
+                *(f"trial {each.id} {_word(each)}: {_why(each)}" for each in failed[:FAILED_SHOWN]),
+                *([f"and {plural(more, 'more trial')}"] if more > 0 else []),
+                f"trainmaster logs {record.run_id} --trial {failed[0].id}",
+            ],
+        )
+
+
+def _why(trial: RecordedTrial) -> str:
+    words = trial.failure.message if trial.failure else ""
+    return one_line(words or trial.infeasible_reason or "no reason given", REASON_MAX_CHARS)
 
 
 def verdict_facts(verdict: ChampionVerdict | None) -> Iterator[Fact]:

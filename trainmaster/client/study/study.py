@@ -1,12 +1,14 @@
 """A study: what was searched, what each trial was given, and what it measured. Values only."""
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 
 from trainmaster.client.terminal import one_line, plural
+from trainmaster.orchestrator.core.completion.trial_ends import WORDS, trial_word
 from trainmaster.orchestrator.core.requests.spec import Goal
 from trainmaster.orchestrator.core.runs.job import TrialState
 
@@ -62,6 +64,11 @@ class Trial:
     infeasible_reason: str = ""
 
     @property
+    def word(self) -> str:
+        """Its state for people: of the service's INFEASIBLE whether it failed, was cancelled or had no metric."""
+        return trial_word(self.state, self.infeasible_reason)
+
+    @property
     def result(self) -> float | None:
         """The value that counts in a comparison: only a succeeded trial has one."""
         return self.final if self.state is TrialState.SUCCEEDED else None
@@ -106,8 +113,8 @@ class Study:
 
 def counts(trials: Sequence[Trial]) -> str:
     """How many trials are in which state, for example `4 succeeded, 2 active`."""
-    number = {state: sum(trial.state is state for trial in trials) for state in TrialState}
-    return ", ".join(f"{count} {state.value.lower()}" for state, count in number.items() if count) or "none"
+    number = Counter(trial.word for trial in trials)
+    return ", ".join(f"{number[word]} {word}" for word in WORDS if number[word]) or "none"
 
 
 def summary(study: Study) -> str:

@@ -14,8 +14,10 @@ from trainmaster.local.tuning.measurements import read_metric_file
 from trainmaster.local.tuning.stopping import Point, is_below_median
 from trainmaster.local.tuning.trial import Trial, TrialState
 from trainmaster.local.tuning.tuning_job import (
+    WITH_ITS_JOB,
     TuningJob,
     custom_job_of,
+    failed_of,
     next_trial,
     too_many_failed,
     values_of,
@@ -160,10 +162,18 @@ class TuningJobRunner(JobRunner[TuningJob]):
         if now is not trial:
             self._keep_trial(now)
         if job.state.is_terminal:
-            self._end(now, _failure(job, now), suggestions)
+            self._end(now, self._with_its_job(job) or _failure(job, now), suggestions)
         elif now.state is TrialState.ACTIVE and self._is_hopeless(now):
             self._keep_trial(now.stopping())
             self._jobs.stop_trial(now.job_id)
+
+    def _with_its_job(self, job: Job) -> str:
+        """Why a trial that has not failed ended with the tuning job; empty for any other trial."""
+        if job.state is not JobState.CANCELLED or job.message.error.message != "CANCELED":
+            return ""
+        if self.job.state is JobState.CANCELLING:
+            return f"{WITH_ITS_JOB}its tuning job was cancelled."
+        return f"{WITH_ITS_JOB}too many other trials failed." if self._fails() else ""
 
     def _is_hopeless(self, trial: Trial) -> bool:
         if not self.job.message.study_spec.HasField("median_automated_stopping_spec"):
@@ -199,7 +209,7 @@ class TuningJobRunner(JobRunner[TuningJob]):
             self._move(JobState.RUNNING)
         if not self._failed:
             return self._move(JobState.SUCCEEDED)
-        failed = [trial for trial in self.job.trials.values() if trial.state is TrialState.INFEASIBLE]
+        failed = failed_of(self.job)
         first = min(failed, key=lambda trial: trial.message.end_time.ToNanoseconds()).message
         reason = (
             f"Too many trials failed ({len(failed)}). The first, trial {first.id}: {first.infeasible_reason}"

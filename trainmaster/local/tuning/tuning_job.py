@@ -18,6 +18,8 @@ MIN_FAILED, MAX_FAILED_SHARE = 5, 0.5
 the job. The project's choice.
 """
 
+WITH_ITS_JOB = "The trial was cancelled because "
+"""With it begins the reason of a trial that ended with its tuning job. The project's words."""
 _MINIMIZE = 2
 
 
@@ -140,10 +142,16 @@ def custom_job_of(job: TuningJob, trial: Trial, *, metrics_dir: str, at: datetim
     return custom_job.begun(at)
 
 
+def failed_of(job: TuningJob) -> list[Trial]:
+    """Its infeasible trials, without those that were cancelled with the job."""
+    infeasible = [trial for trial in job.trials.values() if trial.state is TrialState.INFEASIBLE]
+    return [trial for trial in infeasible if not trial.message.infeasible_reason.startswith(WITH_ITS_JOB)]
+
+
 def too_many_failed(job: TuningJob) -> bool:
     """Whether the job must fail because of its infeasible trials."""
-    over = [trial for trial in job.trials.values() if trial.has_ended]
-    failed = [trial for trial in over if trial.state is TrialState.INFEASIBLE]
+    failed = failed_of(job)
+    over = [*failed, *(trial for trial in job.trials.values() if trial.state is TrialState.SUCCEEDED)]
     if limit := job.message.max_failed_trial_count:
         return len(failed) >= int(limit)
     first_failed = len(failed) == len(over) > 0 and any(trial.id == "1" for trial in failed)

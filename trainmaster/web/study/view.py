@@ -16,6 +16,7 @@ from trainmaster.client.study.study import (
     shown,
 )
 from trainmaster.client.terminal import one_line, plural
+from trainmaster.orchestrator.core.completion.explanation import without_log_link
 from trainmaster.web.faults import WrongQuery
 from trainmaster.web.study.charts import (
     AXES_MAX,
@@ -145,7 +146,7 @@ def _key(study: Study, trial: Trial, sort: str) -> tuple[int, float, str] | None
     else:
         took, start = _took(trial), trial.start_time
         values: dict[str, Value | None] = {
-            "state": trial.state.value,
+            "state": trial.word,
             "result": trial.result,
             "best": study.best_measured(trial),
             "steps": float(trial.measurements[-1].step) if trial.measurements else None,
@@ -163,7 +164,7 @@ def _row(study: Study, trial: Trial) -> Row:
     return Row(
         name=trial_name(trial),
         id=one_line(trial.id, 20),
-        state=trial.state.value.lower(),
+        state=trial.word,
         is_best=trial is study.best,
         cells=[
             one_line(shown(trial.parameters.get(each.name)), CELL_CHARS)
@@ -174,7 +175,7 @@ def _row(study: Study, trial: Trial) -> Row:
         steps=str(trial.measurements[-1].step) if trial.measurements else "",
         started=trial.start_time,
         took=_took(trial),
-        reason=one_line(trial.infeasible_reason, CELL_CHARS),
+        reason=one_line(without_log_link(trial.infeasible_reason), CELL_CHARS),
     )
 
 

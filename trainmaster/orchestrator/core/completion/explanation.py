@@ -19,6 +19,7 @@ from trainmaster.orchestrator.core.completion.last_error import (
     shortened_error,
 )
 from trainmaster.orchestrator.core.completion.replica_exit import ReplicaExit, parse_exit, restarts_text
+from trainmaster.orchestrator.core.completion.trial_ends import was_cancelled
 from trainmaster.orchestrator.core.documents.quoting import cut
 from trainmaster.orchestrator.core.job_names import job_id
 from trainmaster.orchestrator.core.requests.draft import SCRIPT
@@ -146,8 +147,12 @@ def _about_trials(
 
 
 def _failed(trials: Sequence[RecordedTrial]) -> Sequence[RecordedTrial]:
-    """The trials that Vertex AI reports as infeasible, in the order in which they ended."""
-    infeasible = (trial for trial in trials if trial.state is TrialState.INFEASIBLE)
+    """The trials that Vertex AI reports as infeasible, without the cancelled ones, in the order in which they ended."""
+    infeasible = (
+        trial
+        for trial in trials
+        if trial.state is TrialState.INFEASIBLE and not was_cancelled(trial.infeasible_reason)
+    )
     return sorted(infeasible, key=lambda trial: trial.end_time or _NO_TIME)
 
 
@@ -284,7 +289,9 @@ def _tuning_explained(
         what = f", {cause.replica}: {cause.message}"
     else:
         what = f": {first.infeasible_reason or f'the replica {cause.replica} was killed'}"
-    message = f"{len(failed)} of {len(trials)} trials failed; the first, trial {first.id}{what}"
+    cancelled = sum(was_cancelled(trial.infeasible_reason) for trial in trials)
+    with_it = f", and {cancelled} {'was' if cancelled == 1 else 'were'} cancelled" if cancelled else ""
+    message = f"{len(failed)} of {len(trials)} trials failed{with_it}; the first, trial {first.id}{what}"
     words = _service_words(record.failure)
     if words and not _OF_TRIALS.search(words):
         message = f"{as_sentence(message)} {words}"

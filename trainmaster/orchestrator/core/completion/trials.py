@@ -2,10 +2,12 @@
 
 import math
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from trainmaster.orchestrator.core.completion.explanation import without_log_link
 from trainmaster.orchestrator.core.completion.replica_exit import parse_exit
+from trainmaster.orchestrator.core.completion.trial_ends import WORDS, trial_word, was_cancelled
 from trainmaster.orchestrator.core.documents.faults import listed, nearest
 from trainmaster.orchestrator.core.requests.spec import Goal, Measurement, Tuning
 from trainmaster.orchestrator.core.runs.job import (
@@ -14,7 +16,6 @@ from trainmaster.orchestrator.core.runs.job import (
     RecordedTrial,
     Trial,
     TrialState,
-    trials_by_state,
 )
 
 REASON_MAX_CHARS = 300
@@ -108,7 +109,10 @@ def _why_none_reported(trials: Sequence[Trial], metric: str) -> str:
     reasons = (without_log_link(trial.infeasible_reason) for trial in trials)
     if reason := next(filter(_NOT_FINITE.search, reasons), None):
         return f"no trial is best: no trial reported a finite {metric!r} ({_states(trials)}): {reason[:REASON_MAX_CHARS]}"
-    failed = sum(trial.state is TrialState.INFEASIBLE for trial in trials)
+    failed = sum(
+        trial.state is TrialState.INFEASIBLE and not was_cancelled(trial.infeasible_reason)
+        for trial in trials
+    )
     if any(parse_exit(trial.infeasible_reason) for trial in trials):
         return (
             f"no trial is best: {failed} of {len(trials)} failed before any reported {metric!r}; "
@@ -126,7 +130,8 @@ def _all(trial: Trial) -> tuple[Measured, ...]:
 
 
 def _states(trials: Sequence[Trial]) -> str:
-    return listed(f"{count} {state}" for state, count in trials_by_state(trials).items())
+    found = Counter(trial_word(trial.state, trial.infeasible_reason) for trial in trials)
+    return listed(f"{found[word]} {word}" for word in WORDS if found[word])
 
 
 def _gain(value: float, goal: Goal) -> float:

@@ -11,8 +11,9 @@ from tests.cli.studies import many, study, trial
 from tests.cli.watch import sightings
 from trainmaster.cli.watch.live import View
 from trainmaster.cli.watch.run import doing, news, picture
+from trainmaster.client.logs.line import SERVICE, LogLine
 from trainmaster.client.study.study import Study
-from trainmaster.client.watch.sighting import Sighting
+from trainmaster.client.watch.sighting import Sighting, _after
 from trainmaster.client.watch.timeline import timeline
 from trainmaster.orchestrator.core.runs.job import TrialState
 
@@ -121,6 +122,42 @@ def test_a_pipe_gets_each_trial_once_before_the_stages_that_follow() -> None:
     text = printed(tuning(RUNNING), tuning(RUNNING), done)
     assert text.count("trial 2 started") == text.count("trial 2 succeeded") == 1
     assert text.index("trial 2 succeeded") < text.index("Last trial ended")
+
+
+def test_a_failed_trial_shows_the_last_line_of_its_replica_and_no_link() -> None:
+    reason = (
+        "The replica workerpool0-0 exited with a non-zero status of 1. To find out more about why your job exited "
+        "please check the logs: https://console.cloud.google.com/logs/viewer?project=p"
+    )
+    failed = trial(3, state=TrialState.INFEASIBLE, reason=reason)
+    seen = replace(tuning(study(failed)), last_lines={"3/workerpool0-0": "odd depth is bad"})
+    text = printed(seen)
+    assert (
+        "trial 3 failed after 30 s: workerpool0-0 exited with status 1, its last line: odd depth is bad"
+        in text
+    )
+    silent = printed(replace(seen, last_lines={}))
+    assert "exited with a non-zero status of 1.\n" in silent
+    assert "console.cloud" not in text + silent
+
+
+def test_a_line_of_the_service_about_a_trial_names_it() -> None:
+    line = LogLine(
+        insert_id="1",
+        at=sightings.START,
+        severity="INFO",
+        job_id="12",
+        replica=SERVICE,
+        trial_id="3",
+        payload="Tearing down training program.",
+    )
+    own = replace(line, trial_id=None)
+    seen = _after(_after(tuning(RUNNING), line), replace(own, severity="WARNING"))
+    assert seen.service_lines[-2:] == (
+        "trial 3: Tearing down training program.",
+        "Tearing down training program.",
+    )
+    assert seen.warnings == ("Tearing down training program.",)
 
 
 def test_control_characters_of_a_log_do_not_reach_the_terminal() -> None:

@@ -12,11 +12,13 @@ from rich.text import Text
 from trainmaster.client.study.study import Study, Trial, counts, number, shown
 from trainmaster.client.terminal import one_line, plural
 from trainmaster.orchestrator.core.completion.explanation import without_log_link
+from trainmaster.orchestrator.core.completion.replica_exit import parse_exit
 from trainmaster.orchestrator.core.completion.trial_ends import CANCELLED
 from trainmaster.orchestrator.core.requests.spec import Goal
 from trainmaster.orchestrator.core.runs.job import TrialState
 
 VALUE_CHARS, METRIC_CHARS, GAP = 18, 40, 2
+LINE_CHARS = 200
 FIRST_PARAMETERS = 3
 """On a narrow terminal, this many precede progress and times; the others follow."""
 _STYLES = {TrialState.SUCCEEDED: "green", TrialState.INFEASIBLE: "red", TrialState.STOPPING: "yellow"}
@@ -43,6 +45,8 @@ class Board:
     study: Study
     at: datetime
     progress: Mapping[str, str] = field(default_factory=dict)
+    last_lines: Mapping[str, str] = field(default_factory=dict)
+    """By lane, for example `3/workerpool0-0`: what the replica of a trial wrote last."""
 
     @property
     def title(self) -> str:
@@ -130,9 +134,17 @@ class Board:
         after = seconds(trial.elapsed(self.at))
         said = trial.word + (f" after {after}" if after else "")
         if trial.state is TrialState.INFEASIBLE:
-            return f"{said}: {one_line(without_log_link(trial.infeasible_reason)) or 'no reason given'}"
+            return f"{said}: {self._reason(trial)}"
         value = "no value" if trial.final is None else number(trial.final)
         return f"{said}  {one_line(self.study.metric)} {value}"
+
+    def _reason(self, trial: Trial) -> str:
+        """The exit of its replica and what that wrote last, or the service's words without their long link."""
+        exited = parse_exit(trial.infeasible_reason)
+        line = one_line(self.last_lines.get(f"{trial.id}/{exited.replica}", ""), LINE_CHARS) if exited else ""
+        if exited is None or not line.strip():
+            return one_line(without_log_link(trial.infeasible_reason)) or "no reason given"
+        return f"{exited.replica} exited with status {exited.status}, its last line: {line.strip()}"
 
 
 def choose(study: Study, *, most: int) -> tuple[list[Trial], list[Trial]]:

@@ -91,8 +91,8 @@ def _title(seen: Sighting) -> str:
 
 
 def board_of(seen: Sighting, study: Study) -> Board:
-    """The study's table of trials, each with the epoch that it has logged."""
-    return Board(study=study, at=seen.at, progress=epochs(seen.training))
+    """The study's table of trials, each with the epoch and the last lines that it has logged."""
+    return Board(study=study, at=seen.at, progress=epochs(seen.training), last_lines=seen.last_lines)
 
 
 def doing(seen: Sighting) -> str:

@@ -42,7 +42,10 @@ class Sighting:
     last_line_at: datetime | None = None
     """When the service logged that the job has ended."""
     service_lines: tuple[str, ...] = ()
-    """The last lines of the service: what the job waits for, and which packages are installed, before its program starts."""
+    """The last lines of the service: what the job waits for, and which packages are installed, before its program starts.
+
+    Those about a trial begin with `trial 3: `, and so do the warnings.
+    """
     warnings: tuple[str, ...] = ()
     """The service's last warnings, for example that packages are installed although no RUN line names them."""
     last_lines: Mapping[str, str] = field(default_factory=dict)
@@ -159,6 +162,8 @@ def _after(seen: Sighting, line: LogLine) -> Sighting:
 def _after_service(seen: Sighting, line: LogLine, text: str) -> Sighting:
     if line.ends_job and seen.job_name and line.job_id == job_id(seen.job_name):
         seen = replace(seen, last_line_at=line.at)
+    if line.trial_id:
+        text = f"trial {line.trial_id}: {text}"
     if line.severity in _WARNINGS:
         seen = replace(seen, warnings=(*seen.warnings, text)[-LINES_KEPT:])
     return replace(seen, service_lines=(*seen.service_lines, text)[-LINES_KEPT:])

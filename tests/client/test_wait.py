@@ -12,7 +12,7 @@ import pytest
 
 from tests.client.served import Served, run_record, served_context
 from tests.ready_stack import stop
-from trainmaster.cli.runs.following import say_end
+from trainmaster.cli.runs.following import say_end, say_state
 from trainmaster.client import wait
 from trainmaster.client.clients import Clients
 from trainmaster.client.durations import parse_duration
@@ -22,6 +22,8 @@ from trainmaster.client.logs import survive
 from trainmaster.client.stack import NoStack
 from trainmaster.client.wait import wait_for_end
 from trainmaster.local.storage import serve
+from trainmaster.orchestrator.core.documents.codec import decoded
+from trainmaster.orchestrator.core.runs.record import RunRecord
 
 RUN = "cassava-20260302t081500-3f9a1c04de"
 
@@ -310,3 +312,12 @@ def test_a_service_that_is_gone_for_good_is_named_in_the_words_of_every_verb(
         clients = silenced(served, tmp_path / "other", running, RUN)
         with clients, pytest.raises(NoStack, match="was started again at other addresses"):
             wait_for_end(clients, RUN, on_change=lambda _: running.close())
+
+
+def test_the_problem_of_a_run_that_succeeded_with_a_model_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    problem = "the metric loss is nan: the training diverged"
+    document = run_record("succeeded", problems=[problem])
+    run = Run(document=document, record=decoded(RunRecord, document))
+    assert run.record.model is not None
+    say_state(run)
+    assert capsys.readouterr().err.endswith(f" has succeeded: {problem}\n")

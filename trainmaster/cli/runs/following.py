@@ -60,7 +60,7 @@ def _seconds(_call: click.Context, _option: click.Parameter, text: str | None) -
 
 
 def say_state(run: Run) -> None:
-    """The run, its state, and why it waits, ended badly, or has no model, on standard error.
+    """The run, its state, and why it waits or ended badly, or the problems of its success, on standard error.
 
     A reason of several lines keeps them, up to REASON_MAX_LINES.
     """
@@ -69,7 +69,7 @@ def say_state(run: Run) -> None:
     reason = record.failure.message if record.failure else waiting.reason if waiting else ""
     if record.state is RunState.REJECTED and record.problems:
         reason = record.problems[0]
-    if record.state is RunState.SUCCEEDED and record.model is None:
+    if record.state is RunState.SUCCEEDED:
         reason = "; ".join(record.problems)
     lines = [one_line(line, REASON_MAX_CHARS) for line in reason.split("\n")[:REASON_MAX_LINES]]
     more = ": " + "\n  ".join(lines) if reason else ""

@@ -211,11 +211,11 @@ def test_warnings_go_to_standard_error_and_name_unverified_rows(tmp_path: Path) 
     done = convert(str(EXAMPLES / "package.yaml"), *lenient_policy(tmp_path))
     warnings = [line for line in done.err.splitlines() if ": warning: " in line]
     assert [line.split(": ")[2] for line in warnings] == [
-        "$.trainingInput.runtimeVersion",
-        "$.trainingInput.runtimeVersion",
         "$.trainingInput.scaleTier",
+        "$.trainingInput.runtimeVersion",
+        "$.trainingInput.runtimeVersion",
     ]
-    assert "unavailable since 2026-07-11" in warnings[1]
+    assert "unavailable since 2026-07-11" in warnings[2]
     assert "unverified" in done.err
     assert "warning" not in done.out
 
@@ -224,8 +224,8 @@ def test_every_fault_goes_to_standard_error_and_nothing_is_printed(tmp_path: Pat
     document = {"trainingInput": {"scaleTier": "BASIC_GPU", "masterType": "n1-standard-4", "bogus": 1}}
     done = convert(_file(tmp_path, document))
     assert (done.status, done.out) == (1, "")
-    paths = [line.split(": ")[1] for line in done.err.splitlines() if line.startswith(str(tmp_path))]
-    assert paths == [
+    paths = [line.split(": ")[2] for line in done.err.splitlines() if line.startswith(str(tmp_path))]
+    assert sorted(paths) == [
         "$.trainingInput.bogus",
         "$.trainingInput.masterConfig",
         "$.trainingInput.masterType",
@@ -264,3 +264,16 @@ def _file(folder: Path, document: dict[str, Any]) -> str:
         document = {**document, "labels": {}}
     path.write_text(yaml.safe_dump(document))
     return str(path)
+
+
+def test_faults_come_in_the_order_of_the_text_as_check_lists_them(tmp_path: Path) -> None:
+    request = tmp_path / "r.yaml"
+    request.write_text(
+        "zone: 1\nmodel_name: a\nimage: gcr.io/p/b\ncluster: {chief: {machine: n1-standard-4}}\nargs: x\n"
+    )
+    words = ("--project", "p", "--region", "us-central1", str(request))
+    checked = trainmaster("check", *words, cwd=tmp_path, environment={"HOME": str(tmp_path)})
+    texts = (convert(str(request)).err, checked.out)
+    found = [[line for line in text.splitlines() if ": error: " in line] for text in texts]
+    assert found[0] == found[1]
+    assert [line.partition(": error: ")[2].partition(":")[0] for line in found[0]] == ["$.zone", "$.args"]

@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from trainmaster.cli.exits import Exit
+from trainmaster.cli.faults import WARNING, fault_lines
 from trainmaster.cli.verb import chosen_team, takes_team, talk
 from trainmaster.cli.yaml_text import yaml_text
 from trainmaster.client.context import context_in_cloud
@@ -25,7 +26,6 @@ from trainmaster.client.request_files import (
 )
 from trainmaster.orchestrator.core.documents.document import Document, parse_document
 from trainmaster.orchestrator.core.documents.faults import Fault
-from trainmaster.orchestrator.core.documents.placing import rendered
 from trainmaster.orchestrator.core.job_names import JobKind
 from trainmaster.orchestrator.core.names import MODEL_LABEL, RUN_LABEL, model_name_from
 from trainmaster.orchestrator.core.requests.dialects import dialect_of
@@ -100,11 +100,11 @@ def convert(
     shown_as = "standard input" if file == STDIN else file
     if isinstance(request, Refused):
         faults = _of_local_script(request.faults, file)
-        _print(*(line for fault in faults for line in rendered(fault, shown_as)))
+        _print(*fault_lines(faults, shown_as))
         return Exit.FINDING
     submission = converted(request.spec, target)
     _print(*_summary(submission, target, Form(form)))
-    _print(*(line for warning in request.warnings for line in rendered(warning, shown_as, "warning")))
+    _print(*fault_lines(request.warnings, shown_as, WARNING))
     _print(*_left_out(request))
     if policy is None:
         talk("not checked: what the deployment's policy allows; --policy FILE checks it")

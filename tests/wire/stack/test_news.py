@@ -5,7 +5,6 @@ import json
 import re
 from datetime import UTC, datetime
 from pathlib import Path
-from queue import SimpleQueue
 from typing import Any
 
 import pytest
@@ -50,12 +49,7 @@ def lines_of(*notices: dict[str, Any]) -> list[str]:
     ],
 )
 def test_a_line_has_the_time_the_subject_the_change_and_the_model_or_reason(name: str, expected: str) -> None:
-    lines: SimpleQueue[str] = SimpleQueue()
-    news = News(lines.put, hold_s=0.01)
-    news.start()
-    news.show(delivered(json.dumps(example(name)).encode()))
-    line = lines.get(timeout=60)
-    assert lines.empty()
+    (line,) = lines_of(example(name))
     at = datetime.fromisoformat(example(name)["time"]).astimezone()
     assert line.startswith(f"{at:%H:%M:%S}  {example(name)['subject']}  ")
     assert re.search(expected, line), line
@@ -63,16 +57,6 @@ def test_a_line_has_the_time_the_subject_the_change_and_the_model_or_reason(name
 
 def test_a_notice_that_is_delivered_twice_is_printed_once() -> None:
     assert len(lines_of(example("failed"), example("succeeded"), example("failed"))) == 2
-
-
-def test_the_end_of_a_run_is_printed_before_the_promotion_that_is_published_first() -> None:
-    promoted, succeeded = example("promoted"), example("succeeded")
-    succeeded["subject"] = promoted["data"]["run_id"]
-    began = {**succeeded, "id": "0", "type": "trainmaster.run.running.v1"}
-    for order in ([promoted, succeeded], [succeeded, promoted]):
-        _, ended, champion = lines_of(began, *order)
-        assert "  succeeded  " in ended
-        assert "  champion promoted  " in champion
 
 
 def test_lines_that_come_before_the_stack_is_ready_are_printed_afterwards() -> None:

@@ -15,23 +15,13 @@ from trainmaster.local.events.cloudevent import CloudEvent
 REMEMBERED = 1000
 """Ids of notices that are not printed again; a notice may be published and delivered more than once."""
 MAX_BYTES = 1024 * 1024
-HOLD_S = 5.0
-"""How long a champion's line waits for that of its run's end, which is published after it."""
-_PROMOTED = "trainmaster.champion.promoted."
-_ENDS = ("trainmaster.run.succeeded.", "trainmaster.run.partially_succeeded.")
-"""The ends of runs whose models may be promoted."""
 
 
 class News:
-    """Prints each notice once, from `start` on; earlier ones are kept until then. Safe in several threads.
+    """Prints each notice once, from `start` on; earlier ones are kept until then. Safe in several threads."""
 
-    A run's end is printed before the promotion of its model, unless it comes more than `hold_s` seconds after that.
-    """
-
-    def __init__(self, write: Callable[[str], object], *, hold_s: float = HOLD_S) -> None:
-        self._write, self._hold_s = write, hold_s
-        self._ended: deque[str] = deque(maxlen=REMEMBERED)
-        self._held: dict[str, str] = {}
+    def __init__(self, write: Callable[[str], object]) -> None:
+        self._write = write
         self._seen: deque[str] = deque(maxlen=REMEMBERED)
         self._kept: deque[str] | None = deque(maxlen=REMEMBERED)
         self._lock = threading.Lock()
@@ -52,33 +42,11 @@ class News:
             if notice["id"] in self._seen:
                 return
             self._seen.append(notice["id"])
-            subject, line = notice["subject"], line_of(notice)
-            run_id = str(notice["data"].get("run_id"))
-            if notice["type"].startswith(_PROMOTED) and run_id not in self._ended:
-                self._hold(run_id, line)
-                return
-            self._add(line)
-            if notice["type"].startswith(_ENDS):
-                self._ended.append(subject)
-                if promotion := self._held.pop(subject, None):
-                    self._add(promotion)
-
-    def _hold(self, run_id: str, line: str) -> None:
-        self._held[run_id] = line
-        timer = threading.Timer(self._hold_s, self._release, [run_id])
-        timer.daemon = True
-        timer.start()
-
-    def _release(self, run_id: str) -> None:
-        with self._lock:
-            if line := self._held.pop(run_id, None):
-                self._add(line)
-
-    def _add(self, line: str) -> None:
-        if self._kept is None:
-            self._print(line)
-        else:
-            self._kept.append(line)
+            line = line_of(notice)
+            if self._kept is None:
+                self._print(line)
+            else:
+                self._kept.append(line)
 
     def _print(self, line: str) -> None:
         with contextlib.suppress(OSError, ValueError):  # the reader of a pipe may be gone; the stack is not

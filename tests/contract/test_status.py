@@ -121,6 +121,12 @@ def test_the_status_of_a_name_is_of_its_newest_drop_and_names_the_run_before() -
     assert (told(world)["state"], told(world)["previous_run_id"]) == ("succeeded", second.run_id)
 
 
+def test_a_first_failed_delivery_is_said_to_have_failed_once() -> None:
+    world = World()
+    failing(world, world.drop(), At("read inbox", before=raising(NO_READ)), times=1)
+    assert told(world)["reason"].startswith("delivery failed once because Cloud Storage could not read")
+
+
 def test_an_event_that_keeps_failing_has_a_status_that_says_why_until_it_succeeds() -> None:
     world = World()
     incoming = world.drop()

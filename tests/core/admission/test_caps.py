@@ -30,6 +30,14 @@ def run(name: str, minutes: float = 0, cost: str | None = None) -> CountedStart:
 TWO = Caps(runs_per_hour=2)
 
 
+def test_a_cap_of_one_run_is_written_in_the_singular() -> None:
+    runs = [run("a"), run("b", 1)]
+    reached = over_cap(Caps(runs_per_hour=1), runs, runs[1])
+    assert reached is not None
+    assert reached.text.startswith("1 run was started in the hour")
+    assert reached.fault.allowed == "1 run an hour"
+
+
 def test_as_many_as_the_cap_go_and_the_next_is_told_when_to_come_again() -> None:
     runs = [run("a"), run("b", 1), run("c", 2)]
     assert [over_cap(TWO, runs, each) is None for each in runs] == [True, True, False]

@@ -138,7 +138,7 @@ def _shown(letter: "Letter", failure: "FunctionLine | None") -> str:
     return (
         f"{letter.id}  {source}\n"
         f"  event     {what}, of {_moment(letter.published_at)} UTC\n"
-        f"  given up  {_moment(letter.given_up_at)} UTC, after {letter.deliveries} deliveries\n"
+        f"  given up  {_moment(letter.given_up_at)} UTC, after {letter.deliveries} {'delivery' if letter.deliveries == '1' else 'deliveries'}\n"
         f"  reason    {why}"
     )
 

@@ -127,9 +127,9 @@ def _rule_facts(source: "Source") -> Iterator[Fact]:
 def _data_text(values: Mapping[str, str]) -> list[str]:
     newest = values.get("data.newest_uri")
     count = values.get("data.count")
-    return ([f"{count} objects since the firing before"] if count else []) + (
-        [f"the last one: {newest}, of {values.get('data.watermark')}"] if newest else []
-    )
+    return (
+        [f"{count} {'object' if count == '1' else 'objects'} since the firing before"] if count else []
+    ) + ([f"the last one: {newest}, of {values.get('data.watermark')}"] if newest else [])
 
 
 def _tries(run: "RunExplanation") -> Iterator[Fact]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from trainmaster.client.runs.admission_objects import AdmissionObjects
+from trainmaster.client.terminal import plural
 from trainmaster.orchestrator.core.admission.caps import CapReached, CountedStart, over_cap
 from trainmaster.orchestrator.core.admission.listed import Slot
 from trainmaster.orchestrator.core.admission.queue import Place, QueuePass, SlotSet, limits_of
@@ -120,7 +121,7 @@ def _tried(candidate: Candidate, own: Place, queue: QueuePass, limits: Sequence[
         return Outlook(verdict="waits", candidate=number, reason=reason, behind=ahead)
     full = next((each for each in limits if each.is_full), None)
     if full is not None:
-        reason = f"the limit of {full.jobs} jobs {full.text} is reached"
+        reason = f"the limit of {plural(full.jobs, 'job')} {full.text} is reached"
         return Outlook(verdict="waits", candidate=number, reason=reason, behind=full.holders)
     return Outlook(verdict="starts", candidate=number)
 

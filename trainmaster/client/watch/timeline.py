@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from trainmaster.client.study.study import Study, counts
+from trainmaster.client.terminal import plural
 from trainmaster.client.watch.sighting import Sighting
 from trainmaster.orchestrator.core.runs.record import RunRecord, Source
 from trainmaster.orchestrator.core.runs.states import RunState
@@ -79,7 +80,7 @@ def _trials(seen: Sighting, study: Study) -> Iterator[Stage]:
     ends = [trial.end_time for trial in study.trials if trial.end_time]
     is_over = bool(ends) and len(ends) == len(study.trials)
     is_over = is_over and (len(ends) == study.max_trials or bool(seen.job_ended_at))
-    parallel = f"{study.max_trials} trials, {seen.parallel_trials} at a time"
+    parallel = f"{plural(study.max_trials, 'trial')}, {seen.parallel_trials} at a time"
     yield Stage(title="First trial started", at=min(starts, default=None), detail=parallel)
     yield Stage(title=LAST_TRIAL_ENDED, at=max(ends) if is_over else None, detail=counts(study.trials))
 

@@ -100,14 +100,18 @@ def _uncounted(moment: datetime) -> CapReached:
     return CapReached(text=text, window=f"runs_counted/{moment:%Y-%m-%d}", fault=fault)
 
 
+def _runs(count: int) -> str:
+    return "1 run was" if count == 1 else f"{count} runs were"
+
+
 def _of_runs(cap: int, moment: datetime) -> CapReached:
     free = (moment + timedelta(hours=1)).replace(minute=0)
-    text = f"{cap} runs were started in the hour from {moment:%H}:00 UTC, as many as the policy's runs_per_hour allows"
+    text = f"{_runs(cap)} started in the hour from {moment:%H}:00 UTC, as many as the policy's runs_per_hour allows"
     fault = Fault(
         path="$",
         problem=text,
         found=f"one more, after {cap}",
-        allowed=f"{cap} runs an hour",
+        allowed=f"{cap} {'run' if cap == 1 else 'runs'} an hour",
         repair=f"submit it again after {free:%H:%M} UTC; if you need this many, ask for runs_per_hour to be raised in the policy",
     )
     return CapReached(text=text, window=f"runs_per_hour/{moment:%Y-%m-%dT%H}", fault=fault)

@@ -217,7 +217,7 @@ def status_after_failure(
     elif failed >= DELIVERIES_MAX:
         follows = "the event is now a dead letter: `trainmaster dead-letters` shows and replays it"
         status["state"] = DEAD_LETTER if status["state"] == RETRYING else status["state"]
-    reason = f"delivery failed {failed} times, most recently because {failure_text(error)}; {follows}"
+    reason = f"delivery failed {'once' if failed == 1 else f'{failed} times, most recently'} because {failure_text(error)}; {follows}"
     return {
         **status,
         "reason": reason,

@@ -56,6 +56,6 @@ def _data(reign: Reign, values: Mapping[str, str]) -> list[str]:
     count, newest, at = (values.get(f"data.{name}") for name in ("count", "newest_uri", "watermark"))
     return [
         *([named] if named else []),
-        *([f"{count} objects since the firing before"] if count else []),
+        *([f"{count} {'object' if count == '1' else 'objects'} since the firing before"] if count else []),
         *([f"the last one: {newest}{f', of {at}' if at else ''}"] if newest else []),
     ]

@@ -35,8 +35,9 @@ PRIORITY_LABEL = "trainmaster_priority"
 """The label that sets a request's priority in dialects without a key for it."""
 
 _STATUSES_OF_MESSAGES = ("messages/", "keys/")
+# Parts of a name that are `.` or `..` are not hidden; an object store knows no parent folder.
 _TEMPORARY = re.compile(
-    r"(^|/)(\.|g(cloud|sutil)/tmp/|#[^/]*#$)|(/|~|\.(tmp|part|swp|gstmp))$", re.IGNORECASE
+    r"(^|/)(\.(?!\.?/)|g(cloud|sutil)/tmp/|#[^/]*#$)|(/|~|\.(tmp|part|swp|gstmp))$", re.IGNORECASE
 )
 _NOT_IN_LABELS = re.compile(r"[^a-z0-9_-]+")
 _RUN_ID = re.compile(r"[a-z][a-z0-9_-]{0,62}")

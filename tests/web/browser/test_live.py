@@ -67,7 +67,7 @@ def test_a_wrong_filter_takes_the_place_of_the_list_until_it_is_right(window: Wi
     rows, said = page.locator("#found tbody tr"), page.locator("#found .notice")
     expect(rows).not_to_have_count(0)
     page.locator("#filter-since").fill("soon")
-    expect(said).to_contain_text("since: Expected")
+    expect(said).to_contain_text("since: expected")
     expect(rows).to_have_count(0)
     page.locator("#filter-since").fill("7d")
     expect(said).to_have_count(0)

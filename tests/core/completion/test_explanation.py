@@ -253,6 +253,18 @@ def test_without_an_error_the_last_lines_of_the_named_replica_are_given() -> Non
     )
 
 
+@pytest.mark.parametrize(
+    "log",
+    [
+        "E0000 00:00:1795485741.331835   21101 cuda_platform.cc:52] failed call to cuInit: INTERNAL: CUDA error: x",
+        "2026-03-01 12:00:00.331835: E external/xla/cuda_platform.cc:51] failed call to cuInit: CUDA error: x",
+    ],
+)
+def test_an_error_that_native_code_logs_is_not_the_reason(log: str) -> None:
+    failure = found(wrote(CHIEF, f"{log}\nThe model does not fit the data"), exited(CHIEF, 2))
+    assert failure.message == "its last line was: 'The model does not fit the data'"
+
+
 def test_the_services_own_line_names_the_replica_where_the_job_has_no_error() -> None:
     entries = wrote(CHIEF, "one\ntwo") + wrote("service", exited(CHIEF, 3), after_s=1)
     assert found(entries).message == "its last line was: 'two'"

@@ -31,7 +31,14 @@ _IGNORED = re.compile(rf"^{_IGNORED_BEGINS}.*\n{re.escape(TRACEBACK)}:\n(?:[ \t]
 """From an object that is finalized at interpreter shutdown, after the program has ended."""
 _LAST_WORD = re.compile(r"^(?:Fatal Python error|\S+: error): .*$", re.MULTILINE)
 """The interpreter's or an argument parser's final line; it counts even after a traceback."""
-_ERROR = re.compile(r"^(?:[\w.]+(?:Error|Exception|Interrupt|Exit)\b.*|.*\berror: .*)$", re.MULTILINE)
+_NATIVE_LOG = r"[IWE]\d{4} [\d:.]{8,} |[\d-]{10} [\d:.]{8,}: [IWE] "
+"""How a line begins that TensorFlow's native code logs before it continues, with its severity.
+
+Source: https://abseil.io/docs/cpp/guides/logging, and tsl/platform/default/logging.cc
+"""
+_ERROR = re.compile(
+    rf"^(?!{_NATIVE_LOG})(?:[\w.]+(?:Error|Exception|Interrupt|Exit)\b.*|.*\berror: .*)$", re.MULTILINE
+)
 _FILE = re.compile(r' +File ".*", line \d+$')
 _HTTP = re.compile(r"^((?:[\w.]+: )?\d{3}) (?:GET|POST|PUT|PATCH|DELETE) https?://[^\s{]+: (?=\S)")
 """The beginning of an error of Google's clients, up to the body of the response.

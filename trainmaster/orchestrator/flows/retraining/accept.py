@@ -4,7 +4,13 @@ import contextlib
 from collections.abc import Iterator
 from dataclasses import replace
 
-from trainmaster.orchestrator.core.errors import GenerationMoved, ObjectGone, ObjectTooLarge, TrainmasterError
+from trainmaster.orchestrator.core.errors import (
+    GenerationMoved,
+    ObjectGone,
+    ObjectTooLarge,
+    RecordUnsupported,
+    TrainmasterError,
+)
 from trainmaster.orchestrator.core.names import split_object_uri
 from trainmaster.orchestrator.core.policy.teams import team_of_drop
 from trainmaster.orchestrator.core.requests.incoming import IncomingDocument, StoredObject
@@ -18,7 +24,14 @@ from trainmaster.orchestrator.core.retraining.reading import (
 )
 from trainmaster.orchestrator.core.retraining.request_check import RuleRequirements
 from trainmaster.orchestrator.core.retraining.rule import Rule, Template
-from trainmaster.orchestrator.core.retraining.state import RuleStanding, RuleStatus, state_for, status_of
+from trainmaster.orchestrator.core.retraining.state import (
+    RuleStanding,
+    RuleState,
+    RuleStatus,
+    launched,
+    state_for,
+    status_of,
+)
 from trainmaster.orchestrator.core.runs.drop_status import failure_text, first_faults, first_problems
 from trainmaster.orchestrator.core.sizes import MAX_REQUEST_BYTES, MAX_RULE_BYTES
 from trainmaster.orchestrator.flows.services import FlowResult, Services
@@ -47,8 +60,8 @@ def accept(services: Services, incoming: IncomingDocument, dropped: StoredObject
         return _refuse(services, dropped, rule, report(services, incoming, rule))
     if rule.generation != generation:
         return FlowResult(message=f"{name}: a newer generation of {rule.rule_id} is in force")
-    state = _begun(services, rule)
-    services.rule_statuses.write(status_of(rule, state.state, services.clock.now()))
+    state = _with_launch(services, _begun(services, rule).state)
+    services.rule_statuses.write(status_of(rule, state, services.clock.now()))
     return FlowResult(message=f"rule {rule.rule_id} was accepted, generation {generation}")
 
 
@@ -117,6 +130,20 @@ def _begun(services: Services, rule: Rule) -> HeldState:
         except GenerationMoved:
             continue
     raise GenerationMoved(f"the state of {rule.rule_id}", 0)
+
+
+def _with_launch(services: Services, state: RuleState | None) -> RuleState | None:
+    """The state with its firing as the last one if that has a run: a turn records the launch of the turn before.
+
+    A paused rule has no next turn. Without this, its status would lose the last firing.
+    """
+    if state is None or state.firing is None:
+        return state
+    try:
+        has_run = services.ledger.find(state.firing.run_id) is not None
+    except RecordUnsupported:  # another release wrote the run's record
+        has_run = True
+    return launched(state) if has_run else state
 
 
 def _refuse(services: Services, dropped: StoredObject, refused: Refused, report_uri: str) -> FlowResult:

@@ -154,6 +154,19 @@ def test_a_failed_tuning_shows_its_cause_and_the_likely_repair(jobs: Jobs) -> No
     assert "No trial has a result." in text
 
 
+def test_a_failed_trial_has_the_error_of_its_program_as_the_command_shows_it(jobs: Jobs) -> None:
+    record = run_record("tuned", run_id="tuned-partly")
+    record["job"] = {**record["job"], "name": JOB}
+    (failed,) = [each for each in record["tuning"]["trials"] if "failure" in each]
+    jobs.served.write("ledger", "runs/tuned-partly.json", record)
+    service = "The replica workerpool0-0 exited with a non-zero status of 2."
+    jobs.document = tuning_job(trial(int(failed["id"]), state="INFEASIBLE", infeasibleReason=service))
+    with console_of(jobs.served.clients) as browser:
+        text = browser.get("/runs/tuned-partly/study").text
+    assert f'<span class="soft break">{escape(failed["failure"]["message"])}</span>' in text
+    assert service not in text
+
+
 def test_one_parameter_is_enough(jobs: Jobs) -> None:
     shown = Shown(jobs, trial(1, 0.5), parameters=(LAYERS,))
     assert [each["name"] for each in shown.data("parallel")["axes"]] == ["layers", "accuracy"]

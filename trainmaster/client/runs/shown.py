@@ -118,14 +118,15 @@ def failed_trial_facts(record: RunRecord) -> Iterator[Fact]:
         yield (
             "no result",
             [
-                *(f"trial {each.id} {_word(each)}: {_why(each)}" for each in failed[:FAILED_SHOWN]),
+                *(f"trial {each.id} {_word(each)}: {trial_reason(each)}" for each in failed[:FAILED_SHOWN]),
                 *([f"and {plural(more, 'more trial')}"] if more > 0 else []),
                 f"trainmaster logs {record.run_id} --trial {failed[0].id}",
             ],
         )
 
 
-def _why(trial: RecordedTrial) -> str:
+def trial_reason(trial: RecordedTrial) -> str:
+    """Why the trial has no result: its program's error if the record has that, else what the service says."""
     words = trial.failure.message if trial.failure else ""
     return one_line(words or trial.infeasible_reason or "no reason given", REASON_MAX_CHARS)
 

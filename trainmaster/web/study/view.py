@@ -1,10 +1,11 @@
 """What a study's page shows, apart from its charts: plain values for the template."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from trainmaster.client.runs.shown import trial_reason
 from trainmaster.client.study.find import Tuning
 from trainmaster.client.study.importance import importances
 from trainmaster.client.study.study import (
@@ -66,6 +67,7 @@ def study_values(tuning: Tuning, *, sort: str, descending: bool, most: int) -> d
         WrongQuery: there is no column `sort`.
     """
     study, best, found = tuning.study, tuning.study.best, importances(tuning.study)
+    reasons = _recorded_reasons(tuning)
     return {
         "title": one_line(study.title, CELL_CHARS),
         "job": one_line(study.name, CELL_CHARS),
@@ -77,7 +79,7 @@ def study_values(tuning: Tuning, *, sort: str, descending: bool, most: int) -> d
         "has_ended": tuning.has_ended,
         "max_trials": study.max_trials,
         "counts": counts(study.trials),
-        "best": None if best is None else _row(study, best),
+        "best": None if best is None else _row(study, best, reasons),
         "best_parameters": [] if best is None else _assignments(best),
         "model_uri": tuning.model_uri,
         "importances": [
@@ -85,7 +87,9 @@ def study_values(tuning: Tuning, *, sort: str, descending: bool, most: int) -> d
             for each in found
         ],
         "columns": columns(study),
-        "rows": [_row(study, each) for each in sorted_trials(study, sort, descending=descending)[:most]],
+        "rows": [
+            _row(study, each, reasons) for each in sorted_trials(study, sort, descending=descending)[:most]
+        ],
         "sort": sort,
         "descending": descending,
         "curves": curves_chart(study),
@@ -159,7 +163,13 @@ def _key(study: Study, trial: Trial, sort: str) -> tuple[int, float, str] | None
     return (1, 0.0, value) if isinstance(value, str) else (0, value, "")
 
 
-def _row(study: Study, trial: Trial) -> Row:
+def _recorded_reasons(tuning: Tuning) -> Mapping[str, str]:
+    """By trial id, the words of `trainmaster study`: errors of programs, which only the run's record has."""
+    recorded = tuning.run.record.tuning if tuning.run else None
+    return {each.id: trial_reason(each) for each in recorded.trials if each.failure} if recorded else {}
+
+
+def _row(study: Study, trial: Trial, reasons: Mapping[str, str]) -> Row:
     measured = study.best_measured(trial)
     return Row(
         name=trial_name(trial),
@@ -175,7 +185,7 @@ def _row(study: Study, trial: Trial) -> Row:
         steps=str(trial.measurements[-1].step) if trial.measurements else "",
         started=trial.start_time,
         took=_took(trial),
-        reason=one_line(without_log_link(trial.infeasible_reason), CELL_CHARS),
+        reason=one_line(reasons.get(trial.id) or without_log_link(trial.infeasible_reason), CELL_CHARS),
     )
 
 

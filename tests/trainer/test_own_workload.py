@@ -1,5 +1,7 @@
 """A workload of the user's own, as `--workload=my_package.module`."""
 
+import os
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,6 +11,7 @@ import pytest
 from trainer.command_line import command_from
 from trainer.faults import Unusable
 
+ROOT = Path(__file__).resolve().parents[2]
 WHOLE = """
 from trainer.settings.setting import Setting, number
 from trainer.workload import Data, Workload
@@ -50,6 +53,24 @@ def test_its_flags_and_defaults_count(package: Path) -> None:
         ),
         "--rate=2: expected a number of at most 1; found '2'.",
     )
+
+
+def test_the_launcher_of_the_trainers_page_runs_a_workload_beside_it(package: Path) -> None:
+    page = (ROOT / "docs" / "reference" / "trainer.md").read_text()
+    launcher = page.partition("`launch.py`")[2].partition("```python\n")[2].partition("```")[0]
+    (package.parent / "launch.py").write_text(launcher)
+    own = "flags={'rate': Setting(number(), 'of the optimizer', 0.5)}"
+    flags = asked(package, WHOLE.format(before="", arguments=own), "--help")
+    done = subprocess.run(
+        [sys.executable, "launch.py", *flags],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "--rate" in done.stdout
 
 
 @pytest.mark.parametrize(

@@ -6,11 +6,11 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from jsonschema import Draft202012Validator
 
-from tests.contract.boundaries import At, raising
+from tests.contract.boundaries import At
 from tests.contract.retraining import IMAGE, MANUAL, NEW_DATA, SMALL, RuleWorld, rule
 from tests.contract.world import INBOX, LEASE, LEDGER, schema
 from trainmaster.orchestrator.core.documents.codec import encoded
-from trainmaster.orchestrator.core.errors import DocumentDamaged, ServiceFailed
+from trainmaster.orchestrator.core.errors import DocumentDamaged
 from trainmaster.orchestrator.core.runs.job import JobState
 from trainmaster.orchestrator.core.sizes import MIB
 
@@ -57,29 +57,6 @@ def test_the_status_of_a_rule_names_its_last_run(world: RuleWorld) -> None:
     (record,) = world.records()
     told = world.rule_status()
     assert (told["firings"], told["last_firing"]["run_id"]) == (1, record.run_id)
-
-
-def test_a_rule_that_is_paused_after_a_firing_keeps_its_last_run(world: RuleWorld) -> None:
-    world.drop_rule(rule(MANUAL))
-    for number in (1, 2):
-        world.order({"fire": {"rule": "cassava"}}, f"fire-{number}")
-        world.finish(number - 1)
-        world.wait(1)
-    fired = world.rule_status()["last_firing"]
-    assert fired["number"] == 2
-    world.drop_rule({**rule(MANUAL), "enabled": False})
-    paused = world.rule_status()
-    assert (paused["state"], paused["firings"], paused["last_firing"]) == ("disabled", 2, fired)
-
-
-def test_a_paused_rule_does_not_name_a_firing_without_a_run(world: RuleWorld) -> None:
-    world.drop_rule(rule(MANUAL))
-    down = At("write runs", before=raising(ServiceFailed("Cloud Storage", "write", "503")))
-    world.order({"fire": {"rule": "cassava"}}, "1", down)
-    assert world.records() == []
-    world.drop_rule({**rule(MANUAL), "enabled": False})
-    paused = world.rule_status()
-    assert (paused["firings"], paused.get("last_firing")) == (1, None)
 
 
 def test_a_run_does_not_write_over_its_rules_status(world: RuleWorld) -> None:

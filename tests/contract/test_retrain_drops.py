@@ -7,9 +7,11 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
+from tests.contract.boundaries import At, raising
 from tests.contract.retraining import MANUAL, NEW_DATA, SMALL, RuleWorld, rule
 from tests.contract.world import INBOX, LEDGER, schema
 from trainmaster.orchestrator.adapters.memory import MemoryObjects
+from trainmaster.orchestrator.core.errors import ServiceFailed
 from trainmaster.orchestrator.ports.objects import Listed
 from trainmaster.orchestrator.stores.inbox import LISTED_MAX, Inbox
 
@@ -151,3 +153,26 @@ def test_files_that_are_no_rules_neither_lengthen_the_listing_nor_retire_a_rule(
     assert (objects.listed, found.files) == (LISTED_MAX, [])
     world.tick()
     assert world.rule_status("rules/zebra.json")["state"] == "accepted"
+
+
+def test_a_rule_that_is_paused_after_a_firing_keeps_its_last_run(world: RuleWorld) -> None:
+    world.drop_rule(rule(MANUAL))
+    for number in (1, 2):
+        world.order({"fire": {"rule": "cassava"}}, f"fire-{number}")
+        world.finish(number - 1)
+        world.wait(1)
+    fired = world.rule_status()["last_firing"]
+    assert fired["number"] == 2
+    world.drop_rule({**rule(MANUAL), "enabled": False})
+    paused = world.rule_status()
+    assert (paused["state"], paused["firings"], paused["last_firing"]) == ("disabled", 2, fired)
+
+
+def test_a_paused_rule_does_not_name_a_firing_without_a_run(world: RuleWorld) -> None:
+    world.drop_rule(rule(MANUAL))
+    down = At("write runs", before=raising(ServiceFailed("Cloud Storage", "write", "503")))
+    world.order({"fire": {"rule": "cassava"}}, "1", down)
+    assert world.records() == []
+    world.drop_rule({**rule(MANUAL), "enabled": False})
+    paused = world.rule_status()
+    assert (paused["firings"], paused.get("last_firing")) == (1, None)

@@ -116,6 +116,15 @@ def test_a_champion_needs_a_metric_and_nothing_more() -> None:
     ]
 
 
+def test_a_run_whose_metric_is_nan_is_no_champion_because_it_diverged() -> None:
+    world = World()
+    metrics = {"val_accuracy": float("nan"), "val_within": 0}
+    record = ended(world, "diverged", JobState.SUCCEEDED, {"m.joblib": b"x", "metrics.json": metrics})
+    assert record.problems == ("the metric val_accuracy is nan: the training diverged",)
+    (verdict,) = world.document("champions/own-model.json")["considered"]
+    assert verdict["reason"] == "the run's metric 'val_accuracy' is nan: the training diverged"
+
+
 def elsewhere(uri: str, **changes: object) -> dict[str, Any]:
     """The request of a program that saves at this URI."""
     without = {key: value for key, value in REQUEST.items() if key != "champion"}

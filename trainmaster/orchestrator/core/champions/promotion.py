@@ -129,6 +129,8 @@ def _reign(before: Champion, challenger: Challenger, now: datetime) -> Reign | s
     if model is None or terms is None:
         return "the run has no model"
     value = model.metrics.get(terms.metric)
+    if value is None and (diverged := (model.not_finite or {}).get(terms.metric)):
+        return f"the run's metric {terms.metric!r} is {diverged}: the training diverged"
     if value is None or not math.isfinite(value):
         known = ", ".join(sorted(model.metrics))
         if not known:

@@ -132,7 +132,10 @@ def find_model(
     metrics, metrics_problems = _parse_metrics(directory.metrics)
     claimed, claims_problems = _first_metrics(MANIFEST_NAME, manifest.get("metrics", {}))
     finite, diverged = _finite({**claimed, **metrics})
-    problems += [*manifest_problems, *claims_problems, *metrics_problems, *diverged]
+    problems += [*manifest_problems, *claims_problems, *metrics_problems]
+    problems += [
+        f"the metric {plain(name)} is {value}: the training diverged" for name, value in diverged.items()
+    ]
     if directory.older:
         problems.append(f"{directory.uri} also contains {_older(directory)}, which were not recorded")
     if directory.has_more:
@@ -150,6 +153,7 @@ def find_model(
         metrics_generation=documents[METRICS_NAME].generation if METRICS_NAME in documents else None,
         dataset=decoded(ModelData, manifest["dataset"]) if "dataset" in manifest else None,
         metrics=dict(sorted({**_finite(measured or {})[0], **finite}.items())),
+        not_finite=diverged or None,
         files=ModelFiles(
             count=len(files),
             size_bytes=sum(file.size_bytes for file in files),
@@ -312,15 +316,11 @@ def _is_metric(name: str, value: object) -> bool:
     return is_number and 0 < len(name) <= MAX_METRIC_CHARS
 
 
-def _finite(metrics: Mapping[str, float]) -> tuple[dict[str, float], list[str]]:
-    """The finite metrics, and a problem for each other one: Python accepts NaN in JSON, but a record must not hold it."""
+def _finite(metrics: Mapping[str, float]) -> tuple[dict[str, float], dict[str, str]]:
+    """The finite metrics, and the others as text: Python accepts NaN in JSON, but a record must not hold it."""
     values = {name: _float(value) for name, value in sorted(metrics.items())}
-    problems = [
-        f"the metric {plain(name)} is {value}: the training diverged"
-        for name, value in values.items()
-        if not math.isfinite(value)
-    ]
-    return {name: value for name, value in values.items() if math.isfinite(value)}, problems
+    finite = {name: value for name, value in values.items() if math.isfinite(value)}
+    return finite, {name: str(value) for name, value in values.items() if name not in finite}
 
 
 def _float(number: float) -> float:

@@ -46,6 +46,8 @@ class Model:
     metrics_generation: int | None = None
     dataset: ModelData | None = None
     metrics: Mapping[str, float] = field(default_factory=dict)
+    not_finite: Mapping[str, str] | None = None
+    """The trainer's other metrics, by name: `nan`, `inf` or `-inf`."""
     files: ModelFiles | None = None
 
 

@@ -144,6 +144,14 @@ def test_a_study_that_reported_only_nan_is_not_told_to_report_its_metric() -> No
     )
 
 
+@pytest.mark.parametrize("state", [JobState.CANCELLED, JobState.SUCCEEDED])
+def test_a_study_whose_trials_were_all_cancelled_is_not_told_to_report_its_metric(state: JobState) -> None:
+    reason = "The trial was cancelled because its tuning job was cancelled."
+    cancelled = replace(trial(1, None, TrialState.INFEASIBLE), infeasible_reason=reason)
+    record = ended(state, [cancelled, replace(cancelled, id="2")])
+    assert record.problems == ("no trial is best: 2 cancelled before any reported 'accuracy'",)
+
+
 def test_the_end_of_a_trials_own_job_ends_nothing() -> None:
     world, incoming, study = launched()
     of_trial = world.jobs.submit(labelled(incoming.run_id, f"{study.output_uri}/1", study.labels))

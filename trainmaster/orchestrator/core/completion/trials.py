@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from trainmaster.orchestrator.core.completion.explanation import without_log_link
 from trainmaster.orchestrator.core.completion.replica_exit import parse_exit
-from trainmaster.orchestrator.core.completion.trial_ends import WORDS, trial_word, was_cancelled
+from trainmaster.orchestrator.core.completion.trial_ends import CANCELLED, WORDS, trial_word, was_cancelled
 from trainmaster.orchestrator.core.documents.faults import listed, nearest
 from trainmaster.orchestrator.core.requests.spec import Goal, Measurement, Tuning
 from trainmaster.orchestrator.core.runs.job import (
@@ -109,6 +109,8 @@ def _why_none_reported(trials: Sequence[Trial], metric: str) -> str:
     reasons = (without_log_link(trial.infeasible_reason) for trial in trials)
     if reason := next(filter(_NOT_FINITE.search, reasons), None):
         return f"no trial is best: no trial reported a finite {metric!r} ({_states(trials)}): {reason[:REASON_MAX_CHARS]}"
+    if all(trial_word(trial.state, trial.infeasible_reason) == CANCELLED for trial in trials):
+        return f"no trial is best: {_states(trials)} before any reported {metric!r}"
     failed = sum(
         trial.state is TrialState.INFEASIBLE and not was_cancelled(trial.infeasible_reason)
         for trial in trials

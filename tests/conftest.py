@@ -2,6 +2,7 @@
 
 import gc
 import signal
+import tempfile
 from collections import Counter
 from collections.abc import Generator, Iterator
 from pathlib import Path
@@ -44,6 +45,15 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> StackScheduling | None:
     return StackScheduling(config, log) if config.getvalue("dist") == "loadfile" else None
+
+
+@pytest.fixture(scope="session", autouse=True)
+def temporary_files_do_not_pile_up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """What killed programs leave behind, as TensorFlow's generated modules, goes with pytest's own folders."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TMPDIR", str(tmp_path_factory.mktemp("t")))
+        patch.setattr(tempfile, "tempdir", None)
+        yield
 
 
 @pytest.fixture(scope="module", autouse=True)

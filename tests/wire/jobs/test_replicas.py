@@ -241,25 +241,50 @@ if len(WAYS) > 1:
         assert sorted(Path("/").iterdir()) == before
 
     def test_what_vanishes_from_a_shared_directory_is_simply_not_there(tmp_path: Path) -> None:
-        tree, shared, root = tmp_path / "image", tmp_path / "shared", tmp_path / "root"
-        for directory in (tree, shared, shared / "folder", root):
-            directory.mkdir()
-        (tree / "Dockerfile").write_text(f"FROM scratch\nWORKDIR {shared}/app\nCMD true\n")
+        shared = tmp_path / "shared"
+        shared.mkdir()
+        (shared / "folder").mkdir()
         for name in ("kept", "vanishing"):
             (shared / name).touch()
-        steps = rootfs.private_steps(read_image(tree), tmp_path)
+        steps = steps_for(shared / "app", tmp_path)
         (shared / "vanishing").unlink()
         (shared / "folder").rmdir()
-        plan = tmp_path / "plan"
-        argv = [sys.executable, "-c", f"import os; print(sorted(os.listdir({str(shared)!r})))"]
+        assert (
+            printed(f"sorted(os.listdir({str(shared)!r}))", steps, shared / "app", tmp_path)
+            == "['app', 'kept']"
+        )
+
+    def test_a_directory_on_the_way_to_the_workdir_is_one_mount_however_much_is_in_it(tmp_path: Path) -> None:
+        crowded, workdir = tmp_path / "crowded", tmp_path / "crowded" / "way" / "app"
+        workdir.mkdir(parents=True)
+        (workdir / "of-the-host").touch()
+        steps = steps_for(workdir, tmp_path)
+        for number in range(50):
+            (crowded / f"{number}").touch()
+        assert steps_for(workdir, tmp_path) == steps
+        look = f"len(os.listdir({str(crowded)!r})), os.listdir(), open('made', 'w').close()"
+        assert printed(look, steps, workdir, tmp_path) == "51 ['of-the-host'] None"
+        assert [path.name for path in workdir.iterdir()] == ["of-the-host"]
+
+    def steps_for(workdir: Path, folder: Path) -> list[rootfs.Step]:
+        tree, buckets = folder / "image", folder / "buckets"
+        for directory in (tree, buckets):
+            directory.mkdir(exist_ok=True)
+        (tree / "Dockerfile").write_text(f"FROM scratch\nWORKDIR {workdir}\nCMD true\n")
+        return rootfs.private_steps(read_image(tree), buckets)
+
+    def printed(expression: str, steps: list[rootfs.Step], workdir: Path, folder: Path) -> str:
+        """What a program prints in a file tree that these steps build."""
+        root, plan = folder / "root", folder / "plan"
+        root.mkdir()
         plan.write_bytes(
             marshal.dumps(
                 {
                     "private": True,
                     "root": str(root),
                     "steps": steps,
-                    "workdir": f"{shared}/app",
-                    "argv": argv,
+                    "workdir": str(workdir),
+                    "argv": [sys.executable, "-c", f"import os; print({expression})"],
                     "grace_s": 1,
                     "stack": os.getpid(),
                     "network": None,
@@ -272,4 +297,5 @@ if len(WAYS) > 1:
             text=True,
             check=False,
         )
-        assert (done.stdout.strip(), done.stderr) == ("['app', 'kept']", "")
+        assert done.stderr == ""
+        return done.stdout.strip()

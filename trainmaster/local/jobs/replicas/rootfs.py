@@ -70,7 +70,7 @@ def confined_steps(image: Image, view: View) -> list[Step]:
     return [
         *(("dir", name) for name in ("", "var/tmp", "run")),
         ("bind", str(view.tmp), "tmp"),
-        *_system(root),
+        *_system(image, root),
         *_hiding(view.hidden),
         *(("tmpfs", path) for path in inner),
         ("proc", "proc"),
@@ -86,7 +86,7 @@ def private_steps(image: Image, buckets: Path) -> list[Step]:
     """Steps that build the private root: the image's files, `/gcs`, and the host's entries around them."""
     root = layout(image)
     root["gcs"] = buckets
-    return [*_mounted(root, Path("/"), "", "bind-if-there"), ("proc", "proc")]
+    return [*_mounted(image, root, Path("/"), "", "bind-if-there"), ("proc", "proc")]
 
 
 def linked_steps(image: Image) -> list[Step]:
@@ -103,7 +103,7 @@ def _linked(directory: Mapping[str, Node], at: str) -> Iterator[Step]:
             yield "link", str(node), at + name
 
 
-def _system(root: dict[str, Node]) -> Iterator[Step]:
+def _system(image: Image, root: dict[str, Node]) -> Iterator[Step]:
     for name in SYSTEM:
         path = Path("/", name)
         if path.is_symlink() and name not in root:
@@ -112,10 +112,10 @@ def _system(root: dict[str, Node]) -> Iterator[Step]:
             node = root.pop(name, {})
             if node:
                 directory = node if isinstance(node, dict) else {}
-                yield from _mounted(directory, path, f"{name}/", "bind-ro-if-there")
+                yield from _mounted(image, directory, path, f"{name}/", "bind-ro-if-there")
             else:
                 yield "bind-ro", str(path), name
-    yield from _mounted(root, None, "", "")
+    yield from _mounted(image, root, None, "", "")
 
 
 def _remove(directory: dict[str, Node], hidden: Path, at: str) -> Iterator[str]:
@@ -177,9 +177,49 @@ def _buckets(view: View) -> Iterator[Step]:
     yield "read-only", "gcs"  # what is written beside the buckets would be lost
 
 
-def _mounted(directory: Mapping[str, Node], host: Path | None, at: str, kind: str) -> Iterator[Step]:
-    """The directory's entries, and by steps of this kind those of `host` around them."""
-    yield "dir", at
+def _mounted(
+    image: Image,
+    directory: Mapping[str, Node],
+    host: Path | None,
+    at: str,
+    kind: str,
+    *,
+    covers: bool = False,
+) -> Iterator[Step]:
+    """The directory's entries, and by steps of this kind those of `host` around them.
+
+    With `covers`, the tree has all of `host` here already, and what the image changes has to cover it.
+    """
+    if host and at and _leads_on(image, directory, host):
+        if not covers:
+            yield kind, str(host), at
+        covers = True
+    else:
+        yield "tmpfs" if covers else "dir", at
+        covers = False
+        yield from _around(directory, host, at, kind)
+    for name, node in directory.items():
+        if isinstance(node, dict):
+            yield from _mounted(
+                image, node, host / name if host else None, f"{at}{name}/", kind, covers=covers
+            )
+        else:
+            yield "bind" if at + name == "gcs" else "bind-ro", str(node), at + name
+
+
+def _leads_on(image: Image, directory: Mapping[str, Node], host: Path) -> bool:
+    """Whether the image has nothing of its own here, but only in deeper directories that the host has too.
+
+    Then one mount brings all that is around them. A mount for each entry would be thousands for /usr/bin, and the
+    kernel allows 100,000 (fs.mount-max).
+    """
+    return bool(directory) and str(host) != image.workdir and all(
+        isinstance(node, dict) and (host / name).is_dir() and not (host / name).is_symlink()
+        for name, node in directory.items()
+    )  # fmt: skip
+
+
+def _around(directory: Mapping[str, Node], host: Path | None, at: str, kind: str) -> Iterator[Step]:
     for entry in _entries(host) if host else ():
         if entry.name in directory or entry.path == _PROCESSES:
             continue
@@ -187,11 +227,6 @@ def _mounted(directory: Mapping[str, Node], host: Path | None, at: str, kind: st
             yield kind, entry.path, at + entry.name
         elif (target := _link_target(entry.path)) is not None:
             yield "link", target, at + entry.name
-    for name, node in directory.items():
-        if isinstance(node, dict):
-            yield from _mounted(node, host / name if host else None, f"{at}{name}/", kind)
-        else:
-            yield "bind" if at + name == "gcs" else "bind-ro", str(node), at + name
 
 
 def _link_target(path: str) -> str | None:

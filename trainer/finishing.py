@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 from trainer.checkpoints.files import has_any, remove_backups
 from trainer.evaluator.evaluations import await_evaluators
-from trainer.events import finite, report
+from trainer.events import report
 from trainer.export.manifest import (
     MANIFEST_NAME,
+    described_metrics,
     finished_export,
     job_of,
     manifest_of,
+    metrics_of,
     remove_manifest,
     write_manifest,
 )
@@ -53,7 +55,7 @@ def finished_metrics(run: Run) -> dict[str, float] | None:
         if has_checkpoints:
             await_evaluators(outputs.logs.path, epochs=run.settings.epochs)
             remove_backups(outputs.checkpoints.path)
-    return dict(manifest["metrics"])
+    return metrics_of(manifest)
 
 
 def _report_trial(run: Run, manifest: Mapping[str, Any]) -> None:
@@ -62,7 +64,7 @@ def _report_trial(run: Run, manifest: Mapping[str, Any]) -> None:
         return
     step = run.settings.epochs * int(manifest["training"]["steps_per_epoch"])
     file = MetricFile(trial.metric_file, trial_id=trial.trial_id, after_step=step)
-    file.report(evaluated(manifest["metrics"], run.settings.reported_metrics), step=step)
+    file.report(evaluated(metrics_of(manifest), run.settings.reported_metrics), step=step)
 
 
 def export(training: "Training", trained: "Trained", started: float) -> None:
@@ -129,7 +131,7 @@ def _description(training: "Training", trained: "Trained", seconds: float) -> di
     own = dict(run.data.description)
     return {
         **({"job": job} if job else {}),
-        "metrics": {name: value for name, value in finite(trained.metrics).items() if value is not None},
+        **described_metrics(trained.metrics),
         "dataset": {"name": run.data.name, "train_examples": run.data.training.count},
         "frameworks": {
             "python": platform.python_version(),

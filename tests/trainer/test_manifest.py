@@ -2,17 +2,20 @@
 
 import hashlib
 import json
+import math
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
 
 from trainer.export.manifest import (
+    described_metrics,
     file_entries,
     finished_export,
     is_exported,
     job_of,
     manifest_of,
+    metrics_of,
     remove_manifest,
     write_manifest,
 )
@@ -46,6 +49,18 @@ def test_the_manifest_does_not_list_itself_nor_leave_a_part_of_itself(model: Pat
     assert json.loads(path.read_text()) == made
     assert {entry["path"] for entry in made["files"]} == {"saved_model.pb", "variables/variables.index"}
     assert sorted(item.name for item in model.iterdir()) == ["export.json", "saved_model.pb", "variables"]
+
+
+def test_metrics_of_a_training_that_diverged_are_kept_in_plain_json(model: Path) -> None:
+    metrics = {"loss": math.nan, "val_loss": -math.inf, "accuracy": 0.5}
+    made = manifest_of(
+        model, model_uri="gs://b/m/", created_at=datetime.now(UTC), description=described_metrics(metrics)
+    )
+    written = json.loads(write_manifest(model, made).read_text(), parse_constant=pytest.fail)
+    assert written["metrics"] == {"accuracy": 0.5}
+    assert written["not_finite"] == {"loss": "nan", "val_loss": "-inf"}
+    assert repr(metrics_of(written)) == repr({"accuracy": 0.5, "loss": math.nan, "val_loss": -math.inf})
+    assert "not_finite" not in described_metrics({"loss": 0.5})
 
 
 def test_its_time_is_utc(model: Path) -> None:

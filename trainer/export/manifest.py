@@ -6,6 +6,7 @@ Its schema is schemas/model_export.v1.schema.json.
 import base64
 import hashlib
 import json
+import math
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -50,6 +51,19 @@ def manifest_of(
         "files": file_entries(directory),
         **description,
     }
+
+
+def described_metrics(metrics: Mapping[str, float]) -> dict[str, dict[str, Any]]:
+    """The manifest's members for `metrics`: those that JSON has no number for, of a training that diverged, by name."""
+    finite = {name: value for name, value in metrics.items() if math.isfinite(value)}
+    diverged = {name: str(float(value)) for name, value in metrics.items() if name not in finite}
+    return {"metrics": finite, **({"not_finite": diverged} if diverged else {})}
+
+
+def metrics_of(manifest: Mapping[str, Any]) -> dict[str, float]:
+    """The metrics that `described_metrics` wrote."""
+    diverged = {name: float(value) for name, value in manifest.get("not_finite", {}).items()}
+    return {**manifest["metrics"], **diverged}
 
 
 def job_of(service_variables: Mapping[str, str]) -> dict[str, str] | None:

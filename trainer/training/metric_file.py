@@ -7,7 +7,6 @@ for the variables, "Create a hyperparameter tuning job" and the code requirement
 
 import errno
 import json
-import math
 import os
 import time
 from collections.abc import Iterable, Mapping
@@ -76,7 +75,10 @@ class MetricFile:
         return int(self._reports[-1]["global_step"]) if self._reports else 0
 
     def report(self, metrics: Mapping[str, float], step: int) -> None:
-        """Add the metrics of `step` if it is later than the last report. NaN and infinities are left out."""
+        """Add the metrics of `step` if it is later than the last report. NaN and infinities are written as such.
+
+        No service counts these as measurements, but the file then shows why a trial has none.
+        """
         if step <= self.last_step:
             return
         self._reports += [
@@ -88,7 +90,6 @@ class MetricFile:
                 "checkpoint_path": "",
             }
             for name, value in metrics.items()
-            if math.isfinite(value)
         ]
         del self._reports[:-MAX_REPORTS]
         self._write()

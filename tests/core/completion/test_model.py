@@ -1,6 +1,7 @@
 """A model is whatever the chief left; its metrics are what it wrote in metrics.json."""
 
 import json
+import math
 from typing import Any
 
 import pytest
@@ -69,6 +70,21 @@ def test_metrics_come_from_metrics_json_then_the_manifest_then_the_service() -> 
     assert it.model is not None
     assert it.model.metrics == {"accuracy": 0.9, "loss": 1.0, "speed": 3.0}
     assert it.problems == ()
+
+
+def test_the_manifest_names_metrics_of_a_training_that_diverged() -> None:
+    it = found("m.keras", manifest={"metrics": {"accuracy": 0.5}, "not_finite": {"loss": "nan"}})
+    assert it.model is not None
+    assert (it.model.metrics, it.model.not_finite) == ({"accuracy": 0.5}, {"loss": "nan"})
+    assert it.problems == ("the metric loss is nan: the training diverged",)
+    several = found("m.keras", metrics={"loss": math.nan, "mae": math.inf, "val_loss": math.nan})
+    assert several.problems == (
+        "the metrics loss, val_loss are nan: the training diverged",
+        "the metric mae is inf: the training diverged",
+    )
+    better = found("m.keras", manifest={"not_finite": {"loss": "nan"}}, metrics={"loss": 1.0}).model
+    assert better is not None
+    assert (better.metrics, better.not_finite) == ({"loss": 1.0}, None)
 
 
 def test_a_manifest_needs_no_field() -> None:

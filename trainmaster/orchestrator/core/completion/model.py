@@ -130,12 +130,10 @@ def find_model(
     problems += [f"{name} was ignored: it was replaced while it was read" for name in directory.replaced]
     manifest, manifest_problems = _parse_manifest(directory, files, export_schema)
     metrics, metrics_problems = _parse_metrics(directory.metrics)
-    claimed, claims_problems = _first_metrics(MANIFEST_NAME, manifest.get("metrics", {}))
+    claimed, claims_problems = _first_metrics(MANIFEST_NAME, _claimed_metrics(manifest))
     finite, diverged = _finite({**claimed, **metrics})
     problems += [*manifest_problems, *claims_problems, *metrics_problems]
-    problems += [
-        f"the metric {plain(name)} is {value}: the training diverged" for name, value in diverged.items()
-    ]
+    problems += _divergences(diverged)
     if directory.older:
         problems.append(f"{directory.uri} also contains {_older(directory)}, which were not recorded")
     if directory.has_more:
@@ -243,6 +241,11 @@ def _parse_manifest(
     return ({} if problems else manifest), [f"{MANIFEST_NAME} was ignored: {problem}" for problem in problems]
 
 
+def _claimed_metrics(manifest: Mapping[str, Any]) -> dict[str, Any]:
+    diverged = {name: float(value) for name, value in manifest.get("not_finite", {}).items()}
+    return {**manifest.get("metrics", {}), **diverged}
+
+
 def _has_too_many_values(manifest: object) -> bool:
     """Whether the manifest is more work than one that lists MAX_FILES files."""
     if not isinstance(manifest, dict):
@@ -321,6 +324,19 @@ def _finite(metrics: Mapping[str, float]) -> tuple[dict[str, float], dict[str, s
     values = {name: _float(value) for name, value in sorted(metrics.items())}
     finite = {name: value for name, value in values.items() if math.isfinite(value)}
     return finite, {name: str(value) for name, value in values.items() if name not in finite}
+
+
+def _divergences(diverged: Mapping[str, str]) -> list[str]:
+    """One problem for all metrics of the same value: one cause has one line."""
+    named = {
+        value: [plain(name) for name, each in diverged.items() if each == value]
+        for value in diverged.values()
+    }
+    return [
+        f"the {'metric' if len(names) == 1 else 'metrics'} {listed(names, SHOWN_FILES)} "
+        f"{'is' if len(names) == 1 else 'are'} {value}: the training diverged"
+        for value, names in named.items()
+    ]
 
 
 def _float(number: float) -> float:

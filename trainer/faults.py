@@ -5,7 +5,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
 
-_AROUND = re.compile(r"\{\{.*?\}\}|\[\[.*?\]\]|\[Op:.*")
+_OF_DATA = re.compile(r"Error in user-defined function passed to \S+ transformation with iterator: \S+: ")
+_AROUND = re.compile(rf"\{{\{{.*?\}}\}}|\[\[.*?\]\]|\[Op:.*|{_OF_DATA.pattern}")
 _RAISED = re.compile(r"\w+Error: ")
 _OF_NO_USE = ("Graph execution error", "Detected at node", "<stack traces", "in user code", "File ")
 
@@ -38,6 +39,11 @@ def reason_of(error: Exception) -> str:
         lines = [_RAISED.sub("", lines[starts[-1]])]
     found = next((line for line in lines if line and not line.startswith(_OF_NO_USE)), type(error).__name__)
     return found.rstrip(".")
+
+
+def is_of_data(error: Exception) -> bool:
+    """Whether an error of TensorFlow comes from a function of a tf.data.Dataset, and not from the model."""
+    return bool(_OF_DATA.search(str(error)))
 
 
 def nearest(word: str, known: Iterable[str]) -> str:

@@ -160,6 +160,14 @@ def refused(folder: Path, settings: survive.Settings) -> None:
         model.compile("sgd", "categorical_crossentropy")
         return model
 
+    def number(line: Any) -> Any:
+        return tf.strings.to_number([line] * 3), tf.constant(1.0)
+
+    (folder / "odd.txt").write_text("1\n2\nodd\n3\n")
+
+    def lines() -> Any:
+        return tf.data.TextLineDataset(str(folder / "odd.txt"))
+
     cases: Sequence[tuple[Callable[[], Any], survive.Examples]] = (
         (lambda: dense(3, is_compiled=False), good),
         (lambda: "a model", good),
@@ -170,6 +178,8 @@ def refused(folder: Path, settings: survive.Settings) -> None:
         (lambda: dense(3), survive.Examples(lambda: slices(ROOMS[:0]))),
         (lambda: dense(3), survive.Examples(lambda: slices(ROOMS), count=7)),
         (lambda: dense(3), survive.Examples(lambda: tf.data.TextLineDataset(str(folder / "none.txt")))),
+        (lambda: dense(3), survive.Examples(lambda: lines().map(number))),
+        (lambda: dense(3), survive.Examples(lines, count=4, decode=number)),
     )
     for build, examples in cases:
         data = survive.Data(training=examples)

@@ -121,6 +121,8 @@ def test_what_cannot_be_trained_is_refused_in_a_sentence_with_the_repair(tmp_pat
         "There are no training examples",
         "count=7, but load() has 40",
         f"The training examples cannot be read: {tmp_path}/none.txt; No such file or directory. Check",
+        "The training examples cannot be read: StringToNumberOp could not correctly convert string: odd. Correct the",
+        "An example cannot be read: StringToNumberOp could not correctly convert string: odd. Correct the data",
     ]
     assert len(found) == len(expected), found
     for line, words in zip(found, expected, strict=True):

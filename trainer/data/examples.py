@@ -12,6 +12,7 @@ from trainer.events import report
 from trainer.faults import Unusable, reason_of
 
 COUNTED_LIMIT = 1_000_000_000
+REPAIR_OF_DATA = "Correct the data, or the functions of its Examples that read it."
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,6 +65,10 @@ def counted(examples: Examples, name: str, *, replica: str) -> Examples:
     if count is None:
         try:
             count = int(data.take(COUNTED_LIMIT).reduce(np.int64(0), lambda sum_, *_: sum_ + 1))
+        except tf.errors.InvalidArgumentError as error:
+            raise Unusable(
+                f"The {name} examples cannot be read: {reason_of(error)}. {REPAIR_OF_DATA}"
+            ) from error
         except (tf.errors.NotFoundError, tf.errors.DataLossError, tf.errors.PermissionDeniedError) as error:
             raise Unusable(
                 f"The {name} examples cannot be read: {reason_of(error)}. Check the paths in load()."

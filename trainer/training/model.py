@@ -6,8 +6,8 @@ from typing import Any
 
 import tensorflow as tf
 
-from trainer.data.examples import batch_spec
-from trainer.faults import Unusable, nearest, reason_of
+from trainer.data.examples import REPAIR_OF_DATA, batch_spec
+from trainer.faults import Unusable, is_of_data, nearest, reason_of
 from trainer.settings.numbers import KERAS_BATCH_NORM_MOMENTUM, batch_norm_momentum
 from trainer.settings.settings import HEAD
 from trainer.training.keras_models import build_variables, keras_of, moving_averages_of_all_replicas
@@ -49,13 +49,15 @@ def fitting(spec: Any) -> Iterator[None]:
     """A context in which model and data meet for the first time.
 
     Raises:
-        Unusable: TensorFlow or Keras refuses their shapes or types.
+        Unusable: TensorFlow or Keras refuses their shapes or types, or an example cannot be read.
     """
     try:
         yield
     except (ValueError, TypeError, tf.errors.InvalidArgumentError) as error:
         if "ollective" in str(error):  # a peer's fault
             raise
+        if is_of_data(error):
+            raise Unusable(f"An example cannot be read: {reason_of(error)}. {REPAIR_OF_DATA}") from error
         raise Unusable(
             f"The model does not fit the data: {reason_of(error)}. A batch is {_words(spec)}. Correct the shapes or "
             f"types of the data, or those that the model and its loss take."

@@ -21,7 +21,7 @@ def step_line(done: int, replica: str = "chief-0") -> dict[str, Any]:
         "steps_per_epoch": STEPS,
         "loss": 1 / done,
         "accuracy": 0.5,
-        "images_per_s": 10.0,
+        "examples_per_s": 10.0,
     }
 
 

@@ -21,7 +21,7 @@ def numbers(logs: Mapping[str, Any]) -> dict[str, float]:
 class ProgressReport(tf.keras.callbacks.Callback):  # type: ignore[misc]  # TensorFlow has no types
     """Reports every epoch's first and last step, between them at most one step each MIN_INTERVAL_S seconds.
 
-    `loss` and `accuracy` are running means of the epoch over all replicas; `images_per_s` counts the
+    `loss` and `accuracy` are running means of the epoch over all replicas; `examples_per_s` counts the
     examples of all replicas since the line before.
     """
 
@@ -55,23 +55,22 @@ class ProgressReport(tf.keras.callbacks.Callback):  # type: ignore[misc]  # Tens
         if not at_an_end and now - self._reported_at < MIN_INTERVAL_S:
             return
         values = numbers(logs)
-        accuracy = values.get("accuracy")
+        measured: dict[str, Any] = {name: values[name] for name in ("loss", "accuracy") if name in values}
+        shown = " ".join(f"{name} {value:.4f}" for name, value in measured.items())
         now = time.monotonic()  # reading waited for the device
-        images = (self._step - (self._reported_step or 0)) * self.global_batch_size
-        speed = images / max(now - self._reported_at, 1e-9)
+        examples = (self._step - (self._reported_step or 0)) * self.global_batch_size
+        speed = examples / max(now - self._reported_at, 1e-9)
         self._reported_step, self._reported_at = self._step, now
         report(
             "train_progress",
-            f"epoch {self._epoch}/{self.epochs} step {self._step}/{self.steps_per_epoch} "
-            f"loss {values['loss']:.4f}{f' accuracy {accuracy:.3f}' if accuracy is not None else ''}",
+            f"epoch {self._epoch}/{self.epochs} step {self._step}/{self.steps_per_epoch} {shown}",
             replica=self.replica,
             epoch=self._epoch,
             epochs=self.epochs,
             step=self._step,
             steps_per_epoch=self.steps_per_epoch,
-            loss=values["loss"],
-            accuracy=accuracy,
-            images_per_s=round(speed, 1),
+            examples_per_s=round(speed, 1),
+            **measured,
         )
 
     def on_epoch_end(self, epoch: int, logs: Mapping[str, Any]) -> None:

@@ -77,7 +77,7 @@ def training(steps: int = 9, workers: int = 1) -> Sighting:
     replicas = {
         name: ReplicaProgress(
             replica=name, steps_done=steps, steps_total=12, epoch=2, epochs=2, loss=1.43, accuracy=0.56,
-            images_per_s=32.4,
+            examples_per_s=32.4,
         )
         for name in names
     }  # fmt: skip

@@ -43,7 +43,7 @@ def progress_bars(training: Mapping[str, TrainingProgress], *, width: int, most:
 
 
 def numbers_of(replica: ReplicaProgress, room: int | None = None) -> str:
-    """For example `step 5/20  epoch 1/2  loss 1.500  accuracy 0.50  12 images/s`; the last ones only if they fit."""
+    """For example `step 5/20  epoch 1/2  loss 1.500  accuracy 0.50  12 examples/s`; the last ones only if they fit."""
     parts = [f"step {replica.steps_done}/{replica.steps_total or '?'}"]
     if replica.epochs:
         parts.append(f"epoch {max(replica.epoch, 1)}/{replica.epochs}")
@@ -51,8 +51,8 @@ def numbers_of(replica: ReplicaProgress, room: int | None = None) -> str:
         parts.append(f"loss {replica.loss:.3f}")
     if replica.accuracy is not None:
         parts.append(f"accuracy {replica.accuracy:.2f}")
-    if replica.images_per_s is not None:
-        parts.append(f"{replica.images_per_s:.0f} images/s")
+    if replica.examples_per_s is not None:
+        parts.append(f"{replica.examples_per_s:.0f} examples/s")
     while room is not None and len(parts) > 1 and len("  ".join(parts)) > room:
         parts.pop()
     return "  ".join(parts)

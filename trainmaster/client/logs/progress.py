@@ -24,7 +24,7 @@ class ReplicaProgress:
     epochs: int | None = None
     loss: float | None = None
     accuracy: float | None = None
-    images_per_s: float | None = None
+    examples_per_s: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,7 +92,7 @@ def _stepped(known: ReplicaProgress, payload: Mapping[str, Any]) -> ReplicaProgr
         epochs=epochs,
         loss=_number(payload.get("loss")),
         accuracy=_number(payload.get("accuracy")),
-        images_per_s=_number(payload.get("images_per_s")),
+        examples_per_s=_number(payload.get("examples_per_s")),
     )
 
 

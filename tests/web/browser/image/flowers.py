@@ -43,7 +43,7 @@ def main() -> None:
         half = max(flags.steps // 2, 1)
         say(
             event="train_progress", replica=replica, epochs=2, epoch=1 + (step - 1) // half, steps_per_epoch=half,
-            step=1 + (step - 1) % half, loss=round(loss, 4), accuracy=round(accuracy, 4), images_per_s=310.5,
+            step=1 + (step - 1) % half, loss=round(loss, 4), accuracy=round(accuracy, 4), examples_per_s=310.5,
         )  # fmt: skip
         report(accuracy, step)
         if flags.fail and step > flags.steps // 2:

@@ -23,7 +23,7 @@ from trainmaster.orchestrator.core.names import ACTIVE_PREFIX, is_run_id
 def down(state: Path) -> int:
     """Stop the local stack that runs on a state folder. The folder stays, and the next start continues from it.
 
-    Runs that have not ended start again then.
+    Runs that have not ended start again then, except those whose request sets scheduling.disable_retries.
 
     Exit status: 0 stopped, or no stack was running; 1 the stack does not stop.
     """

@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import subprocess
+import tempfile
 from functools import cache
 from typing import Any
 
@@ -35,6 +36,8 @@ def plan(*teams: str) -> dict[str, Any]:
         [
             "terraform",
             "console",
+            # It locks its state, even without one; another test may ask at the same time.
+            f"-state={tempfile.gettempdir()}/none.tfstate",
             f"-var=project={PROJECT}",
             f"-var=region={REGION}",
             f"-var=project_number={NUMBER}",

@@ -59,7 +59,9 @@ def completed(folder: Path, *words: str) -> list[str]:
     ],
 )
 @pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
-def test_bash_completes(command_folder: Path, words: tuple[str, ...], offered: list[str]) -> None:
+def test_bash_completes_verbs_and_options(
+    command_folder: Path, words: tuple[str, ...], offered: list[str]
+) -> None:
     assert sorted(completed(command_folder, *words)) == offered
 
 

@@ -181,7 +181,7 @@ def test_the_name_in_the_inbox_of_a_path_to_no_file_keeps_its_folder(
         find_run(served.clients, path)
 
 
-def test_times_have_units() -> None:
+def test_a_duration_is_in_seconds_or_has_a_unit() -> None:
     seconds = [parse_duration(text).total_seconds() for text in ("90", "1.5s", "15m", "2h", "1d")]
     assert seconds == [90, 1.5, 900, 7200, 86400]
 

@@ -70,7 +70,7 @@ def test_of_many_at_once_as_many_are_started_as_the_cap_allows() -> None:
     assert found.count(RunState.REJECTED) == 11
 
 
-def test_old_marks_go() -> None:
+def test_marks_of_starts_are_removed_on_the_second_day() -> None:
     world = capped(runs_per_hour=5)
     launched(world)
     world.clock.advance(timedelta(days=1))

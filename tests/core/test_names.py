@@ -71,7 +71,7 @@ def test_only_documents_under_requests_are_requests() -> None:
         assert not is_request_object(name)
 
 
-def test_stems_and_markers() -> None:
+def test_a_name_gives_its_stem_and_a_marker_its_run() -> None:
     assert stem("requests/vision/cassava.v2.yaml") == "cassava.v2"
     assert run_id_of_marker(marker_object("run-1")) == "run-1"
 

@@ -131,7 +131,7 @@ def test_content_with_another_hash_is_not_used_and_not_kept(public: Pretrained, 
     assert list((home / ".keras" / "models").iterdir()) == []
 
 
-def test_random_asks_nobody(home: Path) -> None:
+def test_random_weights_are_not_downloaded(home: Path) -> None:
     assert starting_weights("random", None, {}) == RANDOM
 
 

@@ -58,7 +58,7 @@ def test_one_of_several_runs_can_be_left_out(browser: Browser) -> None:
     assert "leave out" not in browser.get(address(*IDS[:2])).text
 
 
-def test_labels_are_text(browser: Browser) -> None:
+def test_markup_in_a_label_is_shown_as_text(browser: Browser) -> None:
     page = browser.get(address(*IDS)).text
     assert HOSTILE not in page
     assert "&lt;script&gt;" in page

@@ -99,7 +99,7 @@ def test_what_failed_today_says_why_and_what_failed_earlier_is_left_out(html: st
     assert "<script>alert" not in html
 
 
-def test_tiles_count(html: str) -> None:
+def test_each_tile_has_its_number(html: str) -> None:
     assert re.findall(r'class="tile[ "].*?<b>(.*?)</b>', html, re.DOTALL) == [
         "2",
         "4",

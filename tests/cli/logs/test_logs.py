@@ -85,7 +85,9 @@ def test_the_limit_keeps_the_last_lines_and_says_that_earlier_ones_are_left_out(
         (["--replica", "chief"], 4),
     ],
 )
-def test_lines_are_selected(logged: Logged, run: str, options: list[str], count: int) -> None:
+def test_options_select_lines_and_none_selected_is_said(
+    logged: Logged, run: str, options: list[str], count: int
+) -> None:
     done = logged.served.trainmaster("logs", run, *options)
     assert (done.status, len(done.out.splitlines())) == (0, count)
     assert ("No line of the log is selected." in done.err) == (count == 0)

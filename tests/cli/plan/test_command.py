@@ -114,7 +114,7 @@ def test_a_value_that_cannot_be_set_is_refused(file: Path, text: str) -> None:
     assert f"--set '{text}': " in done.err
 
 
-def test_another_policy_decides(file: Path) -> None:
+def test_the_policy_of_a_file_decides_in_place_of_the_deployments(file: Path) -> None:
     policy = (Path(__file__).parents[3] / "functions" / "policy.yaml").read_text()
     (file.parent / "policy.yaml").write_text(policy.replace("n1-", "n9-"))
     done = plan(file, file.name, "--policy", "policy.yaml")

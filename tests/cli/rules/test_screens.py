@@ -48,7 +48,7 @@ def test_the_list_says_why_a_rule_is_in_quarantine() -> None:
 
 
 @pytest.mark.parametrize("rule", ["cassava.new-data", "weekly", "bad"])
-def test_one_rule(served: Served, rule: str) -> None:
+def test_the_screen_of_a_rule_shows_its_state_and_why(served: Served, rule: str) -> None:
     lines = fact_lines(rule_facts(find_rule(served.clients, rule), NOW), width=80)
     shown = [click.unstyle(line) for line in lines]
     assert_screen(f"rule.{rule}", "".join(f"{line}\n" for line in shown))

@@ -84,7 +84,7 @@ def test_other_formats_are_for_programs(served: Served) -> None:
         (["--since", "1d"], []),
     ],
 )
-def test_filters(served: Served, words: list[str], names: list[str]) -> None:
+def test_each_filter_lists_the_runs_that_match(served: Served, words: list[str], names: list[str]) -> None:
     assert served.trainmaster("ls", "-o", "name", *words).out.split() == names
 
 

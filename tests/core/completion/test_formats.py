@@ -35,5 +35,5 @@ from trainmaster.orchestrator.core.completion.formats import OTHER, format_of
         (["keras"], OTHER),
     ],
 )  # fmt: skip
-def test_the_names_decide(paths: list[str], expected: str) -> None:
+def test_the_format_follows_from_the_names_of_the_files(paths: list[str], expected: str) -> None:
     assert format_of(paths) == expected

@@ -173,7 +173,7 @@ def test_lists_are_newest_first_in_pages_that_do_not_move_when_jobs_are_added(st
     assert [job.display_name for job in first.custom_jobs] + rest == names[::-1]
 
 
-def test_lists_are_filtered(stack: Stack) -> None:
+def test_a_list_of_jobs_is_filtered_by_label_and_state(stack: Stack) -> None:
     wanted = stack.submit(container("print=x"), display_name="wanted", labels={"trainmaster_run_id": "r-1"})
     stack.submit(container("print=x"), display_name="other")
     stack.ended(wanted.name)

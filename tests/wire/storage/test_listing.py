@@ -57,7 +57,7 @@ def test_pages_follow_each_other(filled: storage.Bucket) -> None:
     assert [name for page in pages for name in page] == sorted(NAMES, key=str.encode)
 
 
-def test_a_glob_selects(filled: storage.Bucket) -> None:
+def test_a_glob_selects_names_in_a_listing(filled: storage.Bucket) -> None:
     assert [blob.name for blob in filled.list_blobs(match_glob="a/*")] == ["a/", "a/b"]
     assert [blob.name for blob in filled.list_blobs(match_glob="{a,b}/**[dy]")] == ["a/c/d", "b/y"]
 

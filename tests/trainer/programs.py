@@ -116,7 +116,8 @@ def records(folder: Path, settings: survive.Settings) -> None:
         augment=brighter,
         batch=lambda batch: (tf.cast(batch[0], tf.float32) / 255, batch[1]),
     )
-    survive.run(pictures, examples, settings=settings, callbacks=lambda: [Crash()], name="pictures")
+    stop = tf.keras.callbacks.EarlyStopping("loss", min_delta=100, patience=2)  # after the third epoch
+    survive.run(pictures, examples, settings=settings, callbacks=lambda: [Crash(), stop], name="pictures")
 
 
 def lines(folder: Path, settings: survive.Settings) -> None:

@@ -24,6 +24,7 @@ from trainer.replicas.peers import Peers
 from trainer.replicas.preemption import Preemption
 from trainer.settings.settings import Settings
 from trainer.storage import outputs_from
+from trainer.training.kept import Kept
 from trainer.training.keras_models import build_variables, moving_averages_of_all_replicas
 from trainer.training.loop import Batches, Loop
 from trainer.training.model import built_model
@@ -167,11 +168,14 @@ def refused(make: Callable[[], object]) -> str:
 
 
 class StopAfter(tf.keras.callbacks.Callback):  # type: ignore[misc]  # as above
-    """Stops the training after this number of steps or of epochs, and counts both."""
+    """Stops the training after this number of steps or of epochs, or at an epoch's beginning, and counts them."""
 
-    def __init__(self, *, steps: int | None = None, epochs: int | None = None) -> None:
+    def __init__(self, **limits: int) -> None:
         super().__init__()
-        self.limits, self.done = {"steps": steps, "epochs": epochs}, {"steps": 0, "epochs": 0}
+        self.limits, self.done = limits, {"begun": 0, "steps": 0, "epochs": 0}
+
+    def on_epoch_begin(self, epoch: int, logs: object = None) -> None:  # noqa: ARG002 - Keras' signature
+        self._count("begun")
 
     def on_train_batch_end(self, batch: int, logs: object = None) -> None:  # noqa: ARG002 - Keras' signature
         self._count("steps")
@@ -181,16 +185,16 @@ class StopAfter(tf.keras.callbacks.Callback):  # type: ignore[misc]  # as above
 
     def _count(self, what: str) -> None:
         self.done[what] += 1
-        self.model.stop_training = self.model.stop_training or self.done[what] == self.limits[what]
+        self.model.stop_training = self.model.stop_training or self.done[what] == self.limits.get(what)
 
 
 @dataclass(kw_only=True)
 class RecordingSaver(Saver):
     places: list[tuple[int, int]] = field(default_factory=list)
 
-    def save(self, preemption: Preemption, *, done: int, epoch: int, step: int) -> None:
+    def save(self, preemption: Preemption, *, epoch: int, step: int, **others: Any) -> None:
         self.places.append((epoch, step))
-        super().save(preemption, done=done, epoch=epoch, step=step)
+        super().save(preemption, epoch=epoch, step=step, **others)
 
 
 def stopped(*, per_execution: int = 1, every_steps: int | None = None, **limits: int) -> dict[str, Any]:
@@ -220,6 +224,7 @@ def stopped(*, per_execution: int = 1, every_steps: int | None = None, **limits:
             ),
             steps_per_epoch=STEPS,
             callbacks=keras_2.callbacks.CallbackList([callback], model=model),
+            kept=Kept([callback]),
             saver=saver,
             preemption=Preemption(Cluster(), Peers(Cluster()), done=0, finish_upload=uploads.finish),
         )
@@ -267,6 +272,7 @@ CASES: Mapping[str, Callable[[], Any]] = {
         lambda: require_one_output((SPEC[0], {"a": SPEC[1], "b": SPEC[1]}))
     ),
     "stopped in an epoch": lambda: stopped(steps=6),
+    "stopped as an epoch begins": lambda: stopped(begun=2),
     "stopped after an epoch": lambda: stopped(epochs=2),
     "stopped, three at once": lambda: stopped(epochs=2, per_execution=3, every_steps=2),
     "nested momentum": nested_momentum,

@@ -104,6 +104,14 @@ def test_a_callback_ends_a_run_within_an_epoch_and_a_restart_has_nothing_left_to
     assert "val_loss" in found["metrics"]
 
 
+def test_a_callback_that_stops_as_an_epoch_begins_lets_one_step_of_it_run_as_in_fit(
+    cases: dict[str, Any],
+) -> None:
+    found = cases["stopped as an epoch begins"]
+    assert (found["steps"], found["epochs"]) == (5, 2)
+    assert found["saved"] == [5, 0, found["metrics"]]
+
+
 def test_a_callback_ends_a_run_after_an_evaluation_and_a_restart_has_nothing_left_to_train(
     cases: dict[str, Any],
 ) -> None:

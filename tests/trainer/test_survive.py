@@ -1,6 +1,9 @@
 """Users' programs that survive: their data, their models, and the refusals of what cannot be trained."""
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +58,28 @@ def test_a_model_with_several_inputs_and_outputs_trains_until_its_callback_stops
     }
 
 
+def test_a_program_that_imports_keras_3_as_tf_keras_before_trainer_is_told_to_import_trainer_first(
+    tmp_path: Path,
+) -> None:
+    program = """
+from tensorflow.keras import Sequential, layers
+from trainer import survive
+import tensorflow as tf
+examples = survive.Examples(lambda: tf.data.Dataset.from_tensor_slices([[1.0]]))
+survive.run(lambda: Sequential([layers.Input((1,)), layers.Dense(1)]), examples)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[-1].endswith("which chooses Keras 2. Import trainer first.")
+
+
 def test_two_replicas_of_a_program_train_one_model_and_return(tmp_path: Path) -> None:
     replicas = [
         started(
@@ -81,12 +106,13 @@ def test_a_model_of_keras_3_with_several_inputs_and_outputs_trains(tmp_path: Pat
 
 
 @pytest.mark.parametrize("options", [(), ("--cache",)], ids=["as read", "cached"])
-def test_a_killed_training_on_tfrecords_ends_with_the_weights_of_one_that_was_not(
+def test_a_killed_training_on_tfrecords_stops_where_one_that_was_not_does_with_its_weights(
     tmp_path: Path, options: tuple[str, ...]
 ) -> None:
     ended(started("write_records", tmp_path, name="written"))
-    flags = ("--epochs=3", "--checkpoint_steps=1", *options)
+    flags = ("--epochs=5", "--checkpoint_steps=1", *options)
     calm = ended(started("records", tmp_path, *flags, f"--job_dir={tmp_path}/calm", name="calm"))
+    assert [each["epoch"] for each in calm.events("epoch_finished")] == [1, 2, 3]
     (counted,) = calm.events("examples_counted")
     assert counted["examples"] == 40
     killed = started("records", tmp_path, *flags, name="killed", CRASH="1")
@@ -94,6 +120,7 @@ def test_a_killed_training_on_tfrecords_ends_with_the_weights_of_one_that_was_no
     again = ended(started("records", tmp_path, *flags, name="again"))
     (start,) = again.events("train_started")
     assert (start["initial_epoch"], start["initial_step"] > 0) == (1, True)
+    assert [each["epoch"] for each in again.events("epoch_finished")] == [2, 3]
     one, other = (each.events("train_finished")[0]["weights_sha256"] for each in (calm, again))
     assert one == other
 

@@ -16,7 +16,7 @@ import hashlib
 import json
 import re
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
 from operator import index
@@ -44,7 +44,8 @@ class Checkpoint:
         step: steps done within the next epoch.
         global_batch_size: examples per step; with `step` it gives the examples that were seen.
         metrics: of the last finished epoch, with its evaluation; None if the epoch is not evaluated yet.
-        trained_on: the flags, by name, that must not change in a run; empty in checkpoints of earlier versions.
+        trained_on: the flags, by name, that must not change in a run.
+        callbacks: what `trainer.training.kept` keeps of the callbacks.
         files: name, size in bytes and SHA-256 of each of TensorFlow's files, as in the description.
     """
 
@@ -54,6 +55,7 @@ class Checkpoint:
     global_batch_size: int = 1
     metrics: Mapping[str, float] | None = None
     trained_on: Mapping[str, str] = field(default_factory=dict)
+    callbacks: tuple[Mapping[str, Any], ...] = ()
     files: tuple[Mapping[str, Any], ...] = field(default=(), repr=False, compare=False)
 
     @property
@@ -166,9 +168,11 @@ def publish(written: Checkpoint, checkpoints: Path) -> Checkpoint:
     return published
 
 
-def record_metrics(checkpoint: Checkpoint, metrics: Mapping[str, float]) -> None:
+def record_metrics(
+    checkpoint: Checkpoint, metrics: Mapping[str, float], callbacks: Sequence[Mapping[str, Any]] = ()
+) -> None:
     """Record that the epoch of `checkpoint` is evaluated, so that a restart does not evaluate it again."""
-    _write_description(replace(checkpoint, metrics=dict(metrics)))
+    _write_description(replace(checkpoint, metrics=dict(metrics), callbacks=tuple(callbacks)))
 
 
 def remove_older(checkpoints: Path) -> None:
@@ -220,7 +224,10 @@ def _described(prefix: Path) -> Checkpoint:
             path=str(prefix),
             **counts,
             metrics=None if metrics is None else {name: float(metrics[name]) for name in metrics},
-            trained_on=dict(document.get("trained_on", {})),
+            trained_on=dict(document["trained_on"]),
+            callbacks=tuple(
+                {"of": str(each["of"]), "numbers": dict(each["numbers"])} for each in document["callbacks"]
+            ),
             files=tuple(entries),
         )
     except (ValueError, LookupError, TypeError, RecursionError) as error:

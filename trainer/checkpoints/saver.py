@@ -114,8 +114,16 @@ class Saver:
             ) from error
         self._newest = checkpoint if self.cluster.is_chief else None
 
-    def save(self, preemption: Preemption, *, done: int, epoch: int, step: int) -> None:
-        """Save the state after `done` steps; all replicas must call this at the same step.
+    def save(
+        self,
+        preemption: Preemption,
+        *,
+        done: int,
+        epoch: int,
+        step: int,
+        callbacks: Sequence[Mapping[str, Any]] = (),
+    ) -> None:
+        """Save the state after `done` steps, with that of the callbacks; all replicas must call this at the same step.
 
         Returns when every replica has written its files, and on the chief when the previous upload has ended.
         If the bucket refuses the chief's files, the run loses this checkpoint and continues.
@@ -128,6 +136,7 @@ class Saver:
             step=step,
             global_batch_size=self.global_batch_size,
             trained_on=self.trained_on,
+            callbacks=tuple(callbacks),
         )
         with preemption.saving(done):
             # A collective operation: it reads variables of all replicas.
@@ -137,12 +146,14 @@ class Saver:
             else:
                 _remove(written)
 
-    def note_evaluated(self, metrics: Mapping[str, float]) -> None:
-        """On the chief, record the metrics of the epoch that was saved last."""
+    def note_evaluated(
+        self, metrics: Mapping[str, float], callbacks: Sequence[Mapping[str, Any]] = ()
+    ) -> None:
+        """On the chief, record the metrics of the epoch that was saved last, and the state of callbacks that saw them."""
         self.uploads.finish()
         if self._newest is not None and not self._newest.step:
             try:
-                files.record_metrics(self._newest, metrics)
+                files.record_metrics(self._newest, metrics, callbacks)
             except OSError as error:
                 self._report_refused("The epoch's metrics could not be written to", error)
 

@@ -1,7 +1,7 @@
 """One training run on one replica: from data to a trained model and its last metrics."""
 
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -19,6 +19,7 @@ from trainer.replicas.peers import Peers
 from trainer.replicas.preemption import Preemption
 from trainer.settings.numbers import steps_per_epoch
 from trainer.settings.settings import Settings
+from trainer.training.kept import Kept
 from trainer.training.keras_models import keras_of
 from trainer.training.loop import Batches, Loop
 from trainer.training.metric_file import MetricFile, Trial, evaluated
@@ -123,11 +124,13 @@ class Training:
             if checkpoint is not None:
                 saver.restore(checkpoint)
             done = place.epoch * self.steps_per_epoch + place.step
+            own = list(self.run.workload.callbacks(self.run))
             loop = Loop(
                 steps=steps,
                 batches=self._batches(place, model),
                 steps_per_epoch=self.steps_per_epoch,
-                callbacks=self._callbacks(steps.model, to_study),
+                callbacks=self._callbacks(steps.model, own, to_study),
+                kept=Kept(own, checkpoint.callbacks if checkpoint else ()),
                 saver=saver,
                 preemption=Preemption(self.cluster, self.peers, done=done, finish_upload=uploads.finish),
             )
@@ -138,7 +141,7 @@ class Training:
             return Trained(model=self._exported(model, scratch), metrics=metrics, initial_epoch=initial_epoch)
 
     def _callbacks(
-        self, model: Any, to_study: Callable[[Mapping[str, float], int], None]
+        self, model: Any, own: Sequence[Any], to_study: Callable[[Mapping[str, float], int], None]
     ) -> Any:  # CallbackList of the model's Keras
         kinds = keras_of(model).callbacks
         progress = ProgressReport(
@@ -148,7 +151,7 @@ class Training:
             global_batch_size=self.global_batch_size,
         )
         reporting = kinds.LambdaCallback(on_epoch_end=lambda epoch, logs: to_study(numbers(logs), epoch + 1))
-        callbacks = [progress, reporting, *self.run.workload.callbacks(self.run)]
+        callbacks = [progress, reporting, *own]
         if self.cluster.is_chief:  # one writer; no graph, which is large and never read
             callbacks.append(kinds.TensorBoard(str(self.run.outputs.logs.path), write_graph=False))
         how = {"epochs": self.settings.epochs, "steps": self.steps_per_epoch}

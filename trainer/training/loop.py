@@ -11,6 +11,7 @@ from typing import Any
 from trainer.checkpoints.files import Position
 from trainer.checkpoints.saver import Saver
 from trainer.replicas.preemption import Preemption
+from trainer.training.kept import Kept
 from trainer.training.metric_file import EVALUATED
 from trainer.training.model import fitting
 from trainer.training.reporting import numbers
@@ -43,6 +44,7 @@ class Loop:
     batches: Batches
     steps_per_epoch: int
     callbacks: Any  # tf.keras.callbacks.CallbackList
+    kept: Kept
     saver: Saver
     preemption: Preemption
 
@@ -62,6 +64,7 @@ class Loop:
         batches = iter(self.batches.training)
         model.stop_training = False
         self.callbacks.on_train_begin()
+        self.kept.begin()
         for epoch in range(place.epoch, self.steps.settings.epochs):
             first = place.step if epoch == place.epoch else 0
             if not first:
@@ -75,7 +78,7 @@ class Loop:
             self.callbacks.on_epoch_end(epoch, dict(reached))
             if model.stop_training and not is_saved:
                 self._save(epoch, self.steps_per_epoch)
-            self.saver.note_evaluated(reached)
+            self.saver.note_evaluated(reached, self.kept.changed())
             if model.stop_training:
                 break
         self.callbacks.on_train_end(dict(reached))
@@ -84,7 +87,7 @@ class Loop:
     def _train(self, epoch: int, first: int, batches: Any) -> None:
         """The steps of an epoch from step `first`, and the checkpoints among and after them."""
         step = first
-        while step < self.steps_per_epoch and not self.steps.model.stop_training:
+        while step < self.steps_per_epoch:
             before, at_once = step, self.steps.settings.steps_per_execution
             step = min(step - step % at_once + at_once, self.steps_per_epoch)
             self.callbacks.on_train_batch_begin(before)
@@ -92,6 +95,8 @@ class Loop:
                 logs = self.steps.train(batches, step - before)
             self.callbacks.on_train_batch_end(step - 1, logs)
             self._save_when_due(epoch, before, step)
+            if self.steps.model.stop_training:
+                break
 
     def _evaluated(self) -> dict[str, float]:
         if self.batches.evaluation is None:
@@ -122,4 +127,4 @@ class Loop:
         done = epoch * self.steps_per_epoch + step
         if step == self.steps_per_epoch:
             epoch, step = self.steps.settings.epochs if self.steps.model.stop_training else epoch + 1, 0
-        self.saver.save(self.preemption, done=done, epoch=epoch, step=step)
+        self.saver.save(self.preemption, done=done, epoch=epoch, step=step, callbacks=self.kept.changed())

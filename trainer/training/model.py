@@ -23,6 +23,11 @@ def built_model(run: Run, *, strategy: Any, total_steps: int) -> Any:
         Unusable: it is not a compiled Keras model, or it does not fit the data.
     """
     spec = batch_spec(run.data.training)
+    if tf.keras.Model.__module__.startswith("keras."):
+        raise Unusable(
+            "tf.keras is Keras 3 in this program, because it imports tensorflow.keras before trainer, which chooses Keras 2. "
+            "Import trainer first."
+        )
     with strategy.scope():
         with moving_averages_of_all_replicas():
             model = run.workload.build(run)

@@ -1,0 +1,77 @@
+"""What a checkpoint keeps of callbacks, so that a restarted run stops where an undisturbed one does."""
+
+import json
+import math
+from typing import Any
+
+import pytest
+
+from trainer.training.kept import Kept
+
+
+class Patient:
+    """As EarlyStopping: counts epochs, and forgets them as a training begins."""
+
+    def __init__(self, patience: int = 3, *, restore_best_weights: bool = False) -> None:
+        self.patience, self.model, self.restore_best_weights = patience, object(), restore_best_weights
+        self.on_train_begin()
+
+    def on_train_begin(self) -> None:
+        self.wait, self.best, self.stopped = 0, math.inf, False
+        self.lowest: float | None = None
+
+    def on_epoch_end(self, loss: float) -> None:
+        self.wait, self.best, self.lowest = self.wait + 1, loss, loss
+
+
+class Progress:
+    """Another callback, with nothing to keep."""
+
+
+def after(losses: list[float], *callbacks: Any, saved: Any = ()) -> list[dict[str, Any]]:
+    """What is kept after epochs with these losses, as a checkpoint holds it."""
+    kept = Kept(callbacks, saved)
+    for each in callbacks:
+        each.on_train_begin()
+    kept.begin()
+    for loss in losses:
+        for each in callbacks:
+            each.on_epoch_end(loss)
+    found: list[dict[str, Any]] = json.loads(json.dumps(kept.changed()))
+    return found
+
+
+def test_a_restarted_callback_goes_on_with_what_it_had_counted() -> None:
+    again = Patient()
+    saved = after([0.5, 0.4], Patient())
+    assert after([0.3], again, saved=saved) == after([0.5, 0.4, 0.3], Patient())
+    assert (again.wait, again.best, again.lowest) == (3, 0.3, 0.3)
+
+
+def test_what_the_program_chose_is_not_taken_from_the_attempt_before() -> None:
+    again = Patient(patience=7)
+    after([], again, saved=after([0.5], Patient(patience=3)))
+    assert (again.patience, again.wait) == (7, 1)
+
+
+def test_nan_is_kept() -> None:
+    again = Patient()
+    after([], again, saved=after([math.nan], Patient()))
+    assert math.isnan(again.best)
+
+
+def test_a_callback_whose_best_weights_are_not_kept_starts_afresh() -> None:
+    again = Patient(restore_best_weights=True)
+    assert after([0.1], again, saved=after([0.5], Patient(restore_best_weights=True))) == []
+    assert again.wait == 1
+
+
+@pytest.mark.parametrize(
+    "before", [[], [Progress()], [Patient(), Patient()]], ids=["none", "another", "more"]
+)
+def test_other_callbacks_than_before_are_no_obstacle(before: list[Any]) -> None:
+    kept = Kept(before)
+    kept.begin()
+    again = Patient()
+    after([0.5], again, saved=kept.changed())
+    assert again.wait == 1

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
 
 from tests.command import trainmaster
 from trainmaster.client.submission.pack import pack_script
@@ -32,13 +33,34 @@ def test_a_new_folder_is_made_and_its_name_quoted(tmp_path: Path) -> None:
     assert (tmp_path / "a b/c/train.py").is_file()
 
 
-@pytest.mark.parametrize("name", ["request.yaml", "train.py"])
-def test_nothing_is_written_over_an_existing_file_nor_beside_it(tmp_path: Path, name: str) -> None:
-    (tmp_path / name).write_text("mine")
+@pytest.mark.parametrize("names", [["request.yaml"], ["request.yaml", "train.py"]])
+def test_nothing_is_written_over_an_existing_request_nor_beside_it(tmp_path: Path, names: list[str]) -> None:
+    for name in names:
+        (tmp_path / name).write_text("mine")
     done = trainmaster("init", cwd=tmp_path, environment=NO_VARIABLES)
     assert (done.status, done.out) == (2, "")
-    assert f"{name} already exists. Choose another folder: trainmaster init DIR" in done.err
-    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [(name, "mine")]
+    exist = "exists" if len(names) == 1 else "exist"
+    assert f"{' and '.join(names)} already {exist}. Choose another folder: trainmaster init DIR" in done.err
+    assert sorted((path.name, path.read_text()) for path in tmp_path.iterdir()) == [
+        (name, "mine") for name in names
+    ]
+
+
+def test_beside_a_script_only_a_request_that_runs_it_is_written(tmp_path: Path) -> None:
+    folder = tmp_path / "My Flowers"
+    folder.mkdir()
+    (folder / "train.py").write_text("mine")
+    done = trainmaster("init", cwd=folder, environment=NO_VARIABLES)
+    assert (done.status, done.out) == (0, "request.yaml\n")
+    assert done.err.startswith("The request runs your train.py, which was not changed.")
+    assert (folder / "train.py").read_text() == "mine"
+    assert not (folder / ".gitignore").exists(), "it would keep a package `model` out of what submit uploads"
+    request = yaml.safe_load((folder / "request.yaml").read_text())
+    assert (request["model_name"], request["script"]) == ("my-flowers", {"file": "train.py"})
+    assert not {"args", "champion"} & set(request), "the script may know none of the starter's"
+    with_comments = (folder / "request.yaml").read_text()
+    assert "\n# args: [--epochs=20]\n" in with_comments
+    assert "\n# champion: {metric: val_accuracy" in with_comments
 
 
 def test_editors_find_the_schema_wherever_the_folder_is_copied(tmp_path: Path) -> None:

@@ -22,20 +22,35 @@ def commands_for(state: Path) -> list[str]:
     return [command for _, command in next_steps(state)]
 
 
-@pytest.mark.parametrize("has_request", [False, True])
-def test_a_folder_with_a_request_needs_no_first_one(
-    *, has_request: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+REQUEST = "trainmaster submit request.yaml --logs"
+
+
+@pytest.mark.parametrize(
+    ("files", "first"),
+    [
+        ([], ["trainmaster init", REQUEST]),
+        (["request.yaml"], [REQUEST]),
+        (["request.yaml", "train.py"], [REQUEST]),
+        (["model.py", "train.py"], ["trainmaster submit --script train.py --logs"]),
+        (["my fit.py"], ["trainmaster submit --script 'my fit.py' --logs"]),
+        (["one.py", "two.py"], ["trainmaster init", REQUEST]),
+    ],
+)
+def test_the_first_run_starts_from_what_lies_in_the_folder(
+    files: list[str],
+    first: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    if has_request:
-        Path("request.yaml").touch()
+    for file in files:
+        Path(file).touch()
     show(Table(), Path(".trainmaster"))
-    welcome = capsys.readouterr().out
+    assert f"In another shell: {', then '.join(first)}. " in capsys.readouterr().out
     with stack_on(Path(".trainmaster")) as state:
         commands = commands_for(state)
-    assert ("trainmaster init" in commands) is ("trainmaster init" in welcome) is not has_request
-    assert "trainmaster submit request.yaml --logs" in commands
-    assert "trainmaster submit request.yaml --logs" in welcome
+    assert commands[: commands.index("trainmaster ls")] == first
 
 
 @pytest.mark.parametrize(

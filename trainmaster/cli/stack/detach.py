@@ -22,12 +22,10 @@ from trainmaster.cli.stack.process import (
 )
 from trainmaster.cli.verb import settings_folder, talk
 from trainmaster.client.context import LOCAL, NoContext, UnknownContext, choose_context
-from trainmaster.client.stack import DEFAULT_STATE, NoStack, environment_on, register_stack
+from trainmaster.client.stack import DEFAULT_STATE, NoStack, environment_on, first_commands, register_stack
 from trainmaster.local.stack.state import StateFolder, owner_of
 
 LOG = "stack.log"
-REQUEST = Path("request.yaml")
-"""What `trainmaster init` writes."""
 
 
 def detach_stack(state: Path, arguments: Sequence[str]) -> int:
@@ -109,10 +107,10 @@ def _started(state: Path, arguments: Sequence[str]) -> dict[str, str]:
 def next_steps(state: Path) -> list[tuple[str, str]]:
     """What to do with the stack on `state`, which is ready: titles with commands, for the current folder."""
     of_state, in_context = _of_state(state), _in_context(state)
-    first = [] if REQUEST.exists() else [("Write a first request", "trainmaster init")]
+    first = first_commands(Path.cwd())
+    first[-1] = (first[-1][0], f"{first[-1][1]}{in_context}")
     return [
         *first,
-        ("Submit it", f"trainmaster submit request.yaml --logs{in_context}"),
         ("List runs", f"trainmaster ls{in_context}"),
         ("Let gcloud use the stack", f'eval "$(trainmaster stack env{of_state})"'),
         ("Follow its log", f"tail -f {shlex.quote(str(state / LOG))}"),

@@ -1,5 +1,6 @@
 """`trainmaster init`: a request and a script to start from."""
 
+import re
 import shlex
 from contextlib import suppress
 from pathlib import Path
@@ -8,9 +9,10 @@ import click
 
 from trainmaster.cli.exits import Exit, Stop, why_unwritable
 from trainmaster.cli.verb import print_names, talk
+from trainmaster.client.stack import REQUEST, SCRIPT
+from trainmaster.orchestrator.core.names import model_name_from
 from trainmaster.resources import EDITOR_LINE, ROOT
 
-FILES = ("request.yaml", "train.py")
 STARTER = ROOT / "examples" / "starter"
 SCHEMA = ".request.schema.json"
 """A copy beside the request, by which editors check it: it works in every clone of the project."""
@@ -24,26 +26,37 @@ def init(folder: Path) -> int:
     """Write request.yaml and train.py into DIR, by default the current folder, to start from.
 
     Beside them it writes .gitignore, which also keeps results out of what submit uploads, and the request's schema for
-    editors, unless DIR has them. An existing file is never overwritten: if DIR has request.yaml or train.py, nothing is
-    written.
+    editors, unless DIR has them. If DIR has a train.py, only a request that runs it is written, with the schema. An
+    existing file is never overwritten: if DIR has request.yaml, nothing is written.
     """
-    targets = [folder / name for name in FILES]
-    existing = [str(path) for path in targets if path.exists() or path.is_symlink()]
-    if existing:
+    request, script = folder / REQUEST, folder / SCRIPT
+    has_script = script.is_file()
+    existing = [each for each in (request, script) if each.exists() or each.is_symlink()]
+    if existing and existing != [script] * has_script:
         exist = "exists" if len(existing) == 1 else "exist"
         repair = "Choose another folder: trainmaster init DIR"
-        raise Stop(Exit.USAGE, f"{' and '.join(existing)} already {exist}. {repair}")
+        raise Stop(Exit.USAGE, f"{' and '.join(map(str, existing))} already {exist}. {repair}")
+    written = (
+        {request: _request_of(folder)}
+        if has_script
+        else {each: _starter(each.name) for each in (request, script)}
+    )
+    beside = {SCHEMA: _schema(), **({} if has_script else {".gitignore": GIT_IGNORED})}
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        for path in targets:
-            _write(path, _starter(path.name))
-        for name, text in ((".gitignore", GIT_IGNORED), (SCHEMA, _schema())):
+        for path, text in written.items():
+            _write(path, text)
+        for name, text in beside.items():
             with suppress(FileExistsError):
                 _write(folder / name, text)
     except OSError as error:
         raise Stop(Exit.USAGE, f"Cannot write to {str(folder)!r}: {why_unwritable(error)}") from error
-    print_names(map(str, targets))
-    talk(f"Next:\n  trainmaster up --detach\n  trainmaster submit {shlex.quote(str(targets[0]))} --logs")
+    print_names(map(str, written))
+    if has_script:
+        talk(
+            f"The request runs your {script}, which was not changed. Give the script's arguments in the request."
+        )
+    talk(f"Next:\n  trainmaster up --detach\n  trainmaster submit {shlex.quote(str(request))} --logs")
     return Exit.DONE
 
 
@@ -57,6 +70,15 @@ def _starter(name: str) -> str:
     text = (STARTER / name).read_text(encoding="utf-8")
     first, _, rest = text.partition("\n")
     return f"{EDITOR_LINE}{SCHEMA}\n{rest}" if first.startswith(EDITOR_LINE) else text
+
+
+def _request_of(folder: Path) -> str:
+    """The starter's request for a script that is there: the model named after the folder, the rest of it comments.
+
+    The script may take no arguments, and may report no metric that a champion needs.
+    """
+    text = _starter(REQUEST).replace("starter", model_name_from(folder.resolve().name))
+    return re.sub(r"^(args|champion):", r"# \1:", text, flags=re.MULTILINE)
 
 
 def _schema() -> str:

@@ -10,12 +10,11 @@ from rich.console import Console
 from rich.measure import Measurement
 from rich.table import Table
 
-from trainmaster.client.stack import DEFAULT_STATE
+from trainmaster.client.stack import DEFAULT_STATE, first_commands
 from trainmaster.local.functions.function import BucketTrigger, Function
 from trainmaster.local.stack.services import Services
 from trainmaster.local.stack.topology import Topology
 
-_REQUEST = Path("request.yaml")
 NOT_ENFORCED = "not enforced: --isolation none"
 _WIDEST = 1000
 
@@ -68,10 +67,10 @@ def show(table: Table, state: Path) -> None:
 
 
 def _welcome(state: Path) -> str:
-    init = "" if _REQUEST.exists() else "trainmaster init, then "
+    first = ", then ".join(command for _, command in first_commands(Path.cwd()))
     of_state = "" if state == DEFAULT_STATE else f" --state {shlex.quote(str(state))}"
     return (
-        f"The local stack is ready. In another shell: {init}trainmaster submit {_REQUEST} --logs. "
+        f"The local stack is ready. In another shell: {first}. "
         f"Ctrl-C here, or trainmaster down{of_state}, stops the stack."
     )
 

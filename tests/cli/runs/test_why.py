@@ -22,6 +22,7 @@ from trainmaster.client.runs.queue import Waits
 from trainmaster.client.runs.repairs import likely_repair
 from trainmaster.client.runs.shown import best_lines, job_facts
 from trainmaster.local import logging
+from trainmaster.orchestrator.core.completion.explanation import LINE_MAX_CHARS
 from trainmaster.orchestrator.core.runs.end import ChampionVerdict
 from trainmaster.orchestrator.core.runs.job import BestTrial, JobState
 from trainmaster.orchestrator.core.runs.record import RunRecord
@@ -157,6 +158,15 @@ def test_a_failure_without_lines_on_record_shows_the_end_of_the_log(tmp_path: Pa
     assert done.status == 0
     assert "last lines   of workerpool1-0:\n             MemoryError: 12 GB\n" in done.out
     assert "from another replica" not in done.out
+
+
+def test_a_long_line_of_the_log_is_cut_as_on_record(tmp_path: Path) -> None:
+    with served_context(tmp_path) as served, logging.serve(tmp_path / "logging") as url:
+        point_to(served, url)
+        served.write("ledger", "runs/broken.json", failed_without_lines("broken"))
+        Logged(served, url).write("1000", 1, "workerpool1-0", textPayload="z" * 200_000)
+        document = json.loads(served.trainmaster("why", "broken", "-o", "json").out)
+    assert document["run"]["failure"]["last_lines"] == ["z" * (LINE_MAX_CHARS - 1) + "…"]
 
 
 def test_a_log_that_cannot_be_read_is_a_problem_and_no_failure_of_the_command(served: Served) -> None:

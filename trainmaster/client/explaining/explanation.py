@@ -13,6 +13,7 @@ from trainmaster.client.runs.facts import candidate_of, console_uri
 from trainmaster.client.runs.queue import Waits, waiting_place
 from trainmaster.client.runs.repairs import repair_of
 from trainmaster.orchestrator.core.champions.champion import Reign
+from trainmaster.orchestrator.core.completion.explanation import cut_lines
 from trainmaster.orchestrator.core.documents.codec import encoded
 from trainmaster.orchestrator.core.job_names import job_id
 from trainmaster.orchestrator.core.names import has_form_of_run_id
@@ -231,5 +232,5 @@ def _failure(clients: "Clients", record: RunRecord) -> tuple[Failure | None, tup
         lines, _ = read.last([job_id(record.job.name)], LAST_LINES)
     except (GoogleAPICallError, GoogleAuthError, RequestException) as error:
         return failure, (f"the log of the job cannot be read: {error}",)
-    texts = tuple(text for line in lines for text in line.text.splitlines())[-LAST_LINES:]
-    return replace(failure, last_lines=texts or None), ()
+    texts = [text for line in lines for text in line.text.splitlines()][-LAST_LINES:]
+    return replace(failure, last_lines=cut_lines(texts) or None), ()

@@ -6,7 +6,7 @@ often before the service notices the first failure.
 
 import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
@@ -248,8 +248,13 @@ def _ending(replica: str, lines: Sequence[tuple[datetime, str]]) -> _Ending:
         replica=replica,
         at=lines[error.index if error is not None else -1][0],
         error=error,
-        last_lines=tuple(cut(text, LINE_MAX_CHARS) for text in shown[-LAST_LINES:]),
+        last_lines=cut_lines(shown[-LAST_LINES:]),
     )
+
+
+def cut_lines(lines: Iterable[str]) -> tuple[str, ...]:
+    """Lines of a log as every screen shows them beside a failure: of each the first LINE_MAX_CHARS."""
+    return tuple(cut(line, LINE_MAX_CHARS) for line in lines)
 
 
 def _lines(text: str) -> Sequence[str]:

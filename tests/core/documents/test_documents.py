@@ -39,6 +39,19 @@ def test_the_spelling_of_a_boolean_is_kept() -> None:
     assert document.spelled == {"$.a.b": "no", "$.a.c[0]": "On"}
 
 
+@pytest.mark.parametrize(
+    ("text", "as_json", "spelled"),
+    [
+        ("a: {b: 3.10, c: [1.5, 7], d: +5}", False, {"$.a.b": "3.10", "$.a.d": "+5"}),
+        ('{"a": {"b": 3.10, "c": [1.5, 1e3, 7]}}', True, {"$.a.b": "3.10", "$.a.c[1]": "1e3"}),
+    ],
+)
+def test_the_spelling_of_a_number_is_kept_if_its_value_is_written_otherwise(
+    text: str, as_json: bool, spelled: dict[str, str]
+) -> None:
+    assert parse_document(text.encode(), as_json=as_json).spelled == spelled
+
+
 @pytest.mark.parametrize("key", ["on", "no", "Yes", "null", "~", "1", "1.5", "2026-01-02"])
 def test_a_key_that_yaml_takes_for_something_else_is_pointed_out(key: str) -> None:
     assert f'quote it: "{key}"' in told(f"{key}: value")
@@ -46,7 +59,9 @@ def test_a_key_that_yaml_takes_for_something_else_is_pointed_out(key: str) -> No
 
 @pytest.mark.parametrize("number", ["010", "0x1F", "1:30", "1_000", "9" * 40])
 def test_a_number_that_is_not_what_it_looks_like_is_pointed_out(number: str) -> None:
-    assert "$.a: a number that YAML 1.1 reads as" in told(f"a: {number}")
+    fault = told(f"a: {number}")
+    assert "$.a: a number that YAML 1.1 reads as" in fault
+    assert f'quote it: "{number}"' in fault
 
 
 @pytest.mark.parametrize("text", ["a: .inf", "a: .nan", "a: 1:30.5x", "a: !!float x"])

@@ -133,6 +133,7 @@ def test_faults_of_text_schema_and_policy_come_in_one_report() -> None:
         ("model_name: 12", "$.model_name", 'quote it: "12"'),
         ("args: --epochs=2", "$.args", "write a list"),
         ("args: [--epochs, 2]", "$.args[1]", 'quote it: "2"'),
+        ("env: {PYVER: 3.10}", "$.env.PYVER", 'found 3.10; quote it: "3.10"'),
         ("scheduling: {spot: 'yes'}", "$.scheduling.spot", "write true or false, without quotes"),
         ("scheduling: {timeout_s: '60'}", "$.scheduling.timeout_s", "write 60 without quotes"),
         ("champion: {metric: a, goal: maximize, margin: '0.005'}", "$.champion.margin", "write 0.005 without quotes"),

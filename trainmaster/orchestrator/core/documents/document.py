@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from trainmaster.orchestrator.core.documents.faults import MAX_COLLECTED, Fault, PathPart
+from trainmaster.orchestrator.core.documents.lines import number_texts
 from trainmaster.orchestrator.core.documents.places import Place
 from trainmaster.orchestrator.core.documents.values import (
     KEEP_ONE,
@@ -91,8 +92,16 @@ def _no_text(value: object, path: tuple[PathPart, ...] = ()) -> Iterator[Fault]:
 
 
 def _json_document(text: str) -> Document:
+    is_spelled = False
+
+    def number(written: str) -> float:
+        nonlocal is_spelled
+        value = float(written)
+        is_spelled = is_spelled or written != str(value)
+        return value
+
     try:
-        value = json.loads(text, object_pairs_hook=_object)
+        value = json.loads(text, object_pairs_hook=_object, parse_float=number)
     except RecursionError:
         return unreadable(f"nested deeper than {MAX_DEPTH} levels")
     except json.JSONDecodeError as error:
@@ -105,7 +114,8 @@ def _json_document(text: str) -> Document:
     if is_too_deep(value) or any(fault.problem == LONG_KEY for fault in faults):
         # Code that walks values recurses, and deep values would exhaust the stack.
         return Document(value=None, faults=tuple(faults))
-    return Document(value=value, faults=tuple(faults))
+    spelled = number_texts(text) if is_spelled else {}
+    return Document(value=value, faults=tuple(faults), spelled=spelled)
 
 
 def _broken(text: str, error: json.JSONDecodeError) -> Document:

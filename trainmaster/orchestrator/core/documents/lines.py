@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from trainmaster.orchestrator.core.documents.faults import json_step
-from trainmaster.orchestrator.core.documents.places import Found, Place
+from trainmaster.orchestrator.core.documents.places import Found, Place, split_lines
 
+_POINTED = re.compile(r"-?[0-9]+(?=[.eE])(\.[0-9]+)?([eE][-+]?[0-9]+)?")
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s{}\[\],:"]+')
 
 
@@ -15,6 +16,21 @@ def parse_line_numbers(text: str, *, as_json: bool) -> Mapping[str, int]:
     """The line, counted from 1, of each path of a text that has no fault, and so at most `work.MAX_VALUES` values."""
     found = iter_places(text, as_json=as_json, enters=lambda _: True)
     return {path: key.line for path, key, _ in found}
+
+
+def number_texts(text: str) -> Mapping[str, str]:
+    """How a JSON text writes each number that is written otherwise than Python writes its value, by path.
+
+    The text is one that `parse_document` could read.
+    """
+    found: dict[str, str] = {}
+    lines = split_lines(text, as_json=True)
+    for path, _, value in _json_places(text, lambda _: True):
+        start = 0 if value is None else value.column - 1
+        word = "" if value is None else lines[value.line - 1][start : start + value.length]
+        if _POINTED.fullmatch(word) and word != str(float(word)):
+            found[path] = word
+    return found
 
 
 def iter_places(text: str, *, as_json: bool, enters: Callable[[str], bool]) -> Iterator[Found]:

@@ -27,6 +27,12 @@ def plain(text: str) -> str:
     return shown(text)[1:-1]
 
 
+def quote_it(text: str) -> str:
+    """The repair of a value that YAML or JSON reads as no string; `text` is how its author wrote it."""
+    is_short = len(text) <= FOUND_MAX_CHARS
+    return f'quote it: "{plain(text)}"' if is_short else "quote it"
+
+
 def cut(text: str, most_chars: int) -> str:
     """The text, or the beginning of a longer one and `…`, which makes `most_chars` in all."""
     return text if len(text) <= most_chars else f"{text[: most_chars - 1]}…"

@@ -19,7 +19,7 @@ from trainmaster.orchestrator.core.documents.faults import (
     unknown_key,
     without_echoes,
 )
-from trainmaster.orchestrator.core.documents.quoting import shown
+from trainmaster.orchestrator.core.documents.quoting import FOUND_MAX_CHARS, cut, quote_it, shown
 from trainmaster.orchestrator.core.documents.values import parse_seconds, whole
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def schema_faults(
     spelled: Mapping[str, str] | None = None,
     suggestions: Suggestions | None = None,
 ) -> list[Fault]:
-    """All faults, sorted by path; `spelled` gives the source text of booleans by path.
+    """All faults, sorted by path; `spelled` is as in `Document`.
 
     Checks that repeat share their `suggestions`.
 
@@ -252,12 +252,13 @@ def _wrong_kind(
     schema: Mapping[str, Any],
 ) -> Fault:
     where, wanted = json_path(path), kinds[0]
+    # A dialect may have put another value where the text had a number.
+    word = spelled.get(where, "") if isinstance(value, int | float) else ""
     repair = ""
-    if wanted == "string" and isinstance(value, bool) and where in spelled:
-        word = spelled[where]
+    if wanted == "string" and isinstance(value, bool) and word:
         repair = f'YAML 1.1 reads an unquoted {word} as {str(value).lower()}; quote it: "{word}"'
     elif wanted == "string" and isinstance(value, int | float) and not isinstance(value, bool):
-        repair = f'quote it: "{value}"'
+        repair = quote_it(word or str(value))
     elif wanted == "boolean" and isinstance(value, str):
         repair = "write true or false, without quotes"
     elif isinstance(value, str) and _is_numeral(value.strip(), wanted):
@@ -272,7 +273,7 @@ def _wrong_kind(
     return Fault(
         path=where,
         problem=schema.get("problem") or f"expected {' or '.join(_KINDS[kind] for kind in kinds)}",
-        found=spelled.get(where) or shown(value),
+        found=cut(word, FOUND_MAX_CHARS) or shown(value),
         # What the schema advises is about a value of another kind than a misread yes or no.
         repair=repair
         if repair and isinstance(value, bool)

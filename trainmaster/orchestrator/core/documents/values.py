@@ -25,7 +25,8 @@ SHORTEN = "shorten its lists; store data where the trainer can read it, and pass
 class Document:
     """The values that could be read, and all faults of the text.
 
-    `spelled` is the text of every boolean by path: only the author knows whether `no` means false.
+    `spelled` is the text of every boolean by path, for only the author knows whether `no` means false; and of every number
+    that is written otherwise than its value is: 3.10 is the number 3.1.
     `text` is what was read, `as_json` or as YAML; empty for values that come from no text.
     """
 

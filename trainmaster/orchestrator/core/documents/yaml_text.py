@@ -3,7 +3,7 @@
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import Any, TypeVar
 
 import yaml
 from yaml.composer import Composer
@@ -18,7 +18,7 @@ from trainmaster.orchestrator.core.documents.faults import (
     json_step,
 )
 from trainmaster.orchestrator.core.documents.places import Found, Place, split_lines
-from trainmaster.orchestrator.core.documents.quoting import plain, shown
+from trainmaster.orchestrator.core.documents.quoting import plain, quote_it, shown
 from trainmaster.orchestrator.core.documents.values import (
     KEEP_ONE,
     MAX_DEPTH,
@@ -30,6 +30,7 @@ from trainmaster.orchestrator.core.documents.values import (
 )
 from trainmaster.orchestrator.core.documents.work import MAX_KEY_CHARS, MAX_VALUES
 
+_Number = TypeVar("_Number", int, float)
 _TAG = "tag:yaml.org,2002:"
 _BOOLEANS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
 _SECOND = "but found another document"
@@ -249,14 +250,14 @@ class _NodeReader:
     def _int(self, text: str, path: tuple[PathPart, ...]) -> int | None:
         short = len(text) <= MAX_DIGITS
         if short and _DECIMAL.fullmatch(text):
-            return int(text)
+            return self._spelled(int(text), text, path)
         meaning = "an octal, hexadecimal, base 60 or digit-grouped number" if short else "huge"
         self._fault(
             path,
             f"a number that YAML 1.1 reads as {meaning}",
             found=shown(text),
             allowed=f"decimal numbers of at most {MAX_DIGITS} digits",
-            repair=f'if a string is meant, quote it: "{plain(text)[:MAX_DIGITS]}"',
+            repair=f"if a string is meant, {quote_it(text)}",
         )
         return None
 
@@ -266,9 +267,14 @@ class _NodeReader:
         except ValueError:
             number = math.nan
         if math.isfinite(number):
-            return number
+            return self._spelled(number, text, path)
         self._fault(path, "not a finite decimal number", found=shown(text), allowed="finite decimal numbers")
         return None
+
+    def _spelled(self, number: _Number, text: str, path: tuple[PathPart, ...]) -> _Number:
+        if text != str(number):
+            self.spelled[json_path(path)] = text
+        return number
 
     # Any: the other arguments of `Fault`, of different types.
     def _fault(self, path: tuple[PathPart, ...], problem: str, **said: Any) -> None:

@@ -160,7 +160,7 @@ def checked(
 ) -> Request | Refused:
     """The request that runs in `region`, or every fault of it, each at its `written_path` in the user's text.
 
-    `faults` are known already, and `spelled` is the text of booleans by their path in the document.
+    `faults` are known already, and `spelled` is as in `Document`.
     """
     draft = Draft(document=document, policy=request_rules.policy, region=region)
     secrets, *found = _found(draft, request_rules, spelled or {})

@@ -10,7 +10,7 @@ from trainer.checkpoints.files import Position
 from trainer.data.examples import batch_spec
 from trainer.data.order import Share
 from trainer.data.pipeline import Pipeline
-from trainer.parameter_server.peers import guard
+from trainer.parameter_server.peers import judge_by
 from trainer.parameter_server.steps import CoordinatedSteps, evaluate_in_shards, require_one_output
 from trainer.replicas.cluster import Role
 from trainer.replicas.ending import end_for_loss
@@ -77,7 +77,7 @@ class CoordinatedTraining(Training):
 
     def _steps(self, model: Any) -> Steps:
         steps = CoordinatedSteps(model, self.settings, self._coordinator, workers=self._workers)
-        guard(self.cluster, idle_s=steps.idle_s)
+        judge_by(steps.idle_s)
         return steps
 
     def _batches(self, place: Position, model: Any) -> Batches:  # noqa: ARG002 - as above

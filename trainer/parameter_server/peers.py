@@ -5,20 +5,22 @@ from collections.abc import Callable, Collection, Sequence
 from trainer.replicas.cluster import Cluster, Role
 from trainer.replicas.liveness import LOST_AFTER_S, Answer, Attendance, await_peers, watch
 
+_idle_s: list[Callable[[], float]] = [lambda: 0.0]
+
 
 def join(cluster: Cluster, *, within_s: float) -> None:
-    """Return once every parameter server and worker answers, and guard them; exit with PEER_LOST after `within_s`."""
-    await_peers(cluster, _needed(cluster), within_s=within_s)
-    guard(cluster)
+    """Return once every parameter server and worker answers; exit with PEER_LOST after `within_s`.
 
-
-def guard(cluster: Cluster, *, idle_s: Callable[[], float] = lambda: 0.0) -> None:
-    """From now on this process exits with PEER_LOST once `lost` finds a loss, whatever it is waiting for.
-
-    `idle_s` returns the seconds since a step was last finished.
+    From then on this process exits with PEER_LOST once `lost` finds a loss, whatever it is waiting for.
     """
-    workers = cluster.members[Role.WORKER]
-    watch(cluster, _needed(cluster), lambda peers, now: lost(peers, now, workers=workers, idle_s=idle_s()))
+    needed, workers = cluster.replicas_of(Role.PARAMETER_SERVER, Role.WORKER), cluster.members[Role.WORKER]
+    await_peers(cluster, needed, within_s=within_s)
+    watch(cluster, needed, lambda peers, now: lost(peers, now, workers=workers, idle_s=_idle_s[0]()))
+
+
+def judge_by(idle_s: Callable[[], float]) -> None:
+    """Ask `idle_s` from now on for the seconds since a step was last finished; 0 until then."""
+    _idle_s[:] = [idle_s]
 
 
 def lost(peers: Attendance, now: float, *, workers: Collection[str], idle_s: float = 0.0) -> Sequence[str]:
@@ -32,7 +34,3 @@ def lost(peers: Attendance, now: float, *, workers: Collection[str], idle_s: flo
     needed = [each for each in gone if each not in workers or peers.last[each] is Answer.SILENT]
     is_stuck = idle_s >= LOST_AFTER_S or len(gone) == len(workers)
     return needed or (gone if is_stuck else ())
-
-
-def _needed(cluster: Cluster) -> dict[str, str]:
-    return cluster.replicas_of(Role.PARAMETER_SERVER, Role.WORKER)

@@ -16,7 +16,7 @@ from trainer.faults import Unusable
 from trainer.replicas.cluster import Cluster, Role
 from trainer.replicas.liveness import PREFACE, SETTINGS_FRAME, await_peers
 
-READ_WITHIN_S = 1.0
+GREETED_WITHIN_S = 1.0
 FREE_WITHIN_S = 30.0
 """What the process that a restarted replica replaces has, at most, to end and free its address."""
 RETRY_EVERY_S = 0.2
@@ -63,7 +63,7 @@ def answering(address: str, *, free_within_s: float = FREE_WITHIN_S) -> Iterator
             except OSError:
                 return  # the context has ended
             with connection, suppress(OSError):
-                connection.settimeout(READ_WITHIN_S)
+                connection.settimeout(GREETED_WITHIN_S)
                 connection.recv(len(PREFACE))  # left unread, it would reset the connection
                 connection.sendall(SETTINGS_FRAME)
 

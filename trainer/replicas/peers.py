@@ -16,11 +16,11 @@ from trainer.replicas.cluster import Cluster, Role
 from trainer.replicas.ending import on_sigterm
 from trainer.replicas.liveness import ANSWER_WITHIN_S, Answer, Attendance, watch
 
-LOST_AFTER_S = 18.0
+SILENT_AFTER_S = 18.0
 """Without an answer; with the time between two questions, a frozen peer is lost after 25 s at most."""
 ABSENT_AFTER_S = 3.0
 """Without a process, twice in a row: one that is started again cannot join."""
-READ_WITHIN_S = 20.0  # a worker that is lost at the very end delays the chief no longer
+PARTED_WITHIN_S = 20.0  # a worker that is lost at the very end delays the chief no longer
 DAY_S = 86400.0
 ASKED_AGAIN_S = 1.0
 
@@ -110,7 +110,7 @@ class Peers:
     def leave(self, name: str) -> None:
         """The chief notes `name`, after which all may exit; a worker has read that, and notes so. Ends the watch.
 
-        The notes are in the chief's process: there, this returns when all have read them, or READ_WITHIN_S later.
+        The notes are in the chief's process: there, this returns when all have read them, or PARTED_WITHIN_S later.
         """
         import tensorflow as tf
 
@@ -118,7 +118,7 @@ class Peers:
         try:
             if self.board is not None and self._cluster.is_chief:
                 self.board.put(name)
-                until = time.monotonic() + READ_WITHIN_S
+                until = time.monotonic() + PARTED_WITHIN_S
                 for replica in self.replicas[1:]:
                     self.board.wait_for(f"{name}/read/{replica}", max(0.1, until - time.monotonic()))
             elif self.board is not None:
@@ -130,7 +130,7 @@ class Peers:
 def lost(peers: Attendance, now: float) -> Sequence[str]:
     """The addresses of replicas whose loss ends the run: every one that does not come back by itself."""
     absent = [each for each in peers.gone(now, after_s=ABSENT_AFTER_S) if peers.last[each] is Answer.ABSENT]
-    return absent or peers.gone(now, after_s=LOST_AFTER_S)
+    return absent or peers.gone(now, after_s=SILENT_AFTER_S)
 
 
 def _replaced(names: Mapping[str, str]) -> list[str]:

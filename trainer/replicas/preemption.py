@@ -31,7 +31,7 @@ from trainer.replicas.cluster import Cluster
 from trainer.replicas.ending import PREEMPTED, end_with, on_sigterm
 from trainer.replicas.peers import DAY_S, Board, Peers
 
-READ_WITHIN_S = 5.0  # notes about the end
+TOLD_WITHIN_S = 5.0  # notes about the end
 PUBLISHED_WITHIN_S = 120.0  # two uploads: the one under way when SIGTERM arrives, and the last
 
 
@@ -136,7 +136,7 @@ class Preemption:
 
         with self._changed:
             number = self._number
-            within_s = DAY_S if agreement.step > self._saved else READ_WITHIN_S
+            within_s = DAY_S if agreement.step > self._saved else TOLD_WITHIN_S
             if self._agreement is not None:
                 return False
         try:

@@ -14,8 +14,7 @@ import pytest
 from tests.trainer.conftest import ROOT
 from trainer.replicas.gathering import answering
 from trainer.replicas.liveness import LOST_AFTER_S, SETTINGS_FRAME, Answer, Attendance, answer_of
-from trainer.replicas.peers import ABSENT_AFTER_S, lost
-from trainer.replicas.peers import LOST_AFTER_S as LOST_AFTER_S_IN_STEP
+from trainer.replicas.peers import ABSENT_AFTER_S, SILENT_AFTER_S, lost
 from trainmaster.local.ports import free_ports
 
 
@@ -143,6 +142,6 @@ def test_a_replica_that_trains_in_step_is_lost_once_no_process_is_there_and_late
     assert list(lost(peers, ABSENT_AFTER_S - 1)) == [], "one lost connection"
     assert list(lost(peers, ABSENT_AFTER_S)) == ["b"]
     peers.note({"b": Answer.ANSWERS}, ABSENT_AFTER_S)
-    assert list(lost(peers, LOST_AFTER_S_IN_STEP - 1)) == []
-    peers.note({"b": Answer.ANSWERS}, LOST_AFTER_S_IN_STEP)
-    assert list(lost(peers, LOST_AFTER_S_IN_STEP)) == ["a"]
+    assert list(lost(peers, SILENT_AFTER_S - 1)) == []
+    peers.note({"b": Answer.ANSWERS}, SILENT_AFTER_S)
+    assert list(lost(peers, SILENT_AFTER_S)) == ["a"]

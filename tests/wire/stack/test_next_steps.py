@@ -6,7 +6,7 @@ import pytest
 from rich.table import Table
 
 from tests.ready_stack import stack_on
-from trainmaster.cli.stack.detach import next_steps
+from trainmaster.cli.stack.detach import data_bucket, next_steps
 from trainmaster.client.context import keep_choice
 from trainmaster.local.stack.table import show
 
@@ -51,6 +51,15 @@ def test_the_first_run_starts_from_what_lies_in_the_folder(
     with stack_on(Path(".trainmaster")) as state:
         commands = commands_for(state)
     assert commands[: commands.index("trainmaster ls")] == first
+
+
+def test_the_data_bucket_is_named_with_its_folder_if_the_stack_has_one(tmp_path: Path) -> None:
+    bucket = {"TRAINMASTER_DATA_BUCKET": "p-data"}
+    assert data_bucket(tmp_path, bucket) == [], "its storage runs elsewhere"
+    folder = tmp_path / "storage/buckets/p-data"
+    folder.mkdir(parents=True)
+    assert data_bucket(tmp_path, bucket) == [("Your data", f"gs://p-data, the folder {folder}")]
+    assert data_bucket(tmp_path, {}) == []
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import fcntl
 import os
 import shlex
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import click
@@ -48,8 +48,8 @@ def detach_stack(state: Path, arguments: Sequence[str]) -> int:
         say_address(address)
     click.echo(f"The local stack is running on {str(state)!r}: process {owner_of(state)}, "
                f"project {environment['GOOGLE_CLOUD_PROJECT']}, region {environment['TRAINMASTER_REGION']}.")  # fmt: skip
-    for title, command in next_steps(state):
-        click.echo(f"  {title:26}{command}")
+    for title, text in (*data_bucket(state, environment), *next_steps(state)):
+        click.echo(f"  {title:26}{text}")
     return 0
 
 
@@ -102,6 +102,13 @@ def _started(state: Path, arguments: Sequence[str]) -> dict[str, str]:
     except BaseException:  # Ctrl-C
         stop_process(process)
         raise
+
+
+def data_bucket(state: Path, environment: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Where programs find data, with the folder to put it into; empty if the stack has no such bucket, or no folder."""
+    bucket = environment.get("TRAINMASTER_DATA_BUCKET", "")
+    folder = state / "storage" / "buckets" / bucket
+    return [("Your data", f"gs://{bucket}, the folder {folder}")] if bucket and folder.is_dir() else []
 
 
 def next_steps(state: Path) -> list[tuple[str, str]]:

@@ -51,6 +51,8 @@ def endpoints(
         table.add_row(function.name, f"{url}  ← {_source(function)}")
     table.add_section()
     table.add_row("Drop requests into", str(services.buckets_dir / topology.buckets["inbox"] / "requests"))
+    if data := topology.buckets.get("data"):
+        table.add_row("Put data into", f"{services.buckets_dir / data}  → gs://{data}")
     table.add_row("In another shell", f"source {shlex.quote(str(env_path))}")
     return table
 

@@ -1,18 +1,21 @@
 """Waiting for the end of a run, on a real storage server."""
 
+import contextlib
+import io
 import json
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 
 from tests.client.served import Served, run_record, served_context
 from tests.ready_stack import stop
-from trainmaster.cli.runs.following import say_end, say_state
+from trainmaster.cli.runs.following import say_change, say_end
 from trainmaster.client import wait
 from trainmaster.client.clients import Clients
 from trainmaster.client.durations import parse_duration
@@ -65,18 +68,64 @@ def test_programs_get_the_record_of_the_ended_run(served: Served) -> None:
     assert (done.status, json.loads(done.out)["run_id"]) == (0, "for-programs")
 
 
-def test_the_last_state_has_the_cause_that_the_service_reads_after_the_end(
-    served: Served, capsys: pytest.CaptureFixture[str]
-) -> None:
-    served.write("ledger", "runs/broke.json", run_record(run_id="broke", state="failed"))
-    seen = find_run(served.clients, "broke")
-    failure = {"message": "workerpool0-0: KeyError: 'label'"}
-    explained = run_record(run_id="broke", state="failed", failure=failure, completion=EXPLAINED)
-    served.write("ledger", "runs/broke.json", explained)
-    assert say_end(served.clients, seen) == 1
-    said = capsys.readouterr().err
-    assert "broke failed: workerpool0-0: KeyError: 'label'\n" in said
+def once_started(served: Served, run_id: str, ended: dict[str, Any], settled: dict[str, Any]) -> str:
+    """What `wait` says of a run whose end is on record before the steps that follow it."""
+    record(served, run_id, "running")
+
+    def change(run: Run) -> None:
+        say_change(run)
+        written = settled if run.record.ended else ended
+        threading.Timer(0, served.write, ("ledger", f"runs/{run_id}.json", written)).start()
+
+    with contextlib.redirect_stderr(io.StringIO()) as said:
+        run = wait_for_end(served.clients, run_id, timeout_s=60, on_change=change)
+        say_end(wait.settled(served.clients, run))
+    return said.getvalue()
+
+
+def test_a_failure_is_said_once_with_the_cause_that_the_service_reads_after_the_end(served: Served) -> None:
+    ended = run_record(run_id="broke", state="failed", failure={"message": "The replica exited."})
+    failure = {"message": "workerpool0-0: KeyError: 'label'. The replica exited."}
+    said = once_started(served, "broke", ended, ended | {"failure": failure, "completion": EXPLAINED})
+    assert said.count("The replica exited.") == 1
+    assert "broke failed: workerpool0-0: KeyError: 'label'. The replica exited.\n" in said
     assert "has not read the cause" not in said
+
+
+@pytest.mark.parametrize(
+    ("promoted", "reason", "said"),
+    [
+        (True, "accuracy 0.9 is the first", "was promoted to champion: accuracy 0.9 is the first"),
+        (False, "the run has no metric 'acuracy'", "was not promoted to champion: the run has no metric"),
+    ],
+)
+def test_the_end_of_a_challenger_says_whether_its_model_was_promoted(
+    served: Served, promoted: bool, reason: str, said: str
+) -> None:
+    ended = challenger("challenger")
+    verdict = {"promoted": promoted, "reason": reason}
+    completion = {"steps_done": ["reason", "champion"], "champion": verdict}
+    lines = once_started(served, "challenger", ended, ended | {"completion": completion}).splitlines()
+    assert lines[-2] == "challenger has succeeded"
+    assert f"Its model {said}" in lines[-1]
+
+
+def test_a_model_that_is_not_compared_in_time_is_announced(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(wait, "SETTLED_WITHIN_S", 0.1)
+    served.write("ledger", "runs/uncompared.json", challenger("uncompared"))
+    done = served.trainmaster("wait", "uncompared")
+    assert done.status == 0
+    assert "has not compared its model with the champion yet; status will show the result.\n" in done.err
+
+
+def challenger(run_id: str) -> dict[str, Any]:
+    """A run that has succeeded, whose request has a `champion`; no step after its end is done."""
+    document = run_record(run_id=run_id)
+    terms = {"champion": {"metric": "accuracy"}}
+    request = document["request"] | {"document": document["request"]["document"] | terms}
+    return document | {"request": request, "completion": {"steps_done": []}}
 
 
 def test_a_reason_of_several_lines_keeps_them_here_and_in_status(served: Served) -> None:
@@ -119,7 +168,7 @@ def test_a_bad_end_has_the_likely_repair(served: Served) -> None:
 def test_a_cause_that_the_service_has_not_read_in_time_is_announced(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(wait, "EXPLAINED_WITHIN_S", 0.1)
+    monkeypatch.setattr(wait, "SETTLED_WITHIN_S", 0.1)
     served.write("ledger", "runs/unread.json", run_record(run_id="unread", state="failed"))
     done = served.trainmaster("wait", "unread")
     assert done.status == 1
@@ -319,5 +368,5 @@ def test_the_problem_of_a_run_that_succeeded_with_a_model_is_said(capsys: pytest
     document = run_record("succeeded", problems=[problem])
     run = Run(document=document, record=decoded(RunRecord, document))
     assert run.record.model is not None
-    say_state(run)
+    say_end(run)
     assert capsys.readouterr().err.endswith(f" has succeeded: {problem}\n")

@@ -15,14 +15,15 @@ if TYPE_CHECKING:
     from trainmaster.client.clients import Clients
     from trainmaster.client.logs.restarts import Restarts
 
-REASON = "reason"
-"""The step after a run's end that reads why it failed, as the record's `completion.steps_done` names it."""
+REASON, CHAMPION = "reason", "champion"
+"""The steps after a run's end that read why it failed and compare its model, as `completion.steps_done` names them."""
 FIRST_PAUSE_S, LONGEST_PAUSE_S, LONGEST_LOCAL_PAUSE_S = 0.2, 15.0, 1.0
 PAUSE_GROWTH = 1.5
 RESTARTS_EVERY_S, RESTARTS_EVERY_LOCAL_S = 60.0, 5.0
 """Cloud Logging allows 60 reads a minute and project: https://cloud.google.com/logging/quotas, read 2026-11."""
-EXPLAINED_WITHIN_S = 15.0
-"""The service looks for late lines of the log for longer; a caller that waits for a run need not."""
+SETTLED_WITHIN_S = 15.0
+"""The service looks for late lines of the log for longer, and a large model takes longer to copy; a caller that waits for
+a run need not."""
 READ_RETRY_S = 1.0
 """For one read by the client; `survive_restarts` repeats it for longer."""
 T = TypeVar("T")
@@ -114,21 +115,24 @@ def _read_again(clients: "Clients", run: Run, deadline: float | None) -> Run:
     )
 
 
-def with_reason(clients: "Clients", run: Run) -> Run:
-    """A run that has failed, once the service has read the reason from the job's log, or as it was at the timeout."""
-    timeout_s = EXPLAINED_WITHIN_S
+def settled(clients: "Clients", run: Run) -> Run:
+    """An ended run, once the record says why it failed or whether its model was promoted, or as it was at the timeout.
+
+    Costs nothing for a run that lacks neither.
+    """
+    timeout_s = SETTLED_WITHIN_S
     deadline = time.monotonic() + timeout_s
     now = run
 
-    def explained() -> Run | None:
+    def look() -> Run | None:
         nonlocal now
         now = _read_again(clients, run, deadline)
-        return None if lacks_reason(now) else now
+        return None if lacks_reason(now) or lacks_verdict(now) else now
 
-    if not lacks_reason(run):
+    if not lacks_reason(run) and not lacks_verdict(run):
         return run
     try:
-        return poll(explained, is_local=clients.context.state is not None, timeout_s=timeout_s, late=str)
+        return poll(look, is_local=clients.context.state is not None, timeout_s=timeout_s, late=str)
     except (TimedOut, NoStack):
         return now
 
@@ -136,6 +140,13 @@ def with_reason(clients: "Clients", run: Run) -> Run:
 def lacks_reason(run: Run) -> bool:
     """Whether the service has yet to read from the job's log why the run failed."""
     return run.record.state is RunState.FAILED and not is_over(run.record, REASON)
+
+
+def lacks_verdict(run: Run) -> bool:
+    """Whether the service has yet to compare the run's model with the champion."""
+    record = run.record
+    competes = record.request is not None and "champion" in record.request.document
+    return record.state is RunState.SUCCEEDED and competes and not is_over(record, CHAMPION)
 
 
 def poll(

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from trainmaster.cli.exits import Exit
 from trainmaster.cli.logs.lanes import Lanes
-from trainmaster.cli.runs.following import in_words, run_survives_interrupt, say_end, say_state
+from trainmaster.cli.runs.following import in_words, run_survives_interrupt, say_end
 from trainmaster.cli.verb import JSON, talk
 from trainmaster.client.errors import TimedOut
 from trainmaster.client.find import Run
@@ -18,6 +18,7 @@ from trainmaster.client.logs.follow import RunLog, find_run_to_follow, look_unti
 from trainmaster.client.logs.read import LINES_MAX, Selection
 from trainmaster.client.logs.survive import survive_restarts
 from trainmaster.client.terminal import one_line
+from trainmaster.client.wait import settled
 
 if TYPE_CHECKING:
     from trainmaster.client.clients import Clients
@@ -61,8 +62,7 @@ def follow(
         with nullcontext() if as_json else lanes.following(waits_for(log.run)):
             _follow(clients, log, lanes, limit=limit, as_json=as_json, timeout_s=timeout_s)
         lanes.finish()
-        say_state(log.run)
-        return say_end(clients, log.run, requires_model=requires_model)
+        return say_end(settled(clients, log.run), requires_model=requires_model)
 
 
 def _follow(

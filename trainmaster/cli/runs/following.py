@@ -14,7 +14,6 @@ from trainmaster.client.terminal import one_line
 from trainmaster.orchestrator.core.runs.states import RunState
 
 if TYPE_CHECKING:
-    from trainmaster.client.clients import Clients
     from trainmaster.client.logs.restarts import Restarts
 
 REASON_MAX_CHARS = 500
@@ -59,8 +58,14 @@ def _seconds(_call: click.Context, _option: click.Parameter, text: str | None) -
         raise click.BadParameter(str(error)) from error
 
 
-def say_state(run: Run) -> None:
-    """The run, its state, and why it waits or ended badly, or the problems of its success, on standard error.
+def say_change(run: Run) -> None:
+    """The state of a run that has not ended, and why it waits, on standard error; `say_end` says the last one."""
+    if not run.record.ended:
+        _say_state(run)
+
+
+def _say_state(run: Run) -> None:
+    """The run, its state, and why it waits or ended badly, or the problems of its success.
 
     A reason of several lines keeps them, up to REASON_MAX_LINES.
     """
@@ -86,32 +91,44 @@ def in_words(state: RunState) -> str:
     return _IN_WORDS.get(state, f"is {state}")
 
 
-def say_end(clients: "Clients", run: Run, *, requires_model: bool = False) -> Exit:
-    """Say why the run ended badly, the likely repair and how to see more, if it did; 0 for success, else 1.
+def say_end(run: Run, *, requires_model: bool = False) -> Exit:
+    """Say how the run ended, and if badly, why, the likely repair and how to see more; 0 for success, else 1.
 
-    A run that succeeded without a model is a success, unless `requires_model`; the commands that show more
-    are printed for it, too.
+    `run` is `settled`, so that its end is said once, with the cause. A run that succeeded without a model is a success,
+    unless `requires_model`; the commands that show more are printed for it, too.
     """
     from trainmaster.client.runs.repairs import repair_of
-    from trainmaster.client.wait import lacks_reason, with_reason
+    from trainmaster.client.wait import lacks_reason
 
+    _say_state(run)
     if run.record.state is RunState.SUCCEEDED:
+        _say_verdict(run)
         if run.record.model is not None:
             return Exit.DONE
         if requires_model:
             talk("The exit status is 1: --require-model is given, and no model was found.")
         _say_more(run)
         return Exit.FINDING if requires_model else Exit.DONE
-    explained = with_reason(clients, run)
-    if explained.record.failure != run.record.failure:
-        say_state(explained)
-    if lacks_reason(explained):
+    if lacks_reason(run):
         talk("The service has not read the cause from the job's log yet; status will show it.")
-    failure = explained.record.failure
+    failure = run.record.failure
     if failure is not None and (repair := repair_of(failure, run.record.run_id)) is not None:
         talk(f"Likely repair: {repair}")
     _say_more(run)
     return Exit.FINDING
+
+
+def _say_verdict(run: Run) -> None:
+    """Whether the model became champion, and why, if its request asks for that."""
+    from trainmaster.client.wait import lacks_verdict
+
+    completion = run.record.completion
+    verdict = completion.champion if completion else None
+    if verdict is not None:
+        decision = "was promoted" if verdict.promoted else "was not promoted"
+        talk(f"Its model {decision} to champion: {one_line(verdict.reason, REASON_MAX_CHARS)}")
+    elif lacks_verdict(run):
+        talk("The service has not compared its model with the champion yet; status will show the result.")
 
 
 def _say_more(run: Run) -> None:

@@ -11,9 +11,9 @@ import click
 from trainmaster.cli.exits import Exit, Stop
 from trainmaster.cli.runs.following import (
     run_survives_interrupt,
+    say_change,
     say_end,
     say_restarts,
-    say_state,
     timeout_option,
 )
 from trainmaster.cli.submit.options import (
@@ -38,7 +38,6 @@ from trainmaster.cli.verb import (
 
 if TYPE_CHECKING:
     from trainmaster.client.clients import Clients
-    from trainmaster.client.find import Run
     from trainmaster.client.submission.edits import Edits
     from trainmaster.client.submission.prepare import Prepared
     from trainmaster.client.submission.send import Sent
@@ -278,22 +277,20 @@ def _ends(
     """How each run ended, or why its end is unknown: all are waited for, up to one deadline."""
     deadline = None if timeout_s is None else time.monotonic() + timeout_s
     with run_survives_interrupt(*run_ids):
-        ends = [_end(clients, run_id, deadline) for run_id in run_ids]
-    return [
-        end if isinstance(end, Exit) else say_end(clients, end, requires_model=requires_model) for end in ends
-    ]
+        return [_end(clients, run_id, deadline, requires_model=requires_model) for run_id in run_ids]
 
 
-def _end(clients: "Clients", run_id: str, deadline: float | None) -> "Run | Exit":
+def _end(clients: "Clients", run_id: str, deadline: float | None, *, requires_model: bool) -> Exit:
     from trainmaster.client.errors import NotFound, TimedOut
-    from trainmaster.client.wait import wait_for_end
+    from trainmaster.client.wait import settled, wait_for_end
 
     left_s = None if deadline is None else max(0.0, deadline - time.monotonic())
     try:
-        return wait_for_end(clients, run_id, timeout_s=left_s, on_change=say_state, on_restart=say_restarts)
+        run = wait_for_end(clients, run_id, timeout_s=left_s, on_change=say_change, on_restart=say_restarts)
     except TimedOut:
         talk(f"{run_id} has not ended in time. Keep waiting: trainmaster wait {run_id}")
         return Exit.TIMED_OUT
     except NotFound as unknown:  # not recorded yet
         talk(str(unknown))
         return Exit.NOT_FOUND
+    return say_end(settled(clients, run), requires_model=requires_model)

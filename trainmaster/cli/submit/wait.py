@@ -7,9 +7,9 @@ import click
 from trainmaster.cli.runs.following import (
     require_model_option,
     run_survives_interrupt,
+    say_change,
     say_end,
     say_restarts,
-    say_state,
     timeout_option,
 )
 from trainmaster.cli.verb import JSON, TEXT, output_option, print_data, print_names, takes_context
@@ -32,12 +32,13 @@ def wait(clients: "Clients", run: str, *, timeout_s: float | None, requires_mode
     Exit status: 0 it succeeded, 1 it ended in another way or, with --require-model, without a model, 3 there
     is no such run, 5 it has not ended in time.
     """
-    from trainmaster.client.wait import wait_for_end
+    from trainmaster.client.wait import settled, wait_for_end
 
     with run_survives_interrupt(run):
-        ended = wait_for_end(clients, run, timeout_s=timeout_s, on_change=say_state, on_restart=say_restarts)
+        ended = wait_for_end(clients, run, timeout_s=timeout_s, on_change=say_change, on_restart=say_restarts)
+        ended = settled(clients, ended)
     if output == JSON:
         print_data(ended.document, output)
     else:
         print_names([ended.record.state])
-    return say_end(clients, ended, requires_model=requires_model)
+    return say_end(ended, requires_model=requires_model)

@@ -36,16 +36,17 @@ def show_run(clients: "Clients", run: "Run") -> "Exit":
     """
     from rich.console import Console
 
-    from trainmaster.cli.runs.following import run_survives_interrupt, say_end, say_state
+    from trainmaster.cli.runs.following import run_survives_interrupt, say_end
     from trainmaster.cli.watch.live import View
     from trainmaster.cli.watch.run import doing, news, picture
     from trainmaster.client.logs.follow import look_until_over
+    from trainmaster.client.wait import settled
     from trainmaster.client.watch.sighting import RunWatch
 
     watched = RunWatch(clients, run)
     view = View(Console(highlight=False), picture=picture, news=news, doing=doing)
-    with run_survives_interrupt(run.record.run_id), view.running():
-        for seen in look_until_over(clients.context, watched):
-            view.show(seen)
-    say_state(seen.run)
-    return say_end(clients, seen.run)
+    with run_survives_interrupt(run.record.run_id):
+        with view.running():
+            for seen in look_until_over(clients.context, watched):
+                view.show(seen)
+        return say_end(settled(clients, seen.run))

@@ -15,6 +15,7 @@ from trainmaster.client.submission.edits import Edits
 from trainmaster.client.submission.prepare import NO_FILE, Prepared, check_names, prepare
 from trainmaster.client.submission.settings import parse_settings
 from trainmaster.orchestrator.core.admission.prices import Prices
+from trainmaster.orchestrator.core.documents.placing import rendered
 
 CONTEXT = context_in_cloud("my-project", "us-central1")
 RULES = rules_for(CONTEXT, read_policy(SHIPPED_POLICY, CONTEXT))
@@ -117,11 +118,45 @@ def test_a_fault_of_an_options_value_names_the_option_once(file: str, script: Pa
     text = "" if file == NO_FILE else REQUEST
     edits: dict[str, Any] = {"gpu": "L4:3", "workers": 2, "settings": ["priority=101"]}
     found = prepared(text, file, **edits, **({"script": script} if file == NO_FILE else {}))
-    assert [(fault.path, fault.problem, fault.found) for fault in found.faults] == [
-        ("$.cluster.chief.gpu", "--gpu: no machine type has 3 NVIDIA_L4", "'L4:3'"),
-        ("$.priority", "too large", "101"),
+    assert [(fault.source, fault.path, fault.problem, fault.found) for fault in found.faults] == [
+        ("--gpu", "$.cluster.chief.gpu", "no machine type has 3 NVIDIA_L4", "'L4:3'"),
+        ("--set priority=101", "$.priority", "too large", "101"),
     ]
     assert found.faulty == (file or "command line")
+
+
+def test_a_fault_of_a_setting_names_it_in_place_of_the_file() -> None:
+    (fault,) = prepared(settings=["foo.bar=1"]).faults
+    assert rendered(fault, "request.yaml")[0] == "--set foo.bar=1: $.foo: unknown key 'foo'"
+
+
+@pytest.mark.parametrize(
+    ("setting", "repair"),
+    [
+        ("tuning.parameters.a.values[0]=1.10", """write --set 'tuning.parameters.a.values[0]="1.10"'"""),
+        (
+            "tuning.parameters.a.values=[1.10, x]",
+            'quote it: "1.10", and put single quotes around tuning.parameters.a.values=…',
+        ),
+    ],
+)
+def test_the_repair_of_a_setting_survives_a_shell(setting: str, repair: str) -> None:
+    tuning = "{metrics: [{id: a, goal: maximize}], max_trials: 2, parameters: {a: {type: categorical, values: [x, y]}}}"
+    (fault,) = prepared(f"{REQUEST}tuning: {tuning}\n", settings=[setting]).faults
+    assert (fault.found, fault.repair) == ("1.10", f"{repair}; numbers are of type: discrete")
+
+
+def test_a_setting_adds_to_a_list_whose_faults_keep_their_places() -> None:
+    faults = prepared(REQUEST + "args: [1.10]\n", settings=["args[1]=2", "labels={a: 1.10}"]).faults
+    assert [(fault.source, fault.path, fault.found, fault.place is None) for fault in faults] == [
+        ("", "$.args[0]", "1.10", False),
+        ("--set 'labels={a: 1.10}'", "$.labels.a", "1.10", True),
+    ]
+
+
+def test_a_setting_in_place_of_a_number_is_not_found_as_that_number() -> None:
+    (fault,) = prepared(REQUEST + "priority: 1.10\n", settings=["priority=1.5"]).faults
+    assert fault.found == "1.5"
 
 
 def test_a_fault_of_the_file_names_no_option() -> None:

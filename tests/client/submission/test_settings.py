@@ -34,6 +34,25 @@ def test_a_value_is_read_as_yaml_and_replaces_what_is_there(text: str, expected:
     assert changed(text) == {**REQUEST, **expected}
 
 
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("args[0]=1.10", "1.10"),
+        ("args.0=no", "no"),
+        ('args[0]="1"', "1"),
+        ("env.A=0x1F", "0x1F"),
+        ('env.A={"a": [1, 2]}', '{"a": [1, 2]}'),
+        ("env.A={", "{"),
+        ("model_name=2026", "2026"),
+        ("cluster.chief.env.A=1", "1"),
+        ("cluster.workers.gpu=1", "1"),
+    ],
+)
+def test_where_a_request_has_a_string_the_value_is_the_text(text: str, value: str) -> None:
+    (setting,) = parse_settings([text])
+    assert setting.value == value
+
+
 def test_null_removes_a_key() -> None:
     assert changed("args=null", "cluster.chief=null") == {"model_name": "m", "cluster": {}}
 

@@ -3,11 +3,13 @@
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
 from trainmaster.client.submission.settings import Setting, with_settings
-from trainmaster.orchestrator.core.documents.faults import json_path
+from trainmaster.orchestrator.core.documents.faults import is_within, json_path
+from trainmaster.orchestrator.core.documents.values import Document
 from trainmaster.orchestrator.core.names import model_name_from
 from trainmaster.orchestrator.core.requests.draft import ROLES
 
@@ -85,15 +87,15 @@ def changed_paths(before: object, after: object, path: tuple[str | int, ...] = (
     if isinstance(before, Mapping) and isinstance(after, Mapping):
         for key, value in after.items():
             yield from changed_paths(before.get(key), value, (*path, str(key)))
-    elif isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
-        for index, (old, new) in enumerate(zip(before, after, strict=True)):
+    elif isinstance(before, list) and isinstance(after, list) and len(before) <= len(after):
+        for index, (old, new) in enumerate(zip_longest(before, after)):
             yield from changed_paths(old, new, (*path, index))
     elif before != after:
         yield json_path(path)
 
 
 def option_of(path: str, edits: Edits) -> str:
-    """The option that set the value at this JSONPath of the edited request; empty for `--set`, whose paths users wrote."""
+    """The option that set the value at this JSONPath of the edited request; empty for `--set`."""
     options = {
         r"\$\.cluster\.\w+\.gpu": ("--gpu", edits.gpu),
         r"\$\.cluster\.\w+\.machine": ("--machine", edits.machine),
@@ -108,6 +110,27 @@ def option_of(path: str, edits: Edits) -> str:
         if value is not None and re.fullmatch(pattern, path)
     )
     return next(found, "")
+
+
+def setting_of(path: str, document: Mapping[str, Any], edits: Edits) -> tuple[Setting, str] | None:
+    """The setting that gave the value at this JSONPath of the edited request, above it or below it, and the JSONPath of that."""
+    at = [(setting, json_path(setting.path_in(document))) for setting in edits.settings]
+    found = [each for each in at if is_within(path, each[1]) or is_within(each[1], path)]
+    return found[-1] if found else None
+
+
+def spelled_in(document: Mapping[str, Any], read: Document, edits: Edits) -> dict[str, str]:
+    """How the text and the settings write the values of the edited request, as in `Document.spelled`."""
+    changed = tuple(changed_paths(read.value, document))
+    kept = {
+        path: text
+        for path, text in read.spelled.items()
+        if not any(is_within(path, each) for each in changed)
+    }
+    for setting in edits.settings:
+        here = json_path(setting.path_in(document))
+        kept |= {f"{here}{path.removeprefix('$')}": text for path, text in setting.spelled.items()}
+    return kept
 
 
 def _without_machine(pool: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,5 +1,7 @@
 """A request file made ready: read, edited, its script packed, and checked as the service will check it."""
 
+import re
+import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,14 +19,23 @@ from trainmaster.client.checking import (
 from trainmaster.client.errors import Refused
 from trainmaster.client.request_files import STDIN, is_json_file
 from trainmaster.client.submission.bounds import bounds_of
-from trainmaster.client.submission.edits import Edits, changed_paths, edited, new_request, option_of
+from trainmaster.client.submission.edits import (
+    Edits,
+    changed_paths,
+    edited,
+    new_request,
+    option_of,
+    setting_of,
+    spelled_in,
+)
 from trainmaster.client.submission.pack import Packed, pack_script
 from trainmaster.client.submission.scripts import unpacked_fault
 from trainmaster.client.submission.syntax import syntax_problem
 from trainmaster.orchestrator.core.admission.prices import Prices
 from trainmaster.orchestrator.core.documents.document import parse_document
-from trainmaster.orchestrator.core.documents.faults import Fault, listed
+from trainmaster.orchestrator.core.documents.faults import Fault, is_within, listed
 from trainmaster.orchestrator.core.documents.placing import placed
+from trainmaster.orchestrator.core.documents.quoting import cut
 from trainmaster.orchestrator.core.documents.unvalidated import text_at
 from trainmaster.orchestrator.core.documents.values import Document
 from trainmaster.orchestrator.core.names import (
@@ -49,6 +60,8 @@ if TYPE_CHECKING:
 NO_FILE = ""
 """The name of a request that has no file: only a script."""
 COMMAND_LINE = "command line"
+SETTING_MAX_CHARS = 200
+_QUOTE_IT = re.compile(r'quote it: ("[^"]*")')
 _ELSEWHERE = {
     Kind.RULE: "a retraining rule. Apply it: trainmaster rules apply {file}",
     Kind.ORDER: "an order. Give it: {order}",
@@ -159,7 +172,7 @@ def _as_sent(
 ) -> tuple[Document, Packed | None, tuple[Fault, ...]]:
     """The edited document, which says where its script will be; the packed script; and why it could not be packed."""
     changed = _edited(file, value, edits)
-    read = replace(read, value=changed)
+    read = replace(read, value=changed, spelled=spelled_in(changed, read, edits))
     try:
         packed = _pack(file, changed, edits)
     except Refused as refused:
@@ -181,16 +194,36 @@ def _of_options(faults: Sequence[Fault], own: object, edited: object, edits: Edi
     paths = tuple(changed_paths(own, edited))
     seen = set[tuple[str, str, str]]()
     for fault in faults:
-        if not fault.path.startswith(paths):
+        if not any(is_within(fault.path, path) for path in paths):
             yield fault
             continue
         option = option_of(fault.path, edits)
         key = (option, fault.problem, fault.found)
-        if not option or key not in seen:
+        if not option:
+            yield _of_setting(replace(fault, place=None), edited, edits)
+        elif key not in seen:
             seen.add(key)
-            yield replace(
-                fault, problem=f"{option}: {fault.problem}" if option else fault.problem, place=None
-            )
+            yield replace(fault, source=option, place=None)
+
+
+def _of_setting(fault: Fault, edited: object, edits: Edits) -> Fault:
+    """The fault with the `--set` that gave the value, and a repair whose quotes survive a shell."""
+    found = setting_of(fault.path, edited, edits) if isinstance(edited, dict) else None
+    if found is None:
+        return fault
+    setting, path = found
+    key = setting.text.partition("=")[0]
+    quotes = _QUOTE_IT.match(fault.repair)
+    repair = fault.repair
+    if quotes and fault.path == path:
+        repair = f"write {_set(f'{key}={quotes[1]}')}{fault.repair[quotes.end() :]}"
+    elif quotes:
+        repair = f"{quotes[0]}, and put single quotes around {key}=…{fault.repair[quotes.end() :]}"
+    return replace(fault, source=_set(key if fault.is_secret else setting.text), repair=repair)
+
+
+def _set(text: str) -> str:
+    return f"--set {shlex.quote(cut(text, SETTING_MAX_CHARS))}"
 
 
 def _read(file: str, content: bytes, edits: Edits) -> Document:

@@ -3,11 +3,13 @@
 import re
 from collections.abc import Iterable, Mapping
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from trainmaster.client.errors import Refused
+from trainmaster.client.request_files import schema
 from trainmaster.orchestrator.core.documents.document import parse_document
+from trainmaster.orchestrator.core.requests.request import REQUEST_SCHEMA
 
 FORM = "KEY=VALUE or KEY.KEY=VALUE, for example cluster.chief.machine=n1-standard-8 or args[0]=--epochs=5"
 SETTINGS_MAX = 100
@@ -16,15 +18,30 @@ _PART = re.compile(r"(?P<key>[^.\[\]=\s]+)|\[(?P<index>[0-9]{1,4})\]")
 
 @dataclass(frozen=True, kw_only=True)
 class Setting:
-    """One value and where it goes; None removes what is there."""
+    """One value and where it goes; None removes what is there.
+
+    `text` is what the user wrote, and `spelled` as in `Document`.
+    """
 
     text: str
     path: tuple[str | int, ...]
     value: Any  # a YAML document
+    spelled: Mapping[str, str] = field(default_factory=dict)
+
+    def path_in(self, document: object) -> tuple[str | int, ...]:
+        """The path as keys and indexes of the document that has the value: `args.0` is `args[0]`."""
+        found: list[str | int] = []
+        for part in self.path:
+            found.append(int(part) if isinstance(document, list) else part)
+            try:
+                document = document[found[-1]]  # type: ignore[index]  # what cannot be indexed has nothing in it
+            except (LookupError, TypeError):
+                document = None
+        return tuple(found)
 
 
 def parse_settings(texts: Iterable[str]) -> tuple[Setting, ...]:
-    """The settings of `--set`, each value read as YAML.
+    """The settings of `--set`, each value read as YAML; what a request has as a string is the text itself.
 
     Raises:
         Refused: a text has another form, or its value is not YAML; the message has every fault.
@@ -51,11 +68,26 @@ def _setting(text: str) -> Setting:
     found = [_PART.fullmatch(part) for part in parts]
     if not equals or None in found:
         raise Refused(f"--set {text!r}: it is not KEY=VALUE.")
-    read = parse_document(value.encode("utf-8", "surrogateescape"), as_json=False)
-    if value.strip() and read.faults:
-        raise Refused(f"--set {text!r}: the value is not YAML: {read.faults[0]}")
     keys = tuple(part["key"] or int(part["index"]) for part in found if part)
-    return Setting(text=text, path=keys, value=read.value if value.strip() else "")
+    read = parse_document(value.encode("utf-8", "surrogateescape"), as_json=False)
+    is_kept = not read.faults and (read.value is None or isinstance(read.value, str))
+    if not value.strip() or (not is_kept and _takes_text(keys)):
+        return Setting(text=text, path=keys, value=value.strip())
+    if read.faults:
+        raise Refused(f"--set {text!r}: the value is not YAML: {read.faults[0]}")
+    return Setting(text=text, path=keys, value=read.value, spelled=read.spelled)
+
+
+def _takes_text(path: Iterable[str | int]) -> bool:
+    """Whether the value at this path of a request is a string in every request, as in `env` and `args`."""
+    whole = here = schema(REQUEST_SCHEMA)
+    for part in path:
+        is_index = "items" in here and (isinstance(part, int) or part.isdecimal())
+        inside = here["items"] if is_index else here.get("properties", {}).get(part)
+        here = inside or here.get("additionalProperties") or {}
+        if "$ref" in here:
+            here = whole["$defs"][here["$ref"].removeprefix("#/$defs/")]
+    return here.get("type") == "string"
 
 
 def with_settings(document: Mapping[str, Any], settings: Iterable[Setting]) -> dict[str, Any]:

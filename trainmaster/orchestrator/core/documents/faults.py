@@ -37,7 +37,8 @@ class Fault:
     `allowed` is text; `among` are the allowed values, which are listed.
     `meant` is the path of the absent key of which an unknown one is most likely a misspelling.
     `is_key`: the key at the path is wrong, not its value. `is_secret`: no report may quote the value.
-    `place` is where it is in the user's text, once `placed` has looked for it.
+    `place` is where it is in the user's text, once `placed` has looked for it. `source` is the option that gave the value,
+    if the text did not.
     Each text stays on one line: unprintable characters, also in quotes from the document, are escaped.
     """
 
@@ -50,6 +51,7 @@ class Fault:
     is_key: bool = field(default=False, compare=False)
     is_secret: bool = field(default=False, compare=False)
     place: Place | None = field(default=None, compare=False)
+    source: str = field(default="", compare=False)
     at: InitVar[Iterable[PathPart] | None] = None
     value: InitVar[object] = _NOTHING
     among: InitVar[Iterable[object] | None] = None
@@ -109,6 +111,11 @@ class Suggestions:
         self._left -= len(word) * sum(map(len, comparable))
         close = difflib.get_close_matches(word, comparable, n=1, cutoff=LIKENESS) if self._left >= 0 else []
         return close[0] if close else ""
+
+
+def is_within(path: str, above: str) -> bool:
+    """Whether the one path is the other, or of something in it."""
+    return path == above or path.startswith((f"{above}.", f"{above}["))
 
 
 def without_echoes(faults: Iterable[Fault]) -> list[Fault]:

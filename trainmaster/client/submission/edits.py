@@ -114,12 +114,12 @@ def option_of(path: str, edits: Edits) -> str:
 
 def setting_of(path: str, document: Mapping[str, Any], edits: Edits) -> tuple[Setting, str] | None:
     """The setting that gave the value at this JSONPath of the edited request, above it or below it, and the JSONPath of that."""
-    at = [(setting, json_path(setting.path_in(document))) for setting in edits.settings]
+    at = [(setting, json_path(setting.resolve_path(document))) for setting in edits.settings]
     found = [each for each in at if is_within(path, each[1]) or is_within(each[1], path)]
     return found[-1] if found else None
 
 
-def spelled_in(document: Mapping[str, Any], read: Document, edits: Edits) -> dict[str, str]:
+def find_spelled(document: Mapping[str, Any], read: Document, edits: Edits) -> dict[str, str]:
     """How the text and the settings write the values of the edited request, as in `Document.spelled`."""
     changed = tuple(changed_paths(read.value, document))
     kept = {
@@ -128,7 +128,7 @@ def spelled_in(document: Mapping[str, Any], read: Document, edits: Edits) -> dic
         if not any(is_within(path, each) for each in changed)
     }
     for setting in edits.settings:
-        here = json_path(setting.path_in(document))
+        here = json_path(setting.resolve_path(document))
         kept |= {f"{here}{path.removeprefix('$')}": text for path, text in setting.spelled.items()}
     return kept
 

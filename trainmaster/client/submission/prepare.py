@@ -23,10 +23,10 @@ from trainmaster.client.submission.edits import (
     Edits,
     changed_paths,
     edited,
+    find_spelled,
     new_request,
     option_of,
     setting_of,
-    spelled_in,
 )
 from trainmaster.client.submission.pack import Packed, pack_script
 from trainmaster.client.submission.scripts import unpacked_fault
@@ -172,7 +172,7 @@ def _as_sent(
 ) -> tuple[Document, Packed | None, tuple[Fault, ...]]:
     """The edited document, which says where its script will be; the packed script; and why it could not be packed."""
     changed = _edited(file, value, edits)
-    read = replace(read, value=changed, spelled=spelled_in(changed, read, edits))
+    read = replace(read, value=changed, spelled=find_spelled(changed, read, edits))
     try:
         packed = _pack(file, changed, edits)
     except Refused as refused:

@@ -28,7 +28,7 @@ class Setting:
     value: Any  # a YAML document
     spelled: Mapping[str, str] = field(default_factory=dict)
 
-    def path_in(self, document: object) -> tuple[str | int, ...]:
+    def resolve_path(self, document: object) -> tuple[str | int, ...]:
         """The path as keys and indexes of the document that has the value: `args.0` is `args[0]`."""
         found: list[str | int] = []
         for part in self.path:

@@ -208,6 +208,7 @@ def test_a_backup_on_the_replicas_own_disk_is_warned_of(tmp_path: Path) -> None:
 
 
 def test_programs_that_cannot_be_continued_need_no_checkpoints(tmp_path: Path) -> None:
+    (tmp_path / "requirements.txt").write_text("scikit-learn\n")
     (tmp_path / "train.py").write_text(
         "import joblib, os\nfrom sklearn.linear_model import SGDClassifier\nmodel = SGDClassifier()\n"
         'model.fit(x, y)\njoblib.dump(model, os.environ["AIP_MODEL_DIR"].replace("gs://", "/gcs/", 1) + "model.joblib")\n'
@@ -221,4 +222,10 @@ def test_an_image_of_an_older_tensorflow_is_known_by_its_name(tmp_path: Path) ->
         program.read_text().replace('os.environ["TF_USE_LEGACY_KERAS"] = "1"', "")
     )
     (tmp_path / "Dockerfile").write_text("FROM gcr.io/deeplearning-platform-release/tf2-gpu.2-11\n")
+    assert complaints(examined(tmp_path / "train.py")) == []
+
+
+def test_a_relative_import_of_a_script_without_a_package_is_examined(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("from . import data\n")
+    (tmp_path / "data.py").write_text("import os\nos.environ['AIP_MODEL_DIR']\n")
     assert complaints(examined(tmp_path / "train.py")) == []

@@ -7,6 +7,7 @@ from trainmaster.inspect.checks import (
     keras_files,
     metric,
     model_dir,
+    packages,
     parameters,
     plain_files,
     roles,
@@ -49,6 +50,7 @@ ROOMS = (
     arguments,
     checkpoints,
     survive,
+    packages,
 )
 
 

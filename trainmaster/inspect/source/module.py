@@ -68,7 +68,8 @@ class Module:
                 return [alias.name for alias in names]
             case ast.ImportFrom(names=names):
                 origin = self.origin(node)
-                return [origin, *(f"{origin}.{alias.name}" for alias in names)]
+                # Without a package, as in a script, a relative import has no origin.
+                return [origin, *(f"{origin}.{alias.name}".lstrip(".") for alias in names)]
             case _:
                 return []
 

@@ -3,11 +3,13 @@
 import re
 
 _MISSING = re.compile(r"ModuleNotFoundError: No module named '([\w.]{1,80})'.*")
-_PACKAGES = {
+PACKAGES = {
     "PIL": "pillow",
+    "absl": "absl-py",
     "bs4": "beautifulsoup4",
     "cv2": "opencv-python-headless",
     "dateutil": "python-dateutil",
+    "grpc": "grpcio",
     "hypertune": "cloudml-hypertune",
     "skimage": "scikit-image",
     "sklearn": "scikit-learn",
@@ -36,7 +38,7 @@ def with_repair(error: str, *, runs_script: bool) -> str:
     missing = _MISSING.fullmatch(error)
     if missing is None:
         return error
-    package = _PACKAGES.get(missing[1].partition(".")[0])
+    package = PACKAGES.get(missing[1].partition(".")[0])
     if runs_script:
         return f"{error}. {NOT_INSTALLED}{_beside_script(package)}"
     if package:

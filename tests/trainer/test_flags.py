@@ -1,10 +1,12 @@
 """The command line of the trainer."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from trainer.command_line import Command, command_from
+from trainer.devices.choices import Strategy
 from trainer.faults import Unusable
 from trainer.settings.parse import settings_from
 from trainer.settings.settings import Settings
@@ -44,6 +46,40 @@ def test_settings_given_in_python_are_checked_like_flags() -> None:
     assert [fault.partition(":")[0] for fault in Settings(**wrong).faults()] == [
         "--epochs=0", "--strategy=fastest", "--batch_size=2.5", "--cache=maybe",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "value"),
+    [
+        ("batch_size", "16", 16),
+        ("epochs", 2.0, 2),
+        ("steps_per_epoch", 1.0, 1),
+        ("seed", True, 1),
+        ("checkpoint_every_s", "5", 5.0),
+        ("cache", "false", False),
+        ("cache", 1, True),
+        ("batch_norm_momentum", "auto", None),
+        ("strategy", "one-device", Strategy.ONE_DEVICE),
+        ("reported_metrics", ["mae", "loss"], ("mae", "loss")),
+        ("reported_metrics", "mae,loss", ("mae", "loss")),
+        ("job_dir", Path("out"), "out"),
+    ],
+)
+def test_settings_given_in_python_are_what_the_same_flags_give(name: str, given: Any, value: object) -> None:
+    values: dict[str, Any] = {name: given}
+    settings = Settings(**values)
+    found = getattr(settings, name)
+    assert (found, type(found)) == (value, type(value))
+    assert settings.faults() == []
+
+
+def test_a_text_that_is_no_number_is_a_fault_and_not_an_error() -> None:
+    wrong: dict[str, Any] = {"batch_size": "many", "epochs": None, "reported_metrics": []}
+    assert Settings(**wrong).faults() == [
+        "--epochs=None: expected a whole number of at least 1; found None.",
+        "--batch_size=many: expected a whole number of at least 1; found 'many'.",
+        "--reported_metrics=: expected words with commas between them; found [].",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,10 @@ class Setting:
     help: str
     default: Any = None
 
+    def of(self, value: Any) -> Any:
+        """What the reader makes of a value that is given in Python. Raises ValueError as that does."""
+        return self.default if value == self.default else self.reads(text_of(value))
+
 
 def with_defaults(settings: Mapping[str, Setting], defaults: Mapping[str, Any]) -> dict[str, Setting]:
     """The settings, some with other defaults."""
@@ -28,7 +32,7 @@ def with_defaults(settings: Mapping[str, Setting], defaults: Mapping[str, Any]) 
 
 def text_of(value: Any) -> str:
     """A value as it is written on a command line: words with commas between them, sizes with an x."""
-    if isinstance(value, tuple):
+    if isinstance(value, list | tuple):
         return ("," if all(isinstance(each, str) for each in value) else "x").join(map(str, value))
     return str(value)
 

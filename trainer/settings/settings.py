@@ -30,6 +30,7 @@ def _setting(reads: Callable[[str], Any], text: str, default: Any = None) -> Any
 class Settings:
     """How a run trains. All replicas must have the same; `None` leaves the choice to the run.
 
+    A value may also be the text of its flag: `epochs="2"` is `epochs=2`. What cannot be read stays for `faults`.
     The table of flags in docs/reference/trainer.md is written from these fields.
     """
 
@@ -107,20 +108,19 @@ class Settings:
     )
 
     def __post_init__(self) -> None:
-        with suppress(ValueError):  # `faults` reports what is not a strategy
-            object.__setattr__(self, "strategy", read_strategy(str(self.strategy)))
+        for name, each in SETTINGS.items():
+            with suppress(ValueError):  # `faults` reports what cannot be read
+                object.__setattr__(self, name, each.of(getattr(self, name)))
 
     def faults(self) -> list[str]:
         """Every value that a run cannot use, as a sentence."""
         found = []
         for name, each in SETTINGS.items():
-            if (value := getattr(self, name)) == each.default:
-                continue
-            text = text_of(value)
+            value = getattr(self, name)
             try:
-                each.reads(text)
+                each.of(value)
             except ValueError as error:
-                found.append(f"--{name}={text}: expected {error}; found {value!r}.")
+                found.append(f"--{name}={text_of(value)}: expected {error}; found {value!r}.")
         if not found and self.batch_size % self.accumulate_steps:
             found.append(
                 f"--accumulate_steps={self.accumulate_steps}: expected a divisor of --batch_size, which is "

@@ -124,6 +124,12 @@ def test_every_fault_is_told_at_once_with_the_likely_repair() -> None:
     assert "found 'maybe'" in faults[4]
 
 
+@pytest.mark.parametrize("asked", ["--help=1", "-h=1", "-hx"])
+def test_help_with_a_value_is_refused(asked: str) -> None:
+    with pytest.raises(Unusable, match=r"^--help does not take a value"):
+        command_from([asked])
+
+
 def test_a_flag_without_a_value_and_a_value_without_a_flag_are_refused() -> None:
     with pytest.raises(Unusable, match="expected a value; found ''"):
         command_from(["--dataset"])

@@ -82,7 +82,9 @@ def _parsed(
             group.add_argument(
                 f"--{name}", nargs="?", const=const, metavar=values, help=text.replace("%", "%%")
             )
-    given, rest = parser.parse_known_args(
-        [re.sub("(?<=^--)[^=]+", lambda name: name[0].replace("-", "_"), each) for each in arguments]
-    )
+    spelled = [re.sub("(?<=^--)[^=]+", lambda name: name[0].replace("-", "_"), each) for each in arguments]
+    try:
+        given, rest = parser.parse_known_args(spelled)
+    except argparse.ArgumentError as error:  # no other flag has a wrong number of values
+        raise Unusable("--help does not take a value. Write it alone: `--help`.") from error
     return vars(given), rest

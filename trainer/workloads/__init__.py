@@ -25,7 +25,7 @@ def workload_named(name: str) -> Workload:
     Raises:
         Unusable: there is no such module, it cannot be imported, or its WORKLOAD is none that can be used.
     """
-    if "." not in name and name not in names():
+    if name not in names() and not ("." in name and all(name.split("."))):
         raise Unusable(
             f"Unknown workload {name!r}; expected one of {', '.join(names())}, or your own as my_package.module."
             f"{nearest(name, names())}"

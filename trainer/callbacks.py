@@ -2,56 +2,37 @@
 
 import inspect
 from collections.abc import Callable, Sequence
-from typing import Any, TypeGuard
+from typing import Any
 
 from trainer.faults import Unusable
 
 EXPECTED = "callbacks: expected a list of Keras callbacks, or a function without arguments that returns one"
 
 
-def callbacks_from(given: object) -> Callable[[], Sequence[Any]]:
-    """A function that returns the callbacks; none for None.
+def callbacks_from(given: Any) -> Callable[[], Sequence[Any]]:
+    """A function that returns the callbacks; none for None, and one alone is taken as a list of one, as Keras takes it.
 
     Raises:
-        Unusable: `given` is neither, or its list has something other than callbacks. The function raises it, too.
+        Unusable: something is no callback, or the function takes arguments. The function that is returned raises it, too.
     """
-    if _is_function(given) and _takes_nothing(given):
+    if callable(given) and not isinstance(given, type):
+        try:
+            inspect.signature(given).bind()
+        except TypeError as error:
+            raise Unusable(f"{EXPECTED}; the function is {error}.") from error
         return lambda: _checked(given())
-    callbacks = _checked(() if given is None else given)
+    callbacks = _checked(given)
     return lambda: callbacks
 
 
-def _checked(given: object) -> Sequence[Any]:
-    if not isinstance(given, list | tuple):
-        raise Unusable(f"{EXPECTED}; found {_described(given)}.")
-    faults = [f"{EXPECTED}; the list has {_described(each)}." for each in given if not _is_callback(each)]
+def _checked(given: Any) -> Sequence[Any]:
+    """Callbacks of either Keras, by their methods: neither may be imported before the settings are known to be sound."""
+    callbacks = given if isinstance(given, list | tuple) else [] if given is None else [given]
+    faults = [
+        f"{EXPECTED}; found {each!r:.80}."
+        for each in callbacks
+        if isinstance(each, type) or not callable(getattr(each, "on_epoch_end", None))
+    ]
     if faults:
         raise Unusable(*faults)
-    return given
-
-
-def _is_callback(each: object) -> bool:
-    """Of either Keras; neither may be imported before the settings are known to be sound."""
-    return not isinstance(each, type) and callable(getattr(each, "on_epoch_end", None))
-
-
-def _is_function(given: object) -> TypeGuard[Callable[..., object]]:
-    return callable(given) and not isinstance(given, type)
-
-
-def _described(given: object) -> str:
-    if isinstance(given, type):
-        return f"the class {given.__name__}: write {given.__name__}()"
-    if _is_function(given):
-        return f"a function that takes {inspect.signature(given)}"
-    if _is_callback(given):
-        return f"a single {type(given).__name__}: write it in brackets"
-    return f"{given!r:.80}"
-
-
-def _takes_nothing(function: Callable[..., object]) -> bool:
-    try:
-        inspect.signature(function).bind()
-    except TypeError:
-        return False
-    return True
+    return callbacks

@@ -34,7 +34,7 @@ from trainer.events import report
 from trainer.faults import Unusable, collected
 from trainer.finishing import export, finished_metrics
 from trainer.replicas.cluster import Cluster, Role
-from trainer.replicas.cluster_variable import cluster_from
+from trainer.replicas.cluster_variable import VARIABLES, cluster_from
 from trainer.replicas.ending import PEER_LOST, end_at_once, end_with, on_sigterm
 from trainer.replicas.peers import is_loss_of_peer
 from trainer.settings import parse
@@ -90,7 +90,7 @@ def run(
     """
     data = Data(training=training, evaluation=evaluation, name=name, unchanged={"name": name})
     variables = os.environ if environment is None else environment
-    with ended(at_once=any(variables.get(name) for name in ("TF_CONFIG", "CLUSTER_SPEC"))):
+    with ended(at_once=any(map(variables.get, VARIABLES))):
         called = callbacks_from(callbacks)
         workload = Workload(
             build=lambda _: build_model(),

@@ -27,6 +27,11 @@ def test_a_list_or_a_function_that_returns_one_is_taken(given: Any) -> None:
     assert list(callbacks_from(given)()) == [STOP]
 
 
+@pytest.mark.parametrize("given", [STOP, lambda: STOP], ids=["itself", "function"])
+def test_one_callback_is_taken_as_a_list_of_it(given: Any) -> None:
+    assert list(callbacks_from(given)()) == [STOP]
+
+
 @pytest.mark.parametrize("given", [None, [], ()])
 def test_nothing_is_taken_as_no_callbacks(given: Any) -> None:
     assert list(callbacks_from(given)()) == []
@@ -35,11 +40,10 @@ def test_nothing_is_taken_as_no_callbacks(given: Any) -> None:
 @pytest.mark.parametrize(
     ("given", "found"),
     [
-        (STOP, "; found a single Stop: write it in brackets."),
-        (Stop, "; found the class Stop: write Stop()."),
-        ([Stop], "; the list has the class Stop: write Stop()."),
-        ([STOP, "stop"], "; the list has 'stop'."),
-        (lambda run: [run], "; found a function that takes (run)."),
+        (Stop, f"; found {Stop!r}."),
+        ([Stop], f"; found {Stop!r}."),
+        ([STOP, "stop"], "; found 'stop'."),
+        (lambda run: [run], "; the function is missing a required argument: 'run'."),
         (7, "; found 7."),
     ],
 )
@@ -53,8 +57,8 @@ def test_anything_else_is_refused_with_what_was_found(given: Any, found: str) ->
 
 
 def test_what_a_function_returns_is_checked() -> None:
-    with pytest.raises(Unusable, match="found a single Stop: write it in brackets"):
-        callbacks_from(lambda: STOP)()
+    with pytest.raises(Unusable, match="found 'stop'"):
+        callbacks_from(lambda: [STOP, "stop"])()
 
 
 def ended(*lines: str) -> tuple[int, str]:

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -148,8 +148,8 @@ def refused(folder: Path, settings: survive.Settings) -> None:
     slices = tf.data.Dataset.from_tensor_slices
     good = survive.Examples(lambda: slices((ROOMS, PRICES)))
 
-    def dense(inputs: int, *, is_compiled: bool = True) -> Any:
-        model = tf.keras.Sequential([tf.keras.layers.Input((inputs,)), tf.keras.layers.Dense(1)])
+    def dense(inputs: int, *, is_compiled: bool = True, keras: Any = tf.keras) -> Any:
+        model = keras.Sequential([keras.layers.Input((inputs,)), keras.layers.Dense(1)])
         if is_compiled:
             model.compile("sgd", "mse")
         return model
@@ -164,12 +164,18 @@ def refused(folder: Path, settings: survive.Settings) -> None:
     def number(line: Any) -> Any:
         return tf.strings.to_number([line] * 3), tf.constant(1.0)
 
+    def uncounted() -> Any:
+        return slices((ROOMS, PRICES)).filter(lambda *_: True)
+
+    def too_wide(example: Any) -> Any:
+        return tf.reshape(example[0], [4]), example[1]
+
     (folder / "odd.txt").write_text("1\n2\nodd\n3\n")
 
     def lines() -> Any:
         return tf.data.TextLineDataset(str(folder / "odd.txt"))
 
-    cases: Sequence[tuple[Callable[[], Any], survive.Examples]] = (
+    cases: Sequence[tuple[Any, ...]] = (
         (lambda: dense(3, is_compiled=False), good),
         (lambda: "a model", good),
         (lambda: dense(4), good),
@@ -181,9 +187,14 @@ def refused(folder: Path, settings: survive.Settings) -> None:
         (lambda: dense(3), survive.Examples(lambda: tf.data.TextLineDataset(str(folder / "none.txt")))),
         (lambda: dense(3), survive.Examples(lambda: lines().map(number))),
         (lambda: dense(3), survive.Examples(lines, count=4, decode=number)),
+        (lambda: dense(3), survive.Examples(uncounted, count=90)),
+        (lambda: dense(3), survive.Examples(lambda: slices((ROOMS, PRICES)), decode=too_wide)),
+        (lambda: dense(3), survive.Examples(lambda: slices(ROOMS))),
+        (lambda: dense(3, keras=keras_3), survive.Examples(lambda: slices(ROOMS))),
+        (lambda: dense(3), good, survive.Examples(uncounted, count=90)),
     )
-    for build, examples in cases:
-        data = survive.Data(training=examples)
+    for build, *splits in cases:
+        data = survive.Data(training=splits[0], evaluation=splits[1] if splits[1:] else None)
         workload = survive.Workload(build=lambda _, build=build: build(), data=lambda _, data=data: data)  # type: ignore[misc]  # mypy infers no type
         try:
             survive.attempt(workload, settings, {})

@@ -150,6 +150,11 @@ def test_what_cannot_be_trained_is_refused_in_a_sentence_with_the_repair(tmp_pat
         f"The training examples cannot be read: {tmp_path}/none.txt; No such file or directory. Check",
         "The training examples cannot be read: StringToNumberOp could not correctly convert string: odd. Correct the",
         "An example cannot be read: StringToNumberOp could not correctly convert string: odd. Correct the data",
+        "The examples: count=90, but load() has only 40. Correct or remove it.",
+        "An example cannot be read: Cannot reshape a tensor with 3 elements to shape [4]",
+        "The examples have no labels, and the model cannot be trained on them: Argument `target`",
+        "The examples have no labels, and the model cannot be trained on them: None values not supported. A batch is",
+        "The examples: count=90, but load() has only 40. Correct or remove it.",
     ]
     assert len(found) == len(expected), found
     for line, words in zip(found, expected, strict=True):

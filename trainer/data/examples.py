@@ -26,7 +26,8 @@ class Examples:
         load: a finite tf.data.Dataset of single examples, in the same order at every call, cheap to read: still encoded
             images, TFRecords or lines of text. Called once the strategy exists, on every replica, often more than once;
             with parameter servers, by each worker, in a graph that the chief makes.
-        count: the number of examples; None if the data set knows it, or to count it once at the start.
+        count: the number of examples; None if the data set knows it, or to count it once at the start. Of a data set that
+            does not know it, only the first `count` are used: too low a count is not found.
         decode: from a loaded example to one of fixed shapes. Only for examples that this worker uses, once per use;
             with --cache once per run, its result is what is kept.
         augment: of a decoded example and a seed, int64 [2], the example to train on. Never kept, and never called for an
@@ -87,7 +88,12 @@ def counted(examples: Examples, name: str, *, replica: str) -> Examples:
         raise Unusable(f"There are no {name} examples: load() is empty. Check the files that it reads.")
     each = size_of(data.element_spec)
     size_bytes = examples.size_bytes if each is None else each * count
-    return replace(examples, count=count, size_bytes=size_bytes)
+
+    def load() -> Any:
+        """The data set, with an error at its end where `count` is too high: else its examples would only come more often."""
+        return examples.load().take(count).apply(tf.data.experimental.assert_cardinality(count))
+
+    return replace(examples, load=examples.load if known >= 0 else load, count=count, size_bytes=size_bytes)
 
 
 def size_of(spec: Any) -> int | None:
@@ -104,17 +110,20 @@ def size_of(spec: Any) -> int | None:
 
 
 def mapped(data: Any, function: Callable[[Any], Any] | None) -> Any:
-    """A data set with `function` of each element, tuples in one piece."""
+    """A data set with `function` of each element, tuples in one piece. Raises Unusable if the function cannot take them."""
     import tensorflow as tf
 
     if function is None:
         return data
     is_tuple = type(data.element_spec) is tuple
-    return data.map(
-        lambda *parts: function(parts if is_tuple else parts[0]),
-        num_parallel_calls=tf.data.AUTOTUNE,
-        deterministic=True,
-    )
+    try:
+        return data.map(
+            lambda *parts: function(parts if is_tuple else parts[0]),
+            num_parallel_calls=tf.data.AUTOTUNE,
+            deterministic=True,
+        )
+    except (ValueError, TypeError) as error:
+        raise Unusable(f"An example cannot be read: {reason_of(error)}. {REPAIR_OF_DATA}") from error
 
 
 @lru_cache(maxsize=8)

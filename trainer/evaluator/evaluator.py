@@ -8,7 +8,7 @@ from typing import Any
 import tensorflow as tf
 
 from trainer.checkpoints.files import Checkpoint, latest
-from trainer.data.examples import counted
+from trainer.data.examples import batch_spec, counted
 from trainer.data.pipeline import Pipeline
 from trainer.devices.strategy import claim_gpus, limit_threads, sixteen_bits
 from trainer.evaluator.evaluations import Evaluation, read_evaluations, write_evaluations
@@ -18,7 +18,7 @@ from trainer.faults import Unusable, reason_of
 from trainer.replicas.cluster import Role
 from trainer.replicas.liveness import await_peers, watch
 from trainer.training.keras_models import keras_of, set_mixed_precision
-from trainer.training.model import built_model
+from trainer.training.model import built_model, fitting
 from trainer.training.steps import Steps
 from trainer.workload import Run
 
@@ -121,11 +121,13 @@ class _Evaluator:
                 f"The checkpoint {checkpoint.path} belongs to a different model ({reason_of(error)}). Give "
                 f"{self.run.cluster.replica} the chief's --workload, --dataset, --image_size and flags of the workload."
             ) from error
+        with fitting(batch_spec(self.run.data.training)):
+            metrics = finite(self.evaluate())
         return Evaluation(
             epoch=checkpoint.epoch,
             step=checkpoint.step,
             iterations=int(self.model.optimizer.iterations.numpy()),
-            metrics=finite(self.evaluate()),
+            metrics=metrics,
         )
 
     def _report(self, evaluation: Evaluation, writer: Any) -> None:

@@ -21,7 +21,7 @@ from trainer.faults import Unusable
 from trainer.training import keras_models as keras
 from trainer.training.attempt import Training
 from trainer.training.loop import Batches
-from trainer.training.model import backbone_of, head_of
+from trainer.training.model import backbone_of, fitting, head_of
 
 FEATURES_LIMIT_BYTES = 2 << 30
 
@@ -67,7 +67,7 @@ class HeadTraining(Training):
         began, count = time.monotonic(), of.count or 0
         pipeline = replace(self.pipeline, examples=of)
         steps = -(-count // pipeline.global_batch_size)
-        with self.strategy.scope():
+        with self.strategy.scope(), fitting(batch_spec(of)):
             compute = tf.function(partial(_of_all_replicas, self.strategy, backbone))
             batches = iter(distributed(self.strategy, pipeline.once))
             found = [[each.numpy() for each in tf.nest.flatten(compute(next(batches)))] for _ in range(steps)]

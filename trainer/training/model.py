@@ -1,5 +1,6 @@
 """The model of a run, built the same way by everyone who trains or evaluates it, and cut in two for --train=head."""
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -12,6 +13,8 @@ from trainer.settings.numbers import KERAS_BATCH_NORM_MOMENTUM, batch_norm_momen
 from trainer.settings.settings import HEAD
 from trainer.training.keras_models import build_variables, keras_of, moving_averages_of_all_replicas
 from trainer.workload import Run
+
+_TOO_FEW = re.compile(r"expected to contain (\d+) elements but contained only (\d+)")  # of assert_cardinality
 
 
 def built_model(run: Run, *, strategy: Any, total_steps: int) -> Any:
@@ -58,14 +61,31 @@ def fitting(spec: Any) -> Iterator[None]:
     """
     try:
         yield
-    except (ValueError, TypeError, tf.errors.InvalidArgumentError) as error:
-        if "ollective" in str(error):  # a peer's fault
+    except (
+        ValueError,
+        TypeError,
+        tf.errors.InvalidArgumentError,
+        tf.errors.FailedPreconditionError,
+    ) as error:
+        found = _TOO_FEW.search(str(error))
+        is_other = isinstance(error, tf.errors.FailedPreconditionError) and not found
+        if "ollective" in str(error) or is_other:  # a peer's fault
             raise
+        if found:
+            raise Unusable(
+                f"The examples: count={found[1]}, but load() has only {found[2]}. Correct or remove it."
+            ) from error
         if is_of_data(error):
             raise Unusable(f"An example cannot be read: {reason_of(error)}. {REPAIR_OF_DATA}") from error
+        why = f"{reason_of(error)}. A batch is {_words(spec)}."
+        if tf.keras.utils.unpack_x_y_sample_weight(spec)[1] is None:
+            raise Unusable(
+                f"The examples have no labels, and the model cannot be trained on them: {why} Give pairs (inputs, labels) "
+                f"if the loss needs labels; else correct the shapes or types of the data."
+            ) from error
         raise Unusable(
-            f"The model does not fit the data: {reason_of(error)}. A batch is {_words(spec)}. Correct the shapes or "
-            f"types of the data, or those that the model and its loss take."
+            f"The model does not fit the data: {why} Correct the shapes or types of the data, or those that the model "
+            f"and its loss take."
         ) from error
 
 

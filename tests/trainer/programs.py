@@ -204,6 +204,19 @@ def refused(folder: Path, settings: survive.Settings) -> None:
             print("TRAINED")  # noqa: T201
 
 
+def trial(_: Path, settings: survive.Settings) -> None:
+    """A model with the metric `mae`, of the Keras that the environment names."""
+    keras: Any = keras_3 if os.environ["KERAS"] == "3" else tf.keras
+
+    def build() -> Any:
+        model = keras.Sequential([keras.layers.Input((3,)), keras.layers.Dense(1)])
+        model.compile("sgd", "mse", metrics=["mae"])
+        return model
+
+    examples = survive.Examples(lambda: tf.data.Dataset.from_tensor_slices((ROOMS, PRICES)))
+    survive.run(build, examples, examples, settings=settings)
+
+
 if __name__ == "__main__":
     program, place, *flags = sys.argv[1:]
     globals()[program](Path(place), survive.settings_from(flags, prog=program))

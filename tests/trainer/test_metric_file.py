@@ -10,7 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trainer.faults import Unusable
-from trainer.training.metric_file import DEFAULT_METRIC_FILE, MetricFile, Trial, parse_reports, trial_from
+from trainer.training.metric_file import (
+    DEFAULT_METRIC_FILE,
+    MetricFile,
+    Trial,
+    missing_metrics,
+    parse_reports,
+    trial_from,
+)
 
 
 @pytest.fixture
@@ -103,6 +110,17 @@ def test_however_often_a_trial_is_restarted_its_steps_rise(
         assert found == sorted(set(found))
         assert all(step <= max([after_step, *reported]) for step in found)
         assert not reported or max(reported) in found
+
+
+def test_a_model_with_none_of_the_metrics_is_refused_with_those_that_it_has() -> None:
+    assert missing_metrics(("loss", "mae"), ["loss", "mae", "mse"]) == []
+    assert missing_metrics(("loss", "accuracy"), ["loss", "mae"]) == ["accuracy"]
+    with pytest.raises(Unusable) as caught:
+        missing_metrics(("accuracy", "auc"), ["loss", "mae"])
+    assert str(caught.value) == (
+        "--reported_metrics=accuracy,auc: the model is compiled with loss, mae, so the study would not get any result of "
+        "this trial. Name one of these with --reported_metrics, or compile the model with accuracy."
+    )
 
 
 @pytest.mark.parametrize("kind", ["folder in the way", "file in the way"])

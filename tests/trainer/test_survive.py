@@ -160,3 +160,27 @@ def test_what_cannot_be_trained_is_refused_in_a_sentence_with_the_repair(tmp_pat
     for line, words in zip(found, expected, strict=True):
         assert line.startswith("REFUSED ")
         assert words in line
+
+
+@pytest.mark.parametrize(
+    ("keras", "asked", "epochs"),
+    [("2", "accuracy", 0), ("3", "accuracy", 0), ("2", "mae_of_price", 1), ("3", "mae_of_price", 1)],
+    ids=["before", "before, of Keras 3", "after an evaluation", "after one, of Keras 3"],
+)
+def test_a_trial_whose_model_has_no_reported_metric_is_refused(
+    tmp_path: Path, keras: str, asked: str, epochs: int
+) -> None:
+    variables = {"CLOUD_ML_TRIAL_ID": "3", "CLOUD_ML_HP_METRIC_FILE": f"{tmp_path}/m", "KERAS": keras}
+    replica = started("trial", tmp_path, "--epochs=3", f"--reported_metrics={asked}", **variables)
+    assert replica.wait() == 2, replica.err.read_text()[-3000:]
+    assert f"--reported_metrics={asked}: the model is compiled with loss, mae, so" in replica.err.read_text()
+    assert len(replica.events("epoch_finished")) == epochs
+
+
+def test_a_trial_warns_once_of_a_metric_that_its_model_does_not_have(tmp_path: Path) -> None:
+    variables = {"CLOUD_ML_TRIAL_ID": "3", "CLOUD_ML_HP_METRIC_FILE": f"{tmp_path}/m", "KERAS": "2"}
+    flags = ("--epochs=2", "--reported_metrics=accuracy,mae")
+    replica = ended(started("trial", tmp_path, *flags, **variables))
+    (warning,) = replica.events("metrics_missing")
+    assert (warning["severity"], warning["metrics"]) == ("WARNING", ["accuracy"])
+    assert len((tmp_path / "m").read_text().splitlines()) == 2

@@ -20,9 +20,9 @@ from trainer.replicas.preemption import Preemption
 from trainer.settings.numbers import steps_per_epoch
 from trainer.settings.settings import Settings
 from trainer.training.kept import Kept
-from trainer.training.keras_models import keras_of
+from trainer.training.keras_models import keras_of, metrics_known
 from trainer.training.loop import Batches, Loop
-from trainer.training.metric_file import MetricFile, Trial, evaluated
+from trainer.training.metric_file import EVALUATED, MetricFile, Trial, evaluated, missing_metrics
 from trainer.training.model import built_model
 from trainer.training.reporting import ProgressReport, numbers
 from trainer.training.steps import Steps
@@ -104,7 +104,7 @@ class Training:
         known = dict(checkpoint.metrics or {}) if checkpoint else {}
         model = self._model(self.run, self.strategy)
         steps = self._steps(self._trained(model))
-        to_study = self._trial_report(initial_epoch)
+        to_study = self._trial_report(initial_epoch, steps.model)
         self._report_start(initial_epoch, place.step if place.epoch == initial_epoch else 0)
         scratch_prefix = f"trainer-{self.cluster.replica}-checkpoint-"
         with tempfile.TemporaryDirectory(prefix=scratch_prefix) as name, Uploads() as uploads:
@@ -198,18 +198,21 @@ class Training:
         """The trained model with variables that an export can hold."""
         return model
 
-    def _trial_report(self, initial_epoch: int) -> Callable[[Mapping[str, float], int], None]:
+    def _trial_report(self, initial_epoch: int, model: Any) -> Callable[[Mapping[str, float], int], None]:
         """What reports the metrics after a number of epochs to a trial's study, on its chief; elsewhere it does nothing.
 
-        A checkpoint is written before each evaluation: what was reported is never trained again.
+        A checkpoint is written before each evaluation: what was reported is never trained again. Raises Unusable if the
+        model has none of the metrics: before the training where their names are known, else after the first evaluation.
         """
-        if self.trial is None or not self.cluster.is_chief:
+        trial = self.trial
+        if trial is None or not self.cluster.is_chief:
             return lambda *_: None
-        names, asked, steps = self.settings.reported_metrics, self.trial.asked_metric, self.steps_per_epoch
-        file = MetricFile(
-            self.trial.metric_file, trial_id=self.trial.trial_id, after_step=initial_epoch * steps
-        )
-        message = f"trial {self.trial.trial_id} reports {', '.join(names)} to {self.trial.metric_file}"
+        names, asked, steps = self.settings.reported_metrics, trial.asked_metric, self.steps_per_epoch
+        file = MetricFile(trial.metric_file, trial_id=trial.trial_id, after_step=initial_epoch * steps)
+        known = metrics_known(model)
+        if known is not None and not any(each in name for each in known for name in names):
+            missing_metrics(names, known)
+        message = f"trial {trial.trial_id} reports {', '.join(names)} to {trial.metric_file}"
         is_missing = asked not in {None, *names}
         if is_missing:
             message += f", but its study optimizes {asked!r}: add that metric to --reported_metrics"
@@ -218,12 +221,26 @@ class Training:
             message,
             severity="WARNING" if is_missing else "INFO",
             replica=self.cluster.replica,
-            trial_id=self.trial.trial_id,
+            trial_id=trial.trial_id,
             metrics=list(names),
             asked_metric=asked,
-            metric_file=str(self.trial.metric_file),
+            metric_file=str(trial.metric_file),
         )
-        return lambda metrics, epochs: file.report(evaluated(metrics, names), step=epochs * steps)
+
+        def to_study(metrics: Mapping[str, float], epochs: int) -> None:
+            found = [name.removeprefix(EVALUATED) for name in metrics if name.startswith(EVALUATED)]
+            if found and not file.last_step and (missing := missing_metrics(names, found)):
+                report(
+                    "metrics_missing",
+                    f"trial {trial.trial_id} cannot report {', '.join(missing)}: the model has {', '.join(found)}",
+                    severity="WARNING",
+                    replica=self.cluster.replica,
+                    trial_id=trial.trial_id,
+                    metrics=missing,
+                )
+            file.report(evaluated(metrics, names), step=epochs * steps)
+
+        return to_study
 
     def _report_start(self, initial_epoch: int, step: int) -> None:
         facts, weights = self.facts, self.run.weights

@@ -74,6 +74,19 @@ def _one_of_zeros(spec: Any) -> Any:
     return tf.zeros([1, *(size or 1 for size in spec.shape[1:])], spec.dtype)
 
 
+def metrics_known(model: Any) -> list[str] | None:
+    """The names of a built model's metrics, to which Keras 3 adds those of its outputs; None if only a step shows them.
+
+    Reads no metric: that would wait for all replicas, and some of Keras' have no result before their first batch.
+    """
+    found = [each for of in model.metrics for each in getattr(of, "metrics", None) or [of]]
+    if overrides(model, "train_step", "test_step", "compute_metrics", "get_metrics_result") or not all(
+        type(each).__module__.startswith(_OF_KERAS) for each in found
+    ):
+        return None
+    return [each.name for each in found]
+
+
 def inputs_of(batch: Any) -> Any:
     return tf.keras.utils.unpack_x_y_sample_weight(batch)[0]
 

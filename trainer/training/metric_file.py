@@ -9,7 +9,7 @@ import errno
 import json
 import os
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -102,6 +102,22 @@ class MetricFile:
 def evaluated(metrics: Mapping[str, float], names: Iterable[str]) -> dict[str, float]:
     """The evaluation's values of those of `names` that it has, under their plain names."""
     return {name: metrics[EVALUATED + name] for name in names if EVALUATED + name in metrics}
+
+
+def missing_metrics(asked: Sequence[str], found: Sequence[str]) -> list[str]:
+    """Those of `asked` that are not among the metrics that a model has.
+
+    Raises:
+        Unusable: all are missing, so the study would not get a result of this trial.
+    """
+    if missing := [name for name in asked if name not in found]:
+        has = f"the model is compiled with {', '.join(found)}"
+        if missing == list(asked):
+            raise Unusable(
+                f"--reported_metrics={','.join(asked)}: {has}, so the study would not get any result of this trial. "
+                f"Name one of these with --reported_metrics, or compile the model with {asked[0]}."
+            )
+    return missing
 
 
 def parse_reports(text: str, trial_id: str) -> list[dict[str, Any]]:

@@ -71,7 +71,8 @@ survive.run(lambda: Sequential([layers.Input((1,)), layers.Dense(1)]), examples)
     done = subprocess.run(
         [sys.executable, "-c", program],
         cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        # Without the choice that an import of trainer in this process has left.
+        env={**os.environ, "TF_USE_LEGACY_KERAS": "", "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
         check=False,

@@ -135,7 +135,7 @@ def _with_context(verb: Callable[..., int], *, changes: bool) -> Callable[..., i
         chosen = context_of(context, changes=changes)
         if verbose or chosen.is_elsewhere:
             talk(f"In {chosen.title}, {chosen.chosen_by}.")
-        with Clients(chosen) as clients:
+        with Clients(chosen, note=talk) as clients:
             try:
                 status = verb(clients, *arguments, **options)
             except Exception as error:

@@ -1,6 +1,6 @@
 """Official clients of the services of one context."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import cached_property, partial
 from types import TracebackType
@@ -19,8 +19,10 @@ if TYPE_CHECKING:
 class Clients:
     """The clients of one context, each made when it is first used, and all closed at the end of a `with` block."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: Context, *, note: Callable[[str], object] | None = None) -> None:
+        """`note` gets what users should know beside a result. None for a service, where a user's files are not."""
         self.context = context
+        self.note = note
         self.storage_calls = 0
         """Requests to Cloud Storage so far: each is billed as one operation."""
         self._open = ExitStack()

@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from trainmaster.client.errors import NotFound
+from trainmaster.client.errors import NotFound, Refused
 from trainmaster.client.nearest import nearest_names, nearest_of
 from trainmaster.client.records import read_json
 from trainmaster.client.runs.listing import Filters, list_runs
+from trainmaster.client.runs.origin import LocalFile, read_local_file, submitted_text
 from trainmaster.orchestrator.core.documents.codec import decoded
 from trainmaster.orchestrator.core.documents.unvalidated import list_at
 from trainmaster.orchestrator.core.names import (
@@ -37,6 +38,10 @@ AGAIN_FOLDER = "again"
 which a model may be called, and the upload replaces no file of a user."""
 NEAR_MAX = 200
 """The newest runs, whose ids are compared with one that is unknown."""
+OF_NAME_MAX = 10
+"""The newest runs of files with one name, whose requests are compared with a file on this machine."""
+OF_NAME_SCANNED_MAX = 5000
+"""Rows of the index in which they are looked for."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +63,9 @@ class Drop:
     """schemas/drop_status.v1.schema.json, or of a rule's file schemas/rule_status.v1.schema.json."""
 
 
-def find_run(clients: "Clients", text: str, *, retry_s: float | None = None) -> Run:
+def find_run(
+    clients: "Clients", text: str, *, retry_s: float | None = None, is_to_change: bool = False
+) -> Run:
     """The run that `text` means: a run's id, a request's file or object, or the id or key of a message.
 
     `retry_s` is as in `read_document`. A file or message means the latest run that it started. The name of a
@@ -66,10 +73,20 @@ def find_run(clients: "Clients", text: str, *, retry_s: float | None = None) -> 
     file on this machine means the object in the inbox that has its name; a path to no file means nothing. The
     name of a file without its suffix means the file, if it is the only one of its kind.
 
+    Files of one name in several folders share that object. So if `clients.note` is given, a file on this machine means
+    the latest run of its content; else, with a note, the latest of its model, for example because it was edited since.
+
+    Args:
+        clients: of the context that has the run.
+        text: what names it.
+        retry_s: as above.
+        is_to_change: the run will be cancelled or repeated: a file then means a run of its content or none.
+
     Raises:
-        NotFound: no run was started by anything of that name.
+        NotFound: no run was started by anything of that name, or only runs of other models.
+        Refused: `is_to_change`, and no known run was started from the file's content.
     """
-    found = find_run_or_drop(clients, text, retry_s=retry_s)
+    found = find_run_or_drop(clients, text, retry_s=retry_s, is_to_change=is_to_change)
     if isinstance(found, Run):
         return found
     raise NotFound(
@@ -78,10 +95,13 @@ def find_run(clients: "Clients", text: str, *, retry_s: float | None = None) -> 
     )
 
 
-def find_run_or_drop(clients: "Clients", text: str, *, retry_s: float | None = None) -> Run | Drop:
+def find_run_or_drop(
+    clients: "Clients", text: str, *, retry_s: float | None = None, is_to_change: bool = False
+) -> Run | Drop:
     """The same, and files and messages without a run.
 
-    Costs one read for a run, two for a message, three to five for a file, at most twelve operations.
+    Costs one read for a run, two for a message, three to six for a file, at most twelve operations; for a file on this
+    machine whose latest run has another request, two more for each of OF_NAME_MAX runs, and a listing.
 
     Raises:
         NotFound: nothing has that name; the message has the run ids that are most like it, or of a rule's id the
@@ -92,8 +112,12 @@ def find_run_or_drop(clients: "Clients", text: str, *, retry_s: float | None = N
     for name in _status_names(clients, text):
         status = read_document(clients, name, retry_s=retry_s)
         if status is not None:
-            named = _of_status(clients, status, retry_s=retry_s)
-            return named if _is_object(clients, text) else _latest(clients, named, retry_s=retry_s)
+            of_event = _of_status(clients, status, retry_s=retry_s)
+            latest = of_event if _is_object(clients, text) else _latest(clients, of_event, retry_s=retry_s)
+            file = local_file(clients, text)
+            if file is None or isinstance(latest, Drop) or latest.record.source.object_name is None:
+                return latest
+            return _of_content(clients, file, latest, is_to_change=is_to_change)
     if _is_path(text) and not _exists(text):
         raise NotFound(f"There is no file {text!r}. {_in_inbox(clients, PurePosixPath(text))}")
     if (by_stem := _found_by_stem(clients, text, retry_s=retry_s)) is not None:
@@ -116,7 +140,7 @@ def _is_rule_id(clients: "Clients", text: str, *, retry_s: float | None) -> bool
 
 def _near(text: str, run_ids: Sequence[str]) -> str:
     """The ids that are most like the text, else the newest of each name of a request that is."""
-    by_name = {run_id.rsplit("-", 2)[0]: run_id for run_id in reversed(run_ids)}
+    by_name = {base_of(run_id): run_id for run_id in reversed(run_ids)}
     return nearest_names(text, run_ids) or nearest_of(text, by_name)
 
 
@@ -138,6 +162,83 @@ def _latest(clients: "Clients", found: Run | Drop, *, retry_s: float | None) -> 
     if not isinstance(repeated, Run) or repeated.record.model_name != found.record.model_name:
         return found
     return max(found, repeated, key=lambda each: each.record.source.event_time)
+
+
+def local_file(clients: "Clients", text: str) -> LocalFile | None:
+    """The file on the user's machine that the text names, if any; never in a service."""
+    return None if clients.note is None else read_local_file(text)
+
+
+def is_from(clients: "Clients", file: LocalFile, run: Run) -> bool:
+    """Whether the run was started from the file's content; False where its request is not kept."""
+    text = submitted_text(clients, run.record)
+    return text is not None and file.is_source_of(text)
+
+
+def _of_content(clients: "Clients", file: LocalFile, found: Run, *, is_to_change: bool) -> Run:
+    """The latest run of the file's content, among those that files of its name started; `found` is the latest of all.
+
+    Raises:
+        NotFound, Refused: as `find_run`.
+    """
+    if clients.note is None or is_from(clients, file, found):
+        return found
+    name = PurePosixPath(file.path).name
+    others = _others_of_name(clients, found)
+    if (own := next((run for run in others if is_from(clients, file, run)), None)) is not None:
+        clients.note(
+            f"{own.record.run_id} is the run of {file.path}. "
+            f"Another {name}, or another version of it, started {found.record.run_id} later."
+        )
+        return own
+    runs = [found, *others]
+    listed = "".join(f"\n  {each.record.run_id} ({each.record.model_name or 'rejected'})" for each in runs)
+    if is_to_change:
+        raise Refused(
+            f"{file.path} differs from each request that a file of this name has started: it was edited since, or it is "
+            f"another file. Name the run by its id:{listed}"
+        )
+    own = next((run for run in runs if file.may_be_of_model(_model_of(clients, run))), None)
+    if own is None:
+        raise NotFound(
+            f"{file.path} has started no known run. It has the model {file.model_name!r}, and the runs of files named "
+            f"{name!r} have others:{listed}\nName one of them by its id, or submit the file: "
+            f"{shlex.join(['trainmaster', 'submit', file.path])}"
+        )
+    clients.note(
+        f"{file.path} differs from the request of {own.record.run_id}: it was edited since, or another {name} "
+        "started that run."
+    )
+    return own
+
+
+def _model_of(clients: "Clients", run: Run) -> str | None:
+    """Of a rejected run the one that its text names; None if that is unknown."""
+    if run.record.model_name is not None:
+        return run.record.model_name
+    text = submitted_text(clients, run.record) or ""
+    return LocalFile(path="", content=text.encode()).model_name
+
+
+def _others_of_name(clients: "Clients", run: Run) -> list[Run]:
+    """The newest other runs that uploads with the name of this run's file started, newest first."""
+    base, names = base_of(run.record.run_id), names_of_file(run.record)
+    rows = list_runs(
+        clients, Filters(text=f"{base}-"), limit=2 * OF_NAME_MAX, scanned_max=OF_NAME_SCANNED_MAX
+    ).rows
+    run_ids = [row.run_id for row in rows if base_of(row.run_id) == base and row.run_id != run.record.run_id]
+    found = [_run(clients, run_id) for run_id in run_ids[:OF_NAME_MAX]]
+    return [each for each in found if each is not None and each.record.source.object_name in names]
+
+
+def base_of(run_id: str) -> str:
+    """What the ids of all runs of a file begin with."""
+    return run_id.rsplit("-", 2)[0]
+
+
+def names_of_file(record: RunRecord) -> set[str | None]:
+    """The objects that `submit` and `again` make of the file that started the run, and the run's own."""
+    return {record.source.object_name, again_object(record), uploaded_object(record)}
 
 
 def again_object(record: RunRecord) -> str:

@@ -1,6 +1,7 @@
 """What is sent for a file and the options of `submit`, and every fault that stops it."""
 
 import hashlib
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -60,6 +61,19 @@ def test_options_replace_values_of_the_request() -> None:
         "args": ["--a", "1"],
         "scheduling": {"spot": True},
     }
+
+
+def test_a_request_that_options_change_says_from_which_content_of_the_file() -> None:
+    first, _, rest = prepared(args=("--a",)).content.decode().partition("\n")
+    assert first.startswith("# ")
+    assert hashlib.sha256(REQUEST.encode()).hexdigest() in first
+    assert not rest.startswith("#")
+
+
+def test_a_json_file_stays_json_when_options_change_it() -> None:
+    found = prepared(json.dumps(yaml.safe_load(REQUEST)), "request.json", name="n")
+    assert found.faults == ()
+    assert json.loads(found.content)["model_name"] == "n"
 
 
 def test_gpus_choose_the_machine_of_every_role_and_workers_get_the_chiefs() -> None:

@@ -24,8 +24,8 @@ def cancel(clients: "Clients", runs: tuple[str, ...], wait: bool) -> int:
     """End each RUN: a waiting run gets no job, and a job is cancelled.
 
     RUN is a run's id, a file, or the id or key of a message. A file means its only run that has not ended; if there are
-    several, for example because others uploaded a file of the same name, it is refused, and their ids are printed. If one
-    of several RUNs is unknown or refused, none is cancelled. A run that has ended stays as it is. Prints the ids of the
+    several, it is refused, and their ids are printed. So is a file of yours that was edited since, or that only has the
+    name of the one that started a run. If one of several RUNs is unknown or refused, none is cancelled. A run that has ended stays as it is. Prints the ids of the
     runs.
 
     Exit status: 0 done, 1 with --wait, if a run ended in another way, 2 refused, 3 there is no such run, 5 the service
@@ -35,7 +35,7 @@ def cancel(clients: "Clients", runs: tuple[str, ...], wait: bool) -> int:
     from trainmaster.client.rules.orders import cancel_run
     from trainmaster.client.wait import wait_for_end
 
-    named = _meant(clients, {each: find_run(clients, each) for each in runs})
+    named = _meant(clients, {each: find_run(clients, each, is_to_change=True) for each in runs})
     found = {run.record.run_id: run.record for run in named}
     for run_id, record in found.items():
         if record.ended:
@@ -60,13 +60,16 @@ def _meant(clients: "Clients", named: Mapping[str, "Run"]) -> "list[Run]":
     Raises:
         Stop: a file has several active runs.
     """
+    from trainmaster.client.find import is_from, local_file
     from trainmaster.client.rules.orders import active_runs_of_file
 
     found: list[Run] = []
     refused: list[str] = []
     for text, run in named.items():
-        is_file = run.status is not None and "dropped_name" in run.status
+        is_file = text != run.record.run_id and run.record.source.object_name is not None
         active = active_runs_of_file(clients, run) if is_file else []
+        if active and (file := local_file(clients, text)) is not None:
+            active = [each for each in active if is_from(clients, file, each)]
         if len(active) > 1:
             commands = "".join(f"\n  trainmaster cancel {each.record.run_id}" for each in active)
             refused.append(

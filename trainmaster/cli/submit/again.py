@@ -30,8 +30,9 @@ def again(
 ) -> int:
     """Submit the request of RUN once more, as its user wrote it, and print the id of the new run.
 
-    RUN is a run's id, the file that started it, or the id or key of a message. The text that the ledger keeps is
-    checked as the deployment checks requests now, and uploaded below requests/again/, where it replaces no file of
+    RUN is a run's id, the file that started it, or the id or key of a message. A file that was edited since, or that
+    only has the name of the one that started a run, is refused, and the ids are printed. The text that the ledger keeps
+    is checked as the deployment checks requests now, and uploaded below requests/again/, where it replaces no file of
     yours. RUN stays as it is. A packed script runs as it was. Of a rule's run it is the request that the rule filled in;
     the new run does not count as a firing of the rule.
 
@@ -46,7 +47,7 @@ def again(
         raise click.UsageError("--timeout needs --wait or --logs.")
     if requires_model and not (waits or shows_logs):
         raise click.UsageError("--require-model needs --wait or --logs.")
-    prepared = prepare_again(clients, find_run(clients, run))
+    prepared = prepare_again(clients, find_run(clients, run, is_to_change=True))
     return send_and_follow(
         clients,
         [prepared],

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from trainmaster.client.errors import Refused
-from trainmaster.client.find import Run, again_object, read_document, read_run, uploaded_object
+from trainmaster.client.find import Run, base_of, names_of_file, read_document, read_run
 from trainmaster.client.runs.active import active_runs
 from trainmaster.client.terminal import one_line
 from trainmaster.client.wait import poll
@@ -85,15 +85,10 @@ def active_runs_of_file(clients: "Clients", run: Run) -> list[Run]:
         NotFound: one of their records is gone.
         google.api_core.exceptions.GoogleAPICallError: the ledger cannot be read.
     """
-    names = {run.record.source.object_name, again_object(run.record), uploaded_object(run.record)}
-    named = [each for each in active_runs(clients) if _base(each) == _base(run.record.run_id)]
+    names = names_of_file(run.record)
+    named = [each for each in active_runs(clients) if base_of(each) == base_of(run.record.run_id)]
     found = [read_run(clients, run_id) for run_id in named]
     return [each for each in found if not each.record.ended and each.record.source.object_name in names]
-
-
-def _base(run_id: str) -> str:
-    """What the ids of all runs of a file begin with."""
-    return run_id.rsplit("-", 2)[0]
 
 
 def _publish(clients: "Clients", content: bytes, key: str) -> str:

@@ -1,5 +1,6 @@
 """A request file made ready: read, edited, its script packed, and checked as the service will check it."""
 
+import json
 import re
 import shlex
 from collections.abc import Iterator, Sequence
@@ -18,6 +19,7 @@ from trainmaster.client.checking import (
 )
 from trainmaster.client.errors import Refused
 from trainmaster.client.request_files import STDIN, is_json_file
+from trainmaster.client.runs.origin import header_of
 from trainmaster.client.submission.bounds import bounds_of
 from trainmaster.client.submission.edits import (
     Edits,
@@ -141,7 +143,7 @@ def prepare(
     unpacked: tuple[Fault, ...] = ()
     if isinstance(read.value, dict) and not read.faults and (edits.any or has_local_script(read.value)):
         read, packed, unpacked = _as_sent(file, read, read.value, edits, context=context, rules=rules)
-        content = _text(read.value)
+        content = _text(file, content, read.value)
     not_python = syntax_problem(packed.script) if packed is not None else None
     object_name = _object_name(file, read.value, team)
     named = STDIN if is_message else file or object_name
@@ -255,10 +257,14 @@ def _pack(file: str, document: dict[str, Any], edits: Edits) -> Packed | None:
     return pack_script(root / document[SCRIPT]["file"], root)
 
 
-def _text(document: object) -> bytes:
+def _text(file: str, content: bytes, document: object) -> bytes:
+    """The changed document as the service will read a file of this name; YAML says from which content it was made."""
     import yaml
 
-    return yaml.safe_dump(document, sort_keys=False, allow_unicode=True).encode()
+    if file not in (STDIN, NO_FILE) and is_json_file(file, content):
+        return f"{json.dumps(document, indent=2, ensure_ascii=False)}\n".encode()
+    head = "" if file in (STDIN, NO_FILE) else header_of(content)
+    return f"{head}{yaml.safe_dump(document, sort_keys=False, allow_unicode=True)}".encode()
 
 
 def _object_name(file: str, document: object, team: str | None) -> str:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from trainmaster.client.find import Run
 from trainmaster.client.records import read_json
+from trainmaster.client.runs.origin import submitted_text, uploaded_text
 from trainmaster.client.runs.reports import reported_faults
 from trainmaster.client.submission.rules import deployed_rules
 from trainmaster.orchestrator.core.documents.document import parse_document
@@ -12,8 +13,6 @@ from trainmaster.orchestrator.core.documents.faults import Fault
 from trainmaster.orchestrator.core.documents.places import split_lines
 from trainmaster.orchestrator.core.names import split_object_uri
 from trainmaster.orchestrator.core.requests.checks.secrets import secret_lines
-from trainmaster.orchestrator.core.runs.record import Source
-from trainmaster.orchestrator.core.sizes import MAX_REQUEST_BYTES
 
 if TYPE_CHECKING:
     from trainmaster.client.clients import Clients
@@ -45,7 +44,7 @@ def read_request_text(clients: "Clients", run: Run) -> RequestText:
         uri, accepted = record.request.original.uri, read_original_text(clients, run)
         return RequestText(lines=None if accepted is None else _lines(accepted, uri), uri=uri)
     faults = _faults(clients, run)
-    text = _uploaded(clients, record.source)
+    text = uploaded_text(clients, record.source)
     if text is None:
         return RequestText(lines=None, faults=faults)
     uri = record.source.uri or ""
@@ -65,11 +64,7 @@ def read_original_text(clients: "Clients", run: Run) -> str | None:
         NotFound: the ledger's document is damaged.
         google.api_core.exceptions.GoogleAPICallError: the ledger cannot be read.
     """
-    if run.record.request is None:
-        return None
-    document = read_json(clients.storage, *split_object_uri(run.record.request.original.uri)) or {}
-    text = document.get("text")
-    return text if isinstance(text, str) else None
+    return None if run.record.request is None else submitted_text(clients, run.record)
 
 
 def _lines(text: str, uri: str) -> tuple[str, ...]:
@@ -89,18 +84,3 @@ def _faults(clients: "Clients", run: Run) -> tuple[Fault, ...]:
     report = read_json(clients.storage, *split_object_uri(rejection.report_uri)) or {}
     listed = report.get("faults") or rejection.faults or ()
     return tuple(reported_faults(listed))
-
-
-def _uploaded(clients: "Clients", source: Source) -> str | None:
-    """The text of the uploaded object, if that generation still exists and is a text."""
-    from google.api_core.exceptions import NotFound as ObjectNotFound
-
-    if source.uri is None or source.generation is None or source.rule_id is not None:
-        return None
-    bucket, name = split_object_uri(source.uri)
-    blob = clients.storage.bucket(bucket).blob(name, generation=source.generation)
-    try:
-        content: bytes = blob.download_as_bytes(end=MAX_REQUEST_BYTES, raw_download=True)
-        return content.decode()
-    except (ObjectNotFound, UnicodeDecodeError):
-        return None

@@ -6,7 +6,6 @@ Every verb returns its exit status, one of `exits.Exit`.
 
 import sys
 from collections.abc import Mapping, Sequence
-from difflib import get_close_matches
 from importlib import import_module
 
 import click
@@ -91,9 +90,9 @@ class Verbs(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in VERBS:
-            nearest = get_close_matches(cmd_name, VERBS, n=1)
-            hint = f" Did you mean {nearest[0]!r}?" if nearest else " trainmaster --help lists the commands."
-            ctx.fail(f"No such command {cmd_name!r}.{hint}")
+            from trainmaster.cli.usage.synonyms import unknown_command
+
+            ctx.fail(unknown_command(cmd_name, VERBS, "trainmaster"))
         module, _, name = VERBS[cmd_name][0].partition(":")
         command: click.Command = getattr(import_module(f"trainmaster.cli.{module}"), name)
         return command
@@ -131,7 +130,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         stop.show()
         return stop.status
     except click.ClickException as fault:
-        fault.show()
+        from trainmaster.cli.usage.synonyms import with_hint
+
+        with_hint(fault).show()
         return fault.exit_code
     except (click.Abort, KeyboardInterrupt):
         click.echo("Stopped.", err=True)

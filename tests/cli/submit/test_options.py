@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from trainmaster.cli.command import main
 from trainmaster.cli.exits import Stop
 from trainmaster.cli.submit.options import image_of
 from trainmaster.client.context import context_in_cloud
@@ -48,3 +49,33 @@ def test_a_file_is_no_image(tmp_path: Path) -> None:
     (tmp_path / "Dockerfile").touch()
     with pytest.raises(Stop, match="is not a folder"):
         image_of(str(tmp_path / "Dockerfile"), CLOUD)
+
+
+@pytest.mark.parametrize(
+    ("words", "command"),
+    [
+        (["--script", "slow.py", "--epochs=3"], "--script slow.py -- --epochs=3"),
+        (["--script", "slow.py", "--epochs", "3", "--wait"], "--script slow.py --wait -- --epochs 3"),
+        (["--fast", "a.yaml", "--lr", "0.1", "-ojson"], "a.yaml -ojson -- --fast --lr 0.1"),
+        (
+            ["--name=m", "--depth", "2", "--script=s.py", "--", "--x"],
+            "--name=m --script=s.py -- --depth 2 --x",
+        ),
+        (["-v", "--set", "a=1", "a.yaml"], "--set a=1 a.yaml -- -v"),
+    ],
+)
+def test_an_argument_of_the_program_is_named_with_the_command_that_gives_it(
+    words: list[str], command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["submit", *words]) == 2
+    said = capsys.readouterr().err
+    assert f"The program's own arguments go behind --: trainmaster submit {command}\n" in said
+
+
+def test_a_misspelt_option_without_a_program_gets_the_nearest_alone(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["submit", "--scirpt", "slow.py"]) == 2
+    said = capsys.readouterr().err
+    assert "'--script'" in said
+    assert " -- --" not in said

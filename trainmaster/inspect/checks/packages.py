@@ -36,7 +36,7 @@ USUAL: Mapping[str, str] = {
 _TRAINER = re.compile(r"(?:.*/trainmaster/trainer(?:[:@].*)?)?")
 """The images of scripts that name none; empty in a request that no policy has completed."""
 _OTHER_MEANS = ("Dockerfile", "pyproject.toml", "setup.py", "environment.yml", "Pipfile")
-"""Files that say how to install a program which is no script."""
+"""Files by which a program is installed that may not run as a script."""
 
 
 def check(examined: Examined) -> Check:

@@ -1,0 +1,1 @@
+"""Suggestions for a command line that names something unknown."""

@@ -2,11 +2,13 @@
 
 import time
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, TypeVar
 
 from trainmaster.client.errors import TimedOut
 from trainmaster.client.find import Run, find_run, read_run
 from trainmaster.client.logs.survive import survive_restarts
+from trainmaster.client.runs.facts import is_active_tuning, trials_text
 from trainmaster.client.stack import NoStack
 from trainmaster.orchestrator.core.completion.steps import is_over
 from trainmaster.orchestrator.core.runs.states import RunState
@@ -19,6 +21,7 @@ REASON, CHAMPION = "reason", "champion"
 """The steps after a run's end that read why it failed and compare its model, as `completion.steps_done` names them."""
 FIRST_PAUSE_S, LONGEST_PAUSE_S, LONGEST_LOCAL_PAUSE_S = 0.2, 15.0, 1.0
 PAUSE_GROWTH = 1.5
+TRIALS_EVERY_S, TRIALS_EVERY_LOCAL_S = 15.0, 2.0
 RESTARTS_EVERY_S, RESTARTS_EVERY_LOCAL_S = 60.0, 5.0
 """Cloud Logging allows 60 reads a minute and project: https://cloud.google.com/logging/quotas, read 2026-11."""
 SETTLED_WITHIN_S = 15.0
@@ -43,7 +46,8 @@ def wait_for_end(
         clients: of the context that has the run.
         text: a run's id, a file or a message.
         timeout_s: in seconds; None waits as long as it takes.
-        on_change: gets the run as it is first, and after each change of its state that was seen.
+        on_change: gets the run as it is first, and after each change of its state that was seen. A tuning is as in
+            `tuning_now`, and the end of a trial is a change, too.
         on_restart: gets the restarts of a running job when there are more of them; for this its log is read once a
             minute, on the local stack every five seconds. Without it no log is read.
 
@@ -57,20 +61,22 @@ def wait_for_end(
     run = survive_restarts(
         clients.context, lambda: find_run(clients, text, retry_s=READ_RETRY_S), deadline=deadline
     )
-    on_change(run)
     is_silent, is_local = False, clients.context.state is not None
+    trials = _TrialsWatch(clients, TRIALS_EVERY_LOCAL_S if is_local else TRIALS_EVERY_S)
+    said = trials.seen(run)
+    on_change(said)
     restarts = _RestartWatch(clients, RESTARTS_EVERY_LOCAL_S if is_local else RESTARTS_EVERY_S)
 
     def ended() -> Run | None:
-        nonlocal run, is_silent
+        nonlocal run, is_silent, said
         if not run.record.ended:
-            before = run
             try:
                 run = _read_again(clients, run, deadline)
             except TimedOut:
                 is_silent = True
-            if run.record.state is not before.record.state:
-                on_change(run)
+            before, said = said, trials.seen(run)
+            if _news(said) != _news(before):
+                on_change(said)
             if on_restart is not None and (more := restarts.more(run)) is not None:
                 on_restart(run, more)
         return run if run.record.ended else None
@@ -83,6 +89,29 @@ def wait_for_end(
 
     poll(ended, is_local=is_local, timeout_s=timeout_s, late=late)
     return run
+
+
+def _news(run: Run) -> tuple[RunState, str]:
+    return run.record.state, trials_text(run.record)
+
+
+class _TrialsWatch:
+    """A tuning as its job is, read at most once in `every_s`; any other run as it is on record."""
+
+    def __init__(self, clients: "Clients", every_s: float) -> None:
+        self._clients, self._every_s = clients, every_s
+        self._next_at = 0.0
+        self._last: Run | None = None
+
+    def seen(self, run: Run) -> Run:
+        if not is_active_tuning(run.record):
+            return run
+        from trainmaster.client.study.now import tuning_now
+
+        if time.monotonic() >= self._next_at:
+            self._next_at = time.monotonic() + self._every_s
+            self._last = tuning_now(self._clients, run, datetime.now(UTC)) or self._last
+        return self._last or run
 
 
 class _RestartWatch:

@@ -18,7 +18,7 @@ from trainmaster.cli.verb import (
     takes_context,
     talk,
 )
-from trainmaster.client.runs.facts import in_state_since
+from trainmaster.client.runs.facts import in_state_since, is_active_tuning
 from trainmaster.client.runs.reports import reported_faults
 from trainmaster.client.runs.shown import (
     at,
@@ -57,7 +57,8 @@ def status(clients: "Clients", run: str | None, output: str) -> int:
     Without RUN it lists the newest runs, as `trainmaster ls`.
 
     RUN is a run's id, the file that started it, or the id or key of a message. JSON is the run's record, or for a file
-    or message without a run its status.
+    or message without a run its status. Of a tuning that has not ended, the screen shows what the training service says
+    now; its record follows within a minute.
 
     Exit status: 0 if the run exists, however it ended (`trainmaster wait` reports the end), 3 if no run matches RUN.
     """
@@ -76,9 +77,20 @@ def status(clients: "Clients", run: str | None, output: str) -> int:
 
         print_facts(drop_facts(found.status, run, outcome_of(clients, found.status)))
     else:
+        now = datetime.now(UTC)
+        found = _now(clients, found, now)
         is_local, restarts = clients.context.state is not None, _restarts_so_far(clients, found.record)
-        print_facts(run_facts(found, datetime.now(UTC), is_local=is_local, restarts=restarts))
+        print_facts(run_facts(found, now, is_local=is_local, restarts=restarts))
     return 0
+
+
+def _now(clients: "Clients", run: "Run", now: datetime) -> "Run":
+    """A tuning that has not ended as the training service has it; any other run as it is on record."""
+    if not is_active_tuning(run.record):
+        return run
+    from trainmaster.client.study.now import tuning_now
+
+    return tuning_now(clients, run, now) or run
 
 
 def _restarts_so_far(clients: "Clients", record: RunRecord) -> "Restarts | None":

@@ -12,6 +12,7 @@ from trainmaster.client.rules.champions import find_champion
 from trainmaster.client.runs.facts import candidate_of, console_uri
 from trainmaster.client.runs.queue import Waits, waiting_place
 from trainmaster.client.runs.repairs import repair_of
+from trainmaster.client.study.now import tuning_now
 from trainmaster.orchestrator.core.champions.champion import Reign
 from trainmaster.orchestrator.core.completion.explanation import cut_lines
 from trainmaster.orchestrator.core.documents.codec import encoded
@@ -116,7 +117,7 @@ def explain(clients: "Clients", text: str, now: datetime) -> Explanation:
     """The explanation of a run, by its id, file or message; or of the champion under that name.
 
     Costs one read for most runs. A waiting run costs a listing more, one with a job a read of its log, a failed one at
-    most two, and a model the read of its champion.
+    most two, an active tuning one of its job, and a model the read of its champion.
 
     Raises:
         NotFound: there is neither a run nor a champion of that name.
@@ -126,10 +127,15 @@ def explain(clients: "Clients", text: str, now: datetime) -> Explanation:
             return explain_model(clients, text, now)
         except NotFound as no_champion:
             try:
-                return explain_run(clients, find_run(clients, text), now)
+                return explain_run(clients, _found(clients, text, now), now)
             except NotFound as no_run:
                 raise NotFound(f"{no_run}\n{no_champion}") from no_run
-    return explain_run(clients, find_run(clients, text), now)
+    return explain_run(clients, _found(clients, text, now), now)
+
+
+def _found(clients: "Clients", text: str, now: datetime) -> Run:
+    run = find_run(clients, text)
+    return tuning_now(clients, run, now) or run
 
 
 def explain_model(clients: "Clients", model_name: str, now: datetime) -> Explanation:

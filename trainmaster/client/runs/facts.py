@@ -4,8 +4,10 @@ from collections.abc import Mapping
 from datetime import datetime
 from decimal import Decimal
 
-from trainmaster.orchestrator.core.job_names import job_id, job_region
+from trainmaster.client.terminal import plural
+from trainmaster.orchestrator.core.job_names import JobKind, job_id, job_kind, job_region
 from trainmaster.orchestrator.core.requests.candidates import Candidate, current_candidate
+from trainmaster.orchestrator.core.runs.job import TrialState
 from trainmaster.orchestrator.core.runs.record import RunRecord
 
 
@@ -35,6 +37,22 @@ def metrics_of(record: RunRecord) -> Mapping[str, float]:
     if record.model is not None:
         return record.model.metrics
     return (record.progress.metrics if record.progress else None) or {}
+
+
+def is_active_tuning(record: RunRecord) -> bool:
+    """Whether the run has a tuning job and has not ended."""
+    return not record.ended and record.job is not None and job_kind(record.job.name) is JobKind.TUNING
+
+
+def trials_text(record: RunRecord) -> str:
+    """How far an active tuning is: `3 of 6 trials ended`; empty before its first trial, and for any other run."""
+    trials = record.progress.trials if record.progress and not record.ended else None
+    tuning = record.request.document.get("tuning") if record.request else None
+    planned = tuning.get("max_trials") if isinstance(tuning, Mapping) else None
+    if not trials or not isinstance(planned, int):
+        return ""
+    ended = sum(trials.get(state.value, 0) for state in TrialState if state.ended)
+    return f"{ended} of {plural(planned, 'trial')} ended"
 
 
 def in_state_since(record: RunRecord) -> datetime:

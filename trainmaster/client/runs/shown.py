@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
 
-from trainmaster.client.runs.facts import candidate_of, console_uri, cost_so_far, metrics_of
+from trainmaster.client.runs.facts import candidate_of, console_uri, cost_so_far, metrics_of, trials_text
 from trainmaster.client.runs.repairs import repair_of
 from trainmaster.client.runs.reports import reported_faults
 from trainmaster.client.terminal import one_line, plural
@@ -86,7 +86,9 @@ def result_facts(record: RunRecord) -> Iterator[Fact]:
     trials = _ends(tuning.trials) if tuning else reached.trials if reached else None
     best = tuning.best_trial if tuning else reached.best_trial if reached else None
     if trials:
-        yield "trials", [", ".join(f"{count} {state.lower()}" for state, count in trials.items())]
+        counts = ", ".join(f"{count} {state.lower()}" for state, count in trials.items())
+        ended = trials_text(record)
+        yield "trials", [f"{ended}: {counts}" if ended else counts]
     if best is not None:
         yield "best trial", best_lines(best, record.model)
     yield from failed_trial_facts(record)

@@ -15,7 +15,7 @@ from tests.contract.functions import until
 from trainmaster.client.context import choose_context, context_in_cloud
 from trainmaster.client.errors import Refused, TimedOut
 from trainmaster.client.request_files import SHIPPED_POLICY, names_of, read_policy, rules_for, shipped_prices
-from trainmaster.client.rules.changing import dropped_name, rule_faults
+from trainmaster.client.rules.changing import checked_rules, dropped_name
 from trainmaster.client.rules.orders import give_order
 from trainmaster.client.submission.edits import Edits
 from trainmaster.client.submission.prepare import prepare
@@ -99,7 +99,7 @@ def test_a_teams_rule_is_checked_and_dropped_under_its_name(served: Served) -> N
         b"  " + line + b"\n" for line in REQUEST.splitlines()
     )
     assert dropped_name(file, "vision") == "rules/vision/nightly.yaml"
-    found = rule_faults(served.clients, rules_for(VISION, policy("vision")), {file: content})
+    found = checked_rules(served.clients, rules_for(VISION, policy("vision")), {file: content}).faults
     assert [fault.path for fault in found[file]] == ["$.when[0].new_data.objects"]
 
 

@@ -1,6 +1,7 @@
 """What `rules` and `champions` print for people, and the rules' documents for programs."""
 
 import json
+import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -175,6 +176,26 @@ def test_apply_warns_of_a_watched_bucket_that_does_not_exist(tmp_path: Path) -> 
     assert (done.status, done.out) == (0, "watch accepted\n"), done.err
     assert "Warning: watch watches gs://my-project-data, which does not exist." in done.err
     assert "trainmaster-local-data, which" not in done.err
+
+
+@pytest.mark.parametrize("model", ["cassava-resnet50", "flowers-b0"])
+def test_apply_names_the_model_of_a_rule_that_the_file_replaces(tmp_path: Path, model: str) -> None:
+    with served_context(tmp_path) as served:
+        write_rules(served)
+        answer = {"dropped_name": "rules/weekly.yaml", "rule_id": "weekly", "generation": 2**62}
+        served.write("ledger", "status/rules/weekly.yaml.json", example("rule_status.v1.accepted") | answer)
+        text = (ROOT / "examples/rules/schedule.yaml").read_text()
+        (served.folder / "other").mkdir()
+        (served.folder / "other" / "weekly.yaml").write_text(
+            re.sub("model_name: .*", f"model_name: {model}", text)
+        )
+        done = served.trainmaster("rules", "apply", "other/weekly.yaml")
+    assert (done.status, done.out) == (0, "weekly accepted\n"), done.err
+    said = (
+        "other/weekly.yaml replaces the rule for cassava-resnet50, whose file had the same name. "
+        "To have both rules, rename one of the files, and apply both.\n"
+    )
+    assert (said in done.err) is (model != "cassava-resnet50")
 
 
 def test_several_rules_are_removed_at_once_and_none_if_one_is_unknown(tmp_path: Path) -> None:

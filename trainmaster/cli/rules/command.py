@@ -25,12 +25,15 @@ from trainmaster.cli.verb import (
     takes_team,
     talk,
 )
+from trainmaster.orchestrator.core.names import in_team
 
 if TYPE_CHECKING:
     from trainmaster.client.clients import Clients
     from trainmaster.client.rules.found import FoundRule
     from trainmaster.client.submission.scripts import ReadyRule
+    from trainmaster.orchestrator.core.documents.faults import Fault
     from trainmaster.orchestrator.core.requests.request import RequestRules
+    from trainmaster.orchestrator.core.retraining.rule import Rule
     from trainmaster.orchestrator.core.retraining.state import RuleStatus
 
 _WAIT = click.option(
@@ -103,15 +106,21 @@ def apply(clients: "Clients", files: tuple[Path, ...], policy: Path | None, wait
     """Check the rules in each FILE, put them in force, and print the state of each.
 
     All files are checked first, with the service's own checks; if any is faulty, every fault is printed and nothing is
-    changed. A file with the name of an earlier one takes its place, and ends its pause unless the file has
-    `enabled: false`. The script of a rule's request, `script: {file: …}`,
-    is packed and uploaded as submit does it.
+    changed. A file with the name of an earlier one takes its place, wherever the two are, and ends its pause unless the
+    file has `enabled: false`. If it replaces the rule for another model, the command says so. The script of a rule's
+    request, `script: {file: …}`, is packed and uploaded as submit does it.
 
     Exit status: 0 accepted, 2 refused, 5 the service has not answered in time.
     """
     from trainmaster.cli.script.packed import upload_script
     from trainmaster.client.request_files import read_file, read_policy, rules_for
-    from trainmaster.client.rules.changing import apply_rule, check_kinds, check_names, paused_files
+    from trainmaster.client.rules.changing import (
+        apply_rule,
+        check_kinds,
+        check_names,
+        checked_rules,
+        paused_files,
+    )
     from trainmaster.client.submission.rules import deployed_rules
     from trainmaster.client.submission.scripts import data_note, with_script
     from trainmaster.orchestrator.core.sizes import MAX_RULE_BYTES
@@ -125,7 +134,8 @@ def apply(clients: "Clients", files: tuple[Path, ...], policy: Path | None, wait
     given = {file: read_file(str(file), MAX_RULE_BYTES) for file in files}
     check_kinds({file: content for file, content in given.items() if len(content) <= MAX_RULE_BYTES})
     ready = {file: with_script(file, content, where, team) for file, content in given.items()}
-    if problems := _problems(clients, request_rules, given, ready):
+    checked = checked_rules(clients, request_rules, {file: each.content for file, each in ready.items()})
+    if problems := _problems(checked.faults, request_rules, given, ready):
         talk("\n".join(problems))
         raise Stop(Exit.USAGE, "Nothing was changed.")
     says_where(clients, f"Applying {len(ready)} rules" if len(ready) > 1 else "Applying a rule")
@@ -136,14 +146,16 @@ def apply(clients: "Clients", files: tuple[Path, ...], policy: Path | None, wait
         if each.packed is not None:
             upload_script(clients, each.packed, team, noted)
         status = apply_rule(clients, file, each.content, team=team, timeout_s=wait_s)
-        _say_applied(file, status, was_paused=status.dropped_name in paused)
+        _say_applied(
+            file, status, was_paused=status.dropped_name in paused, replaced=checked.replaced.get(file)
+        )
         statuses.append(status)
     _warn_of_missing_buckets(clients, statuses)
     return Exit.USAGE if any(status.state == "refused" for status in statuses) else Exit.DONE
 
 
 def _problems(
-    clients: "Clients",
+    faulty: "Mapping[Path, Sequence[Fault]]",
     request_rules: "RequestRules",
     given: Mapping[Path, bytes],
     ready: Mapping[Path, "ReadyRule"],
@@ -151,9 +163,7 @@ def _problems(
     """The lines about every fault of the files, at their places in the files as they were `given`."""
     from trainmaster.cli.faults import fault_lines
     from trainmaster.client.checking import with_places_of
-    from trainmaster.client.rules.changing import rule_faults
 
-    faulty = rule_faults(clients, request_rules, {file: each.content for file, each in ready.items()})
     problems: list[str] = []
     for file, each in ready.items():
         faults = (*each.unpacked, *faulty.get(file, ()))
@@ -164,12 +174,17 @@ def _problems(
     return problems
 
 
-def _say_applied(file: Path, status: "RuleStatus", *, was_paused: bool) -> None:
+def _say_applied(file: Path, status: "RuleStatus", *, was_paused: bool, replaced: "Rule | None") -> None:
     from trainmaster.client.rules.found import state_word
 
     print_names([f"{status.rule_id or status.dropped_name} {state_word(status.state)}"])
     if status.problems or status.reason:
         talk("\n".join(status.problems or [status.reason or ""]))
+    if status.state != "refused" and replaced is not None:
+        talk(
+            f"{file} replaces the rule for {in_team(replaced.team, replaced.model_name)}, whose file had the same name. "
+            "To have both rules, rename one of the files, and apply both."
+        )
     if status.state == "accepted" and was_paused:
         talk(
             f"{status.rule_id} was paused, and is active again: {file} does not set `enabled: false`. "

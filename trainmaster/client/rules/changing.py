@@ -3,7 +3,7 @@
 import shlex
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,6 +31,7 @@ from trainmaster.orchestrator.core.requests.request import RequestRules
 from trainmaster.orchestrator.core.retraining.condition import ConditionKind
 from trainmaster.orchestrator.core.retraining.reading import parse_rule, template_uri
 from trainmaster.orchestrator.core.retraining.request_check import RuleRequirements
+from trainmaster.orchestrator.core.retraining.rule import Rule
 from trainmaster.orchestrator.core.retraining.state import RuleStanding, RuleStatus
 from trainmaster.orchestrator.core.runs.drop_status import HELD
 from trainmaster.orchestrator.core.sizes import MAX_REQUEST_BYTES
@@ -88,17 +89,24 @@ def check_kinds(files: Mapping[Path, bytes]) -> None:
         raise Refused("\n".join(found))
 
 
-def rule_faults(
-    clients: "Clients", rules: RequestRules, files: Mapping[Path, bytes]
-) -> dict[Path, tuple[Fault, ...]]:
-    """The faults of each faulty file, as the service would find them, loops among the files included.
+@dataclass(frozen=True, kw_only=True)
+class CheckedRules:
+    """The faults of each faulty file, and the rules that sound ones replace although they train another model."""
+
+    faults: Mapping[Path, tuple[Fault, ...]]
+    replaced: Mapping[Path, Rule]
+
+
+def checked_rules(clients: "Clients", rules: RequestRules, files: Mapping[Path, bytes]) -> CheckedRules:
+    """What the service would say of the files, loops among them included.
 
     Reads the rule book and the requests that the rules name; changes nothing.
     """
     buckets = buckets_of(clients.context)
     requirements = RuleRequirements(requests=rules, buckets=buckets, prices=shipped_prices)
     team = rules.policy.team if rules.policy is not None else None
-    book, found = read_book(clients), {}
+    book, found, replaced = read_book(clients), dict[Path, tuple[Fault, ...]](), dict[Path, Rule]()
+    in_force = {each.dropped_name: each for each in book.rules}
     for file, content in files.items():
         name = dropped_name(file, team)
         rule = parse_rule(
@@ -111,9 +119,12 @@ def rule_faults(
         )
         if isinstance(rule, RefusedDocument):
             found[file] = rule.faults
-        else:
-            book = book.with_rule(rule)
-    return found
+            continue
+        book = book.with_rule(rule)
+        before = in_force.get(name)
+        if before is not None and before.model_name != rule.model_name:
+            replaced[file] = before
+    return CheckedRules(faults=found, replaced=replaced)
 
 
 def _template(clients: "Clients", uri: str | None) -> bytes | None:

@@ -103,6 +103,32 @@ def test_deep_json_is_refused(text: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "line", "column", "words"),
+    [
+        ('# c\na: "x\nb: 1\n\n', 2, 4, "no closing quote"),
+        ("a: 1\nb: [x, 'y]\nc: 1\n", 2, 8, "no closing quote"),
+        ('a: "x\nb: 1\nc:\n- "y"\n', 1, 4, "the text in quotes from line 1, column 4 ends only on line 4"),
+        ("a: 'x\nb: 'y'\n", 1, 4, "ends only on line 2; close the quote that begins here"),
+        ("name:x\n\n# c\nimage: y\n", 1, 1, "no space after the colon of 'name'"),
+        ("a: 1\nname:x\nb: 2\n", 2, 1, "write a space after 'name:'"),
+        ("a:\n  name:x\n  b: 2\n", 2, 3, "no space after"),
+        ("a:\n- b: 1\n- name:x\n  b: 2\n", 3, 3, "no space after"),
+        ("%YAML 1.1\nname:x\n", 2, 1, "no space after"),
+        ("a:\n  b: 1\n  name:x\n", 3, 3, "no space after"),
+        ("name: x\na: 1\n b: 2\n", 3, 3, "mapping values are not allowed"),
+        ("a: gs://x\n b: 2\n", 2, 3, "mapping values are not allowed"),
+    ],
+)
+def test_a_common_slip_is_placed_where_it_is_and_not_where_the_reader_stopped(
+    text: str, line: int, column: int, words: str
+) -> None:
+    (fault,) = parse_document(text.encode(), as_json=False).faults
+    assert fault.place is not None
+    assert (fault.place.line, fault.place.column) == (line, column)
+    assert words in str(fault)
+
+
+@pytest.mark.parametrize(
     ("content", "words"),
     [
         (b"\x89PNG\r\n\x1a\n\x00\x00", "not UTF-8 text"),

@@ -17,7 +17,7 @@ from trainmaster.orchestrator.core.documents.faults import (
     json_path,
     json_step,
 )
-from trainmaster.orchestrator.core.documents.places import Found, Place, split_lines
+from trainmaster.orchestrator.core.documents.places import Found, Place
 from trainmaster.orchestrator.core.documents.quoting import plain, quote_it, shown
 from trainmaster.orchestrator.core.documents.values import (
     KEEP_ONE,
@@ -29,19 +29,17 @@ from trainmaster.orchestrator.core.documents.values import (
     unreadable,
 )
 from trainmaster.orchestrator.core.documents.work import MAX_KEY_CHARS, MAX_VALUES
+from trainmaster.orchestrator.core.documents.yaml_errors import QUOTES, Refused, broken_yaml
 
 _Number = TypeVar("_Number", int, float)
 _TAG = "tag:yaml.org,2002:"
 _BOOLEANS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
-_SECOND = "but found another document"
-"""PyYAML's words for it."""
 _DECIMAL = re.compile(r"[-+]?(0|[1-9][0-9]*)")
 _TO_LINE_END = 10**6
 """The length of a value of several lines on its first one; `quoted` cuts it."""
 MAX_DIRECTIVES = 100
 """Lines that may be directives, which requests do not need: libyaml compares each %TAG with all before it."""
 _DIRECTIVE = re.compile("^%", re.MULTILINE)
-_TABBED = re.compile(" *\t")
 
 
 def yaml_document(text: str) -> Document:
@@ -49,13 +47,11 @@ def yaml_document(text: str) -> Document:
         return unreadable(
             f"more than {MAX_DIRECTIVES} lines that begin with %", repair="remove the directives"
         )
+    composer = _Composer(text)
     try:
-        node = _Composer(text).get_single_node()
+        node = composer.get_single_node()
     except yaml.YAMLError as error:
-        is_second = getattr(error, "problem", None) == _SECOND
-        problem = "more than one YAML document" if is_second else f"broken YAML: {_where(error)}"
-        repair = "write one document per file" if is_second else _repair(error, text)
-        return unreadable(problem, repair=repair, place=_mark_of(error, text))
+        return broken_yaml(error, text, composer.quoted_lines)
     reader = _NodeReader()
     value = reader.value(node, ()) if node is not None else None
     return Document(
@@ -103,47 +99,6 @@ def _place(node: yaml.Node) -> Place:
     )
 
 
-def _mark_of(error: yaml.YAMLError, text: str) -> Place | None:
-    """Where the text is broken."""
-    if isinstance(error, yaml.reader.ReaderError):
-        before = text[: max(0, text.find(chr(int(error.character))))]
-        lines = split_lines(before, as_json=False)
-        return Place(line=len(lines), column=len(lines[-1]) + 1)
-    mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
-    return None if mark is None else Place(line=mark.line + 1, column=mark.column + 1)
-
-
-def _where(error: yaml.YAMLError) -> str:
-    if isinstance(error, yaml.MarkedYAMLError) and error.problem:
-        mark = error.problem_mark or error.context_mark
-        return error.problem + (f", line {mark.line + 1}, column {mark.column + 1}" if mark else "")
-    if isinstance(error, yaml.reader.ReaderError):
-        # The stubs declare a str, but PyYAML's reader gives the code point.
-        return f"a character that YAML does not allow, U+{int(error.character):04X}"
-    return str(error)
-
-
-def _repair(error: yaml.YAMLError, text: str) -> str:
-    if isinstance(error, _Refused):
-        return error.repair
-    mark = getattr(error, "problem_mark", None)
-    lines = text.splitlines()
-    if mark is not None and mark.line < len(lines) and _TABBED.match(lines[mark.line]):
-        return "indent with spaces, not tabs"
-    if mark is not None and mark.line < len(lines) and "${" in lines[mark.line]:
-        return "between brackets, put a value with ${…} in quotes"
-    return "check the indentation, quotes and brackets near this position"
-
-
-class _Refused(yaml.MarkedYAMLError):
-    """Legal YAML that requests do not need and that attacks use."""
-
-    # Any: the position, as a class of PyYAML or of libyaml.
-    def __init__(self, problem: str, mark: Any, repair: str) -> None:
-        super().__init__(problem=problem, problem_mark=mark)
-        self.repair = repair
-
-
 class _Composer(Composer, CParser, Resolver):
     """Builds nodes from libyaml's events; aliases, deep nesting and too many values are refused before a node is built.
 
@@ -156,18 +111,23 @@ class _Composer(Composer, CParser, Resolver):
         Resolver.__init__(self)
         self._depth = 0
         self._values = 0
+        self.quoted_lines: Place | None = None
+        """The last value in quotes, if it is of several lines: one whose closing quote is missing ends at another's opening one."""
 
     def compose_node(self, parent: yaml.Node | None, index: object) -> yaml.Node | None:
         event: Any = self.peek_event()  # the stubs allow none, but the end is an event too
+        if getattr(event, "style", None) in QUOTES:
+            place = _place(event)
+            self.quoted_lines = place if place.line < place.end_line else None
         if isinstance(event, yaml.AliasEvent):
-            raise _Refused(
+            raise Refused(
                 "YAML aliases (*name) are not supported", event.start_mark, "write the value out here"
             )
         if self._depth >= MAX_DEPTH:
-            raise _Refused(f"nested deeper than {MAX_DEPTH} levels", event.start_mark, "flatten the document")
+            raise Refused(f"nested deeper than {MAX_DEPTH} levels", event.start_mark, "flatten the document")
         self._values += 1
         if self._values > MAX_VALUES:
-            raise _Refused(f"more than {MAX_VALUES} values", event.start_mark, SHORTEN)
+            raise Refused(f"more than {MAX_VALUES} values", event.start_mark, SHORTEN)
         self._depth += 1
         try:
             node: yaml.Node | None = super().compose_node(parent, index)  # type: ignore[arg-type]  # the stubs say int, PyYAML passes nodes too

@@ -123,6 +123,16 @@ def test_every_wrong_filter_is_named(browser: Browser) -> None:
     )
 
 
+def test_an_unknown_parameter_is_refused_with_the_known_ones(browser: Browser) -> None:
+    page, document = browser.get("/runs?stat=failed"), browser.get("/api/v1/runs?stat=failed&modle=m")
+    assert (page.status_code, rows_of(page.text), document.status_code) == (400, [], 400)
+    assert "Unknown parameter &#39;stat&#39;. Allowed: state, model, " in page.text
+    assert document.json()["error"]["message"].startswith("Unknown parameters 'modle', 'stat'. ")
+    none = browser.get("/api/v1/champions?limit=3")
+    assert none.json()["error"]["message"] == "Unknown parameter 'limit'. No parameters are allowed here."
+    assert browser.get("/runs?key=of-an-earlier-session").status_code == 200
+
+
 def test_pages_continue_each_other_and_lead_back_to_the_newest(browser: Browser) -> None:
     seen, address = [], "/runs?limit=2&text=run"
     while address:

@@ -169,8 +169,14 @@ def _file(console: Console, route: FileRoute) -> Callable[[Request], Any]:
 def _api(console: Console, route: ApiRoute) -> Callable[[Request], Any]:
     async def answer(request: Request) -> Response:
         ask = await _asks(console, request, takes_form=route.takes_form)
+
+        def read() -> Mapping[str, Any] | Sequence[Any]:
+            asked = ask()
+            asked.refuse_unknown([] if route.takes_form else [each.name for each in route.parameters])
+            return route.read(asked)
+
         try:
-            document = await run_in_threadpool(lambda: route.read(ask()))
+            document = await run_in_threadpool(read)
         except Exception as error:
             return _fault_document(console, error)
         return JSONResponse(document)

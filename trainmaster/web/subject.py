@@ -11,6 +11,9 @@ from starlette.datastructures import QueryParams
 from trainmaster.web.faults import WrongQuery
 from trainmaster.web.source import Source
 
+NAMED_MAX = 10
+"""Unknown parameters that a message names."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Ask:
@@ -39,6 +42,22 @@ class Ask:
         ):
             raise WrongQuery(f"{name}: expected a whole number from 1 to {most}, found {text[:40]!r}")
         return int(text)
+
+    def refuse_unknown(self, known: Sequence[str]) -> None:
+        """Refuse names in the query that no reader knows: a misspelt filter would otherwise find everything.
+
+        Raises:
+            WrongQuery: there are some; the message has each, and the known names.
+        """
+        unknown = sorted(
+            set(self.query) - {*known, "key"}
+        )  # of an earlier session, in an address that was kept
+        if unknown:
+            names = ", ".join(repr(each[:40]) for each in unknown[:NAMED_MAX])
+            allowed = f"Allowed: {', '.join(known)}." if known else "No parameters are allowed here."
+            raise WrongQuery(
+                f"Unknown {'parameter' if len(unknown) == 1 else 'parameters'} {names}. {allowed}"
+            )
 
     def address(self, path: str, **changes: str | None) -> str:
         """`path` with this query, in which `changes` replace or, if None, remove values."""
@@ -104,7 +123,7 @@ class FileRoute:
 
 @dataclass(frozen=True, kw_only=True)
 class Parameter:
-    """A value in the query of an API's resource, for its description."""
+    """A value in the query of an API's resource, which refuses others."""
 
     name: str
     description: str

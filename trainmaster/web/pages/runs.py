@@ -26,6 +26,8 @@ def runs(ask: Ask, notice: str = "") -> Page:
     `notice`, what is wrong with another query, is shown above the list.
     """
     try:
+        if not notice:  # with one, the query is another page's
+            ask.refuse_unknown([each.name for each in PARAMETERS])
         found, problem = _listed(ask, scanned_max=SEARCHED_MAX), ""
     except WrongQuery as wrong:
         found, problem = RunList(rows=(), scanned=0), str(wrong)

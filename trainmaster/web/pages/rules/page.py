@@ -24,9 +24,9 @@ from trainmaster.web.pages.rules.changes import (
     propose_resuming,
     resume,
 )
-from trainmaster.web.pages.rules.found import WHILE_RUNNING, address_of, rule_of
+from trainmaster.web.pages.rules.found import NO_ID, WHILE_RUNNING, address_of, rule_of
 from trainmaster.web.source import Age
-from trainmaster.web.subject import Action, ApiRoute, Ask, Page, PageRoute, Subject
+from trainmaster.web.subject import Action, ApiRoute, Ask, Page, PageRoute, Parameter, Subject
 
 ROWS_MAX = 500
 """Rules on the page; the document has all."""
@@ -191,6 +191,11 @@ SUBJECT = Subject(
             summary="One rule: its file's status, the version in force, and what it remembers.",
             read=document,
             schema="rule_view.v1",
+            parameters=[
+                Parameter(
+                    name="file", description=f"with {NO_ID} as the rule: the name of its file below rules/"
+                )
+            ],
         ),
     ],
     actions=[

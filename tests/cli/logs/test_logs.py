@@ -1,14 +1,18 @@
 """`trainmaster logs` on real storage and logging servers."""
 
 import json
+import re
 import threading
 from collections.abc import Iterator
 
 import pytest
 from jsonschema import Draft202012Validator
 
-from tests.client.logged import Logged, point_to, progress, stamp
+from tests.client.logged import NOW, Logged, point_to, progress, stamp
 from tests.client.served import ROOT, run_record, served_context
+from trainmaster.client.logs.line import LogLine
+from trainmaster.client.logs.read import LINES_MAX
+from trainmaster.client.logs.tail import left_out_hint
 from trainmaster.local import logging
 
 SCHEMA = Draft202012Validator(json.loads((ROOT / "schemas/log_line.v1.schema.json").read_text()))
@@ -71,7 +75,35 @@ def test_the_limit_keeps_the_last_lines_and_says_that_earlier_ones_are_left_out(
 ) -> None:
     done = logged.served.trainmaster("logs", run, "--limit", "1")
     assert done.out == "service | Job completed successfully.\n"
-    assert "Earlier lines are left out. To see more than 1: --limit 10" in done.err
+    assert (
+        "Earlier lines are left out. To see more than 1: --limit 10. To see those before: --before "
+        in done.err
+    )
+
+
+@pytest.mark.parametrize("limit", ["1", "2", "3"])
+def test_the_hints_of_a_limit_lead_back_to_the_first_line(logged: Logged, run: str, limit: str) -> None:
+    parts: list[list[str]] = []
+    before: list[str] = []
+    while not parts or before:
+        done = logged.served.trainmaster("logs", run, "--limit", limit, "-o", "json", *before)
+        parts.insert(0, done.out.splitlines())
+        before = re.findall(r"--before \S+", done.err)
+        before = before[-1].split() if before else []
+    whole = logged.served.trainmaster("logs", run, "-o", "json").out.splitlines()
+    assert list(dict.fromkeys(line for part in parts for line in part)) == whole
+
+
+def test_the_largest_limit_is_not_suggested_again() -> None:
+    lines = [
+        LogLine(
+            insert_id="1", at=NOW, severity="INFO", job_id="1", replica="service", trial_id=None, payload=""
+        )
+    ]
+    assert "--limit" not in left_out_hint(lines, LINES_MAX)
+    assert left_out_hint(lines, LINES_MAX - 1).startswith(
+        f"Earlier lines are left out. To see more than {LINES_MAX - 1}: --limit {LINES_MAX}."
+    )
 
 
 @pytest.mark.parametrize(
@@ -83,6 +115,8 @@ def test_the_limit_keeps_the_last_lines_and_says_that_earlier_ones_are_left_out(
         (["--since", "1s"], 0),
         (["--since", "2026-03-01"], 8),
         (["--replica", "chief"], 4),
+        (["--before", "2026-03-01"], 0),
+        (["--before", "1s"], 8),
     ],
 )
 def test_options_select_lines_and_none_selected_is_said(
@@ -169,6 +203,8 @@ def test_a_run_without_a_job_says_what_it_waits_for(logged: Logged) -> None:
         (["flowers", "--trial", "4"], 3, "flowers has no trial '4'. It has trials 1 to 3."),
         (["flowers", "--trial", "chief", "--follow"], 3, "flowers has no trial 'chief'"),
         (["flowers", "--limit", "0"], 2, "--limit"),
+        (["flowers", "--before", "soon"], 2, "expected a duration (30m, 2h, 7d) or a date or time"),
+        (["flowers", "--before", "1h", "-f"], 2, "--before selects lines of the past, and --follow new ones"),
         (["flowers", "--limit", "1000000"], 2, "--limit"),
         (["flowers", "-o", "yaml"], 2, "'text', 'json'"),
     ],

@@ -9,6 +9,7 @@ import click
 from trainmaster.cli.exits import Exit
 from trainmaster.cli.verb import JSON, TEXT, output_option, takes_context, talk
 from trainmaster.client.logs.read import LINES_MAX, Selection
+from trainmaster.client.logs.tail import left_out_hint
 from trainmaster.client.times import parse_since
 
 if TYPE_CHECKING:
@@ -37,6 +38,12 @@ def _moment(_call: click.Context, _option: click.Parameter, text: str | None) ->
     help="written since then: 10m, 2026-11-01 or a time, UTC if it has no zone",
 )
 @click.option(
+    "--before",
+    metavar="TIME",
+    callback=_moment,
+    help="written until then, in the same forms: shows the earlier part of a long log",
+)
+@click.option(
     "--limit",
     type=click.IntRange(1, LINES_MAX),
     default=DEFAULT_LINES,
@@ -53,6 +60,7 @@ def logs(
     replica: str | None,
     trial: str | None,
     since: datetime | None,
+    before: datetime | None,
     limit: int,
     output: str,
 ) -> int:
@@ -68,7 +76,9 @@ def logs(
     from trainmaster.client.logs.follow import RunLog, find_run_to_follow
     from trainmaster.client.logs.replicas import check_selection
 
-    selection = Selection(replica=replica, trial_id=trial, since=since)
+    if follows and before is not None:
+        raise click.UsageError("--before selects lines of the past, and --follow new ones: give one of them.")
+    selection = Selection(replica=replica, trial_id=trial, since=since, before=before)
     found = (find_run_to_follow if follows else find_run)(clients, run)
     check_selection(selection, found.record)
     if follows:
@@ -83,7 +93,7 @@ def logs(
 def _print_last(log: "RunLog", selection: Selection, limit: int, output: str) -> int:
     lines, left_out = log.last(limit)
     if left_out:
-        talk(f"Earlier lines are left out. To see more than {limit}: --limit {min(10 * limit, LINES_MAX)}")
+        talk(left_out_hint(lines, limit))
     if not lines:
         is_empty = selection == Selection() and not log.run.record.ended
         talk("The log is still empty." if is_empty else "No line of the log is selected.")

@@ -17,6 +17,7 @@ from trainmaster.client.find import Run
 from trainmaster.client.logs.follow import RunLog, find_run_to_follow, look_until_over
 from trainmaster.client.logs.read import LINES_MAX, Selection
 from trainmaster.client.logs.survive import survive_restarts
+from trainmaster.client.logs.tail import left_out_hint
 from trainmaster.client.terminal import one_line
 from trainmaster.client.wait import settled
 
@@ -73,9 +74,7 @@ def _follow(
     if log.job_ids:
         lines, left_out = survive_restarts(clients.context, lambda: log.last(limit), deadline=deadline)
         if left_out:
-            talk(
-                f"Earlier lines are left out. To see more than {limit}: --limit {min(10 * limit, LINES_MAX)}"
-            )
+            talk(left_out_hint(lines, limit))
         _show(lines, lanes, as_json=as_json)
     for lines in look_until_over(clients.context, log):
         if (now := waits_for(log.run)) != said and not log.job_ids and not log.run.record.ended:

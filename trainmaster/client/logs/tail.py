@@ -3,8 +3,11 @@
 from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from datetime import timedelta
 
 from trainmaster.client.logs.line import LogLine
+from trainmaster.client.logs.read import LINES_MAX
+from trainmaster.orchestrator.core.documents.codec import encoded_time
 from trainmaster.orchestrator.core.documents.quoting import cut
 
 TAIL_LINES, TAIL_CHARS = 2000, 1024 * 1024
@@ -35,6 +38,16 @@ class Tail:
         """The last `count` of them, oldest first."""
         skipped = max(0, len(self._lines) - count)
         return [line for place, line in enumerate(self._lines) if place >= skipped]
+
+
+def left_out_hint(lines: Sequence[LogLine], limit: int) -> str:
+    """How to see more than the last `limit` lines, of which `lines` are the oldest that were read; oldest first."""
+    first, last = lines[0].at, lines[-1].at
+    # A line that was left out may have the time of the first one, of which the client drops the nanoseconds: the first
+    # one is repeated, unless that would repeat all.
+    before = first + timedelta(microseconds=1 if last > first else -1)
+    more = f" To see more than {limit}: --limit {min(10 * limit, LINES_MAX)}." if limit < LINES_MAX else ""
+    return f"Earlier lines are left out.{more} To see those before: --before {encoded_time(before)}"
 
 
 def shortened(line: LogLine) -> LogLine:

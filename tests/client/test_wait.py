@@ -165,6 +165,13 @@ def test_a_bad_end_has_the_likely_repair(served: Served) -> None:
     assert "Likely repair: raise `scheduling.timeout_s`, or train for fewer steps\nSee more:" in done.err
 
 
+def test_a_run_that_never_had_a_job_has_no_log_to_see(served: Served) -> None:
+    rejected = run_record(run_id="refused", state="rejected")
+    del rejected["job"]
+    served.write("ledger", "runs/refused.json", rejected)
+    assert served.trainmaster("wait", "refused").err.endswith("See more:\n  trainmaster status refused\n")
+
+
 def test_a_cause_that_the_service_has_not_read_in_time_is_announced(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:

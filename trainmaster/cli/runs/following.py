@@ -135,7 +135,8 @@ def _say_verdict(run: Run) -> None:
 
 def _say_more(run: Run) -> None:
     run_id = run.record.run_id
-    talk(f"See more:\n  trainmaster status {run_id}\n  trainmaster logs {run_id}")
+    had_job = run.record.job is not None or run.record.submission.abandoned_jobs
+    talk(f"See more:\n  trainmaster status {run_id}" + (f"\n  trainmaster logs {run_id}" if had_job else ""))
 
 
 @contextmanager

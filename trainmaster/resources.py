@@ -4,6 +4,8 @@ In a checkout they lie at its root. An installed package carries a copy of that 
 `schemas` are names that users' own packages have, and must not be importable from an environment of theirs.
 """
 
+import string
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,21 @@ ROOT = _BUNDLE if _BUNDLE.is_dir() else PACKAGE.parent
 DEPLOY = PACKAGE / "deploy"
 """The folder with `topology.yaml`, `permissions.yaml`, `log_sink.filter` and `terraform/`."""
 
+TOPOLOGY = DEPLOY / "topology.yaml"
+"""The resources of every project, in which `${project}` and `${region}` are substituted."""
+
+TOPOLOGY_MAX_BYTES = 1024 * 1024
+_BUCKETS = ("inbox", "ledger", "models", "champions", "data")
+_TOPOLOGY_PARTS = {
+    "buckets": _BUCKETS,
+    "topics": (),
+    "sinks": (),
+    "functions": (),
+    "environment": ("TRAINMASTER_REGION", *(f"TRAINMASTER_{role.upper()}_BUCKET" for role in _BUCKETS)),
+    "images": ("trainer",),
+}
+"""What the stack and the doctor look up by name, by section."""
+
 EDITOR_LINE = "# yaml-language-server: $schema="
 """Begins a YAML file that editors complete and check by a schema, by VS Code's YAML extension and others."""
 
@@ -34,3 +51,47 @@ def parse_yaml(text: str) -> Any:  # Any: YAML
     import yaml  # not every command reads such a file
 
     return yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506 - both are safe
+
+
+class NotATopology(ValueError):
+    """The file is something else; the message says which, what it lacks, and where the default one is."""
+
+
+def parse_topology(file: Path, *, project: str, region: str) -> dict[str, Any]:
+    """The topology in the file, for this project and region. It has each part that is looked up by name.
+
+    Raises:
+        NotATopology: the file lacks such a part, has other variables, is too large, or is no regular file.
+        OSError, ValueError, yaml.YAMLError: it cannot be read.
+    """
+    if file.exists() and not file.is_file() and not file.is_dir():
+        raise NotATopology(f"{file}: expected a topology, found no regular file.")
+    with file.open("rb") as opened:
+        content = opened.read(TOPOLOGY_MAX_BYTES + 1)
+    if len(content) > TOPOLOGY_MAX_BYTES:
+        raise NotATopology(
+            f"{file} is not a topology: it has more than {TOPOLOGY_MAX_BYTES} bytes. {_INSTEAD}"
+        )
+    try:
+        text = string.Template(content.decode()).substitute(project=project, region=region)
+    except KeyError as error:
+        raise NotATopology(
+            f"{file}: unknown substitution ${{{error.args[0]}}}; expected ${{project}} or ${{region}}."
+        ) from error
+    topology = parse_yaml(text)
+    missing = tuple(_iter_missing(topology if isinstance(topology, dict) else {}))
+    if missing:
+        raise NotATopology(f"{file} is not a topology: it has no {', '.join(missing)}. {_INSTEAD}")
+    return dict(topology)
+
+
+def _iter_missing(topology: dict[object, Any]) -> Iterator[str]:  # Any: YAML
+    for section, names in _TOPOLOGY_PARTS.items():
+        found = topology.get(section)
+        if not isinstance(found, dict) or not found:
+            yield section
+        else:
+            yield from (f"{section}.{name}" for name in names if name not in found)
+
+
+_INSTEAD = f"The default one is {TOPOLOGY}: copy and change it, or leave out --topology."

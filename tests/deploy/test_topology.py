@@ -7,6 +7,10 @@ from typing import Any
 import pytest
 import yaml
 
+from trainmaster.deploy.doctor.deployment import deployment_of
+from trainmaster.deploy.names import topology_of
+from trainmaster.resources import TOPOLOGY, TOPOLOGY_MAX_BYTES, NotATopology
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -59,3 +63,45 @@ def test_entry_points_are_the_functions_of_main(topology: dict[str, Any]) -> Non
     source = (ROOT / "functions/main.py").read_text()
     defined = set(re.findall(r"^def (on_\w+)\(", source, re.MULTILINE))
     assert defined == {function["entry_point"] for function in topology["functions"].values()}
+
+
+def refusal(file: Path) -> str:
+    with pytest.raises(NotATopology) as refused:
+        topology_of("p1", "r1", file)
+    return str(refused.value)
+
+
+def test_a_file_of_another_kind_is_no_topology_and_says_what_it_lacks(tmp_path: Path) -> None:
+    quota = tmp_path / "quota.yaml"
+    quota.write_text("us-central1: {T4: 1}\n")
+    assert refusal(quota) == (
+        f"{quota} is not a topology: it has no buckets, topics, sinks, functions, environment, images. "
+        f"The default one is {TOPOLOGY}: copy and change it, or leave out --topology."
+    )
+
+
+@pytest.mark.parametrize(
+    ("section", "name"), [("buckets", "ledger"), ("images", "trainer"), ("environment", "TRAINMASTER_REGION")]
+)
+def test_a_part_that_is_looked_up_by_its_name_is_missed(
+    topology: dict[str, Any], section: str, name: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "topology.yaml"
+    parts = {key: part for key, part in topology[section].items() if key != name}
+    file.write_text(yaml.safe_dump({**topology, section: {**parts, "other": "x"}}))
+    assert f"it has no {section}.{name}." in refusal(file)
+
+
+def test_of_a_large_file_only_the_beginning_is_read(tmp_path: Path) -> None:
+    large = tmp_path / "large.yaml"
+    with large.open("wb") as file:
+        file.truncate(TOPOLOGY_MAX_BYTES + 1)
+    assert "more than" in refusal(large)
+    assert refusal(Path("/dev/zero")) == "/dev/zero: expected a topology, found no regular file."
+
+
+def test_the_doctor_expects_one_sink_with_a_filter(topology: dict[str, Any], tmp_path: Path) -> None:
+    file = tmp_path / "topology.yaml"
+    file.write_text(yaml.safe_dump({**topology, "sinks": {"s": {"topic": "job_logs"}}}))
+    with pytest.raises(ValueError, match=r"\$\.sinks: expected one sink with a filter_file"):
+        deployment_of(project="p1", region="r1", topology=file)

@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from trainmaster.cli.verb import context_of
-from trainmaster.resources import DEPLOY
+from trainmaster.resources import TOPOLOGY
 
 
 @click.command()
@@ -16,7 +16,7 @@ from trainmaster.resources import DEPLOY
 @click.option(
     "--topology",
     type=Path,
-    default=DEPLOY / "topology.yaml",
+    default=TOPOLOGY,
     metavar="FILE",
     help="what was deployed; default: the topology of this version",
 )

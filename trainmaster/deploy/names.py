@@ -1,13 +1,12 @@
 """Every name that a deployment uses in a project, from the files that define it."""
 
 import re
-import string
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from trainmaster.resources import DEPLOY, ROOT, parse_yaml
+from trainmaster.resources import DEPLOY, ROOT, TOPOLOGY, parse_topology, parse_yaml
 
 ACCOUNT_PREFIX = "tm-"
 METRICS = ("behind", "ends", "mistakes", "quarantined", "refusals", "unreconciled", "waits")
@@ -41,15 +40,13 @@ class Names:
         return f"{self.project}-terraform"
 
 
-def topology_of(project: str, region: str, file: Path = DEPLOY / "topology.yaml") -> dict[str, Any]:
+def topology_of(project: str, region: str, file: Path = TOPOLOGY) -> dict[str, Any]:
     """The topology of this project and region.
 
     Raises:
-        OSError, ValueError, KeyError, yaml.YAMLError: the file cannot be read, or has other variables.
+        OSError, ValueError, yaml.YAMLError: as `parse_topology`.
     """
-    text = string.Template(file.read_text()).substitute(project=project, region=region)
-    topology: dict[str, Any] = parse_yaml(text)
-    return topology
+    return parse_topology(file, project=project, region=region)
 
 
 def permissions() -> dict[str, Any]:

@@ -64,8 +64,11 @@ def test_a_teams_own_topic_is_a_further_source_of_the_function_of_requests() -> 
 
 def test_every_fault_is_named_with_its_path(tmp_path: Path) -> None:
     path = tmp_path / "topology.yaml"
+    roles = ("inbox", "ledger", "models", "champions", "data")
+    needed = {f"TRAINMASTER_{role.upper()}_BUCKET": "b" for role in roles}
     faulty = {
-        "buckets": {"inbox": "${project}-inbox"},
+        "buckets": {role: f"${{project}}-{role}" for role in roles},
+        "images": {"trainer": "trainer"},
         "topics": {"ticks": "ticks"},
         "sinks": {"s": {"topic": "tocks", "filter_file": "missing.filter"}},
         "functions": {
@@ -76,7 +79,7 @@ def test_every_fault_is_named_with_its_path(tmp_path: Path) -> None:
         },
         "subscriptions": {"kept": {"topic": "tocks", "retention_h": 0}},
         "schedules": {"s": {"cron": "61 * * * *", "topic": "ticks", "data": "x"}},
-        "environment": {"A": 1},
+        "environment": {"A": 1, "TRAINMASTER_REGION": "r", **needed},
     }  # fmt: skip
     path.write_text(yaml.safe_dump(faulty))
     with pytest.raises(BadTopologyError) as refused:
@@ -88,7 +91,7 @@ def test_every_fault_is_named_with_its_path(tmp_path: Path) -> None:
         "$.subscriptions.kept.retention_h: expected an integer of at least 1, found 0",
         "$.functions.f.dead_letter: expected {topic: one of ['ticks'], max_attempts: 5 to 100} with retry: true",
         "$.functions.g.dead_letter: expected",
-        "$.functions.f.trigger: expected {bucket: one of ['inbox']} or {topic: one of ['ticks']}",
+        "$.functions.f.trigger: expected {bucket: one of ['champions', 'data', 'inbox', 'ledger', 'models']} or {topic: one of ['ticks']}",
         "$.functions.f.timeout_s: expected an integer of at least 1, found 0",
         "$.functions.f.concurrency: expected an integer of at least 1, found True",
         "$.functions.f.memory_mib: expected an integer of at least 1, found 'many'",
@@ -103,7 +106,9 @@ def test_every_fault_is_named_with_its_path(tmp_path: Path) -> None:
     ("text", "why"),
     [
         ("buckets: {inbox: ${proyect}-inbox}", r"unknown substitution \$\{proyect\}"),
-        ("- a\n- b", "expected a mapping with strings as keys"),
+        ("- a\n- b", "is not a topology: it has no buckets, topics, sinks, functions, environment, images"),
+        ("", "is not a topology: it has no buckets, topics"),
+        ("us-central1: {T4: 1}", r"is not a topology: .*The default one is .*topology\.yaml"),
         ("a: [", "cannot read"),
         ("cost: $5", "cannot read"),
     ],

@@ -134,7 +134,7 @@ def _begin(
 
     Raises:
         ValueError: no deployment is named; the message says what to do.
-        OSError, KeyError, yaml.YAMLError: the topology cannot be read.
+        OSError, yaml.YAMLError: the topology cannot be read.
         NoStack: no local stack runs on `state`.
     """
     local = environment_on(state) if state is not None else {}

@@ -169,15 +169,21 @@ def deployment_of(*, project: str, region: str, topology: Path, builds: bool = T
     """The deployment of this project and region.
 
     Raises:
-        OSError, ValueError, KeyError, yaml.YAMLError: the topology cannot be read.
+        OSError, ValueError, yaml.YAMLError: the topology cannot be read, or has no or several sinks.
     """
     loaded = topology_of(project, region, topology)
-    (sink,) = loaded["sinks"].values()
+    match list(loaded["sinks"].values()):
+        case [{"filter_file": str(filter_file)}]:
+            pass
+        case found:
+            raise ValueError(
+                f"{topology}: $.sinks: expected one sink with a filter_file, found {found!r:.80}"
+            )
     return Deployment(
         project=project,
         region=region,
         topology=loaded,
         grants=permissions(),
         builds=builds,
-        sink_filter_file=topology.parent / sink["filter_file"],
+        sink_filter_file=topology.parent / filter_file,
     )

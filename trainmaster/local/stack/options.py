@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, TypeVar
 from trainmaster.local.events.backoff import Backoff
 from trainmaster.local.injections import BadInjectionsError, Plan, plan_from
 from trainmaster.local.stack.errors import BadOptionsError
-from trainmaster.resources import DEPLOY
+from trainmaster.resources import TOPOLOGY
 
 if TYPE_CHECKING:
     from trainmaster.local.jobs.capacity.quota import Quota
     from trainmaster.local.vertex import IsolationChoice, MountChoice, RuntimeChoice
 
 DEFAULT_STATE = Path(".trainmaster")
-DEFAULT_TOPOLOGY = DEPLOY / "topology.yaml"
+DEFAULT_TOPOLOGY = TOPOLOGY
 DEFAULT_PROJECT = "trainmaster-local"
 DEFAULT_REGION = "us-central1"
 

@@ -1,6 +1,5 @@
 """Reads `trainmaster/deploy/topology.yaml`: the resources of a project."""
 
-import string
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,6 +11,7 @@ from trainmaster.local.events.schedule import BadScheduleError, Schedule
 from trainmaster.local.functions.function import BucketTrigger, DeadLetter, Function, TopicTrigger, Trigger
 from trainmaster.local.reading import Reading, is_count
 from trainmaster.local.stack.errors import BadTopologyError
+from trainmaster.resources import NotATopology, parse_topology
 
 MAX_ATTEMPTS = range(5, 101)
 """Allowed delivery attempts before dead-lettering; source: the DeadLetterPolicy reference page."""
@@ -90,11 +90,9 @@ def read_topology(path: Path, *, project: str, region: str) -> Topology:
         BadTopologyError: with every fault found.
     """
     try:
-        loaded = yaml.safe_load(string.Template(path.read_text()).substitute(project=project, region=region))
-    except KeyError as error:
-        raise BadTopologyError(
-            f"{path}: unknown substitution ${{{error.args[0]}}}; expected ${{project}} or ${{region}}."
-        ) from error
+        loaded = parse_topology(path, project=project, region=region)
+    except NotATopology as error:
+        raise BadTopologyError(str(error)) from error
     except (OSError, UnicodeDecodeError, ValueError, yaml.YAMLError) as error:
         raise BadTopologyError(f"cannot read {path}: {error}") from error
     reader = _Reader(loaded, project=project, region=region, folder=path.parent)

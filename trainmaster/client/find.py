@@ -104,8 +104,8 @@ def find_run_or_drop(
     machine whose latest run has another request, two more for each of OF_NAME_MAX runs, and a listing.
 
     Raises:
-        NotFound: nothing has that name; the message has the run ids that are most like it, or of a rule's id the
-            command that shows the rule.
+        NotFound: nothing has that name; the message has the run ids that are most like it, or of a rule or a model
+            the command that shows it.
     """
     if is_run_id(text) and (found := _run(clients, text, retry_s=retry_s)):
         return found
@@ -122,20 +122,34 @@ def find_run_or_drop(
         raise NotFound(f"There is no file {text!r}. {_in_inbox(clients, PurePosixPath(text))}")
     if (by_stem := _found_by_stem(clients, text, retry_s=retry_s)) is not None:
         return _latest(clients, by_stem, retry_s=retry_s)
-    if _is_rule_id(clients, text, retry_s=retry_s):
+    if (rule := _rule_named(clients, text, retry_s=retry_s)) is not None:
         raise NotFound(
-            f"{text!r} is a rule, not a run. Its state and its last run: trainmaster rules show {text}"
+            f"{text!r} is {'a rule' if text == rule else 'the file of a rule'}, not a run. "
+            f"Its state and its last run: trainmaster rules show {shlex.quote(rule)}"
         )
-    near = _near(text, [row.run_id for row in list_runs(clients, Filters(), limit=NEAR_MAX).rows])
+    rows = list_runs(clients, Filters(), limit=NEAR_MAX).rows
+    if (latest_id := next((row.run_id for row in rows if row.model_name == text), None)) is not None:
+        raise NotFound(
+            f"{text!r} is a model, not a run. Its latest run is {latest_id}. "
+            f"All its runs: trainmaster ls --model {shlex.quote(text)}"
+        )
+    near = _near(text, [row.run_id for row in rows])
     raise NotFound(
         f"No run, file or message {text!r} in {clients.context.title}. {near}{' ' if near else ''}List the runs: trainmaster ls"
     )
 
 
-def _is_rule_id(clients: "Clients", text: str, *, retry_s: float | None) -> bool:
-    """Whether an accepted rule has this id."""
+def _rule_named(clients: "Clients", text: str, *, retry_s: float | None) -> str | None:
+    """The id of the accepted rule with this id, or of the rule with a file of this name, accepted or not."""
     book = read_document(clients, BOOK_OBJECT, retry_s=retry_s) or {}
-    return any(isinstance(rule, dict) and rule.get("rule_id") == text for rule in list_at(book, "rules"))
+    if any(isinstance(rule, dict) and rule.get("rule_id") == text for rule in list_at(book, "rules")):
+        return text
+    name = PurePosixPath(text).name
+    if not name.endswith(SUFFIXES):
+        return None
+    dropped_name = f"{RULES_PREFIX}{in_team(clients.context.team, name)}"
+    status = read_document(clients, status_object(dropped_name), retry_s=retry_s)
+    return None if status is None else str(status.get("rule_id") or dropped_name)
 
 
 def _near(text: str, run_ids: Sequence[str]) -> str:

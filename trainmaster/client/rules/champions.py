@@ -10,7 +10,7 @@ from trainmaster.client.find import read_document
 from trainmaster.client.nearest import nearest_names
 from trainmaster.client.rules.orders import give_order
 from trainmaster.orchestrator.core.champions.champion import Champion
-from trainmaster.orchestrator.core.champions.promotion import after_rollback
+from trainmaster.orchestrator.core.champions.promotion import after_rollback, restorable_runs
 from trainmaster.orchestrator.core.documents.codec import decoded
 from trainmaster.orchestrator.core.names import champion_object, in_team
 
@@ -128,8 +128,15 @@ def roll_back(clients: "Clients", model_name: str, to_run: str | None, *, timeou
     restored = after_rollback(found.champion, to_run, order_id="", now=datetime.now(UTC))
     if isinstance(restored, str):
         # The service says the same of the order, and would record that it refused it.
+        other = next(iter(restorable_runs(found.champion)), None)
+        repair = (
+            f"\nTo restore another one: trainmaster champions rollback {model_name} --to-run {other}"
+            if other is not None
+            else ""
+        )
         raise Refused(
-            f"The champion of {model_name!r} stays: {restored}. See: trainmaster champions show {model_name}"
+            f"The champion of {model_name!r} stays: {restored}. "
+            f"See: trainmaster champions show {model_name}{repair}"
         )
     back = {"model_name": found.champion.model_name} | ({"to_run": to_run} if to_run is not None else {})
     give_order(clients, {"rollback": back}, team=found.champion.team, timeout_s=timeout_s)

@@ -226,12 +226,16 @@ def reign_by_order(champion: Champion, order_id: str) -> Reign:
     return next(reign for reign in champion.history if reign.order_id == order_id)
 
 
-def earlier_runs(champion: Champion) -> str:
-    """The runs whose models can be restored, latest first."""
+def restorable_runs(champion: Champion) -> tuple[str, ...]:
+    """The runs whose models can be restored, latest first; after a rollback, also that of the later champion."""
     current = champion.current.run_id if champion.current else ""
     copied = _copied(reversed(champion.history))
-    runs = dict.fromkeys(reign.run_id for reign in copied if reign.run_id != current)
-    return listed(runs) or "none"
+    return tuple(dict.fromkeys(reign.run_id for reign in copied if reign.run_id != current))
+
+
+def earlier_runs(champion: Champion) -> str:
+    """The runs whose models can be restored, for people."""
+    return listed(restorable_runs(champion)) or "none"
 
 
 def _copied(reigns: Iterable[Reign]) -> list[Reign]:

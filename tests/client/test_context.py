@@ -1,5 +1,6 @@
 """The context is chosen by flag, variable, kept choice and running stack, in this order."""
 
+import fcntl
 from pathlib import Path
 
 import pytest
@@ -180,6 +181,22 @@ def test_two_stacks_are_not_chosen_between_and_both_are_named(tmp_path: Path, se
 def test_without_a_stack_the_refusal_says_how_to_start_one(tmp_path: Path, settings: Path) -> None:
     with pytest.raises(NoContext, match="trainmaster up --detach"):
         choose_context(None, {}, directory=tmp_path, settings=settings)
+
+
+@pytest.mark.parametrize("name", [None, "local", "local:."])
+@pytest.mark.parametrize("has_other", [False, True])
+def test_a_stack_that_is_starting_is_not_reported_as_missing(
+    name: str | None, tmp_path: Path, settings: Path, *, has_other: bool
+) -> None:
+    state = tmp_path / ".trainmaster"
+    state.mkdir()
+    (state / "project.json").touch()
+    with (state / "lock").open("wb") as lock, stack_on(tmp_path / "far" / ".trainmaster") as far:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if has_other:
+            register_stack(far, settings)
+        with pytest.raises(NoContext, match=f"The stack on '{state}' is starting or stopping. Run this "):
+            choose_context(name, {}, directory=tmp_path, settings=settings)
 
 
 def test_a_stack_that_was_killed_is_reported_as_gone(tmp_path: Path, settings: Path) -> None:

@@ -15,11 +15,14 @@ from trainmaster.client.stack import (
     DEFAULT_STATE,
     PROJECT,
     NoStack,
+    between_text,
     environment_on,
     folder_of,
+    is_between,
     is_of,
     is_state,
     running_stacks,
+    stack_between,
     start_command,
     stopped_stack,
 )
@@ -31,7 +34,6 @@ FORMS = f"{LOCAL}, {LOCAL}:DIR or PROJECT/REGION"
 _PROJECT = re.compile(r"[a-z][a-z0-9-]{4,28}[a-z0-9]")
 _REGION = re.compile(r"[a-z]+-[a-z]+[0-9]+")
 _HINT = "For a deployed project: trainmaster context use PROJECT/REGION."
-_NONE_RUNS = f"No local stack is running. Start one: trainmaster up --detach\n{_HINT}"
 
 
 class NoContext(Exception):
@@ -173,8 +175,8 @@ def _chosen(
             return _named(text, chosen_by, directory, settings)
     stacks = _running(directory, settings)
     if not stacks:
-        raise NothingChosen(_NONE_RUNS)
-    only = _only(stacks)
+        raise NothingChosen(_none_runs(directory))
+    only = _only(stacks, directory)
     if only.state is None or not is_of(only.state, directory):
         return replace(only, is_elsewhere=True)
     is_here = folder_of(only.state).resolve() == directory.resolve()
@@ -200,7 +202,7 @@ def _named(text: str, chosen_by: str, directory: Path, settings: Path) -> Contex
     if kind == LOCAL and folder:
         return _on(_state_of(directory / Path(folder).expanduser()), chosen_by)
     if text == LOCAL:
-        return replace(_only(_running(directory, settings)), chosen_by=chosen_by)
+        return replace(_only(_running(directory, settings), directory), chosen_by=chosen_by)
     project, _, region = text.partition("/")
     wrong = []
     if not _PROJECT.fullmatch(project):
@@ -231,6 +233,8 @@ def _running(directory: Path, settings: Path) -> list[Path]:
     stopped = stopped_stack(directory) if stacks else None
     if stopped is None:
         return stacks
+    if is_between(stopped):
+        raise NoContext(between_text(stopped), stopped)
     start = start_command(DEFAULT_STATE if stopped.parent == directory else stopped)
     others = "".join(f"\n  --context {LOCAL}:{each}" for each in stacks)
     raise NoContext(
@@ -239,10 +243,16 @@ def _running(directory: Path, settings: Path) -> list[Path]:
     )
 
 
-def _only(stacks: list[Path]) -> Context:
+def _none_runs(directory: Path) -> str:
+    if (state := stack_between(directory)) is not None:
+        return between_text(state)
+    return f"No local stack is running. Start one: trainmaster up --detach\n{_HINT}"
+
+
+def _only(stacks: list[Path], directory: Path) -> Context:
     match stacks:
         case []:
-            raise NoContext(_NONE_RUNS)
+            raise NoContext(_none_runs(directory))
         case [only]:
             return _on(only, "the only local stack that is running")
         case _:

@@ -65,6 +65,8 @@ def environment_on(state: Path) -> dict[str, str]:
     try:
         environment = read_stack_env((state / "stack.env").read_text())
     except OSError as fault:
+        if is_between(state):
+            raise NoStack(between_text(state)) from fault
         if is_state(state) and was_stopped(state):
             raise NoStack(f"The stack on {str(state)!r} was stopped. Start it again: {start}") from fault
         raise NoStack(f"No stack is ready on {str(state)!r}. Start one: {start}") from fault
@@ -77,6 +79,29 @@ def environment_on(state: Path) -> dict[str, str]:
             f"The stack on {str(state)!r} no longer answers at {address!r}. Start it again: {start}"
         )
     return environment
+
+
+def is_between(state: Path) -> bool:
+    """Whether a stack is starting on the folder, and not ready yet, or is stopping: it holds the folder's lock alone."""
+    try:
+        import fcntl
+    except ImportError:  # no stack runs there
+        return False
+    try:
+        with (state / "lock").open("rb") as lock:
+            if (state / "stack.env").exists():
+                return False
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    return False
+
+
+def between_text(state: Path) -> str:
+    """The sentence about a stack for which `is_between` holds."""
+    return f"The stack on {str(state)!r} is starting or stopping. Run this command again in a moment."
 
 
 def was_stopped(state: Path) -> bool:
@@ -216,6 +241,12 @@ def stopped_stack(directory: Path) -> Path | None:
         if (state / PROJECT).is_file():
             return state
     return None
+
+
+def stack_between(directory: Path) -> Path | None:
+    """The `.trainmaster` of this directory or of the nearest parent on which a stack is starting or stopping."""
+    folders = (directory, *directory.parents)
+    return next((each / DEFAULT_STATE for each in folders if is_between(each / DEFAULT_STATE)), None)
 
 
 def _is_ready(state: Path) -> bool:

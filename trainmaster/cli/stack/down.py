@@ -33,7 +33,7 @@ def down(state: Path) -> int:
     if stop_stack(state):
         click.echo(f"The stack on {str(state)!r} has stopped.")
         if unfinished:
-            talk(_of_unfinished(unfinished, state))
+            talk(of_unfinished(unfinished, state))
         return 0
     click.echo(f"No stack is running on {str(state)!r}.")
     for other in running_stacks(Path.cwd(), settings_folder()):
@@ -42,16 +42,24 @@ def down(state: Path) -> int:
 
 
 def _unfinished(state: Path) -> int:
-    """How many runs have a marker in the ledger's folder: a stack that hangs must not keep `down` from stopping it."""
     try:
         ledger = read_stack_env((state / "stack.env").read_text())["TRAINMASTER_LEDGER_BUCKET"]
+    except (OSError, KeyError, ValueError):  # not ready
+        return 0
+    return unfinished_runs(state, ledger)
+
+
+def unfinished_runs(state: Path, ledger: str) -> int:
+    """How many runs have a marker in the ledger's folder: a stack that hangs must not keep `down` from stopping it."""
+    try:
         markers = (state / "storage" / "buckets" / ledger / ACTIVE_PREFIX).iterdir()
         return sum(is_run_id(each.name) for each in markers)
-    except (OSError, KeyError, ValueError):  # not ready, or its storage runs elsewhere
+    except OSError:  # its storage runs elsewhere
         return 0
 
 
-def _of_unfinished(runs: int, state: Path) -> str:
+def of_unfinished(runs: int, state: Path) -> str:
+    """What a stop means for them."""
     said = "1 run has not ended. It starts" if runs == 1 else f"{runs} runs have not ended. They start"
     return f"{said} again at the next: {start_command(state)}"
 

@@ -4,6 +4,7 @@ import gc
 import logging
 import os
 import sys
+from contextlib import suppress
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -185,6 +186,7 @@ def _run(options: "Options", topology: "Topology", state: "StateFolder", access:
             describe=describe_stack,
             console=console,
         )
+        _say_unfinished(options.state, topology.buckets.get("ledger", ""))
     except StackRefusedError as refusal:
         stop = stop_for(refusal)
         status = stop.status if stop else 1
@@ -192,6 +194,14 @@ def _run(options: "Options", topology: "Topology", state: "StateFolder", access:
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(status)
+
+
+def _say_unfinished(state: Path, ledger: str) -> None:
+    from trainmaster.cli.stack.down import of_unfinished, unfinished_runs
+
+    if runs := unfinished_runs(state, ledger):
+        with suppress(OSError):  # a closed terminal
+            click.echo(of_unfinished(runs, state), err=True)
 
 
 def _options(given: dict[str, Any]) -> "Options":

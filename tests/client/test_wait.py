@@ -157,11 +157,12 @@ def test_a_success_without_a_model_says_how_to_see_more_and_fails_only_where_a_m
 
 
 def test_a_bad_end_has_the_likely_repair(served: Served) -> None:
-    failure = {"message": "CANCELED: the job ran longer than its timeout of 0:00:10."}
+    failure = {"message": "the job ran longer than its timeout of 10 s."}
     cancelled = run_record(run_id="long", state="cancelled", failure=failure)
     served.write("ledger", "runs/long.json", cancelled)
     done = served.trainmaster("wait", "long")
     assert done.status == 1
+    assert "long timed out: the job ran longer than its timeout of 10 s.\n" in done.err
     assert "Likely repair: raise `scheduling.timeout_s`, or train for fewer steps\nSee more:" in done.err
 
 

@@ -204,7 +204,7 @@ def test_what_is_missing_is_said_on_a_line_each(served: Served) -> None:
             "with /gcs/ in place",
         ),
         ("there was no capacity in the 7 days since", "fallbacks"),
-        ("CANCELED: the job ran longer than its timeout of 2:00:00.", "timeout_s"),
+        ("CANCELED: the job ran longer than its timeout of 7200 s.", "timeout_s"),
         ("loss is NaN", "learning rate"),
     ],
 )
@@ -247,6 +247,16 @@ def test_a_metric_of_the_study_that_means_another_value_in_the_model_is_explaine
     assert model is not None
     assert best_lines(best, replace(model, metrics=metrics))[1:] == ([said] if said else [])
     assert len(best_lines(best, None)) == 1
+
+
+def test_a_run_that_its_timeout_ended_is_not_shown_as_cancelled_by_a_user() -> None:
+    record = replace(RUNS["failed"]().record, state=RunState.CANCELLED)
+    assert record.failure is not None
+    words = "the job ran longer than its timeout of 8 s."
+    ended = replace(record, failure=replace(record.failure, message=words, last_lines=None))
+    shown = text_of(explained(ended), 100)
+    assert f"timed out    {words}\n" in shown
+    assert "repair       raise `scheduling.timeout_s`, or train for fewer steps\n" in shown
 
 
 def test_a_cancelled_run_is_not_shown_as_failed() -> None:

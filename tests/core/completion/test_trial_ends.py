@@ -11,7 +11,7 @@ from trainmaster.orchestrator.core.runs.job import TrialState
     [
         ("The replica workerpool0-0 exited with a non-zero status of 1. To find out more", "failed"),
         ("Internal error occurred. To find out more", "failed"),
-        ("CANCELED: the job ran longer than its timeout of 1:00:00.", "failed"),
+        ("CANCELED: the job ran longer than its timeout of 3600 s.", "failed"),
         ("CANCELED", "cancelled"),
         ("The trial's job was cancelled.", "cancelled"),
         ("The trial was cancelled because too many other trials failed.", "cancelled"),

@@ -65,7 +65,7 @@ def test_a_wait_and_a_run_that_are_too_long_name_their_limits() -> None:
         "Resources are insufficient in region: europe-west4. "
         "None became available within the job's maxWaitDuration of 90s."
     )
-    assert ran_too_long(job(timeout="7200s")) == "CANCELED: the job ran longer than its timeout of 2:00:00."
+    assert ran_too_long(job(timeout="7200s")) == "CANCELED: the job ran longer than its timeout of 7200 s."
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from trainmaster.cli.exits import Exit
 from trainmaster.cli.verb import talk
 from trainmaster.client.durations import parse_duration
 from trainmaster.client.find import Run
-from trainmaster.client.runs.facts import trials_text
+from trainmaster.client.runs.facts import has_timed_out, trials_text
 from trainmaster.client.terminal import one_line
 from trainmaster.orchestrator.core.runs.states import RunState
 
@@ -80,7 +80,8 @@ def _say_state(run: Run) -> None:
     lines = [one_line(line, REASON_MAX_CHARS) for line in reason.split("\n")[:REASON_MAX_LINES]]
     trials = f", {text}" if (text := trials_text(record)) else ""
     more = ": " + "\n  ".join(lines) if reason else ""
-    talk(f"{record.run_id} {in_words(record.state)}{trials}{more}")
+    how = "timed out" if has_timed_out(record) else in_words(record.state)
+    talk(f"{record.run_id} {how}{trials}{more}")
 
 
 def say_restarts(run: Run, restarts: "Restarts") -> None:

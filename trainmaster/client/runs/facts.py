@@ -5,10 +5,12 @@ from datetime import datetime
 from decimal import Decimal
 
 from trainmaster.client.terminal import plural
+from trainmaster.orchestrator.core.completion.outcome import RAN_TOO_LONG
 from trainmaster.orchestrator.core.job_names import JobKind, job_id, job_kind, job_region
 from trainmaster.orchestrator.core.requests.candidates import Candidate, current_candidate
 from trainmaster.orchestrator.core.runs.job import TrialState
 from trainmaster.orchestrator.core.runs.record import RunRecord
+from trainmaster.orchestrator.core.runs.states import RunState
 
 
 def console_uri(job_name: str) -> str:
@@ -37,6 +39,12 @@ def metrics_of(record: RunRecord) -> Mapping[str, float]:
     if record.model is not None:
         return record.model.metrics
     return (record.progress.metrics if record.progress else None) or {}
+
+
+def has_timed_out(record: RunRecord) -> bool:
+    """Whether its timeout cancelled the run's job: Vertex AI has no state for that."""
+    failure = record.failure
+    return record.state is RunState.CANCELLED and failure is not None and RAN_TOO_LONG in failure.message
 
 
 def is_active_tuning(record: RunRecord) -> bool:

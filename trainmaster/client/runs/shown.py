@@ -6,7 +6,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
 
-from trainmaster.client.runs.facts import candidate_of, console_uri, cost_so_far, metrics_of, trials_text
+from trainmaster.client.runs.facts import (
+    candidate_of,
+    console_uri,
+    cost_so_far,
+    has_timed_out,
+    metrics_of,
+    trials_text,
+)
 from trainmaster.client.runs.repairs import repair_of
 from trainmaster.client.runs.reports import reported_faults
 from trainmaster.client.terminal import one_line, plural
@@ -226,11 +233,17 @@ def failure_facts(record: RunRecord) -> Iterator[Fact]:
         if record.state is RunState.CANCELLED and record.cancel_requested_at is not None:
             yield "cancelled", [f"as requested at {at(record.cancel_requested_at)}"]
         return
-    yield "cancelled" if record.state is RunState.CANCELLED else "failed", failure.message.split("\n")
+    yield _end_label(record), failure.message.split("\n")
     if failure.last_lines:
         yield "last lines", [f"of {failure.replica or 'the job'}:", *failure.last_lines]
     if (repair := repair_of(failure, record.run_id)) is not None:
         yield "repair", [repair]
+
+
+def _end_label(record: RunRecord) -> str:
+    if has_timed_out(record):
+        return "timed out"
+    return "cancelled" if record.state is RunState.CANCELLED else "failed"
 
 
 def fault_facts(record: RunRecord) -> Iterator[Fact]:

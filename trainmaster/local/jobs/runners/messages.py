@@ -43,7 +43,7 @@ def out_of_stock(job: Job) -> str:
 
 def ran_too_long(job: Job) -> str:
     """The error of a job that exceeded its `timeout`. The words after the code's name are the project's."""
-    return f"CANCELED: the job ran longer than its timeout of {job.timeout}."
+    return f"CANCELED: the job ran longer than its timeout of {job.timeout.total_seconds():g} s."
 
 
 def restarts(cause: Exit, *, everyone: bool) -> str:

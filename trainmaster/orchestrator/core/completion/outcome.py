@@ -20,7 +20,7 @@ from trainmaster.orchestrator.core.completion.trials import (
     recorded_trials,
     why_no_best,
 )
-from trainmaster.orchestrator.core.requests.spec import JobSpec, Tuning
+from trainmaster.orchestrator.core.requests.spec import JobSpec, Tuning, spec_from
 from trainmaster.orchestrator.core.runs.end import Completion, EndReport, Model, TuningResult
 from trainmaster.orchestrator.core.runs.job import Failure, Job, JobState, Progress
 from trainmaster.orchestrator.core.runs.moves import moved, with_job
@@ -120,6 +120,9 @@ def _tuned(state: RunState, job: Job, found: FoundModel, tuning: Tuning) -> Outc
 
 _BARE = re.compile(r"(?:JOB_STATE_)?CANCELL?ED\.?|", re.IGNORECASE)
 """The service's message about a cancelled job if it has nothing to add."""
+_NAMED = re.compile(r"\A(?:JOB_STATE_)?CANCELL?ED: ")
+RAN_TOO_LONG = "ran longer than its timeout of "
+"""In the reason of a run whose timeout cancelled its job."""
 EXHAUSTED, UNAVAILABLE = 8, 14
 """google.rpc.Code: https://cloud.google.com/apis/design/errors#handling_errors"""
 _OF_THE_REQUEST = (3, 5, 6, 7, 11, 12, 16)
@@ -166,24 +169,37 @@ def completed(
         progress=None if outcome.tuning or outcome.model else record.progress,
         model=outcome.model,
         tuning=outcome.tuning,
-        failure=_reason(record, outcome),
+        failure=_reason(record, job, outcome),
         problems=(*record.problems, *outcome.problems),
         completion=Completion(reported_by=report, durations_s=durations_s(record.source.event_time, job)),
     )
 
 
-def _reason(record: RunRecord, outcome: Outcome) -> Failure | None:
+def _reason(record: RunRecord, job: Job, outcome: Outcome) -> Failure | None:
     """The failure; of a cancelled run that the service explains only by its state, who cancelled it and when."""
     failure, asked_at = outcome.failure, record.cancel_requested_at
-    if outcome.state is not RunState.CANCELLED or (
-        failure is not None and not _BARE.fullmatch(failure.message)
-    ):
+    if outcome.state is not RunState.CANCELLED:
         return failure
+    if failure is not None and not _BARE.fullmatch(failure.message):
+        return replace(failure, message=_NAMED.sub("", failure.message))
+    timeout_s = _timeout_s(record)
     if asked_at is not None:
         message = f"its cancellation was requested at {asked_at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+    elif timeout_s is not None and _ran_for(job) >= timedelta(seconds=timeout_s):
+        message = f"the job {RAN_TOO_LONG}{timeout_s} s."
     else:
         message = "its job was cancelled outside Trainmaster"
     return replace(failure or Failure(message=""), message=message)
+
+
+def _timeout_s(record: RunRecord) -> int | None:
+    """The timeout of the run's job; None for a tuning, whose trials have it."""
+    spec = spec_from(record.request.document) if record.request is not None else None
+    return spec.scheduling.timeout_s if spec is not None and spec.tuning is None else None
+
+
+def _ran_for(job: Job) -> timedelta:
+    return job.end_time - job.start_time if job.start_time and job.end_time else timedelta()
 
 
 def with_progress(

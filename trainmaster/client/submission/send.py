@@ -13,6 +13,7 @@ from trainmaster.client.errors import NotFound, Refused, TimedOut
 from trainmaster.client.find import read_document, read_run
 from trainmaster.client.records import read_json
 from trainmaster.client.rules.orders import PUBLISH_WITHIN_S, REQUESTS_TOPIC
+from trainmaster.client.submission.differences import differences
 from trainmaster.client.submission.pack import Packed
 from trainmaster.client.submission.prepare import Prepared
 from trainmaster.client.terminal import one_line
@@ -220,14 +221,25 @@ def check_same_request(clients: "Clients", sent: Sent, prepared: Prepared) -> No
         Refused: they differ: an earlier or concurrent message with the same key had another request, or an order.
     """
     try:
-        is_same = _is_same_request(clients, read_run(clients, sent.run_id), prepared)
+        run = read_run(clients, sent.run_id)
     except NotFound:  # an order has no record
-        is_same = False
-    if not is_same:
-        raise Refused(
-            f"The key of {prepared.title} has already started {sent.run_id}, and the request differs. See that run: "
-            f"trainmaster status {sent.run_id}\nTo start a run of this request, choose another --key."
-        )
+        run = None
+    if run is not None and _is_same_request(clients, run, prepared):
+        return
+    differing = "" if run is None else _differences(clients, run, prepared)
+    raise Refused(
+        f"The key of {prepared.title} has already started {sent.run_id}, and the request differs.{differing} See that "
+        f"run: trainmaster status {sent.run_id}\nTo start a run of this request, choose another --key."
+    )
+
+
+def _differences(clients: "Clients", run: "Run", prepared: Prepared) -> str:
+    if run.record.request is None or prepared.request is None:
+        return ""
+    before: Any = encoded(run.record.request.document)
+    after: Any = encoded(prepared.request.document)
+    found = differences(clients, before, after, prepared.packed)
+    return f" {found}" if found else ""
 
 
 def recorded(

@@ -65,8 +65,8 @@ def test_of_several_stacks_the_folders_own_is_chosen_and_named_so(tmp_path: Path
             context = choose_context(None, {}, directory=directory, settings=settings)
             return context.state, context.chosen_by
 
-        assert choice_from(tmp_path / "second") == (second, "that of this folder")
-        assert choice_from(below) == (second, "that of a folder above this one")
+        assert choice_from(tmp_path / "second") == (second, "the stack of this folder")
+        assert choice_from(below) == (second, "the stack of a parent folder")
 
 
 def test_a_stack_of_another_folder_is_found_if_it_is_the_only_one(tmp_path: Path, settings: Path) -> None:

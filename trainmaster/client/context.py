@@ -180,7 +180,7 @@ def _chosen(
     if only.state is None or not is_of(only.state, directory):
         return replace(only, is_elsewhere=True)
     is_here = folder_of(only.state).resolve() == directory.resolve()
-    return replace(only, chosen_by="that of this folder" if is_here else "that of a folder above this one")
+    return replace(only, chosen_by="the stack of this folder" if is_here else "the stack of a parent folder")
 
 
 def refuse_elsewhere(context: Context) -> None:

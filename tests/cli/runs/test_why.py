@@ -232,9 +232,9 @@ def test_status_and_why_show_the_verdict_on_the_model() -> None:
     [
         (
             {"mae": 0.904978, "val_mae": 0.767115},
-            "The model calls it val_mae. A champion on mae compares the model's mae, 0.904978.",
+            "The model calls it val_mae. The model's mae is 0.904978; a champion on mae would compare that.",
         ),
-        ({"mae": 0.9}, "A champion on mae compares the model's mae, 0.9."),
+        ({"mae": 0.9}, "The model's mae is 0.9; a champion on mae would compare that."),
         ({"mae": 0.7671150001}, None),
         ({"loss": 1.098, "val_mae": 0.767115}, None),
     ],

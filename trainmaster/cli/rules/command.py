@@ -67,7 +67,7 @@ def ls(clients: "Clients", output: str) -> int:
     elif found:
         print_rules(found, now)
     else:
-        talk(f"No rules in {clients.context.title}. Drop one: trainmaster rules apply FILE")
+        talk(f"No rules in {clients.context.title}. Add one: trainmaster rules apply FILE")
     return Exit.DONE
 
 

@@ -8,7 +8,6 @@ import click
 from trainmaster.cli.stack.options import nearest_state_option
 from trainmaster.cli.verb import settings_folder, talk
 from trainmaster.client.stack import (
-    folder_of,
     is_of,
     read_stack_env,
     running_stacks,
@@ -70,7 +69,7 @@ def _of_here(state: Path) -> str:
 
 
 def _of_another_folder(state: Path) -> str:
-    """Without the command that stops it: what runs there may be another user's, or other work of this one's."""
     since = started_at(state)
-    when = f", since {since.astimezone():%Y-%m-%d %H:%M}" if since is not None else ""
-    return f"Another folder's stack is running, that of {str(folder_of(state))!r}{when}. It is stopped from its own folder."
+    when = f" since {since.astimezone():%Y-%m-%d %H:%M}" if since is not None else ""
+    command = shlex.join(["trainmaster", "down", "--state", str(state)])
+    return f"Another folder's stack is running{when}. To stop it: {command}"

@@ -160,7 +160,8 @@ def best_lines(best: BestTrial, model: Model | None) -> list[str]:
     named = [name for name, value in model.metrics.items() if name.endswith(f"_{best.metric}")]
     same = [name for name in named if _is_same(model.metrics[name], best.value)]
     is_called = f"The model calls it {same[0]}. " if same else ""
-    return [text, f"{is_called}A champion on {best.metric} compares the model's {best.metric}, {own:g}."]
+    would = f"The model's {best.metric} is {own:g}; a champion on {best.metric} would compare that."
+    return [text, f"{is_called}{would}"]
 
 
 def _is_same(one: float, other: float) -> bool:

@@ -41,7 +41,7 @@ NEAR_MAX = 200
 OF_NAME_MAX = 10
 """The newest runs of files with one name, whose requests are compared with a file on this machine."""
 OF_NAME_SCANNED_MAX = 5000
-"""Rows of the index in which they are looked for."""
+"""Rows of the index that are searched for them."""
 
 
 @dataclass(frozen=True, kw_only=True)

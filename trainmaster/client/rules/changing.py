@@ -98,7 +98,7 @@ class CheckedRules:
 
 
 def checked_rules(clients: "Clients", rules: RequestRules, files: Mapping[Path, bytes]) -> CheckedRules:
-    """What the service would say of the files, loops among them included.
+    """What the service would answer, loops among the files included.
 
     Reads the rule book and the requests that the rules name; changes nothing.
     """

@@ -1,4 +1,4 @@
-"""In what a request that is to be sent differs from the request of a run."""
+"""Where a new request differs from the request of a run."""
 
 import gzip
 import hashlib
@@ -30,7 +30,7 @@ def differences(
     Args:
         clients: of the context that has the archive of `before`.
         before: the run's request.
-        after: the one that is to be sent.
+        after: the new one.
         packed: its script's archive.
     """
     paths = [
@@ -53,7 +53,7 @@ def _archive_of(request: Mapping[str, object]) -> str:
 
 
 def _archived(clients: "Clients", uri: str) -> bytes | None:
-    """The run's archive; None if it is not there any more, cannot be read, or is no archive of `submit`."""
+    """The run's archive; None if it was deleted, cannot be read, or was not uploaded by `submit`."""
     from google.api_core.exceptions import GoogleAPICallError
 
     if not uri.startswith(f"gs://{clients.context.data_bucket}/"):
@@ -90,7 +90,7 @@ def _hashes(archive: bytes) -> dict[str, tuple[int, str]]:
     """The mode and the hash of each file, by its path.
 
     Raises:
-        OSError, EOFError, zlib.error, tarfile.TarError: it is no archive, or too large.
+        OSError, EOFError, zlib.error, tarfile.TarError: it is not an archive, or too large.
     """
     with gzip.GzipFile(fileobj=io.BytesIO(archive)) as zipped:
         content = zipped.read(_UNPACKED_MAX + 1)

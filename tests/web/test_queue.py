@@ -11,6 +11,7 @@ from jsonschema import Draft202012Validator
 
 from tests.client.mirrored import mirror, queueing_world
 from tests.client.served import ROOT, Served, served_context
+from tests.contract.world import World
 from tests.web.consoles import console_of
 from trainmaster.orchestrator.core.names import WAITING_PREFIX
 
@@ -75,6 +76,17 @@ def test_the_document_is_the_one_that_the_command_prints(browser: Browser, serve
     for at_that_time in (found, printed):
         del at_that_time["at"]
     assert found == printed
+
+
+def test_a_run_that_waits_at_the_training_service_is_named(tmp_path_factory: pytest.TempPathFactory) -> None:
+    world = World()
+    run_id = world.launch(world.drop()).run_id
+    with served_context(tmp_path_factory.mktemp("submitted")) as served:
+        mirror(world, served)
+        with console_of(served.clients) as browser:
+            page = browser.get("/queue").text
+    assert "No run waits to be submitted." in page
+    assert f'<li class="break"><a href="/runs/{run_id}">{run_id}</a></li>' in page
 
 
 def test_a_reached_cap_is_named(tmp_path_factory: pytest.TempPathFactory) -> None:

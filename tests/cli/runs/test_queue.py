@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from datetime import timedelta
 
 import click
 import pytest
@@ -84,7 +85,7 @@ def test_the_command_prints_the_same_for_people_and_programs(served: Served, fou
     done = served.trainmaster("queue", "--verbose")
     assert done.status == 0
     assert [line.split()[1] for line in done.out.splitlines()[1:5]] == names
-    assert "Storage operations: 5." in done.err
+    assert "Storage operations: 6." in done.err
     assert "The limits and caps are unknown: " in done.err  # this ledger has no deployment.json
 
 
@@ -99,6 +100,25 @@ def test_a_teams_queue_has_its_runs_with_their_positions_among_all(
             document = json.loads(served.trainmaster("queue", "--team", team, "-o", "json").out)
             assert [(each["position"], each["run_id"]) for each in document["waiting"]] == expected
             assert document["complete"]
+
+
+def test_runs_that_wait_at_the_training_service_are_named_below_an_empty_queue(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    world = World()
+    runs = []
+    for number in range(7):
+        runs.append(world.launch(world.drop(name=f"requests/r{number}.yaml")).run_id)
+        world.clock.advance(timedelta(seconds=1))
+    with served_context(tmp_path_factory.mktemp("submitted")) as served:
+        mirror(world, served)
+        done = served.trainmaster("queue")
+        document = json.loads(served.trainmaster("queue", "-o", "json").out)
+    assert "No run waits to be submitted.\n" in done.err
+    assert "submitted    7 runs at the training service, not started yet:\n" in done.out
+    assert f"             {runs[4]}\n             and 2 more: trainmaster ls --state submitted\n" in done.out
+    assert document["submitted"] == runs
+    Draft202012Validator(SCHEMA).validate(document)
 
 
 def test_an_empty_queue_says_so(tmp_path_factory: pytest.TempPathFactory) -> None:

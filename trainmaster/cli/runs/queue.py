@@ -1,6 +1,7 @@
 """`trainmaster queue`: which runs wait, for what, and behind which."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,7 @@ from trainmaster.cli.verb import (
     takes_context,
     talk,
 )
+from trainmaster.client.terminal import plural
 from trainmaster.client.times import span
 
 if TYPE_CHECKING:
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from trainmaster.client.runs.queue import Queue
     from trainmaster.orchestrator.core.policy.admission import Admission
 
+SUBMITTED_SHOWN = 5
 SPARE = ("PRIORITY", "NEXT TRY", "WAITING")
 """Columns to leave out on a narrow terminal."""
 
@@ -40,12 +43,16 @@ SPARE = ("PRIORITY", "NEXT TRY", "WAITING")
 def queue(clients: "Clients", team: str | None, output: str) -> int:
     """Show the runs that wait, in the order in which they are admitted, the slots in use and the starts of today.
 
-    Costs five storage operations, one more for each thousand runs that started today, and with --team for each
+    A run that was admitted may still wait at the training service. Of the newest 999 runs, those whose job has not
+    started are named below.
+
+    Costs six storage operations, one more for each thousand runs that started today, and with --team for each
     thousand of the newest 20,000 runs.
     """
-    from trainmaster.client.runs.queue import read_queue
+    from trainmaster.client.runs.queue import read_queue, submitted_runs
 
     found = read_queue(clients, datetime.now(UTC), _admission(clients), team)
+    found = replace(found, submitted=submitted_runs(clients, team))
     if output == NAME:
         print_names(each.run_id for each in found.waiting)
     elif output != TABLE:
@@ -53,7 +60,7 @@ def queue(clients: "Clients", team: str | None, output: str) -> int:
     else:
         print_table(queue_rows(found), spare=SPARE)
         if not found.waiting:
-            talk("No run waits.")
+            talk("No run waits to be submitted." if found.submitted else "No run waits.")
         print_facts(queue_facts(found))
     if not found.complete:
         talk("There are more runs or slots than are shown.")
@@ -91,7 +98,18 @@ def queue_rows(found: "Queue") -> list[dict[str, str]]:
 
 
 def queue_facts(found: "Queue") -> Iterator[Fact]:
-    """The slots in use, and what counts towards the caps."""
+    """The jobs that have not started, the slots in use, and what counts towards the caps."""
+    if found.submitted:
+        named = found.submitted[:SUBMITTED_SHOWN]
+        more = len(found.submitted) - len(named)
+        yield (
+            "submitted",
+            [
+                f"{plural(len(found.submitted), 'run')} at the training service, not started yet:",
+                *named,
+                *([f"and {more} more: trainmaster ls --state submitted"] if more else []),
+            ],
+        )
     for limit in found.limits:
         runs = [slot.run_id for slot in found.slots if slot.limit == limit.name]
         of = "" if limit.jobs is None else f" of {limit.jobs}"

@@ -13,7 +13,7 @@ from trainmaster.client.runs.admission_objects import (
     read_admission_objects,
     read_places,
 )
-from trainmaster.client.runs.listing import Filters, list_runs
+from trainmaster.client.runs.listing import PAGE_SIZE, Filters, list_runs
 from trainmaster.orchestrator.core.admission.caps import CountedStart
 from trainmaster.orchestrator.core.admission.listed import Slot
 from trainmaster.orchestrator.core.admission.queue import Place, QueuePass, jobs_of_set
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from trainmaster.client.clients import Clients
 
 QUEUE_SCHEMA = "queue.v1"
+NEWEST = PAGE_SIZE - 1
+"""One more would cost a second listing."""
 _WAITING = frozenset({RunState.RESERVED, RunState.WAITING})
 _CAPS_PREFIX = cap_object("").removesuffix(".json")
 
@@ -105,6 +107,8 @@ class Queue:
     """Caps that refuse runs now, each with its hour or day: `runs_per_hour/2026-11-21T13`."""
     complete: bool = True
     """False if there are more objects than are read."""
+    submitted: tuple[str, ...] | None = None
+    """Runs whose job the training service has not started yet, oldest first; None if they were not read."""
 
     @property
     def document(self) -> dict[str, Any]:
@@ -147,6 +151,19 @@ def read_queue(
         caps_reached=tuple(_reached([each.name for each in caps], now)),
         complete=complete,
     )
+
+
+def submitted_runs(clients: "Clients", team: str | None = None) -> tuple[str, ...]:
+    """The runs whose job the training service has not started yet, oldest first, among the newest NEWEST of all.
+
+    Costs one listing. A tuning stays among them until a tick sees that its job runs.
+
+    Raises:
+        google.api_core.exceptions.GoogleAPICallError: the index cannot be listed.
+    """
+    filters = Filters(states=frozenset({RunState.SUBMITTED}), team=team)
+    found = list_runs(clients, filters, limit=NEWEST, scanned_max=NEWEST)
+    return tuple(row.run_id for row in reversed(found.rows))
 
 
 def waiting_place(clients: "Clients", run_id: str, now: datetime) -> Waits | None:

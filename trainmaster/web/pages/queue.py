@@ -1,7 +1,7 @@
 """The queue and the limits: who waits for what, and what counts towards the caps."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from trainmaster.client.deployment import admission_of, read_deployment
 from trainmaster.client.errors import NotFound, Refused
 from trainmaster.client.runs.admission_objects import read_starts
-from trainmaster.client.runs.queue import HeldSlot, Queue, Waits, read_queue, waits_text
+from trainmaster.client.runs.queue import HeldSlot, Queue, Waits, read_queue, submitted_runs, waits_text
 from trainmaster.client.terminal import plural
 from trainmaster.orchestrator.core.policy.currency import shown_money
 from trainmaster.web.source import Age
@@ -54,6 +54,11 @@ def queue_now(ask: Ask) -> Queue:
     )
 
 
+def whole_queue(ask: Ask) -> Queue:
+    """The queue, with the runs whose job has not started: a listing of a thousand rows, so they are older, too."""
+    return replace(queue_now(ask), submitted=ask.source.read("submitted", Age.SLOW, submitted_runs))
+
+
 def _policy(ask: Ask) -> "tuple[Admission | None, str]":
     """The policy's admission rules, or why they are unknown."""
     return ask.source.read("admission", Age.RARE, _admission)
@@ -68,7 +73,7 @@ def _admission(clients: "Clients") -> "tuple[Admission | None, str]":
 
 def queue(ask: Ask) -> Page:
     """Who waits for what, and behind whom."""
-    found, (admission, problem) = queue_now(ask), _policy(ask)
+    found, (admission, problem) = whole_queue(ask), _policy(ask)
     waiting = list(_wait_rows(found))
     limits = list(_limit_rows(found))
     return Page(
@@ -78,6 +83,7 @@ def queue(ask: Ask) -> Page:
             "found": found,
             "problem": problem,
             "waiting": waiting[:ROWS_MAX],
+            "submitted": (found.submitted or ())[:ROWS_MAX],
             "limits": limits[:ROWS_MAX],
             "left_out": max(len(waiting) - ROWS_MAX, 0),
             "limits_left_out": max(len(limits) - ROWS_MAX, 0),
@@ -133,7 +139,7 @@ def _limit_text(limit: "Limit") -> str:
 
 def document(ask: Ask) -> dict[str, Any]:
     """schemas/queue.v1.schema.json."""
-    return queue_now(ask).document
+    return whole_queue(ask).document
 
 
 SUBJECT = Subject(

@@ -14,7 +14,7 @@ from trainmaster.cli.exits import Exit
 ERROR_LINES_MAX = 4
 """Of the error itself; click adds the usage and where help is."""
 NEEDS_NO_CONTEXT = {"check", "plan"}
-"""Outside any context they use the examples' project."""
+"""Outside any context they use the project of a new local stack, or that of the examples."""
 NEEDS_NO_SERVICE = {"check"}
 
 

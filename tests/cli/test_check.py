@@ -11,6 +11,8 @@ from jsonschema import Draft202012Validator
 
 from tests.command import Done, trainmaster
 from tests.core.shipped import ROOT, schema
+from tests.ready_stack import stack_on
+from trainmaster.client.stack import register_stack
 
 REQUEST = """\
 model_name: m
@@ -23,8 +25,9 @@ EXAMPLES = sorted((ROOT / "examples").glob("**/*.yaml"))
 
 
 def check(*words: str, cwd: Path, text: str = "", **variables: str) -> Done:
-    """Run the command without this process's environment, and without a context."""
-    return trainmaster("check", *words, cwd=cwd, environment={"HOME": str(cwd), **variables}, text=text)
+    """Run the command without this process's environment, in a context that only `variables` replace."""
+    environment = {"HOME": str(cwd), "TRAINMASTER_CONTEXT": "my-project/us-central1", **variables}
+    return trainmaster("check", *words, cwd=cwd, environment=environment, text=text)
 
 
 def written(folder: Path, name: str, text: str) -> str:
@@ -179,15 +182,48 @@ def test_a_chosen_stack_that_does_not_run_gives_its_names_and_no_more(tmp_path: 
     state = tmp_path / "far" / ".trainmaster"
     state.mkdir(parents=True)
     chosen = {"TRAINMASTER_CONTEXT": f"local:{state}"}
-    examples = check(file, cwd=tmp_path, **chosen)
-    assert examples.status == 1
-    assert "project my-project" in examples.err
+    before = check(file, cwd=tmp_path, **chosen)
+    assert before.status == 1
+    assert "project trainmaster-local, region us-central1 (those of a new local stack" in before.err
     written(state, "project.json", '{"project": "its-project", "region": "europe-west4"}')
     done = check(file, cwd=tmp_path, **chosen)
     assert done.status == 0, done.out + done.err
     assert (
         "Checked for project its-project, region europe-west4 "
         f"(its names, because the stack on {str(state)!r} is not running)." in done.err
+    )
+
+
+def test_without_a_context_the_names_are_those_of_this_folders_stack_and_never_of_another(
+    tmp_path: Path,
+) -> None:
+    settings = {"TRAINMASTER_CONFIG": str(tmp_path / "config"), "TRAINMASTER_CONTEXT": ""}
+    file = written(tmp_path, "request.yaml", REQUEST.replace("my-project", "trainmaster-local"))
+    with stack_on(tmp_path / "far" / "1") as one, stack_on(tmp_path / "far" / "2") as other:
+        for each in (one, other):
+            register_stack(each, tmp_path / "config")
+        new = check(file, cwd=tmp_path, **settings)
+        assert new.status == 0, new.out + new.err
+        assert "(those of a new local stack, because no context is chosen and this folder has no" in new.err
+        stopped = tmp_path / ".trainmaster"
+        stopped.mkdir()
+        written(stopped, "project.json", '{"project": "its-project", "region": "europe-west4"}')
+        found = check(file, cwd=tmp_path, **settings)
+    names = f"(the names of this folder's stack, {str(stopped)!r})"
+    assert f"Checked for project its-project, region europe-west4 {names}." in found.err
+    assert found.status == 1
+
+
+def test_without_a_context_the_names_of_this_folders_stack_are_those_that_it_runs_with(
+    tmp_path: Path,
+) -> None:
+    file = written(tmp_path, "request.yaml", REQUEST.replace("my-project", "local-project"))
+    with stack_on(tmp_path / ".trainmaster") as running:
+        found = check(file, cwd=tmp_path, TRAINMASTER_CONTEXT="")
+    assert found.status == 0, found.out + found.err
+    assert (
+        f"project local-project, region us-central1 (the names of this folder's stack, {str(running)!r})"
+        in found.err
     )
 
 

@@ -1,5 +1,6 @@
 """`trainmaster check`: every fault of requests, rules and orders in files, before anything is submitted."""
 
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -10,20 +11,27 @@ import click
 from trainmaster.cli.exits import Exit
 from trainmaster.cli.faults import WARNING, fault_lines
 from trainmaster.cli.verb import (
-    EXAMPLES_PROJECT,
-    EXAMPLES_REGION,
     JSON,
     TABLE,
     YAML,
     chosen_team,
-    context_or_examples,
+    context_of,
     output_option,
     print_data,
+    settings_folder,
     takes_team,
     talk,
 )
 from trainmaster.client.checking import Checked, check
-from trainmaster.client.context import Context, NoContext, context_in_cloud, context_of_stopped
+from trainmaster.client.context import (
+    LOCAL,
+    VARIABLE,
+    Context,
+    NoContext,
+    context_in_cloud,
+    context_of_state,
+    kept_choice,
+)
 from trainmaster.client.request_files import (
     SHIPPED_POLICY,
     STDIN,
@@ -33,10 +41,12 @@ from trainmaster.client.request_files import (
     read_policy,
     rules_for,
 )
+from trainmaster.client.stack import own_state
 from trainmaster.client.submission.scripts import with_script_faults
 from trainmaster.client.terminal import plural
 
-OFFLINE = "the examples' names, because no context is chosen and no local stack is running"
+LOCAL_PROJECT, LOCAL_REGION = "trainmaster-local", "us-central1"
+"""Those of `trainmaster up` without options."""
 
 
 @click.command(name="check")
@@ -95,18 +105,11 @@ def check_files(
 
 
 def _where(context: str | None, project: str | None, region: str | None) -> Context:
-    """The context, or outside one that of the examples, with the project and region that are given."""
+    """The context, with the project and region that are given."""
     if project is not None and region is not None and context is None:
         by = "chosen by --project and --region"
         return replace(context_in_cloud(project, region), team=chosen_team(), chosen_by=by)
-    try:
-        chosen = context_or_examples(context)
-    except NoContext as absent:  # no service is needed, only its names
-        if absent.state is None or context is not None:
-            raise
-        chosen = _of_stopped(absent.state)
-    if not chosen.chosen_by:
-        chosen = replace(chosen, chosen_by=OFFLINE)
+    chosen = _chosen(context)
     if project is None:
         return replace(chosen, region=region or chosen.region)
     return replace(
@@ -114,13 +117,35 @@ def _where(context: str | None, project: str | None, region: str | None) -> Cont
     )
 
 
-def _of_stopped(state: Path) -> Context:
-    """The names of the chosen stack, which does not run; those of the examples if none has run on its folder."""
-    found = context_of_stopped(state)
-    where = found or context_in_cloud(EXAMPLES_PROJECT, EXAMPLES_REGION)
-    names = "its names" if found else "the examples' names"
-    by = f"{names}, because the stack on {str(state)!r} is not running"
-    return replace(where, team=chosen_team(), chosen_by=by)
+def _chosen(context: str | None) -> Context:
+    """The context that is chosen; else the stack of this folder, running or not; else a local stack as `up` starts it.
+
+    The stack of another folder is never taken because it runs: the answer would depend on what runs elsewhere.
+    """
+    settings = settings_folder()
+    text = context or os.environ.get(VARIABLE) or kept_choice(settings)
+    if text and text != LOCAL:
+        try:
+            return context_of(context)
+        except NoContext as absent:  # no service is needed, only its names
+            if absent.state is None or context is not None:
+                raise
+            stopped = f"because the stack on {str(absent.state)!r} is not running"
+            return _of_state(absent.state, f"its names, {stopped}", stopped)
+    state = own_state(Path.cwd(), settings)
+    without = "because no context is chosen and this folder has no stack"
+    return _of_state(state, f"the names of this folder's stack, {str(state)!r}", without)
+
+
+def _of_state(state: Path | None, with_names: str, without: str) -> Context:
+    """The names of the stack that runs or has run on the folder; without one, those of a new local stack."""
+    found = None if state is None else context_of_state(state)
+    if found is None:
+        found, with_names = (
+            context_in_cloud(LOCAL_PROJECT, LOCAL_REGION),
+            f"those of a new local stack, {without}",
+        )
+    return replace(found, team=chosen_team(), chosen_by=with_names)
 
 
 def _print(checked: Sequence[Checked]) -> None:

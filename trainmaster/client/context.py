@@ -21,6 +21,7 @@ from trainmaster.client.stack import (
     is_between,
     is_of,
     is_state,
+    read_stack_env,
     running_stacks,
     stack_between,
     start_command,
@@ -125,8 +126,12 @@ def context_in_cloud(project: str, region: str) -> Context:
     )
 
 
-def context_of_stopped(state: Path) -> Context | None:
-    """The names of the stack that last ran on the folder, without a service; None if none has run there."""
+def context_of_state(state: Path) -> Context | None:
+    """The names of the stack that runs or last ran on the folder, without a service; None if none has run there."""
+    try:
+        return context_of_stack(read_stack_env((state / "stack.env").read_text(encoding="utf-8")), state)
+    except (OSError, ValueError, KeyError):  # it does not run
+        pass
     try:
         names = json.loads((state / PROJECT).read_text(encoding="utf-8"))
         return context_in_cloud(str(names["project"]), str(names["region"]))

@@ -215,8 +215,7 @@ def running_stacks(directory: Path, settings: Path) -> list[Path]:
         directory: searched first, then its parents.
         settings: the user's folder of settings, where stacks are registered.
     """
-    registered = {_registered_state(each) for each in sorted((settings / "stacks").glob("*"))[:STACKS_MAX]}
-    known = sorted(each for each in registered if each is not None)
+    known = _known_states(settings)
     for folder in (directory, *directory.parents):
         own = [each for each in known if folder_of(each).resolve() == folder.resolve()]
         if ready := _find_ready(folder / DEFAULT_STATE) or _ready(own):
@@ -247,6 +246,26 @@ def stack_between(directory: Path) -> Path | None:
     """The `.trainmaster` of this directory or of the nearest parent on which a stack is starting or stopping."""
     folders = (directory, *directory.parents)
     return next((each / DEFAULT_STATE for each in folders if is_between(each / DEFAULT_STATE)), None)
+
+
+def own_state(directory: Path, settings: Path) -> Path | None:
+    """The state folder of this directory's stack, running or stopped, else of the nearest parent's; None without one.
+
+    No stack is asked. `settings` is the user's folder of settings, where running stacks are registered.
+    """
+    known = _known_states(settings)
+    for folder in (directory, *directory.parents):
+        state = folder / DEFAULT_STATE
+        registered = (each for each in known if folder_of(each).resolve() == folder.resolve())
+        for each in (state, *sorted(state.glob("*")), *registered):
+            if (each / PROJECT).is_file() or (each / "stack.env").is_file():
+                return each
+    return None
+
+
+def _known_states(settings: Path) -> list[Path]:
+    registered = {_registered_state(each) for each in sorted((settings / "stacks").glob("*"))[:STACKS_MAX]}
+    return sorted(each for each in registered if each is not None)
 
 
 def _is_ready(state: Path) -> bool:

@@ -2,15 +2,20 @@
 
 import json
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from tests.client.rule_documents import example, write_rules
 from tests.client.served import ROOT, Served, served_context
+from trainmaster.cli.rules.screens import next_text
 from trainmaster.client.rules import champions, listing
-from trainmaster.orchestrator.core.documents.codec import encoded_time
+from trainmaster.client.rules.found import FoundRule
+from trainmaster.orchestrator.core.documents.codec import decoded, encoded_time
 from trainmaster.orchestrator.core.retraining.arrivals import ArrivedObject, batch_object, encoded_batch
+from trainmaster.orchestrator.core.retraining.book import parse_book
+from trainmaster.orchestrator.core.retraining.state import MatchCount, RuleState
 
 VALID = ROOT / "schemas/examples/valid"
 
@@ -115,3 +120,22 @@ def test_the_next_time_of_a_rule_is_within_max_per_day(
     for rule in (listed, listing.find_rule(served.clients, "weekly")):
         assert rule.document(now)["next_at"] == next_at
         assert [encoded_time(each.due_at) for each in rule.awaited(now) if each.due_at] == [next_at]
+
+
+def test_data_that_is_due_fires_at_the_next_full_minute_and_is_enough() -> None:
+    """Ticks fire rules: a moment that has passed would never come."""
+    document = {**example("rule_book.v1.one_rule")["rules"][0]}
+    document["document"] = {
+        **document["document"],
+        "when": [{"new_data": {"objects": "gs://d/**", "min_objects": 3, "quiet_s": 5}}],
+    }
+    (rule,) = parse_book({**example("rule_book.v1.one_rule"), "rules": [document]}).rules
+    now = datetime(2026, 3, 4, 3, 52, 51, tzinfo=UTC)
+    first, newest = now - timedelta(seconds=50), now - timedelta(seconds=40)
+    count = MatchCount(objects="gs://d/**", count=4, first_at=first, newest_at=newest)
+    state = decoded(RuleState, {**example("rule_state.v1.firing"), "fired_at": [], "fired_last_at": None})
+    found = FoundRule(
+        dropped_name=rule.dropped_name, rule_id=rule.rule_id, rule=rule, state=replace(state, data=(count,))
+    )
+    assert found.next_at(now) == datetime(2026, 3, 4, 3, 53, tzinfo=UTC)
+    assert next_text(found, now) == "2026-03-04 03:53 UTC, 4 objects, enough"

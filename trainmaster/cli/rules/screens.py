@@ -12,7 +12,7 @@ from trainmaster.client.terminal import one_line
 from trainmaster.client.times import minute
 
 ABSENT = "-"
-NARROW_CELL_CHARS = 30
+NARROW_CELL_CHARS = 34
 """Of a condition or a reason, on a terminal; a pipe has all of it."""
 SPARE = ("LAST RUN", "FIRED", "WHEN", "NEXT")
 """Columns to leave out on a narrow terminal."""
@@ -36,7 +36,7 @@ def _row(rule: FoundRule, now: datetime, most: int | None) -> dict[str, str]:
         "STATE": rule.standing,
         "NEXT": one_line(next_text(rule, now), most) or ABSENT,
         "WHEN": one_line(when, most) or ABSENT,
-        "FIRED": minute(last.at) if last else ABSENT,
+        "FIRED": f"{minute(last.at)} UTC" if last else ABSENT,
         "LAST RUN": last.run_id if last else ABSENT,
     }
 
@@ -51,7 +51,7 @@ def next_text(rule: FoundRule, now: datetime) -> str:
     if not rule.decides:
         return ""
     due, held = rule.next_at(now), rule.held_reason()
-    times, reasons = [minute(due)] if due else [], [f"held: {held}"] if held else []
+    times, reasons = [f"{minute(due)} UTC"] if due else [], [f"held: {held}"] if held else []
     return ", ".join([*times, *rule.counts(), *reasons])
 
 
@@ -82,4 +82,4 @@ def rule_facts(rule: FoundRule, now: datetime) -> Iterator[Fact]:
         yield "firings", [recent if rule.state.number else "none yet"]
     if status is not None and status.last_firing is not None:
         last = status.last_firing
-        yield "last firing", [f"{minute(last.at)} by {last.condition}: {last.run_id}"]
+        yield "last firing", [f"{minute(last.at)} UTC by {last.condition}: {last.run_id}"]

@@ -104,11 +104,11 @@ class FoundRule:
                 awaited = _awaited_data(condition, found.get(condition.pattern, MatchCount()))
                 # Data stays due while a limit holds the rule back.
                 due_at = max(awaited.due_at, free_at) if awaited.due_at and free_at > now else awaited.due_at
-                yield replace(awaited, due_at=due_at)
+                yield replace(awaited, due_at=due_at and _next_tick(max(due_at, now)))
                 continue
             if isinstance(condition, Schedule) and self.decides:
                 due_at = _scheduled(condition, self.rule, now, free_at)
-            yield Awaited(text=condition_text(condition), due_at=due_at)
+            yield Awaited(text=condition_text(condition), due_at=due_at and _next_tick(due_at))
 
     def _limits_end(self, rule: Rule, now: datetime) -> datetime:
         last = self.status.last_firing if self.status else None
@@ -119,11 +119,12 @@ class FoundRule:
         return limits_end(rule, now, fired_last_at=max(times, default=None), fired_at=fired_at)
 
     def counts(self) -> Iterator[str]:
-        """How much of each data condition is met: `12 of 100 objects`."""
+        """How much of each data condition is met: `12 of 100 objects`, or `104 objects, enough`."""
         found = {each.objects: each for each in self.state.data} if self.state else {}
         for condition in self.rule.new_data if self.rule else ():
             counted = found.get(condition.pattern)
-            yield f"{counted.count if counted else 0} of {condition.min_objects} objects"
+            count, needed = counted.count if counted else 0, condition.min_objects
+            yield f"{count} of {needed} objects" if count < needed else f"{count} objects, enough"
 
     def held_reason(self) -> str | None:
         """Why the last firing that was due has not happened."""
@@ -139,7 +140,7 @@ class Awaited:
         count, min_objects: of a condition on data: the objects so far, and how many it needs.
         size_bytes, min_bytes: the same of their sizes.
         quiet_s: how long no object may arrive before the rule fires.
-        due_at: when it is met if nothing more happens; None if that depends on an event.
+        due_at: the tick that fires the rule if nothing more happens, in the future; None if that depends on an event.
     """
 
     text: str
@@ -149,6 +150,12 @@ class Awaited:
     min_bytes: int = 0
     quiet_s: int = 0
     due_at: datetime | None = None
+
+
+def _next_tick(moment: datetime) -> datetime:
+    """The first full minute that is not before the moment: rules that are due fire at ticks."""
+    minute = moment.replace(second=0, microsecond=0)
+    return minute if minute == moment else minute + timedelta(minutes=1)
 
 
 def _scheduled(condition: Schedule, rule: Rule, now: datetime, free_at: datetime) -> datetime | None:

@@ -82,7 +82,7 @@ def read_policy(path: Path, context: Context) -> Policy:
     content = read_file(str(path), MAX_POLICY_BYTES)
     if len(content) > MAX_POLICY_BYTES:
         raise UnusableFile(f"{path}: larger than {MAX_POLICY_BYTES} bytes, too large for a policy")
-    read = parse_document(content, as_json=False)
+    read = parse_document(content, as_json=False, what="policy")
     faults = [*read.faults, *schema_faults(schema("policy.v1"), read.value, read.spelled)]
     if faults:
         lines = (rendered(fault, str(path)) for fault in placed(faults, read))

@@ -114,7 +114,7 @@ def test_the_repair_of_an_empty_file_speaks_of_a_rule(served: Served) -> None:
     done = served.trainmaster("rules", "apply", "empty.yaml")
     assert done.status == 2
     assert "the document is empty" in done.err
-    assert "see examples/ for a rule" in done.err
+    assert "write the conditions of the rule under `when`" in done.err
     assert "request" not in done.err
 
 

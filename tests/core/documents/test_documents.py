@@ -134,7 +134,7 @@ def test_a_common_slip_is_placed_where_it_is_and_not_where_the_reader_stopped(
         (b"\x89PNG\r\n\x1a\n\x00\x00", "not UTF-8 text"),
         (b"\xff\xfea\x00", "not UTF-8 text"),
         (b"a: \x00", "a character that YAML does not allow"),
-        (b"", "the document is empty"),
+        (b"", "the document is empty; for a request to start from: trainmaster init"),
         (b"  \n# only a comment\n", ""),
         (b"a: [1, 2", "broken YAML"),
         (b"a:\n\t- b", "spaces, not tabs"),

@@ -147,7 +147,7 @@ def test_where_a_number_is_wanted_a_point_stays() -> None:
     assert schema_faults(SCHEMA, document) == []
     assert (document["priority"], type(document["priority"])) == (7, int)
     assert type(document["champion"]["margin"]) is float
-    (fault,) = schema_faults(SCHEMA, request(labels={"year": 2026.0}))
+    (fault,) = schema_faults(SCHEMA, request(env={"YEAR": 2026.0}))
     assert fault.repair == 'quote it: "2026.0"'
 
 

@@ -130,7 +130,10 @@ def test_faults_of_text_schema_and_policy_come_in_one_report() -> None:
     [
         ("clusster: {}", "$.clusster", "did you mean 'cluster'?"),
         ("model_name: no", "$.model_name", 'YAML 1.1 reads an unquoted no as false; quote it: "no"'),
-        ("model_name: 12", "$.model_name", 'quote it: "12"'),
+        ("model_name: 12", "$.model_name", "found 12; allowed: lower-case letters"),
+        ("labels: {year: 2026}", "$.labels.year", 'quote it: "2026"'),
+        ("cluster: {chief: {gpu: 1}}", "$.cluster.chief.gpu", "found 1; allowed: a GPU and how many, for example L4:1"),
+        ("cluster: {chief: {machine: n1-standard-4}, workers: 3}", "$.cluster.workers", "write workers: {count: 3, machine: …}"),
         ("args: --epochs=2", "$.args", "write a list"),
         ("args: [--epochs, 2]", "$.args[1]", 'quote it: "2"'),
         ("env: {PYVER: 3.10}", "$.env.PYVER", 'found 3.10; quote it: "3.10"'),

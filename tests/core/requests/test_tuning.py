@@ -187,6 +187,8 @@ def test_every_word_of_the_service_has_one_of_ours() -> None:
         ("a: {type: discrete, values: [2, 1]}", "a.values[1]", "sort the values"),
         ("a: {type: discrete, values: [x]}", "a.values[0]", "type: categorical"),
         ("a: {type: categorical, values: [1]}", "a.values[0]", 'quote it: "1"'),
+        ("a: {type: float, min: 0, max: 1}", "a.type", "did you mean 'double'?"),
+        ("a: {type: INT, min: 0, max: 1}", "a.type", "found 'INT'; allowed: double, integer"),
         ("a: {type: categorical, values: [x], scale: log}", "a.scale", "remove it"),
         ("a: {type: integer, min: 0.5, max: 2}", "a.min", "type: double"),
         ("a: {type: integer, min: -1.0e+308, max: 2}", "a.min", "64-bit"),

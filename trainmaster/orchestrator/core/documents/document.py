@@ -31,6 +31,10 @@ from trainmaster.orchestrator.core.documents.yaml_text import yaml_document
 
 __all__ = ["MAX_DEPTH", "Document", "is_json", "is_too_deep", "parse_document"]
 
+_BEGINNINGS = {
+    "request": "for a request to start from: trainmaster init",
+    "rule": "write the conditions of the rule under `when`",
+}
 _NO_TEXT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff]")
 """Control characters except tab and line ends, and lone surrogates: no service accepts them in strings."""
 
@@ -53,7 +57,7 @@ def parse_document(content: bytes, *, as_json: bool, what: str = "request") -> D
         )
         return Document(value=None, faults=(fault,))
     if not text.strip():
-        return unreadable("the document is empty", repair=f"see examples/ for a {what}")
+        return unreadable("the document is empty", repair=_BEGINNINGS.get(what, ""))
     read = _json_document(text) if as_json else yaml_document(text)
     reported = {fault.path for fault in read.faults}
     strange = tuple(fault for fault in _no_text(read.value) if fault.path not in reported)

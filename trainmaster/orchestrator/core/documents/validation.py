@@ -53,8 +53,8 @@ def schema_faults(
     Checks that repeat share their `suggestions`.
 
     A misspelt key is one fault: the correct key is not also reported as missing. The schema's `misplaced` names the
-    right place for keys that users expect elsewhere; JSON Schema ignores it. Of a document with more than
-    MAX_COLLECTED faults some are left out.
+    right place for keys that users expect elsewhere, and its `synonyms` the allowed value for words of other libraries;
+    JSON Schema ignores them. Of a document with more than MAX_COLLECTED faults some are left out.
 
     The fault takes what is allowed from the schema's `description` of the value, and its text from the schema's
     `problem` and `repair`, two keywords of ours that JSON Schema ignores.
@@ -146,7 +146,8 @@ def _faults(
                 is_key=True,
             )
         case "enum":
-            near = nearest(value, rule, suggestions) if isinstance(value, str) else ""
+            text = value if isinstance(value, str) else ""
+            near = hint(schema.get("synonyms", {}).get(text.lower(), "")) or nearest(text, rule, suggestions)
             yield Fault(at=path, problem="not an allowed value", value=value, among=rule, repair=near)
         case validator:
             yield _out_of_bounds(path, str(validator), value, rule, schema)
@@ -238,6 +239,25 @@ def _as_mapping(key: str, value: str, schema: Mapping[str, Any]) -> str:
     return f"write {key}: {{{first}: {value}{rest}}}{instead}"
 
 
+def _around_number(key: str, value: float, schema: Mapping[str, Any]) -> str:
+    """`write workers: {count: 3, machine: …}`, if the value may be that of a required key."""
+    required = (*schema.get("required", ()), *schema.get("then", {}).get("required", ()))
+    properties = schema.get("properties", {})
+    kinds = ("integer", "number") if isinstance(value, int) else ("number",)
+    for name in required:
+        of_key = properties.get(name, {})
+        if of_key.get("type") in kinds and value >= of_key.get("minimum", value):
+            rest = "".join(f", {other}: …" for other in required if other != name)
+            return f"write {key}: {{{name}: {value}{rest}}}"
+    return ""
+
+
+def _is_format_of(schema: Mapping[str, Any], text: str) -> bool:
+    """Whether the text would be a string that the schema allows."""
+    is_short = schema.get("minLength", 0) <= len(text) <= schema.get("maxLength", len(text))
+    return is_short and re.search(_whole(schema.get("pattern", "")), text) is not None
+
+
 def _choices(schema: Mapping[str, Any]) -> Sequence[object]:
     """The values that a schema lists, or the smallest number that it allows."""
     return schema.get("enum") or ([schema["minimum"]] if "minimum" in schema else [])
@@ -254,11 +274,13 @@ def _wrong_kind(
     where, wanted = json_path(path), kinds[0]
     # A dialect may have put another value where the text had a number.
     word = spelled.get(where, "") if isinstance(value, int | float) else ""
-    repair = ""
+    repair = allowed = ""
     if wanted == "string" and isinstance(value, bool) and word:
         repair = f'YAML 1.1 reads an unquoted {word} as {str(value).lower()}; quote it: "{word}"'
     elif wanted == "string" and isinstance(value, int | float) and not isinstance(value, bool):
-        repair = quote_it(word or str(value))
+        is_text = _is_format_of(schema, word or str(value))
+        repair = quote_it(word or str(value)) if is_text else ""
+        allowed = "" if is_text else str(schema.get("description", ""))
     elif wanted == "boolean" and isinstance(value, str):
         repair = "write true or false, without quotes"
     elif isinstance(value, str) and _is_numeral(value.strip(), wanted):
@@ -268,12 +290,15 @@ def _wrong_kind(
         repair = f"write seconds: {seconds}" if seconds else "write seconds, for example 3600"
     elif wanted == "object" and isinstance(value, str) and path:
         repair = _as_mapping(str(path[-1]), value, schema)
+    elif wanted == "object" and isinstance(value, int | float) and not isinstance(value, bool) and path:
+        repair = _around_number(str(path[-1]), value, schema)
     elif wanted == "array" and isinstance(value, str):
         repair = "write a list: one entry a line, each after '- '"
     return Fault(
         path=where,
         problem=schema.get("problem") or f"expected {' or '.join(_KINDS[kind] for kind in kinds)}",
         found=cut(word, FOUND_MAX_CHARS) or shown(value),
+        allowed=allowed,
         # What the schema advises is about a value of another kind than a misread yes or no.
         repair=repair
         if repair and isinstance(value, bool)

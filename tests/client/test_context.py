@@ -115,6 +115,18 @@ def test_the_folder_of_a_stack_names_its_stack_too(tmp_path: Path, settings: Pat
             assert choose_context(name, {}, directory=tmp_path, settings=settings).name == f"local:{state}"
 
 
+def test_a_folder_is_named_without_the_way_to_it(tmp_path: Path, settings: Path) -> None:
+    (tmp_path / "here").mkdir()
+    with stack_on(tmp_path / "there" / ".trainmaster") as there:
+        for text in ("local:../there", "local:../here/../there/.trainmaster"):
+            found = choose_context(text, {}, directory=tmp_path / "here", settings=settings)
+            assert found.state == there
+        (tmp_path / "far").mkdir()
+        (tmp_path / "here" / "link").symlink_to(tmp_path / "far")
+        linked = choose_context("local:link/../there", {}, directory=tmp_path / "here", settings=settings)
+        assert linked.state == there, "a link's parent is that of its target"
+
+
 def test_where_no_stack_runs_the_suggested_state_folder_is_not_the_project(
     tmp_path: Path, settings: Path
 ) -> None:

@@ -1,5 +1,7 @@
 """Which replicas and trials a selection of a run's log may name."""
 
+from datetime import UTC, datetime
+
 import pytest
 
 from tests.client.served import run_record
@@ -14,6 +16,7 @@ TUNING = {
     "metrics": [{"id": "accuracy", "goal": "maximize"}],
     "parameters": {"lr": {"type": "double", "min": 0.1, "max": 1.0}},
 }
+NOW = datetime(2026, 3, 4, tzinfo=UTC)
 
 
 def running(**tuning: object) -> RunRecord:
@@ -31,6 +34,30 @@ def test_before_a_tuning_ends_every_trial_that_it_may_have_is_selected() -> None
 def test_a_trial_that_a_tuning_cannot_have_is_not_found(trial: str) -> None:
     with pytest.raises(NotFound, match=r"It has trials 1 to 5\.$"):
         check_selection(Selection(trial_id=trial), running())
+
+
+@pytest.mark.parametrize(
+    ("replica", "name"),
+    [
+        ("chief", "workerpool0-0"),
+        ("chief-0", "workerpool0-0"),
+        ("worker-2", "workerpool1-2"),
+        ("ps-0", "workerpool2-0"),
+        ("evaluator-0", "workerpool3-0"),
+        ("workerpool1-0", "workerpool1-0"),
+        ("service", "service"),
+    ],
+)
+def test_a_replica_is_named_by_its_role_too(replica: str, name: str) -> None:
+    found = Selection(replica=replica).filter_of(["7"], NOW)
+    assert f'resource.labels.task_name="{name}"' in found
+
+
+@pytest.mark.parametrize("replica", ["chief", "chief-0", "workerpool0-0"])
+def test_the_chief_of_a_run_is_found_under_each_name(replica: str) -> None:
+    check_selection(Selection(replica=replica), running())
+    with pytest.raises(NotFound, match="has no replica 'worker-9'"):
+        check_selection(Selection(replica="worker-9"), running())
 
 
 def test_of_a_single_trial_the_message_is_in_the_singular() -> None:

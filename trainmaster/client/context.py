@@ -21,6 +21,7 @@ from trainmaster.client.stack import (
     is_between,
     is_of,
     is_state,
+    plain_path,
     read_stack_env,
     running_stacks,
     stack_between,
@@ -205,7 +206,7 @@ def refuse_elsewhere(context: Context) -> None:
 def _named(text: str, chosen_by: str, directory: Path, settings: Path) -> Context:
     kind, _, folder = text.partition(":")
     if kind == LOCAL and folder:
-        return _on(_state_of(directory / Path(folder).expanduser()), chosen_by)
+        return _on(_state_of(plain_path(directory / Path(folder).expanduser())), chosen_by)
     if text == LOCAL:
         return replace(_only(_running(directory, settings), directory), chosen_by=chosen_by)
     project, _, region = text.partition("/")

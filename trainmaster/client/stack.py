@@ -27,6 +27,12 @@ class NoStack(Exception):
     """No stack answers for a folder; the message says how to start one."""
 
 
+def plain_path(path: Path) -> Path:
+    """The path, absolute and without `..`; symbolic links stay where they can."""
+    plain = Path(os.path.abspath(path))  # noqa: PTH100 - Path.absolute keeps `..`
+    return plain if plain.resolve() == path.resolve() else path.resolve()
+
+
 def read_stack_env(text: str) -> dict[str, str]:
     """The variables of a `stack.env`: lines of `export NAME=value`, quoted for a shell."""
     words = shlex.split(text, comments=True)

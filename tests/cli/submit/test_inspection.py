@@ -7,6 +7,7 @@ import pytest
 from tests.client.submission.test_prepare import prepared
 from trainer.settings.settings import SETTINGS
 from trainmaster.cli.script.inspection import script_warnings
+from trainmaster.cli.submit.command import warn
 from trainmaster.client.submission.prepare import NO_FILE
 from trainmaster.inspect.checks.survive import FLAGS
 from trainmaster.resources import ROOT
@@ -135,3 +136,13 @@ def test_requirements_of_a_script_without_that_library_need_no_tensorflow(script
 
 def test_the_common_flags_are_those_of_the_trainer() -> None:
     assert set(FLAGS) == SETTINGS.keys()
+
+
+def test_of_several_requests_each_bound_of_the_cost_has_its_name(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = prepared(file=str(tmp_path / "a.yaml"))
+    assert made.bounds
+    for is_one, said in ((True, ""), (False, f"{made.title}: ")):
+        warn(made, is_one=is_one)
+        assert capsys.readouterr().err == f"{said}{made.bounds}\n"

@@ -29,7 +29,9 @@ def _moment(_call: click.Context, _option: click.Parameter, text: str | None) ->
 @click.command()
 @click.argument("run")
 @click.option("-f", "--follow", "follows", is_flag=True, help="print new lines until the run has ended")
-@click.option("--replica", metavar="NAME", help="only this replica, for example workerpool1-0 or chief")
+@click.option(
+    "--replica", metavar="NAME", help="only this replica, for example workerpool1-0, worker-0 or chief"
+)
 @click.option("--trial", metavar="N", help="only this trial of a tuning")
 @click.option(
     "--since",

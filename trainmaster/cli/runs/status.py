@@ -179,7 +179,7 @@ def drop_facts(status: Mapping[str, Any], text: str, outcome: "Outcome | None" =
     """The screen of a file or message without a run; `outcome` is that of an order."""
     state = str(status.get("state"))
     yield ("file" if "dropped_name" in status else "message"), [str(status.get("dropped_name") or text)]
-    yield STATE, [f"{state} at {status.get('updated_at')}"]
+    yield STATE, [f"{state} at {_time_text(status.get('updated_at'))}"]
     if status.get("reason"):
         yield "reason", [str(status["reason"])]
     faults = status.get("faults") or ()
@@ -194,6 +194,14 @@ def drop_facts(status: Mapping[str, Any], text: str, outcome: "Outcome | None" =
     if outcome is not None and outcome.run_id is not None:
         yield "run", [outcome.run_id]
     yield "next", [_next_for(state, status) if outcome is None else outcome.command]
+
+
+def _time_text(recorded: object) -> str:
+    """A time of a status as this screen prints times; what is damaged, as it is."""
+    try:
+        return at(datetime.fromisoformat(str(recorded)))
+    except ValueError:
+        return str(recorded)
 
 
 def _next_for(state: str, status: Mapping[str, Any]) -> str:

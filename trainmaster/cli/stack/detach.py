@@ -22,7 +22,14 @@ from trainmaster.cli.stack.process import (
 )
 from trainmaster.cli.verb import settings_folder, talk
 from trainmaster.client.context import LOCAL, NoContext, UnknownContext, choose_context
-from trainmaster.client.stack import DEFAULT_STATE, NoStack, environment_on, first_commands, register_stack
+from trainmaster.client.stack import (
+    DEFAULT_STATE,
+    NoStack,
+    environment_on,
+    first_commands,
+    plain_path,
+    register_stack,
+)
 from trainmaster.local.stack.state import StateFolder, owner_of
 
 LOG = "stack.log"
@@ -133,7 +140,7 @@ def _in_context(state: Path) -> str:
     """The option that chooses the stack; empty if a verb in the current folder would choose it anyway."""
     settings = settings_folder()
     with contextlib.suppress(OSError):
-        register_stack(state.absolute(), settings)  # the stack does so too, a moment after it is ready
+        register_stack(plain_path(state), settings)  # the stack does so too, a moment after it is ready
     with contextlib.suppress(NoContext, UnknownContext):
         chosen = choose_context(None, os.environ, directory=Path.cwd(), settings=settings)
         if chosen.state is not None and chosen.state.resolve() == state.resolve() and not chosen.is_elsewhere:

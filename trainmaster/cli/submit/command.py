@@ -195,7 +195,7 @@ def _sent(clients: "Clients", prepared: "Sequence[Prepared]", key: str | None, o
     sent: list[Sent] = []
     noted: set[Path] = set()
     for each in prepared:
-        _warn(each)
+        warn(each, is_one=len(prepared) == 1)
         earlier = started_with(clients, each, key) if key is not None else None
         if each.packed is not None and earlier is None:
             upload_script(clients, each.packed, each.team, noted)
@@ -221,14 +221,15 @@ def _outcome(sent: "Sent") -> str:
     )
 
 
-def _warn(prepared: "Prepared") -> None:
+def warn(prepared: "Prepared", *, is_one: bool) -> None:
+    """Say what is doubtful about the request, and what it may cost; of several requests, with its name."""
     from trainmaster.cli.faults import WARNING, fault_lines
 
     request = prepared.request
     for line in fault_lines(request.warnings if request else (), prepared.faulty, WARNING):
         talk(line)
     if prepared.bounds:
-        talk(prepared.bounds)
+        talk(prepared.bounds if is_one else f"{prepared.title}: {prepared.bounds}")
     if prepared.packed is not None:
         _warn_of_script(prepared)
 

@@ -19,6 +19,8 @@ READ_MAX = 20_000
 """Lines that one call of `new` reads; the next call continues behind them."""
 CHIEF = "chief"
 CHIEF_REPLICA = "workerpool0-0"
+_POOLS = {CHIEF: 0, "worker": 1, "ps": 2, "evaluator": 3}
+"""Vertex AI's pools by the roles in TF_CONFIG, by which TensorFlow's programs name their replicas."""
 LATE = timedelta(minutes=1)
 """How far back each query reaches: replicas send lines in batches, so a line may become readable after others with later
 timestamps. A line that is later than this is missed."""
@@ -33,7 +35,7 @@ class Selection:
     """Which lines of a log are read. None selects all."""
 
     replica: str | None = None
-    """For example `workerpool1-0`; `chief` is the first replica of the first pool."""
+    """For example `workerpool1-0`, or `worker-0` for it; `chief` is the first replica of the first pool."""
     trial_id: str | None = None
     since: datetime | None = None
     text: str | None = None
@@ -53,7 +55,7 @@ class Selection:
         begin = since if self.since is None else max(since, self.since)
         terms = ['resource.type="ml_job"', f"({jobs})", f"timestamp>={_quoted(begin.isoformat())}"]
         if self.replica is not None:
-            replica = CHIEF_REPLICA if self.replica == CHIEF else self.replica
+            replica = service_name(self.replica)
             terms.append(f"resource.labels.task_name={_quoted(replica)}")
         if self.trial_id is not None:
             terms.append(f'labels."{TRIAL_LABEL}"={_quoted(self.trial_id)}')
@@ -64,6 +66,12 @@ class Selection:
         if self.before is not None:
             terms.append(f"timestamp<={_quoted(self.before.isoformat())}")
         return " AND ".join(terms)
+
+
+def service_name(replica: str) -> str:
+    """The name by which Vertex AI logs the replica: `workerpool1-0` for `worker-0`, else the name itself."""
+    role, _, number = (f"{CHIEF}-0" if replica == CHIEF else replica).rpartition("-")
+    return f"workerpool{_POOLS[role]}-{number}" if role in _POOLS else replica
 
 
 def _containing(text: str) -> str:

@@ -2,7 +2,7 @@
 
 from trainmaster.client.errors import NotFound
 from trainmaster.client.logs.line import SERVICE
-from trainmaster.client.logs.read import CHIEF, CHIEF_REPLICA, Selection
+from trainmaster.client.logs.read import CHIEF, Selection, service_name
 from trainmaster.orchestrator.core.requests.candidates import candidates_of
 from trainmaster.orchestrator.core.requests.spec import Cluster
 from trainmaster.orchestrator.core.runs.record import RunRecord
@@ -22,11 +22,11 @@ def check_selection(selection: Selection, record: RunRecord) -> None:
         return
     pools = sorted({pool for spec in specs for pool in _pools(spec.cluster)})
     sizes = {name: max(size for pool, size in pools if pool == name) for name, _ in pools}
-    pool, _, number = (selection.replica or CHIEF_REPLICA).rpartition("-")
+    pool, _, number = service_name(selection.replica or CHIEF).rpartition("-")
     is_replica = (
         0 < len(number) < NUMBER_MAX_CHARS and number.isdecimal() and int(number) < sizes.get(pool, 0)
     )
-    if not is_replica and selection.replica not in (CHIEF, SERVICE):
+    if not is_replica and selection.replica != SERVICE:
         named = ", ".join(_replicas(name, size) for name, size in sizes.items())
         raise NotFound(
             f"{record.run_id} has no replica {selection.replica!r}. It has {named}; "

@@ -10,6 +10,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
+from trainmaster.client.stack import plain_path
 from trainmaster.local.stack.errors import StateError
 
 LEFTOVERS_DEADLINE_S = 20.0
@@ -33,7 +34,7 @@ class StateFolder:
         Raises:
             StateError: it is not writable, holds other files, or a running stack has claimed it.
         """
-        self.path = path.absolute()
+        self.path = plain_path(path)
         self._lock_path = self.path / "lock"
         self._watcher_pid: int | None = None
         try:

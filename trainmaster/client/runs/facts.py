@@ -5,7 +5,7 @@ from datetime import datetime
 from decimal import Decimal
 
 from trainmaster.client.terminal import plural
-from trainmaster.orchestrator.core.completion.outcome import RAN_TOO_LONG
+from trainmaster.orchestrator.core.completion.trial_ends import RAN_TOO_LONG
 from trainmaster.orchestrator.core.job_names import JobKind, job_id, job_kind, job_region
 from trainmaster.orchestrator.core.requests.candidates import Candidate, current_candidate
 from trainmaster.orchestrator.core.runs.job import TrialState

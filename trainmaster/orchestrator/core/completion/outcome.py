@@ -14,6 +14,7 @@ from trainmaster.orchestrator.core.completion.model import (
     ModelFile,
     find_first_model,
 )
+from trainmaster.orchestrator.core.completion.trial_ends import RAN_TOO_LONG
 from trainmaster.orchestrator.core.completion.trials import (
     best_measurement,
     best_trial,
@@ -121,8 +122,6 @@ def _tuned(state: RunState, job: Job, found: FoundModel, tuning: Tuning) -> Outc
 _BARE = re.compile(r"(?:JOB_STATE_)?CANCELL?ED\.?|", re.IGNORECASE)
 """The service's message about a cancelled job if it has nothing to add."""
 _NAMED = re.compile(r"\A(?:JOB_STATE_)?CANCELL?ED: ")
-RAN_TOO_LONG = "ran longer than its timeout of "
-"""In the reason of a run whose timeout cancelled its job."""
 EXHAUSTED, UNAVAILABLE = 8, 14
 """google.rpc.Code: https://cloud.google.com/apis/design/errors#handling_errors"""
 _OF_THE_REQUEST = (3, 5, 6, 7, 11, 12, 16)

@@ -6,6 +6,8 @@ from trainmaster.orchestrator.core.completion.replica_exit import parse_exit
 from trainmaster.orchestrator.core.runs.job import TrialState
 
 FAILED, CANCELLED = "failed", "cancelled"
+RAN_TOO_LONG = "ran longer than its timeout of "
+"""In the reason of a run or trial whose timeout cancelled its job."""
 
 _CANCELLED = re.compile(
     r"(?:JOB_STATE_)?CANCELL?ED\.?\s*\Z|The trial(?:'s job)? was cancelled\b"
@@ -13,7 +15,7 @@ _CANCELLED = re.compile(
     re.IGNORECASE,
 )
 """The sentences are the local stack's: none of JobService's has been published."""
-_FAILED = re.compile(r"\AInternal error occurred|\bran longer than its timeout of ")
+_FAILED = re.compile(rf"\AInternal error occurred|\b{RAN_TOO_LONG}")
 
 
 def was_cancelled(reason: str | None) -> bool:

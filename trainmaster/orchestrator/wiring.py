@@ -216,7 +216,7 @@ class Wiring:
             PolicyInvalid: the file cannot be read, or its schema refuses it.
         """
         try:
-            read = parse_document(path.read_bytes(), as_json=False)
+            read = parse_document(path.read_bytes(), as_json=False, what=path.name)
             faults = [*read.faults, *schema_faults(self._schema(schema_id), read.value, read.spelled)]
             if not faults:
                 return parse(read.value)

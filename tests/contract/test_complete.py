@@ -30,7 +30,6 @@ from trainmaster.orchestrator.core.runs.job import Failure, Job, JobState
 from trainmaster.orchestrator.core.runs.states import RunState
 from trainmaster.orchestrator.flows.completion.complete import PAUSES_S
 from trainmaster.orchestrator.flows.reconcile import ORPHAN_AGE, VANISHED_AGE
-from trainmaster.orchestrator.flows.submission.resume import cancel
 
 RECORD = Draft202012Validator(schema("run_record.v2"))
 
@@ -372,47 +371,3 @@ def test_a_bug_with_one_run_keeps_the_reconciler_from_no_other() -> None:
     assert states == {RunState.SUBMITTED, RunState.SUCCEEDED}
     world.reconcile()
     assert world.active() == []
-
-
-@pytest.mark.parametrize(
-    ("is_ordered", "words", "reason"),
-    [
-        (True, "CANCELED", "its cancellation was requested at 2026-"),
-        (False, "CANCELED", "its job was cancelled outside Trainmaster"),
-        (
-            True,
-            "CANCELED: the job ran longer than its timeout of 8 s.",
-            "the job ran longer than its timeout of 8 s.",
-        ),
-    ],
-)
-def test_a_cancelled_run_says_who_cancelled_it_where_the_service_names_only_the_state(
-    is_ordered: bool, words: str, reason: str
-) -> None:
-    world, incoming, job = launched()
-    if is_ordered:
-        cancel(world.services(), world.ledger.present(incoming.run_id))
-    world.jobs.become(job.name, JobState.CANCELLED, error=Failure(code=1, message=words))
-    world.complete(world.hint(job, tells_end=False))
-    ended = world.record(incoming.run_id)
-    assert ended.state is RunState.CANCELLED
-    assert ended.failure is not None
-    assert ended.failure.message.startswith(reason)
-
-
-@pytest.mark.parametrize(
-    ("ran_s", "reason"),
-    [
-        (24 * 3600, "the job ran longer than its timeout of 86400 s."),
-        (24 * 3600 - 1, "its job was cancelled outside Trainmaster"),
-    ],
-)
-def test_a_job_that_was_cancelled_at_its_timeout_has_that_as_its_reason(ran_s: int, reason: str) -> None:
-    world, incoming, job = launched()
-    world.jobs.become(job.name, JobState.RUNNING)
-    world.clock.advance(timedelta(seconds=ran_s))
-    world.jobs.become(job.name, JobState.CANCELLED, error=Failure(code=1, message="CANCELED"))
-    world.complete(world.hint(job, tells_end=False))
-    failure = world.record(incoming.run_id).failure
-    assert failure is not None
-    assert failure.message == reason

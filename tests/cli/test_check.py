@@ -68,6 +68,20 @@ def test_a_script_that_could_not_be_sent_is_a_fault_beside_the_others(
     assert f"{kind}.yaml: {kind}, 2 faults" in done.out
 
 
+@pytest.mark.parametrize("verb", ["check", "plan"])
+def test_a_link_out_of_the_scripts_folder_is_a_fault_that_include_removes(verb: str, tmp_path: Path) -> None:
+    (tmp_path / "train.py").touch()
+    (tmp_path / "users.txt").symlink_to("/etc/passwd")
+    text = "model_name: m\nscript: {file: train.py}\ncluster: {chief: {machine: n1-standard-4}}\n"
+    file = written(tmp_path, "request.yaml", text)
+    environment = {"HOME": str(tmp_path), "PATH": "/usr/bin:/bin"}
+    done = trainmaster(verb, file, cwd=tmp_path, environment=environment)
+    assert done.status != 0
+    assert "users.txt -> /etc/passwd" in done.out + done.err
+    again = trainmaster(verb, file, "--include=users.txt", cwd=tmp_path, environment=environment)
+    assert (again.status, "users.txt ->" in again.out + again.err) == (0, False)
+
+
 @pytest.mark.parametrize(
     "fault", ["", "imgae: x\n", "- 1", "a: 1\n" * 400_000], ids=["none", "key", "list", "size"]
 )

@@ -19,6 +19,7 @@ from trainmaster.cli.verb import (
     output_option,
     print_data,
     settings_folder,
+    takes_include,
     takes_team,
     talk,
 )
@@ -59,6 +60,7 @@ LOCAL_PROJECT, LOCAL_REGION = "trainmaster-local", "us-central1"
 @click.option(
     "--context", metavar="NAME", help="local, local:DIR or PROJECT/REGION; default: the current one"
 )
+@takes_include
 @takes_team
 @output_option(TABLE, JSON, YAML)
 def check_files(
@@ -68,6 +70,7 @@ def check_files(
     project: str | None,
     region: str | None,
     context: str | None,
+    include: tuple[str, ...],
     output: str,
 ) -> int:
     """Check each FILE, a request in any dialect, a rule or an order, and show every fault in its place; - is standard input.
@@ -90,7 +93,7 @@ def check_files(
             content = read_input(file, sys.stdin.buffer)
             found = check(file, content, rules, buckets)
             root = Path() if file == STDIN else Path(file).parent
-            checked.append(with_script_faults(found, content, root, rules))
+            checked.append(with_script_faults(found, content, root, rules, include=include))
         except UnusableFile as unusable:
             unusable_files += 1
             talk(str(unusable))

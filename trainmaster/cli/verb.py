@@ -91,6 +91,16 @@ def takes_team(verb: Verb) -> Verb:
     )(verb)
 
 
+def takes_include(verb: Verb) -> Verb:
+    """Give the verb `--include`, the paths of files that are packed with a script in spite of a doubt."""
+    return click.option(
+        "--include",
+        multiple=True,
+        metavar="PATH",
+        help="pack this file of the script's folder though it seems to hold a secret, or is a link out of the folder; repeatable",
+    )(verb)
+
+
 class ContextGroup(click.Group):
     """A group that takes `--context` before its verb, too."""
 

@@ -109,15 +109,17 @@ def test_the_gitignore_of_the_repository_around_the_folder_counts(tmp_path: Path
     )  # fmt: skip
 
 
-def test_links_to_files_are_packed_as_files_and_links_to_folders_left_out(tmp_path: Path) -> None:
-    write(tmp_path / "data", **{"a.csv": "1"})
-    script = write(tmp_path / "own")
+def test_links_to_files_of_the_folder_are_packed_as_files_and_links_to_folders_left_out(
+    tmp_path: Path,
+) -> None:
+    write(tmp_path / "data")
+    script = write(tmp_path / "own", **{"data/a.csv": "1"})
     (script.parent / "folder").symlink_to(tmp_path / "data")
     (script.parent / "again").symlink_to(script.parent)
-    (script.parent / "a.csv").symlink_to(tmp_path / "data" / "a.csv")
+    (script.parent / "a.csv").symlink_to(script.parent / "data" / "a.csv")
     (script.parent / "nowhere").symlink_to(tmp_path / "nowhere")
     packed = pack_script(script)
-    assert packed.files == ("a.csv", "train.py")
+    assert packed.files == ("a.csv", "data/a.csv", "train.py")
     assert packed.left_out == {Why.LINK: ("again", "folder"), Why.BROKEN: ("nowhere",)}
 
 
@@ -149,20 +151,74 @@ def test_what_was_downloaded_is_not_packed_and_the_rest_of_its_folder_is(tmp_pat
     assert "model/saved_model.pb" in pack_script(script).files
 
 
-KEY = '{"type": "service_account", "private_key": "-----BEGIN PRIVATE KEY-----\\nMII"}'
+def test_a_link_out_of_the_folder_is_refused_unless_it_is_included(tmp_path: Path) -> None:
+    script = write(tmp_path / "own")
+    (tmp_path / "passwd").write_text("x")
+    (script.parent / "users.txt").symlink_to("../passwd")
+    with pytest.raises(Refused, match=rf"users\.txt -> {tmp_path / 'passwd'}.*--include users\.txt"):
+        pack_script(script)
+    assert pack_script(script, include=["users.txt"]).files == ("train.py", "users.txt")
+    (tmp_path / "linked").symlink_to(script.parent)
+    (script.parent / "users.txt").unlink()
+    assert pack_script(tmp_path / "linked" / "train.py").files == ("train.py",)
 
 
-def test_key_files_are_not_packed_and_other_files_of_these_kinds_are(tmp_path: Path) -> None:
-    keys = {
-        "house-1a2b.json": KEY,
-        "tls/server.pem": "-----BEGIN RSA PRIVATE KEY-----\n",
-        "adc.json": '{"type": "authorized_user", "refresh_token": "1//0"}',
-        "old.p12": "",
+SECRETS = {
+    "house-1a2b.json": (
+        '{"private_key": "-----BEGIN PRIVATE KEY-----\\nMIIEvQIBADANBgkqhkiG"}',
+        "a private key",
+    ),
+    "id_rsa": ("-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1rZXktdjEA\n", "a private key"),
+    "notes.txt": ("-----BEGIN PGP PRIVATE KEY BLOCK-----\n\nlQOYBGAAAAEBCADAAAAA\n", "a private key"),
+    "padded.json": (" " * 70_000 + "-----BEGIN RSA PRIVATE KEY-----\nMIIEowIBAAKCAQEA\n", "a private key"),
+    "server.ppk": ("PuTTY-User-Key-File-3: ssh-ed25519\n", "a PuTTY private key"),
+    "adc": ('{"type": "authorized_user", "refresh_token": "1//0abcdefgh"}', "gcloud's credentials of a user"),
+    "client_secret.json": ('{"installed": {"client_secret": "GOCSPX-abcdefgh"}}', "an OAuth client secret"),
+    "credentials": (f"[default]\naws_secret_access_key = {'Ab1/' * 10}\n", "AWS credentials"),
+    "kaggle.json": ('{"username":"me","key":"0123456789abcdef0123456789abcdef"}', "a Kaggle key"),
+    "netrc": (
+        "machine api.wandb.ai\n  login user\n  password 0123\n",
+        "a password for a machine, as in .netrc",
+    ),
+    "terraform.tfstate": ("{}", "a Terraform state"),
+    "terraform.tfstate.backup": ("{}", "a Terraform state"),
+    "release.jks": ("\xfe\xed\xfe\xed", "a Java key store"),
+    "mine.kdbx": ("\x03\xd9\xa2\x9a", "a KeePass database"),
+    "old.p12": ("", "a PKCS #12 key store"),
+    "shadow": ("root:$6$salt$hash:19000:0:99999:7:::\n", "hashes of passwords"),
+    "settings.toml": (f'token = "hf_{"a" * 34}"\n', "a Hugging Face token"),
+    "remote.cfg": ("url = https://me:0123456789@example.com/repo.git\n", "a password in a URI"),
+}
+
+
+def test_files_with_secrets_are_left_out_by_their_content_and_named_with_its_kind(tmp_path: Path) -> None:
+    other = {
+        "config.json": '{"key": "value", "client_secret": null}',
+        "ca.pem": "-----BEGIN CERTIFICATE-----\nMIIEvQIBADANBgkqhkiG9w0B\n",
+        "find_keys.py": 'KEY = "-----BEGIN PRIVATE KEY-----"\nif KEY in text: print(os.environ["PASSWORD"])\n',
     }
-    other = {"config.json": "{}", "ca.pem": "-----BEGIN CERTIFICATE-----\n", "find_keys.py": KEY}
-    packed = pack_script(write(tmp_path, **keys, **other))
+    script = write(tmp_path, **other)
+    for name, (text, _) in SECRETS.items():
+        (tmp_path / name).write_bytes(text.encode("latin-1"))
+    packed = pack_script(script)
     assert packed.files == ("ca.pem", "config.json", "find_keys.py", "train.py")
-    assert packed.left_out == {Why.KEY: tuple(sorted(keys))}
+    assert packed.left_out == {
+        Why.CONFIDENTIAL: tuple(sorted(f"{name} ({kind})" for name, (_, kind) in SECRETS.items()))
+    }
+
+
+def test_a_program_with_a_token_is_refused_and_an_included_file_is_packed(tmp_path: Path) -> None:
+    token = f"ghp_{'a' * 36}"
+    script = write(tmp_path, **{"lib/hub.py": f"TOKEN = {token!r}\n", "id_rsa": SECRETS["id_rsa"][0]})
+    with pytest.raises(
+        Refused, match=r"lib/hub\.py seems to hold a GitHub token.*--include lib/hub\.py"
+    ) as refused:
+        pack_script(script)
+    assert token not in str(refused.value)
+    packed = pack_script(script, include=["./lib/hub.py", "id_rsa"])
+    assert packed.files == ("id_rsa", "lib/hub.py", "train.py")
+    with pytest.raises(Refused, match=r"--include 'lib/no\.py': no such file would be packed"):
+        pack_script(script, include=["lib/no.py"])
 
 
 def test_a_folder_with_data_is_refused_with_its_largest_entries(

@@ -18,6 +18,7 @@ from trainmaster.cli.verb import (
     context_or_examples,
     output_option,
     print_data,
+    takes_include,
     takes_team,
     talk,
 )
@@ -47,6 +48,7 @@ SHIPPED = "the policy and prices that this version ships"
 @click.option(
     "--context", metavar="NAME", help="local, local:DIR or PROJECT/REGION; default: the current one"
 )
+@takes_include
 @takes_team
 @output_option(TABLE, JSON, YAML)
 def plan(
@@ -56,6 +58,7 @@ def plan(
     key: str | None,
     policy: Path | None,
     context: str | None,
+    include: tuple[str, ...],
     output: str,
 ) -> int:
     """Show what would happen to the request in FILE, and why; - reads standard input. Submits nothing.
@@ -70,7 +73,9 @@ def plan(
     from trainmaster.client.request_files import read_input
 
     where = context_or_examples(context)
-    given = _Given(file=file, content=read_input(file, sys.stdin.buffer), settings=overrides, key=key)
+    given = _Given(
+        file=file, content=read_input(file, sys.stdin.buffer), settings=overrides, key=key, include=include
+    )
     if policy is not None or not where.chosen_by:
         made = _offline(given, where, policy)
     else:
@@ -97,6 +102,7 @@ class _Given:
     content: bytes
     settings: tuple[str, ...]
     key: str | None
+    include: tuple[str, ...]
 
 
 def _offline(given: _Given, where: "Context", policy: Path | None) -> "Plan":
@@ -128,7 +134,8 @@ def _request(
     from trainmaster.client.submission.prepare import prepare
     from trainmaster.client.submission.settings import parse_settings
 
-    edits, is_message = Edits(settings=parse_settings(given.settings)), given.key is not None
+    edits = Edits(settings=parse_settings(given.settings), include=given.include)
+    is_message = given.key is not None
     prepared = prepare(
         given.file, given.content, edits, context=where, rules=rules, prices=prices, is_message=is_message
     )

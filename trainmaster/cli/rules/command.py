@@ -22,6 +22,7 @@ from trainmaster.cli.verb import (
     says_where,
     takes_context,
     takes_context_to_change,
+    takes_include,
     takes_team,
     talk,
 )
@@ -99,10 +100,13 @@ def show(clients: "Clients", rule: str, output: str) -> int:
     metavar="FILE",
     help="check with this policy, not the deployed one",
 )
+@takes_include
 @_WAIT
 @takes_team
 @takes_context_to_change
-def apply(clients: "Clients", files: tuple[Path, ...], policy: Path | None, wait_s: float) -> int:
+def apply(
+    clients: "Clients", files: tuple[Path, ...], policy: Path | None, include: tuple[str, ...], wait_s: float
+) -> int:
     """Check the rules in each FILE, put them in force, and print the state of each.
 
     All files are checked first, with the service's own checks; if any is faulty, every fault is printed and nothing is
@@ -133,7 +137,9 @@ def apply(clients: "Clients", files: tuple[Path, ...], policy: Path | None, wait
     team = request_rules.policy.team if request_rules.policy is not None else None
     given = {file: read_file(str(file), MAX_RULE_BYTES) for file in files}
     check_kinds({file: content for file, content in given.items() if len(content) <= MAX_RULE_BYTES})
-    ready = {file: with_script(file, content, where, team) for file, content in given.items()}
+    ready = {
+        file: with_script(file, content, where, team, include=include) for file, content in given.items()
+    }
     checked = checked_rules(clients, request_rules, {file: each.content for file, each in ready.items()})
     if problems := _problems(checked.faults, request_rules, given, ready):
         talk("\n".join(problems))

@@ -32,6 +32,7 @@ from trainmaster.cli.verb import (
     print_names,
     says_where,
     takes_context_to_change,
+    takes_include,
     takes_team,
     talk,
 )
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
 @click.command(cls=WithArguments)
 @click.argument("files", metavar="[FILE]...", nargs=-1)
 @submit_options
+@takes_include
 @timeout_option
 @takes_team
 @output_option(NAME, JSON, YAML)
@@ -62,6 +64,7 @@ def submit(
     machine: str | None,
     workers: int | None,
     settings: tuple[str, ...],
+    include: tuple[str, ...],
     key: str | None,
     waits: bool,
     shows_logs: bool,
@@ -100,6 +103,7 @@ def submit(
         gpu=gpu,
         workers=workers,
         settings=parse_settings(settings),
+        include=include,
     )
     prepared = _prepared(clients, files, edits, is_message=key is not None)
     provide_image(image, clients.context)

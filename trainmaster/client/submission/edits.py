@@ -23,6 +23,7 @@ class Edits:
     """The options that change a request; None or empty leaves it as it is.
 
     `workers` are those beside the chief, on the chief's machine; 0 removes them. `machine` and `gpu` are for all roles.
+    `include` changes no request: it is `pack_script`'s.
     """
 
     script: Path | None = None
@@ -33,10 +34,11 @@ class Edits:
     gpu: str | None = None
     workers: int | None = None
     settings: tuple[Setting, ...] = ()
+    include: tuple[str, ...] = ()
 
     @property
     def any(self) -> bool:
-        return self != Edits()
+        return self != Edits(include=self.include)
 
 
 def new_request(edits: Edits) -> dict[str, Any]:

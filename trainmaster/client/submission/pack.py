@@ -6,15 +6,16 @@ import io
 import os
 import tarfile
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from trainmaster.client.errors import Refused
+from trainmaster.client.files.secrets import find_secret
 from trainmaster.client.nearest import nearest_names
 from trainmaster.client.stack import is_state
 from trainmaster.client.submission.ignored import Ignored, ignored_above
-from trainmaster.client.submission.strangers import Downloads, Why, holds_key
+from trainmaster.client.submission.strangers import Downloads, Why
 from trainmaster.client.terminal import size_text
 
 FILES_MAX = 2000
@@ -25,6 +26,7 @@ SEEN_MAX = 100_000
 LARGE_BYTES = 1024 * 1024
 """What is above it is uploaded, and said. The scripts of this project and its examples have less than 100 KiB."""
 LARGEST_SHOWN = 5
+STRAYS_SHOWN = 5
 _USUAL = "train.py"
 """What a folder's script is most likely called."""
 _CACHES = frozenset({"__pycache__"})
@@ -40,7 +42,8 @@ class Packed:
         file: the script's path in the archive, with '/'.
         script: the script on this machine.
         files: the paths of all files in it.
-        left_out: what is not in it for a reason that users cannot see in a .gitignore, with '/' after folders.
+        left_out: what is not in it for a reason that users cannot see in a .gitignore, with '/' after folders, and
+            behind a file with a secret its kind.
         sizes: bytes before compression of each entry of the folder, the largest first, with '/' after folders.
     """
 
@@ -71,12 +74,15 @@ class _Found:
     """The files below a folder, by their path in it, and what they take."""
 
     folder: Path
+    include: frozenset[str] = frozenset()
     files: dict[str, Path] = field(default_factory=dict)
     left_out: dict[Why, set[str]] = field(default_factory=lambda: defaultdict(set))
     sizes: Counter[str] = field(default_factory=Counter)
     counts: Counter[str] = field(default_factory=Counter)
     seen: Counter[str] = field(default_factory=Counter)
     """Packed or not, files and folders."""
+    strays: dict[str, Path] = field(default_factory=dict)
+    """Links to files outside the folder, with what they lead to."""
 
     def add(self, path: Path, size_bytes: int) -> None:
         name = path.relative_to(self.folder).as_posix()
@@ -89,21 +95,35 @@ class _Found:
         """The entry of the whole folder that this one is, or is in, with '/'; `./` for the whole folder."""
         return f"{next(iter(folder.relative_to(self.folder).parts), '.')}/"
 
+    def note_stray(self, link: Path) -> None:
+        """Keep the link's target if it is outside the folder and the link is not to be included."""
+        name, target = link.relative_to(self.folder).as_posix(), link.resolve()
+        if name not in self.include and not target.is_relative_to(self.folder.resolve()):
+            self.strays[name] = target
+
     def leave_out(self, path: Path, why: Why) -> None:
         slash = "/" if why is Why.STATE else ""
         self.left_out[why].add(f"{path.relative_to(self.folder).as_posix()}{slash}")
 
 
-def pack_script(script: Path, root: Path | None = None) -> Packed:
+def pack_script(script: Path, root: Path | None = None, *, include: Iterable[str] = ()) -> Packed:
     """The archive of the folder `root`, by default the one that holds `script`, which is in it.
 
     Left out are what .gitignore names, and always names that begin with a dot, Python's caches, virtual environments,
-    the state of local stacks, what `trainmaster download` wrote, and keys. Links to files are packed as files.
+    the state of local stacks, what `trainmaster download` wrote, and files that seem to hold a secret. Links to files
+    of the folder are packed as files.
+
+    Args:
+        script: path of a Python file.
+        root: a folder above it.
+        include: paths in the folder, with '/', of files that are packed though they seem to hold a secret or are links
+            that lead out of the folder.
 
     Raises:
         Refused: `script` is not a Python file or not in `root`, the folder is itself a stack's state, a file
-            cannot be read, or the folder has more than FILES_MAX files or BYTES_MAX bytes; the message has
-            the entries that take most.
+            cannot be read, a Python file seems to hold a secret, a link leads out of the folder, a name of `include`
+            would not be packed anyway, or the folder has more than FILES_MAX files or BYTES_MAX bytes; the message
+            has the entries that take most.
     """
     if not script.is_file():
         raise Refused(_in_place_of(script, root))
@@ -119,9 +139,11 @@ def pack_script(script: Path, root: Path | None = None) -> Packed:
             "Move the script to a separate folder."
         )
     try:
-        found = _Found(folder=folder)
+        found = _Found(folder=folder, include=frozenset(os.path.normpath(name) for name in include))
         for path, size_bytes in _walk(folder, ignored_above(folder), found):
             found.add(path, size_bytes)
+        _check_included(found)
+        _check_links(found)
         _check_size(found)
         return _packed(found, script.relative_to(folder).as_posix())
     except OSError as error:
@@ -161,10 +183,10 @@ def _walk(folder: Path, ignored: Ignored, found: _Found) -> Iterator[tuple[Path,
                 found.leave_out(path, _why_no_file(entry))
             elif downloads.holds(path):
                 found.left_out[Why.DOWNLOADED].add(downloads.shown(path))
-            elif holds_key(path, size_bytes := entry.stat().st_size):
-                found.leave_out(path, Why.KEY)
             else:
-                yield path, size_bytes
+                if entry.is_symlink():
+                    found.note_stray(path)
+                yield path, entry.stat().st_size
 
 
 def _why_no_file(entry: "os.DirEntry[str]") -> Why:
@@ -189,6 +211,27 @@ def _is_never_packed(entry: "os.DirEntry[str]") -> bool:
     if entry.name.startswith(".") or entry.name in _CACHES or entry.name.endswith(_CACHED):
         return True
     return entry.is_dir() and Path(entry.path, _VIRTUAL_ENVIRONMENT).exists()
+
+
+def _check_included(found: _Found) -> None:
+    missing = sorted(found.include - found.files.keys())
+    if missing:
+        raise Refused(
+            f"--include {', '.join(map(repr, missing))}: no such file would be packed from {str(found.folder)!r}. Name a "
+            "file by its path in that folder; what .gitignore names, and names that begin with a dot, are never packed."
+        )
+
+
+def _check_links(found: _Found) -> None:
+    """Refuse links to files elsewhere: they could be anything that this user can read."""
+    if found.strays:
+        shown = [f"{name} -> {target}" for name, target in sorted(found.strays.items())[:STRAYS_SHOWN]]
+        more = len(found.strays) - len(shown)
+        raise Refused(
+            f"Links lead out of the script's folder {str(found.folder)!r}: {', '.join(shown)}"
+            f"{f' and {more} more' if more else ''}. Copy the files there, name the links in a .gitignore, or pack what "
+            f"they lead to with --include {min(found.strays)}"
+        )
 
 
 def _check_size(found: _Found) -> None:
@@ -220,11 +263,13 @@ def _refused(found: _Found, what: str, where: str) -> Refused:
 
 
 def _packed(found: _Found, script: str) -> Packed:
+    """The archive of the found files but those with a secret; a program that lacks one of its modules is refused."""
     if script not in found.files:
         why = next((each for each in Why if script in found.left_out[each]), ".gitignore names it")
         raise Refused(f"{str(found.folder / script)!r} would not be packed: {why}.")
     packed = io.BytesIO()
     left = BYTES_MAX
+    names: list[str] = []
     with (
         gzip.GzipFile(fileobj=packed, mode="wb", filename="", mtime=0) as zipped,
         tarfile.open(fileobj=zipped, mode="w", format=tarfile.PAX_FORMAT) as tar,
@@ -232,17 +277,31 @@ def _packed(found: _Found, script: str) -> Packed:
         for name, path in sorted(found.files.items()):
             content = _read(path, left)
             left -= len(content)
+            if name not in found.include and (kind := find_secret(name, content)):
+                if name.endswith(".py"):
+                    raise _secret_in_program(name, kind)
+                found.left_out[Why.CONFIDENTIAL].add(f"{name} ({kind})")
+                continue
             member = tarfile.TarInfo(name)
             member.size = len(content)
             member.mode = 0o755 if os.access(path, os.X_OK) else 0o644
             tar.addfile(member, io.BytesIO(content))
+            names.append(name)
     return Packed(
         content=packed.getvalue(),
         file=script,
         script=found.folder / script,
-        files=tuple(sorted(found.files)),
+        files=tuple(names),
         left_out={why: tuple(sorted(found.left_out[why])) for why in Why if found.left_out[why]},
         sizes=dict(found.sizes.most_common()),
+    )
+
+
+def _secret_in_program(name: str, kind: str) -> Refused:
+    return Refused(
+        f"{name} seems to hold {kind}, and everyone who can read the bucket could read it there. Keep it in Secret "
+        f"Manager and have the program read it, then revoke this one; or name the file in a .gitignore; or, if it is "
+        f"no secret: --include {name}"
     )
 
 

@@ -250,11 +250,11 @@ def _edited(file: str, document: dict[str, Any], edits: Edits) -> dict[str, Any]
 
 def _pack(file: str, document: dict[str, Any], edits: Edits) -> Packed | None:
     if edits.script is not None:
-        return pack_script(edits.script)
+        return pack_script(edits.script, include=edits.include)
     if not has_local_script(document):
         return None
     root = Path() if file == STDIN else Path(file).parent
-    return pack_script(root / document[SCRIPT]["file"], root)
+    return pack_script(root / document[SCRIPT]["file"], root, include=edits.include)
 
 
 def _text(file: str, content: bytes, document: object) -> bytes:

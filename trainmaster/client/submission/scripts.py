@@ -1,6 +1,6 @@
 """The script of this machine that a file names: why it cannot be sent, and a rule's file with its archive."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -36,10 +36,12 @@ def unpacked_fault(refused: Refused, above: At = ()) -> Fault:
     return Fault(at=(*above, SCRIPT, "file"), problem=str(refused))
 
 
-def with_script_faults(checked: Checked, content: bytes, root: Path, rules: RequestRules) -> Checked:
+def with_script_faults(
+    checked: Checked, content: bytes, root: Path, rules: RequestRules, *, include: Sequence[str] = ()
+) -> Checked:
     """The result with the fault of the script that the request or rule names: it is missing, too large, or not Python.
 
-    Its path begins at `root`. Reads the script's folder; uploads nothing.
+    Its path begins at `root`. Reads the script's folder; uploads nothing. `include` is `pack_script`'s.
     """
     if too_large_file(content) is not None:
         return checked
@@ -47,18 +49,18 @@ def with_script_faults(checked: Checked, content: bytes, root: Path, rules: Requ
     if not isinstance(document, dict):
         return checked
     known = {fault.path for fault in checked.faults}
-    found = tuple(fault for fault in _faults(document, root) if fault.path not in known)
+    found = tuple(fault for fault in _faults(document, root, include) if fault.path not in known)
     faults = with_places_of(found, checked.file, content, rules) if found else ()
     return replace(checked, faults=(*checked.faults, *faults))
 
 
-def _faults(document: Mapping[str, object], root: Path) -> Iterator[Fault]:
+def _faults(document: Mapping[str, object], root: Path, include: Sequence[str]) -> Iterator[Fault]:
     for above, request in (((), document), (("request",), mapping_at(document, "request"))):
         file = text_at(request, SCRIPT, "file")
         if file is None or not has_local_script(request):
             continue
         try:
-            packed = pack_script(root / file, root)
+            packed = pack_script(root / file, root, include=include)
         except Refused as refused:
             yield unpacked_fault(refused, above)
             continue
@@ -83,17 +85,19 @@ class ReadyRule:
     not_python: str | None = None
 
 
-def with_script(file: Path, content: bytes, context: "Context", team: str | None) -> ReadyRule:
+def with_script(
+    file: Path, content: bytes, context: "Context", team: str | None, *, include: Sequence[str] = ()
+) -> ReadyRule:
     """The rule's file with the archive of its request's `script: {file: …}`, a path from the folder of the rule's file.
 
-    A script runs as it is now at every firing, until the rule is applied again.
+    A script runs as it is now at every firing, until the rule is applied again. `include` is `pack_script`'s.
     """
     read = parse_document(content, as_json=is_json_file(str(file), content))
     request = read.value.get("request") if isinstance(read.value, dict) else None
     if read.faults or not isinstance(request, dict) or not has_local_script(request):
         return ReadyRule(content=content)
     try:
-        packed = pack_script(file.parent / request["script"]["file"], file.parent)
+        packed = pack_script(file.parent / request["script"]["file"], file.parent, include=include)
     except Refused as refused:
         sample = object_uri(context.data_bucket, script_object(NO_HASH, team))
         ready = with_rule_archive(str(file), content, sample)

@@ -1,16 +1,9 @@
-"""What lies in a script's folder and does not belong to the program: a stack's state, downloads, keys."""
+"""Entries of a script's folder that do not belong to the program: a stack's state, downloads, secrets."""
 
-import re
 from enum import StrEnum
 from pathlib import Path
 
 from trainmaster.client.files.downloaded import LIST, read_downloaded
-
-KEY_MAX_BYTES = 64 * 1024
-_KEY_FILES = frozenset({".json", ".key", ".pem"})
-_KEY_STORES = frozenset({".p12", ".pfx"})
-_KEY = re.compile(rb'-----BEGIN [A-Z ]*PRIVATE KEY-----|"refresh_token"\s*:')
-"""Of a service account's key as of any other, and of a user's own credentials, as gcloud writes them."""
 
 
 class Why(StrEnum):
@@ -21,7 +14,10 @@ class Why(StrEnum):
     SPECIAL = "it is neither a file nor a folder, but for example a named pipe"
     STATE = "a local stack runs or has run there"
     DOWNLOADED = f"trainmaster download put it there (to pack it, delete {LIST} beside it)"
-    KEY = "it holds a key (a job has its own account and needs none; name other secrets in Secret Manager)"
+    CONFIDENTIAL = (
+        "it seems to hold a secret (a job has its own account and needs no key; the program can read others from "
+        "Secret Manager; to pack it all the same: --include NAME)"
+    )
 
 
 class Downloads:
@@ -50,18 +46,3 @@ class Downloads:
         if folder == self._root:
             return path.relative_to(self._root).as_posix()
         return f"{folder.relative_to(self._root).as_posix()}/"
-
-
-def holds_key(path: Path, size_bytes: int) -> bool:
-    """Whether the file is a key or other credentials, by its name and its content.
-
-    Raises:
-        OSError: it cannot be read.
-    """
-    suffix = path.suffix.lower()
-    if suffix in _KEY_STORES:
-        return True
-    if suffix not in _KEY_FILES or size_bytes > KEY_MAX_BYTES:
-        return False
-    with path.open("rb") as file:
-        return _KEY.search(file.read(KEY_MAX_BYTES)) is not None

@@ -17,8 +17,7 @@ from trainmaster.orchestrator.core.documents.values import Document
 from trainmaster.orchestrator.core.policy.policy import among
 from trainmaster.orchestrator.core.requests.draft import Draft
 
-_FORMATS = {
-    "a private key": re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----|\"private_key\"\s*:"),
+TOKEN_FORMATS = {
     "a Google API key": re.compile(r"AIza[0-9A-Za-z_-]{35}"),
     "a Google access token": re.compile(r"ya29\.[0-9A-Za-z_-]{20,}"),
     "a Google OAuth client secret": re.compile(r"GOCSPX-[0-9A-Za-z_-]{20,}"),
@@ -36,6 +35,10 @@ _FORMATS = {
 """How the services that give them out write them. No pattern tries a character more than a few times, so that the work
 is linear in the text's length. Sources: their own pages, and the patterns of GitHub's
 secret scanning, https://docs.github.com/code-security/secret-scanning."""
+_FORMATS = {
+    "a private key": re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----|\"private_key\"\s*:"),
+    **TOKEN_FORMATS,
+}
 _NAMED = re.compile(r"(?<![A-Za-z0-9_.-])(?P<name>[A-Za-z0-9_.-]++)=(?=(?P<value>[^\s;&]{1,200}))")
 """Also within the value of another name: `--data=https://host/x?token=…`, `AccountName=…;AccountKey=…`."""
 _REFERENCE = re.compile(r"projects/[^/\s]+/secrets/[^/\s]+(/versions/[^/\s]+)?")

@@ -111,6 +111,30 @@ def test_clients_that_send_half_a_request_keep_nobody_else_waiting(console: tupl
         assert get(console, "/runs")[0] == 200
 
 
+def test_hundreds_of_half_sent_requests_of_one_user_leave_the_console_to_others(
+    console: tuple[str, int],
+) -> None:
+    parts = (
+        b"",
+        b"GET / HT",
+        b"POST /rules/x/fire HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 9\r\n\r\nto",
+    )
+    with contextlib.ExitStack() as held, watching(console) as watched:
+        for part in parts * 300:
+            slow = held.enter_context(socket.create_connection(console, timeout=DEADLINE_S))
+            with contextlib.suppress(ConnectionError):
+                slow.sendall(part)
+        assert [get(console, "/runs")[0] for _ in range(5)] == [200] * 5
+        assert watched.read(1)
+
+
+@pytest.mark.slow(5)
+def test_a_request_that_does_not_arrive_in_time_is_closed(console: tuple[str, int]) -> None:
+    with socket.create_connection(console, timeout=DEADLINE_S) as slow:
+        slow.sendall(b"GET / HTTP/1.1\r\n")
+        assert slow.recv(1) == b""
+
+
 def test_a_head_without_end_is_refused(console: tuple[str, int]) -> None:
     with socket.create_connection(console, timeout=DEADLINE_S) as greedy:
         with contextlib.suppress(ConnectionError):  # refused before all of it was sent

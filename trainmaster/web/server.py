@@ -1,5 +1,6 @@
 """Runs the console on a loopback port."""
 
+import asyncio
 import secrets
 import socket
 import threading
@@ -7,6 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from trainmaster.client.context import Context
 from trainmaster.web.app import make_app
@@ -17,6 +19,10 @@ from trainmaster.web.source import Source
 
 HOST = "127.0.0.1"
 _GRACE_S = 1
+REQUEST_S = 5.0
+"""How long a client may take to send a whole request. The largest form has 64 KiB."""
+WAITING_MAX = 100
+"""Connections that have no whole request, idle ones included. A browser opens six."""
 
 
 def listening_socket(port: int) -> socket.socket:
@@ -56,12 +62,60 @@ def serve(
     app = make_app(source, token=token, is_secret=is_secret, streams=streams)
     address = f"http://{HOST}:{listener.getsockname()[1]}/"
     config = uvicorn.Config(
-        app, log_level="warning", access_log=False, lifespan="off", http="h11", timeout_graceful_shutdown=_GRACE_S, ws="none",
+        app, log_level="warning", access_log=False, lifespan="off", http=_Impatient, timeout_graceful_shutdown=_GRACE_S, ws="none",
         h11_max_incomplete_event_size=64 * 1024, limit_concurrency=200,
     )  # fmt: skip
     ready(f"{address}?key={token}" if is_secret else address)
     threading.Thread(target=_warm_up, args=[source], name="warm up", daemon=True).start()
     _Server(config, streams).run(sockets=[listener])
+
+
+class _Impatient(H11Protocol):
+    """A connection that is closed if its request does not arrive in time, or for newer ones if too many wait.
+
+    Otherwise half-sent requests would count towards `limit_concurrency` for as long as their client likes. All clients
+    have the address 127.0.0.1, so a limit for each address would protect none of them: instead, those that send nothing
+    make room for those that send.
+    """
+
+    waits_since = 0.0
+    """By the loop's clock; 0 while a request is answered."""
+    _timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
+        super().connection_made(transport)
+        self._wait_for_request()
+        waiting = [each for each in self.connections if isinstance(each, _Impatient) and each.waits_since]
+        if len(waiting) > WAITING_MAX:
+            min(waiting, key=lambda each: each.waits_since).give_up()
+
+    def give_up(self) -> None:
+        """Close the connection. It no longer counts, although uvicorn keeps it until the loop's next iteration."""
+        self._stop_waiting()
+        self.transport.abort()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if self.cycle is not None and not self.cycle.more_body and not self.cycle.response_complete:
+            self._stop_waiting()
+
+    def on_response_complete(self) -> None:
+        self._wait_for_request()
+        super().on_response_complete()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._stop_waiting()
+        super().connection_lost(exc)
+
+    def _wait_for_request(self) -> None:
+        self._stop_waiting()
+        self.waits_since = self.loop.time()
+        self._timer = self.loop.call_later(REQUEST_S, self.give_up)
+
+    def _stop_waiting(self) -> None:
+        self.waits_since = 0.0
+        if self._timer is not None:
+            self._timer.cancel()
 
 
 class _Server(uvicorn.Server):

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from pathlib import Path
 
@@ -29,6 +29,7 @@ from trainmaster.local.storage.api.call import Call
 from trainmaster.local.storage.api.routes import route_for
 from trainmaster.local.storage.authorization import may_call, without_listing
 from trainmaster.local.storage.drops.scanner import DropScanner
+from trainmaster.local.storage.drops.threads import BucketThreads
 from trainmaster.local.storage.drops.watching import Watch
 from trainmaster.local.storage.injections import named, notifying, subjects
 from trainmaster.local.storage.notifications import with_links
@@ -72,8 +73,9 @@ class Storage:
         """
         self.store = Store(Path(dir))
         self.scanner = DropScanner(self.store)
+        self._threads = BucketThreads(self.scanner)
         self._service = Service(
-            store=self.store, scanner=self.scanner, uploads=Uploads(self.store.uploads_path), grants=grants
+            store=self.store, threads=self._threads, uploads=Uploads(self.store.uploads_path), grants=grants
         )
         injections = injections or Injections()
         self._injections, self._publish = injections, publish
@@ -103,8 +105,8 @@ class Storage:
         """Watch the folders, record changes since the last run, and deliver notifications, with links to `url`."""
         self._watch = Watch(self.store.buckets_path)
         self.scanner.before_listing = self._watch.add
-        self._watch.start(self.scanner)
-        await asyncio.to_thread(self.scanner.refresh_all)
+        self._watch.start(self._threads)
+        await asyncio.gather(*map(self._rescan, self.scanner.buckets()))
         work = [self._look_again(), self._refresh()]
         if self._publish:
             send = notifying(with_links(self._publish, url), self._injections)
@@ -121,31 +123,54 @@ class Storage:
         watch, self._watch = self._watch, None
         if watch:
             await asyncio.to_thread(watch.stop)
+        await asyncio.to_thread(self._threads.close)
         await self._public.close()
         self._service.uploads.close()
         self.store.close()
 
     async def _look_again(self) -> None:
-        while True:
-            await asyncio.sleep(_LOOK_AGAIN_S)
-            if self.scanner.is_waiting:
-                await self._scan(self.scanner.look_again)
+        async def look(bucket: str) -> None:
+            await self._try(bucket, self._threads.run(bucket, self.scanner.look_again, bucket))
+
+        await self._repeat(look, self.scanner.waiting_buckets, _LOOK_AGAIN_S)
 
     async def _refresh(self) -> None:
-        """Rescan every folder now and then, to find what the watch missed."""
-        pause_s = _REFRESH_S
-        while True:
-            await asyncio.sleep(pause_s)
-            began = time.monotonic()
-            await self._scan(self.scanner.refresh_all)
-            pause_s = max(_REFRESH_S, _REFRESH_SHARE * (time.monotonic() - began))
+        """Rescan every bucket now and then, to find what the watch missed."""
 
-    async def _scan(self, look: Callable[[], None]) -> None:
+        async def refresh(bucket: str) -> None:
+            began = time.monotonic()
+            await self._rescan(bucket)
+            await asyncio.sleep(_REFRESH_SHARE * (time.monotonic() - began))
+
+        await self._repeat(refresh, self.scanner.buckets, _REFRESH_S)
+
+    async def _repeat(
+        self,
+        work: Callable[[str], Coroutine[None, None, None]],
+        buckets: Callable[[], Iterable[str]],
+        pause_s: float,
+    ) -> None:
+        """Begin the work of each bucket again and again, once its last has ended: none waits for another's."""
+        async with asyncio.TaskGroup() as group:
+            running: dict[str, asyncio.Task[None]] = {}
+            while True:
+                await asyncio.sleep(pause_s)
+                running = {bucket: task for bucket, task in running.items() if not task.done()}
+                for bucket in set(buckets()) - running.keys():
+                    running[bucket] = group.create_task(work(bucket))
+
+    async def _rescan(self, bucket: str) -> None:
+        await self._try(bucket, self._threads.wait_for_refresh(bucket))
+
+    async def _try(self, bucket: str, look: Awaitable[None]) -> None:
         """Look for drops. On a full disk they cannot be recorded: a later look finds them."""
         try:
-            await asyncio.to_thread(look)
+            await look
+        except RefusedError as refused:  # the bucket is gone, or has more files than are listed
+            if refused.code != 404:  # noqa: PLR2004  # Not Found
+                _log.warning("dropped files in %s are not all recorded: %s", bucket, refused.message)
         except OSError as fault:
-            _log.warning("dropped files cannot be recorded now: %s", fault)
+            _log.warning("dropped files in %s cannot be recorded now: %s", bucket, fault)
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         response = await self._respond(Request({**scope, "app": self._answer}, receive))

@@ -1,12 +1,11 @@
 """The state behind the API's methods, and access to objects whose files other processes may change."""
 
-import asyncio
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
 from trainmaster.local.iam.service import Grants
-from trainmaster.local.storage.drops.scanner import DropScanner
+from trainmaster.local.storage.drops.threads import BucketThreads
 from trainmaster.local.storage.objects.errors import UnsettledError
 from trainmaster.local.storage.sessions import Uploads
 from trainmaster.local.storage.store import Store
@@ -27,7 +26,7 @@ class Service:
     """The state that all methods use."""
 
     store: Store
-    scanner: DropScanner
+    threads: BucketThreads
     uploads: Uploads
     grants: Grants | None = None
     counts: Counter[str] = field(default_factory=Counter)
@@ -38,6 +37,6 @@ class Service:
             try:
                 return operation(strict=True)
             except UnsettledError as changed:
-                if not await asyncio.to_thread(self.scanner.look, changed.bucket, changed.name):
+                if not await self.threads.wait_for_look(changed.bucket, changed.name):
                     break
         return operation(strict=False)

@@ -1,6 +1,5 @@
 """Buckets: insert, get, list, delete, and the IAM methods that clients use."""
 
-import asyncio
 import shutil
 
 from starlette.responses import Response
@@ -43,7 +42,7 @@ async def insert(call: Call) -> Response:
         )
         (store.buckets_path / name).mkdir(exist_ok=True)
         store.catalog.put_bucket(bucket)
-    await asyncio.to_thread(call.service.scanner.refresh, name)
+    await call.service.threads.wait_for_refresh(name)
     return json_answer(bucket_json(bucket, call.base_url))
 
 
@@ -67,7 +66,7 @@ async def list_all(call: Call) -> Response:
 async def delete(call: Call) -> Response:
     """Deletes only an empty bucket: one without objects and without any other file in its folder."""
     name = call.path["bucket"]
-    await asyncio.to_thread(call.service.scanner.refresh, name)
+    await call.service.threads.wait_for_refresh(name)
     store = call.store
     folder = store.buckets_path / name
     with store.changing():

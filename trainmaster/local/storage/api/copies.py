@@ -1,6 +1,5 @@
 """Objects created from other objects: copyTo, rewriteTo, compose."""
 
-import asyncio
 import os
 from collections.abc import Mapping
 
@@ -65,7 +64,7 @@ async def compose(call: Call) -> Response:
     components = sum(int(str(each.fields.get("componentCount", 1))) for each in found)
     with Staged(call.store.uploads_path) as staged:
         for each in found:
-            await asyncio.to_thread(_append, call, each, staged)
+            await call.service.threads.run(each.bucket, _append, call, each, staged)
         insertion = Insertion(
             bucket=call.path["bucket"],
             name=call.path["object"],
@@ -93,7 +92,7 @@ async def _copied(call: Call) -> StoredObject:
     kept = {key: value for key, value in source.fields.items() if key != "componentCount"}
     own = any(body.get(key) is not None for key in _DESCRIPTIVE)
     with Staged(call.store.uploads_path) as staged:
-        await asyncio.to_thread(_append, call, source, staged)
+        await call.service.threads.run(source.bucket, _append, call, source, staged)
         insertion = Insertion(
             bucket=call.path["to_bucket"],
             name=call.path["to_object"],

@@ -1,6 +1,5 @@
 """Object metadata: get, list, patch, delete."""
 
-import asyncio
 import dataclasses
 
 from starlette.responses import Response
@@ -95,8 +94,8 @@ async def _read(call: Call) -> StoredObject:
 
 async def _fresh_page(call: Call, bucket: str, query: ListQuery) -> Page:
     """The page, after scanning for files that other processes added, removed or changed."""
-    store, scanner = call.store, call.service.scanner
-    await asyncio.to_thread(scanner.refresh, bucket, query.prefix)
+    store, threads = call.store, call.service.threads
+    await threads.wait_for_refresh(bucket, query.prefix)
 
     def scan(start: str, end: str, limit: int) -> list[StoredObject]:
         return store.catalog.scan(bucket, start=start, end=end, limit=limit)
@@ -110,7 +109,7 @@ async def _fresh_page(call: Call, bucket: str, query: ListQuery) -> Page:
             if not each.aside and is_plain(each.name) and folder.fingerprint(each.name) != each.fingerprint
         ]
         # Files that are being written keep their recorded state.
-        if not any([await asyncio.to_thread(scanner.look, bucket, name) for name in rewritten]):
+        if not any([await threads.wait_for_look(bucket, name) for name in rewritten]):
             return page
     return page
 

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from enum import Enum, auto
 
-from trainmaster.local.storage.objects.errors import RefusedError
+from trainmaster.local.storage.objects.errors import RefusedError, too_large
 from trainmaster.local.storage.objects.folder import Folder, Listing, fingerprint_of, is_closed
 from trainmaster.local.storage.objects.names import folder_of, is_plain, object_fault
 from trainmaster.local.storage.objects.records import Fingerprint, StoredObject
@@ -20,6 +20,8 @@ _YOUNG_NS = (
     20_000_000  # file times advance in ticks of up to 10 ms: a younger file may change again unnoticed
 )
 _MAX_REMEMBERED = 50_000
+FOLDERS_MAX = 100_000
+"""Of one refresh. A folder whose path leaves no room for an object's name is not entered."""
 
 
 class _Sight(Enum):
@@ -37,12 +39,14 @@ class DropScanner:
     same size, after it was hashed. That is why very young files are hashed twice.
     """
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
+    def __init__(self, store: Store, *, folders_max: int = FOLDERS_MAX) -> None:
+        """`folders_max`: how many folders one refresh reads."""
+        self._store, self._folders_max = store, folders_max
         self.before_listing: Callable[[str, str], None] = lambda _bucket, _folder: None
         # Guards the two collections below; held only for single set operations.
         self._lock = threading.Lock()
         self._waiting: set[tuple[str, str]] = set()
+        self._is_stopped = threading.Event()
         self._unchanged: dict[tuple[str, str], Listing] = {}
 
     def look(self, bucket: str, name: str, *, reread: bool = False) -> bool:
@@ -66,16 +70,23 @@ class DropScanner:
                 self._waiting.add((bucket, name))
         return sight is not _Sight.OPEN
 
-    @property
-    def is_waiting(self) -> bool:
-        """Whether `look_again` has files to check."""
-        return bool(self._waiting)
+    def stop(self) -> None:
+        """Let every call return at the next file or megabyte, with that file unrecorded."""
+        self._is_stopped.set()
 
-    def look_again(self) -> None:
-        """Check again every file that was open or very young the last time."""
+    def buckets(self) -> list[str]:
+        return [bucket.name for bucket in self._store.catalog.buckets()]
+
+    def waiting_buckets(self) -> set[str]:
+        """The buckets in which `look_again` has files to check."""
         with self._lock:
-            waiting = list(self._waiting)
-        for bucket, name in waiting:
+            return {bucket for bucket, _ in self._waiting}
+
+    def look_again(self, bucket: str) -> None:
+        """Check again every file of the bucket that was open or very young the last time."""
+        with self._lock:
+            waiting = [name for other, name in self._waiting if other == bucket]
+        for name in waiting:
             self.look(bucket, name, reread=True)
 
     def refresh(self, bucket: str, prefix: str = "") -> None:
@@ -85,30 +96,28 @@ class DropScanner:
         place does not change its folder: call `look` for the files that matter.
 
         Raises:
-            RefusedError: 404 for a missing bucket.
+            RefusedError: 404 for a missing bucket, 400 for too many folders or `folder.ENTRIES_MAX`
+                entries of one of them.
         """
         folder = self._store.folder(bucket)
         start = folder_of(prefix)
         missing = self._store.catalog.folders(bucket, start)
-        waiting = [start]
-        while waiting:
-            current = waiting.pop()
+        waiting, seen = [start], 0
+        while waiting and not self._is_stopped.is_set():
+            current, seen = waiting.pop(), seen + 1
+            if seen > self._folders_max:
+                raise too_large(
+                    f"It has more than {self._folders_max:,} folders below {prefix!r}. Name a longer prefix."
+                )
             missing.discard(current)
             for each in self._subfolders(folder, bucket, current):
                 inner = f"{current}{each}/"
-                if inner.startswith(prefix) or prefix.startswith(inner):
+                has_room = not object_fault(f"{inner}x")
+                if has_room and (inner.startswith(prefix) or prefix.startswith(inner)):
                     waiting.append(inner)
-        for gone in missing:
+        for gone in () if self._is_stopped.is_set() else missing:
             if gone.startswith(prefix):
                 self._compare(bucket, gone, None)
-
-    def refresh_all(self) -> None:
-        """Record every change in every bucket."""
-        for bucket in self._store.catalog.buckets():
-            try:
-                self.refresh(bucket.name)
-            except RefusedError:
-                continue  # just deleted
 
     def _subfolders(self, folder: Folder, bucket: str, current: str) -> tuple[str, ...]:
         key = (bucket, current)
@@ -169,8 +178,8 @@ class DropScanner:
             return _Sight.OPEN
         looked_ns = time.time_ns()
         seen = fingerprint_of(os.fstat(descriptor))
-        digest = digest_of(descriptor)
-        if fingerprint_of(os.fstat(descriptor)) != seen:
+        digest = digest_of(descriptor, lambda: not self._is_stopped.is_set())
+        if digest is None or fingerprint_of(os.fstat(descriptor)) != seen:
             return _Sight.OPEN
         store = self._store
         with store.changing() as now_us:

@@ -48,6 +48,11 @@ def condition_not_met(what: str) -> RefusedError:
     )
 
 
+def too_large(message: str) -> RefusedError:
+    """A limit of the local stack that the service does not have: 400, so that no client tries it again."""
+    return RefusedError(400, "invalid", f"The local stack does not list this bucket: {message}")
+
+
 def being_written(bucket: str, name: str) -> RefusedError:
     return RefusedError(
         503,

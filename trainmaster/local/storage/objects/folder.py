@@ -10,10 +10,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from trainmaster.local.storage.objects.errors import too_large
 from trainmaster.local.storage.objects.records import Fingerprint
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
+ENTRIES_MAX = 500_000
+"""Of one directory: the largest data sets with one folder for all files have about 200,000."""
 _QUIET_S = 1.0  # without leases, a file unmodified for this long counts as closed
 
 
@@ -86,11 +89,15 @@ class Folder:
             return (0, 0)
         return (found.st_mtime_ns, found.st_ino)
 
-    def list(self, folder: str) -> Listing | None:
-        """The directory's content; None if there is no such directory inside this folder."""
+    def list(self, folder: str, *, entries_max: int = ENTRIES_MAX) -> Listing | None:
+        """The directory's content; None if there is no such directory inside this folder.
+
+        Raises:
+            RefusedError: it has more than `entries_max` entries.
+        """
         try:
             with self._parent(folder + ".", create=False) as (descriptor, _):
-                return _listing(descriptor)
+                return _listing(descriptor, entries_max)
         except OSError:
             return None
 
@@ -110,12 +117,16 @@ class Folder:
             os.close(descriptor)
 
 
-def _listing(directory: int) -> Listing:
+def _listing(directory: int, entries_max: int) -> Listing:
     found = os.fstat(directory)
     files: dict[str, Fingerprint] = {}
     subfolders: list[str] = []
     with os.scandir(directory) as entries:
-        for entry in entries:
+        for number, entry in enumerate(entries):
+            if number >= entries_max:
+                raise too_large(
+                    f"A folder has more than {entries_max:,} entries. Divide it into several folders."
+                )
             if entry.is_dir(follow_symlinks=False):
                 subfolders.append(entry.name)
             elif entry.is_file(follow_symlinks=False):

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.deploy.cloud import PROGRAMS, PROJECT, REGION, ROOT, Cloud, managed, terraform_said
-from tests.deploy.hcl import bare, blocks, loaded
-from trainmaster.deploy.names import names_of
+from tests.deploy.hcl import bare, block, blocks, loaded
+from trainmaster.deploy.names import ACCOUNT_TITLE, account_email, names_of
 from trainmaster.deploy.terraform_cli import LOCK, terraform_for
 from trainmaster.deploy.up import REFUSED
 
@@ -145,6 +145,47 @@ def test_roles_that_an_earlier_undeploy_left_are_taken_over(cloud: Cloud) -> Non
     assert "role trainmaster_jobs already exists and is kept" in ran.out
 
 
+def account(name: str, title: str) -> dict[str, str]:
+    """As `gcloud iam service-accounts list` shows one."""
+    return {"email": account_email(name, PROJECT), "displayName": title}
+
+
+def test_accounts_that_an_earlier_undeploy_left_are_taken_over(cloud: Cloud) -> None:
+    """New ones under their names would have none of the roles that users granted to the old ones."""
+    cloud.has_state()
+    cloud.content["lists"] = {
+        "iam service-accounts": [
+            account("trainer", "Trainmaster: training jobs whose request has no service_account"),
+            account("on-tick", "Trainmaster: the function on-tick"),
+            {
+                "email": f"shop@{PROJECT}.iam.gserviceaccount.com",
+                "displayName": "Trainmaster: not one of ours",
+            },
+        ]
+    }
+    ran = cloud.up()
+    assert ran.status == 0, ran.err
+    assert '-var=kept_accounts=["on-tick", "trainer"]' in ran.changes[-1]
+    assert "account tm-trainer already exists and is kept" in ran.out
+
+
+def test_terraform_imports_everything_that_undeploy_leaves_and_deploy_takes_over() -> None:
+    imported = [each for content in loaded().values() for each in content.get("import", [])]
+    assert {(bare(each["to"]), bare(each["for_each"])) for each in imported} == {
+        ("${google_storage_bucket.bucket[each.key]}", "${var.kept_buckets}"),
+        ("${google_project_iam_custom_role.role[each.key]}", "${var.kept_roles}"),
+        ("${google_service_account.account[each.key]}", "${var.kept_accounts}"),
+    }
+
+
+def test_an_account_is_recognised_by_the_title_that_terraform_gives_it() -> None:
+    assert bare(block("google_service_account", "account")["display_name"]).startswith(ACCOUNT_TITLE)
+
+
+def test_the_account_of_a_team_that_the_policy_no_longer_names_stays() -> None:
+    assert bare(block("google_service_account", "account")["deletion_policy"]) == "ABANDON"
+
+
 def test_buckets_that_an_earlier_undeploy_left_are_taken_over(cloud: Cloud) -> None:
     cloud.has_state()
     cloud.has_bucket(f"{PROJECT}-ledger")
@@ -195,7 +236,13 @@ STATE_LIST = [
     'google_project_service_identity.agent["eventarc.googleapis.com"]',
     'google_kms_crypto_key_iam_member.agent["gs-project-accounts"]',
     'google_project_iam_custom_role.role["trainmaster_jobs"]',
+    'google_service_account.account["on-tick"]',
+    'google_service_account.account["trainer-vision"]',
+    'google_service_account_iam_member.account["on-tick/iam.serviceAccountUser/trainer"]',
+    'google_pubsub_topic.topic["images"]',
+    'google_pubsub_topic.topic["ticks"]',
 ]
+DESTROYED = {*STATE_LIST[2:4], STATE_LIST[5], STATE_LIST[11], STATE_LIST[13]}
 
 
 def deployed(cloud: Cloud) -> None:
@@ -204,18 +251,19 @@ def deployed(cloud: Cloud) -> None:
     cloud.terraform["state"] = STATE_LIST
 
 
-def test_undeploying_leaves_the_buckets_the_roles_and_what_googles_accounts_may_do(cloud: Cloud) -> None:
+def test_undeploying_leaves_what_could_not_be_made_again_and_what_others_may_use(cloud: Cloud) -> None:
     deployed(cloud)
     ran = cloud.down()
     assert ran.status == 0, ran.err
     (forgotten,) = terraform_said(ran, "state rm")
-    assert set(forgotten.split()[2:]) == set(STATE_LIST) - {*STATE_LIST[2:4], STATE_LIST[5]}
+    assert set(forgotten.split()[2:]) == set(STATE_LIST) - DESTROYED
     assert [line.split()[1] for line in ran.changes if line.startswith("terraform")] == [
         "init",
         "state",
         "destroy",
     ]
     assert f"gs://{PROJECT}-ledger" in ran.out
+    assert "the service accounts tm-… with the roles that others granted them, and the topic gcr" in ran.out
 
 
 def test_undeploying_again_where_it_stopped_halfway_imports_no_bucket_to_destroy_it(cloud: Cloud) -> None:
@@ -229,6 +277,7 @@ def test_undeploying_again_where_it_stopped_halfway_imports_no_bucket_to_destroy
     assert "apply" not in [line.split()[1] for line in ran.changes]
     (destroyed,) = terraform_said(ran, "destroy")
     assert "-var=kept_buckets={} -var=kept_roles=[] " in destroyed
+    assert "-var=kept_accounts=[] " in destroyed
 
 
 def test_undeploying_removes_the_buckets_on_request(cloud: Cloud) -> None:

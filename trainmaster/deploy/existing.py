@@ -35,12 +35,15 @@ class Role:
 
 @dataclass(frozen=True, kw_only=True)
 class Existing:
-    """`named` and `made` hold names by kind of resource; `made` are those in Terraform's state."""
+    """`named` and `made` hold names by kind of resource; `made` are those in Terraform's state.
+
+    `named` has the display name of each, empty for most kinds.
+    """
 
     project_number: str
     buckets: Mapping[str, Bucket]
     roles: Mapping[str, Role]
-    named: Mapping[str, frozenset[str]]
+    named: Mapping[str, Mapping[str, str]]
     made: Mapping[str, frozenset[str]]
 
     @property
@@ -102,10 +105,14 @@ def find_existing(names: Names, project_number: str) -> Existing:
     )
 
 
-def _names(names: Names, command: tuple[str, ...], path: str) -> frozenset[str]:
+def _names(names: Names, command: tuple[str, ...], path: str) -> Mapping[str, str]:
     words = [word.format(region=names.region, scheduler_region=names.scheduler_region) for word in command]
-    found = [str(_value(each, path)) for each in listed(*words, f"--project={names.project}")]
-    return frozenset(name.rpartition("/")[2] if name.startswith("projects/") else name for name in found)
+    found = listed(*words, f"--project={names.project}")
+    return {_last_part(str(_value(each, path))): str(each.get("displayName", "")) for each in found}
+
+
+def _last_part(name: str) -> str:
+    return name.rpartition("/")[2] if name.startswith("projects/") else name
 
 
 def _roles(names: Names) -> dict[str, Role]:

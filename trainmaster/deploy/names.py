@@ -9,6 +9,8 @@ from typing import Any
 from trainmaster.resources import DEPLOY, ROOT, TOPOLOGY, parse_topology, parse_yaml
 
 ACCOUNT_PREFIX = "tm-"
+ACCOUNT_TITLE = "Trainmaster: "
+"""How the display name of each account begins, in trainmaster/deploy/terraform/accounts.tf; a test compares them."""
 METRICS = ("behind", "ends", "mistakes", "quarantined", "refusals", "unreconciled", "waits")
 """Log-based metrics of trainmaster/deploy/terraform/plan/monitoring.tf; a test compares them."""
 SETTINGS = Path("trainmaster.tfvars")
@@ -20,7 +22,7 @@ _SCHEDULER_REGION = re.compile(r'^[ \t]*scheduler_region[ \t]*=[ \t]*"([^"]*)"',
 class Names:
     """`buckets` and `topics` are by role; `taken` is by kind of resource, as in trainmaster/deploy/existing.py.
 
-    `roles`: titles of the custom roles by id. `teams`: the policy's teams by name, as Terraform's variable `teams` has
+    `roles`: titles of the custom roles by id. `accounts`: emails by the keys that Terraform gives them. `teams`: the policy's teams by name, as Terraform's variable `teams` has
     them. `scheduler_region`: differs from `region` where Cloud Scheduler does
     not support that.
     """
@@ -31,6 +33,7 @@ class Names:
     buckets: Mapping[str, str]
     topics: Mapping[str, str]
     roles: Mapping[str, str]
+    accounts: Mapping[str, str]
     teams: Mapping[str, Mapping[str, Any]]
     taken: Mapping[str, frozenset[str]]
 
@@ -70,6 +73,8 @@ def names_of(project: str, region: str) -> Names:
     requests = [
         name for name, each in topology["functions"].items() if each["trigger"] == {"topic": "requests"}
     ]
+    accounts = [*functions, *table["accounts"], *(f"trainer-{team}" for team in teams)]
+    emails = {name: account_email(name, project) for name in accounts}
     return Names(
         project=project,
         region=region,
@@ -77,6 +82,7 @@ def names_of(project: str, region: str) -> Names:
         buckets={**topology["buckets"], "builds": f"{project}-builds"},
         topics=topology["topics"],
         roles={name: role["title"] for name, role in table["roles"].items() if role.get("custom")},
+        accounts=emails,
         teams=teams,
         taken={
             "topic": frozenset((*topology["topics"].values(), *own_topics.values())),
@@ -87,10 +93,7 @@ def names_of(project: str, region: str) -> Names:
             "Eventarc trigger": functions | {f"{name}-{team}" for name in requests for team in own_topics},
             "schedule": frozenset(topology["schedules"]),
             "repository": frozenset({topology["images"]["trainer"].split("/")[2]}),
-            "service account": frozenset(
-                account_email(name, project)
-                for name in [*functions, *table["accounts"], *(f"trainer-{team}" for team in teams)]
-            ),
+            "service account": frozenset(emails.values()),
         },
     )
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from trainmaster.deploy.existing import Existing, Role, find_existing
 from trainmaster.deploy.gcloud import GcloudFailed, described, gcloud
-from trainmaster.deploy.names import SETTINGS, Names, training_regions
+from trainmaster.deploy.names import ACCOUNT_TITLE, SETTINGS, Names, training_regions
 from trainmaster.resources import DEPLOY
 
 _PROJECT_ID = re.compile(r"[a-z][a-z0-9-]{4,28}[a-z0-9]")
@@ -21,6 +21,7 @@ class PreflightResult:
     faults: tuple[str, ...]
     kept_buckets: dict[str, str] = field(default_factory=dict)
     kept_roles: tuple[str, ...] = ()
+    kept_accounts: tuple[str, ...] = ()
     foreign_topics: tuple[str, ...] = ()
     state_bucket_exists: bool = False
 
@@ -66,6 +67,7 @@ def judged(names: Names, existing: Existing, before: tuple[str, ...] = ()) -> Pr
             if name in existing.buckets and name not in existing.made_buckets
         },
         kept_roles=tuple(sorted(_other_roles(names, existing))),
+        kept_accounts=tuple(sorted(_left_accounts(names, existing))),
         foreign_topics=(SHARED_TOPIC,) if foreign else (),
         state_bucket_exists=names.state_bucket in existing.buckets,
     )
@@ -161,12 +163,22 @@ def _role_faults(names: Names, existing: Existing) -> Iterator[str]:
             yield _collision("role", name, names.project)
 
 
+def _left_accounts(names: Names, existing: Existing) -> dict[str, str]:
+    """Emails of accounts that are there and not in the state: by their titles, an earlier undeploy left them."""
+    there = existing.named.get("service account", {})
+    made = existing.made.get("service account", frozenset())
+    return {
+        name: email
+        for name, email in names.accounts.items()
+        if there.get(email, "").startswith(ACCOUNT_TITLE) and email not in made
+    }
+
+
 def _collisions(names: Names, existing: Existing) -> Iterator[str]:
+    adopted = {names.topics[SHARED_TOPIC], *_left_accounts(names, existing).values()}
     for kind, wanted in names.taken.items():
-        there = wanted & existing.named.get(kind, frozenset()) - existing.made.get(kind, frozenset())
-        for name in sorted(there):
-            if kind == "topic" and name == names.topics[SHARED_TOPIC]:
-                continue
+        there = wanted & existing.named.get(kind, {}).keys() - existing.made.get(kind, frozenset())
+        for name in sorted(there - adopted):
             yield _collision(kind, name, names.project)
 
 

@@ -89,6 +89,7 @@ class Terraform:
             f"-var=kept_buckets={json.dumps(clearance.kept_buckets)}",
             f"-var=kept_roles={json.dumps(clearance.kept_roles)}",
             f"-var=foreign_topics={json.dumps(clearance.foreign_topics)}",
+            f"-var=kept_accounts={json.dumps(clearance.kept_accounts)}",
             f"-var=teams={json.dumps(self.names.teams)}",
             f"-var=delete_buckets={json.dumps(delete_buckets)}",
         ]

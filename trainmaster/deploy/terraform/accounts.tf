@@ -1,10 +1,21 @@
 # Service accounts, roles and grants: everything in trainmaster/deploy/permissions.yaml, and nothing else.
 
+# An account that is made again under a deleted one's name is another identity, and what users granted to the first does
+# nothing for it. So `make undeploy` leaves the accounts, and this imports them again.
+# Source: https://cloud.google.com/iam/docs/service-accounts-delete-undelete
+import {
+  for_each = var.kept_accounts
+  to       = google_service_account.account[each.key]
+  id       = "projects/${var.project}/serviceAccounts/${module.plan.accounts[each.key].id}@${var.project}.iam.gserviceaccount.com"
+}
+
 resource "google_service_account" "account" {
   for_each = module.plan.accounts
 
   account_id   = each.value.id
   display_name = "Trainmaster: ${each.value.what}"
+  # That of a team which the policy no longer names stays too.
+  deletion_policy = "ABANDON"
 
   depends_on = [time_sleep.apis]
 }

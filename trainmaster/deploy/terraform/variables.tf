@@ -43,6 +43,12 @@ variable "kept_roles" {
   description = "Existing custom roles to import: those that an earlier `make undeploy` kept."
 }
 
+variable "kept_accounts" {
+  type        = set(string)
+  default     = []
+  description = "Existing service accounts to import, without `tm-`: those that an earlier `make undeploy` kept."
+}
+
 variable "foreign_topics" {
   type        = set(string)
   default     = []

@@ -53,15 +53,15 @@ stage: $(STAMP) ## the Cloud Functions source directory as it is deployed, in bu
 	$(PY) -m trainmaster.deploy.stage build/functions
 
 deploy: $(STAMP) ## deploy to a project, checks first: make deploy PROJECT=… REGION=… [PLAN=1 | CHECK=1]
-	$(if $(and $(PROJECT),$(REGION)),,$(error Set PROJECT and REGION: make deploy PROJECT=my-project REGION=europe-west4))
+	$(if $(and $(PROJECT),$(REGION)),,$(error Set PROJECT and REGION: make deploy PROJECT=my-project REGION=us-central1))
 	@$(PY) -m trainmaster deploy --project '$(PROJECT)' --region '$(REGION)' $(if $(CHECK),--check) $(if $(PLAN),--plan)
 
 undeploy: $(STAMP) ## remove the deployment; the buckets only with BUCKETS=delete
-	$(if $(and $(PROJECT),$(REGION)),,$(error Set PROJECT and REGION: make undeploy PROJECT=my-project REGION=europe-west4))
+	$(if $(and $(PROJECT),$(REGION)),,$(error Set PROJECT and REGION: make undeploy PROJECT=my-project REGION=us-central1))
 	@$(PY) -m trainmaster undeploy --project '$(PROJECT)' --region '$(REGION)' $(if $(filter delete,$(BUCKETS)),--delete-buckets)
 
 doctor: $(STAMP) ## test every part of a deployment: make doctor PROJECT=… REGION=…, or STATE=.trainmaster
-	$(if $(or $(STATE),$(and $(PROJECT),$(REGION))),,$(error Set PROJECT and REGION: make doctor PROJECT=my-project REGION=europe-west4, or STATE=.trainmaster for the local stack))
+	$(if $(or $(STATE),$(and $(PROJECT),$(REGION))),,$(error Set PROJECT and REGION: make doctor PROJECT=my-project REGION=us-central1, or STATE=.trainmaster for the local stack))
 	@$(PY) -m trainmaster doctor $(if $(STATE),--state '$(STATE)',--project '$(PROJECT)' --region '$(REGION)')
 
 image: $(STAMP) ## build the trainer's image on this machine, without a daemon: make image [TAG=…]

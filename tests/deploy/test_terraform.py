@@ -176,6 +176,11 @@ def test_a_function_runs_with_its_own_account_and_the_plans_numbers() -> None:
     assert service["ingress_settings"] == '"ALLOW_INTERNAL_ONLY"'
 
 
+def test_functions_are_built_in_the_pool_that_the_settings_name() -> None:
+    (build,) = block("google_cloudfunctions2_function", "function")["build_config"]
+    assert build["worker_pool"] == "${var.build_worker_pool}"
+
+
 def providers() -> dict[str, dict[str, Any]]:
     """The blocks `provider` of the root module, by name."""
     return {

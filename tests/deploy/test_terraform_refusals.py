@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.deploy.cloud import PROJECT, REGION, STATE, Cloud, Ran, managed
-from trainmaster.deploy.names import scheduler_region, training_regions
+from trainmaster.deploy.names import SETTINGS, building_regions, setting, training_regions
 from trainmaster.deploy.up import REFUSED
 
 pytestmark = pytest.mark.slow
@@ -156,15 +156,33 @@ def test_a_region_without_cloud_scheduler_is_refused_with_the_setting_that_helps
         ('kms_key = null\n  scheduler_region   = "europe-west1" # near\n', "europe-west1"),
         ('# scheduler_region = "europe-west1"\n', None),
         ("scheduler_region = null\n", None),
+        ("my_scheduler_region = 3", None),
+        ("scheduler_region=7", "7"),
     ],
 )
-def test_schedules_are_looked_for_where_the_settings_put_them(
-    tmp_path: Path, text: str, region: str | None
-) -> None:
-    settings = tmp_path / "trainmaster.tfvars"
-    assert scheduler_region(settings) is None
+def test_settings_are_read_as_terraform_reads_them(tmp_path: Path, text: str, region: str | None) -> None:
+    settings = tmp_path / SETTINGS
+    assert setting("scheduler_region", settings) is None
     settings.write_text(text)
-    assert scheduler_region(settings) == region
+    assert setting("scheduler_region", settings) == region
+
+
+def test_a_region_where_some_projects_may_not_build_gets_a_warning_with_the_repairs(cloud: Cloud) -> None:
+    ran = cloud.up("--check")
+    assert ran.status == 0
+    assert f"warning: some projects may not run builds in '{REGION}'" in ran.err
+    assert all(region in ran.err for region in building_regions())
+    assert f'build_worker_pool = "projects/P/locations/{REGION}/workerPools/W" in {SETTINGS}' in ran.err
+
+
+def test_a_region_where_every_project_may_build_gets_none(cloud: Cloud) -> None:
+    assert cloud.up("--check", region="us-central1").err == ""
+
+
+def test_a_deployment_with_its_own_pool_gets_none(cloud: Cloud) -> None:
+    pool = f"projects/{PROJECT}/locations/{REGION}/workerPools/own"
+    (cloud.folder / SETTINGS).write_text(f'build_worker_pool = "{pool}"\n')
+    assert "may not run builds" not in cloud.up("--check").err
 
 
 def test_every_reason_is_reported_at_once(cloud: Cloud) -> None:

@@ -242,8 +242,8 @@ def test_a_function_that_fails_is_told_with_its_own_words(tmp_path: Path) -> Non
     [
         (["STATE=.trainmaster"], "-m trainmaster doctor --state '.trainmaster'"),
         (
-            ["PROJECT=my-project", "REGION=europe-west4"],
-            "-m trainmaster doctor --project 'my-project' --region 'europe-west4'",
+            ["PROJECT=my-project", "REGION=us-central1"],
+            "-m trainmaster doctor --project 'my-project' --region 'us-central1'",
         ),
         (["PROJECT=my-project"], "Set PROJECT and REGION: make doctor PROJECT="),
     ],

@@ -21,9 +21,9 @@ RUN_BY = {
     "make demo-tuning": "test_make_demo_tuning_ends_with_the_best_trials_model_and_a_page",
     "make demo-retrain": "test_make_demo_retrain_promotes_the_model_of_good_data_and_not_that_of_bad",
     # What these call is run with scripts in the place of gcloud and terraform, and against the local stack.
-    "make deploy PROJECT=my-project REGION=europe-west4": "tests/deploy/test_terraform_deploy.py",
-    "make undeploy PROJECT=my-project REGION=europe-west4": "tests/deploy/test_terraform_deploy.py",
-    "make doctor PROJECT=my-project REGION=europe-west4": "tests/e2e/test_doctor.py",
+    "make deploy PROJECT=my-project REGION=us-central1": "tests/deploy/test_terraform_deploy.py",
+    "make undeploy PROJECT=my-project REGION=us-central1": "tests/deploy/test_terraform_deploy.py",
+    "make doctor PROJECT=my-project REGION=us-central1": "tests/e2e/test_doctor.py",
 }
 """Each command of the README but those of the quickstart, and the test that runs it."""
 

@@ -12,6 +12,7 @@ import yaml
 from jsonschema import Draft202012Validator
 
 from tests.command import trainmaster
+from trainmaster.deploy.names import building_regions, training_regions
 from trainmaster.orchestrator.core.errors import TrainmasterError
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -54,6 +55,15 @@ def test_the_runbook_says_what_every_error_means_and_whether_the_event_is_redeli
 
 def test_the_guarantees_cite_tests() -> None:
     assert len([name for _, name in cited(ROOT / "docs" / "explanation" / "guarantees.md") if name]) > 20
+
+
+def test_every_region_that_a_command_of_ours_shows_works_in_every_project() -> None:
+    how_to = [path.read_text() for path in (ROOT / "docs" / "how-to").glob("*.md")]
+    files = [ROOT / "README.md", ROOT / "Makefile", ROOT / "trainmaster" / "cli" / "deploy.py"]
+    text = "\n".join([*how_to, *(path.read_text() for path in files)])
+    shown = set(re.findall(r"(?:REGION=|--region '?|--location |for example )([a-z]+-[a-z]+\d+)", text))
+    assert shown
+    assert shown <= training_regions() & building_regions()
 
 
 def test_every_extra_that_a_page_installs_exists() -> None:

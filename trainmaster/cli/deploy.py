@@ -5,7 +5,7 @@ import click
 
 @click.command()
 @click.option("--project", required=True, metavar="ID", help="project id")
-@click.option("--region", required=True, help="for example europe-west4")
+@click.option("--region", required=True, help="for example us-central1")
 @click.option("--check", is_flag=True, help="only report what would prevent the deployment")
 @click.option(
     "--plan", is_flag=True, help="show what would change; only enables two APIs and creates the state bucket"

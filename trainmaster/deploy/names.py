@@ -15,7 +15,6 @@ METRICS = ("behind", "ends", "mistakes", "quarantined", "refusals", "unreconcile
 """Log-based metrics of trainmaster/deploy/terraform/plan/monitoring.tf; a test compares them."""
 SETTINGS = Path("trainmaster.tfvars")
 """The deployment's settings, in the current folder; docs/how-to/deploy.md lists them."""
-_SCHEDULER_REGION = re.compile(r'^[ \t]*scheduler_region[ \t]*=[ \t]*"([^"]*)"', re.MULTILINE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,7 +77,7 @@ def names_of(project: str, region: str) -> Names:
     return Names(
         project=project,
         region=region,
-        scheduler_region=scheduler_region() or region,
+        scheduler_region=setting("scheduler_region") or region,
         buckets={**topology["buckets"], "builds": f"{project}-builds"},
         topics=topology["topics"],
         roles={name: role["title"] for name, role in table["roles"].items() if role.get("custom")},
@@ -107,13 +106,23 @@ def team_settings(policy: Path = ROOT / "functions" / "policy.yaml") -> dict[str
     }
 
 
-def scheduler_region(settings: Path = SETTINGS) -> str | None:
-    """`scheduler_region` from the settings, which Terraform reads too; None if it is not set."""
-    found = _SCHEDULER_REGION.search(settings.read_text()) if settings.is_file() else None
-    return found[1] if found else None
+def setting(name: str, settings: Path = SETTINGS) -> str | None:
+    """The text or number that the settings give the variable, as Terraform reads it; None if it is not set."""
+    text = settings.read_text() if settings.is_file() else ""
+    found = re.search(rf'^[ \t]*{name}[ \t]*=[ \t]*"?([^"\s#]+)', text, re.MULTILINE)
+    return found[1] if found and found[1] != "null" else None
 
 
 def training_regions() -> frozenset[str]:
     """The regions in which Vertex AI runs training jobs; trainmaster/deploy/regions.yaml has the source."""
+    return _regions("training")
+
+
+def building_regions() -> frozenset[str]:
+    """The regions in which every project may run builds; trainmaster/deploy/regions.yaml has the source."""
+    return _regions("building")
+
+
+def _regions(what: str) -> frozenset[str]:
     read: dict[str, list[str]] = parse_yaml((DEPLOY / "regions.yaml").read_text())
-    return frozenset(read["training"])
+    return frozenset(read[what])

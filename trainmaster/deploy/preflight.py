@@ -6,7 +6,14 @@ from dataclasses import dataclass, field
 
 from trainmaster.deploy.existing import Existing, Role, find_existing
 from trainmaster.deploy.gcloud import GcloudFailed, described, gcloud
-from trainmaster.deploy.names import ACCOUNT_TITLE, SETTINGS, Names, training_regions
+from trainmaster.deploy.names import (
+    ACCOUNT_TITLE,
+    SETTINGS,
+    Names,
+    building_regions,
+    setting,
+    training_regions,
+)
 from trainmaster.resources import DEPLOY
 
 _PROJECT_ID = re.compile(r"[a-z][a-z0-9-]{4,28}[a-z0-9]")
@@ -16,9 +23,10 @@ SHARED_TOPIC = "images"
 
 @dataclass(frozen=True, kw_only=True)
 class PreflightResult:
-    """Ready to deploy if `faults` is empty. The other fields are Terraform's variables."""
+    """Ready to deploy if `faults` is empty; `warnings` say what may still fail. The other fields are Terraform's variables."""
 
     faults: tuple[str, ...]
+    warnings: tuple[str, ...] = ()
     kept_buckets: dict[str, str] = field(default_factory=dict)
     kept_roles: tuple[str, ...] = ()
     kept_accounts: tuple[str, ...] = ()
@@ -40,7 +48,7 @@ def clearance_of(names: Names) -> PreflightResult:
         return PreflightResult(
             faults=(*faults, f"the existing resources could not be determined: {failed}{_elsewhere(failed)}")
         )
-    return judged(names, existing, tuple(faults))
+    return judged(names, existing, tuple(faults), tuple(_of_builds(names)))
 
 
 def _elsewhere(failed: GcloudFailed) -> str:
@@ -50,7 +58,9 @@ def _elsewhere(failed: GcloudFailed) -> str:
     return f'; name another region for the schedule, scheduler_region = "…" in {SETTINGS}'
 
 
-def judged(names: Names, existing: Existing, before: tuple[str, ...] = ()) -> PreflightResult:
+def judged(
+    names: Names, existing: Existing, before: tuple[str, ...] = (), warnings: tuple[str, ...] = ()
+) -> PreflightResult:
     """The conclusions from what exists, after the faults found `before`. Pure."""
     shared = names.topics[SHARED_TOPIC]
     foreign = shared in existing.named.get("topic", ()) and shared not in existing.made.get("topic", ())
@@ -61,6 +71,7 @@ def judged(names: Names, existing: Existing, before: tuple[str, ...] = ()) -> Pr
             *_role_faults(names, existing),
             *_collisions(names, existing),
         ),
+        warnings=warnings,
         kept_buckets={
             role: name
             for role, name in names.buckets.items()
@@ -83,6 +94,16 @@ def _of_the_words(names: Names) -> Iterator[str]:
         yield (
             f"--region is {names.region!r}: Vertex AI trains in {', '.join(sorted(training_regions()))}; "
             f"{DEPLOY / 'regions.yaml'} has the source of this list; add new regions there"
+        )
+
+
+def _of_builds(names: Names) -> Iterator[str]:
+    if names.region not in building_regions() and setting("build_worker_pool") is None:
+        yield (
+            f"some projects may not run builds in {names.region!r}, and then none of the functions can be built: deploy to "
+            f"{', '.join(sorted(building_regions()))}, or name a private pool, build_worker_pool = "
+            f'"projects/P/locations/{names.region}/workerPools/W" in {SETTINGS}; '
+            "https://cloud.google.com/build/docs/locations"
         )
 
 

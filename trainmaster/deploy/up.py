@@ -34,6 +34,8 @@ def deploy(project: str, region: str, mode: Mode) -> int:
         return REFUSED
     for line in _notes(clearance):
         print(line)
+    for warning in clearance.warnings:
+        print(f"warning: {warning}", file=sys.stderr)
     if mode is Mode.CHECK:
         print(f"Ready to deploy to {names.project} in {names.region}.")
         return 0

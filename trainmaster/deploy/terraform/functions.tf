@@ -25,6 +25,7 @@ resource "google_cloudfunctions2_function" "function" {
     runtime         = var.runtime
     entry_point     = each.value.entry_point
     service_account = google_service_account.account["build"].id
+    worker_pool     = var.build_worker_pool
     # With a customer-managed key, images are kept in a repository that is encrypted with it.
     docker_repository = var.kms_key == null ? null : google_artifact_registry_repository.images.id
 

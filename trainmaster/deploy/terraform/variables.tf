@@ -25,6 +25,17 @@ variable "runtime" {
   description = "Runtime of the functions. The tests run on Python 3.11."
 }
 
+variable "build_worker_pool" {
+  type        = string
+  default     = null
+  description = "Private pool of Cloud Build that builds the functions: projects/P/locations/REGION/workerPools/W. Cloud Build's own by default."
+
+  validation {
+    condition     = var.build_worker_pool == null || can(regex("^projects/[^/]+/locations/[^/]+/workerPools/[^/]+$", var.build_worker_pool))
+    error_message = "build_worker_pool must be the pool's full resource name, projects/P/locations/REGION/workerPools/W."
+  }
+}
+
 variable "scheduler_region" {
   type        = string
   default     = null

@@ -93,7 +93,8 @@ def test_every_kind_of_thing_has_its_command(
 
 
 def test_google_is_called_without_an_emulator() -> None:
-    cloud, local = Questions(iam=None, storage=None), Questions(iam="http://iam", storage="http://storage")
+    cloud = Questions(project=PROJECT, iam=None, storage=None)
+    local = Questions(project=PROJECT, iam="http://iam", storage="http://storage")
     assert cloud.base("project") == "https://cloudresourcemanager.googleapis.com/v1"
     assert cloud.base("token") == "https://iamcredentials.googleapis.com/v1"
     assert local.base("bucket") == "http://storage/storage/v1"
@@ -166,7 +167,7 @@ def run() -> Callable[[Cloud], AbstractContextManager[Questions]]:
     def asking(cloud: Cloud) -> Iterator[Questions]:
         app = Starlette(routes=[Route("/{path:path}", cloud.answer, methods=["GET", "POST"])])
         with in_thread(lambda: serving(app)) as url:
-            questions = Questions(iam=url, storage=url)
+            questions = Questions(project=PROJECT, iam=url, storage=url)
             try:
                 yield questions
             finally:

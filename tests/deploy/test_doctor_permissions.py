@@ -54,7 +54,7 @@ def test_every_question_is_in_the_table() -> None:
     assert set(THINGS) | {"token"} == set(_HOSTS)
     with recording() as recorder:
         address = f"http://127.0.0.1:{recorder.port}"
-        with closing(Questions(iam=address, storage=address)) as questions:
+        with closing(Questions(project="p", iam=address, storage=address)) as questions:
             for kind, resource in THINGS.items():
                 questions.policy(GrantTarget(kind=kind, name="b", resource=resource))
             for ask in (questions.token, questions.project_number):

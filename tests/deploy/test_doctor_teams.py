@@ -85,7 +85,7 @@ def test_a_teams_account_is_checked_on_its_folders_and_its_marker(
                 f"{storage_url}/storage/v1/b?project={PROJECT}", json={"name": bucket}, timeout=60
             )
             made.raise_for_status()
-        with closing(Questions(iam=iam_url, storage=storage_url)) as questions:
+        with closing(Questions(project="p", iam=iam_url, storage=storage_url)) as questions:
             findings = account_findings(deployment, questions, deployment.expected_of_teams(["vision"]))
     (own,) = (each for each in findings if "tm-trainer-vision@" in each.check)
     assert own.verdict is verdict, str(own)

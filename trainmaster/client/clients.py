@@ -1,5 +1,6 @@
 """Official clients of the services of one context."""
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import cached_property, partial
@@ -10,10 +11,15 @@ from trainmaster.client.context import Context
 from trainmaster.partial_import import VERTEX_CLIENT, import_parts_of
 
 if TYPE_CHECKING:
+    from google.auth.credentials import Credentials
     from google.cloud.aiplatform_v1.services.job_service import JobServiceClient
     from google.cloud.logging import Client as LoggingClient
     from google.cloud.storage import Client as StorageClient
     from google.pubsub_v1 import PublisherClient, SubscriberClient
+
+_SCOPE = "https://www.googleapis.com/auth/cloud-platform"
+_QUOTA_VARIABLE = "GOOGLE_CLOUD_QUOTA_PROJECT"
+"""Names the quota project of all credentials, instead of the file that holds them. google.auth reads it."""
 
 
 class Clients:
@@ -62,7 +68,9 @@ class Clients:
     def jobs_of_region(self, region: str) -> "JobServiceClient":
         if region not in self._jobs:
             import_parts_of(*VERTEX_CLIENT)
-            self._jobs[region] = job_client(region=region, vertex_host=self.context.vertex_host)
+            self._jobs[region] = job_client(
+                project=self.context.project, region=region, vertex_host=self.context.vertex_host
+            )
             self._open.callback(self._jobs[region].transport.close)
         return self._jobs[region]
 
@@ -77,11 +85,37 @@ def storage_client(context: Context) -> "StorageClient":
     return storage.Client(project=context.project, **_local(context.storage_host))
 
 
-def job_client(*, region: str, vertex_host: str | None) -> "JobServiceClient":
+def job_client(*, project: str, region: str, vertex_host: str | None) -> "JobServiceClient":
+    """A client of the region's jobs. Users whose credentials name no quota project use that of `project`."""
     from google.cloud.aiplatform_v1.services.job_service import JobServiceClient
 
-    regional = {"client_options": {"api_endpoint": f"{region}-aiplatform.googleapis.com"}}
-    return JobServiceClient(transport="rest", **(_local(vertex_host) or regional))
+    client = partial(JobServiceClient, transport="rest")
+    if vertex_host is not None:
+        return client(**_local(vertex_host))
+    host = f"{region}-aiplatform.googleapis.com"
+    return client(credentials=default_credentials(project), client_options={"api_endpoint": host})
+
+
+def default_credentials(project: str, *, replace: bool = False) -> "Credentials":
+    """The caller's credentials. Those of a user without a quota project get `project`, or with `replace` every user's.
+
+    A user's credentials belong to a project of Google's. APIs that charge the caller's project and not the resource's,
+    such as Vertex AI, Resource Manager and IAM, refuse them there; charged to `project`, they require the permission
+    serviceusage.services.use. A service account's are charged to its own project, and stay as they are.
+    Source: https://cloud.google.com/docs/authentication/troubleshoot-adc (read 2026-11-26)
+
+    Raises:
+        google.auth.exceptions.DefaultCredentialsError: there are none.
+    """
+    import google.auth
+    from google.oauth2.credentials import Credentials as UserCredentials
+
+    credentials, _ = google.auth.default(scopes=[_SCOPE])
+    if not isinstance(credentials, UserCredentials) or _QUOTA_VARIABLE in os.environ:
+        return credentials
+    if credentials.quota_project_id and not replace:
+        return credentials
+    return credentials.with_quota_project(project)
 
 
 def log_reader(*, project: str, logging_host: str | None) -> "LoggingClient":

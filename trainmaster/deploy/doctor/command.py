@@ -18,9 +18,9 @@ from trainmaster.client.clients import log_reader, pubsub_clients, storage_clien
 from trainmaster.client.context import Context, context_of_stack
 from trainmaster.client.stack import environment_on
 from trainmaster.deploy.doctor.access import account_findings
-from trainmaster.deploy.doctor.caller import caller_finding
+from trainmaster.deploy.doctor.caller import caller_finding, refused_project
 from trainmaster.deploy.doctor.deployment import Deployment, deployment_of
-from trainmaster.deploy.doctor.finding import Finding, Verdict, failed, ok, summary, unknown
+from trainmaster.deploy.doctor.finding import Finding, Verdict, ok, summary, unknown
 from trainmaster.deploy.doctor.giving_up import (
     dead_letter_topics,
     giving_up_finding,
@@ -59,8 +59,7 @@ class _Visit:
         try:
             number = self.questions.project_number(project)
         except AskRefusedError as refused:
-            repair = "run gcloud auth application-default login, or check the project id"
-            yield failed(f"project {project}", f"it does not exist, or you may not see it: {refused}", repair)
+            yield refused_project(project, refused)
             return
         yield ok(f"project {project}", f"its number is {number}")
         yield from _made("your permissions", lambda: [caller_finding(self.deployment, self.questions)])
@@ -158,7 +157,9 @@ def _visit(
     wait_s: float,
 ) -> _Visit:
     target = context_of_stack(environment)
-    questions = Questions(iam=environment.get("IAM_EMULATOR_HOST"), storage=target.storage_host)
+    questions = Questions(
+        project=target.project, iam=environment.get("IAM_EMULATOR_HOST"), storage=target.storage_host
+    )
     logs = log_reader(project=target.project, logging_host=target.logging_host)
     storage = storage_client(target)
     for client in (questions, logs, storage):

@@ -5,6 +5,7 @@ from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+from trainmaster.client.clients import default_credentials
 from trainmaster.deploy.doctor.deployment import GrantTarget
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ _HOSTS = {
     "token": "https://iamcredentials.googleapis.com/v1",
 }
 _IN_STORAGE = ("bucket", "folder")
+_ERROR_INFO = "type.googleapis.com/google.rpc.ErrorInfo"
 _POLICY_BY_POST = ("account", "project")
 
 
@@ -31,11 +33,16 @@ class AskRefusedError(Exception):
     """A service answered with an error; `status` is its HTTP status.
 
     403: the caller lacks permission. 404: the resource does not exist. 400: the service does not support the query.
+    `reason` and `metadata` are those of its google.rpc.ErrorInfo, empty without one.
     """
 
-    def __init__(self, status: int, message: str) -> None:
+    def __init__(
+        self, status: int, message: str, reason: str = "", metadata: Mapping[str, str] | None = None
+    ) -> None:
         super().__init__(f"{status} {message}")
         self.status = status
+        self.reason = reason
+        self.metadata = metadata or {}
 
 
 class Questions:
@@ -44,8 +51,9 @@ class Questions:
     Every method raises AskRefusedError if the answer is an error, and the errors of `requests` and `google.auth`.
     """
 
-    def __init__(self, *, iam: str | None, storage: str | None) -> None:
-        """`iam` and `storage`: addresses of their emulators; None for Google Cloud."""
+    def __init__(self, *, project: str, iam: str | None, storage: str | None) -> None:
+        """`iam` and `storage`: addresses of their emulators; None for Google Cloud, where users are charged to `project`."""
+        self._project = project
         self._iam = iam
         self._storage = storage
         self.policy = cache(self._policy)
@@ -100,14 +108,12 @@ class Questions:
 
     @cached_property
     def _own(self) -> "requests.Session":
-        import google.auth
         import requests
         from google.auth.transport.requests import AuthorizedSession
 
         if self._iam is not None:
             return requests.Session()
-        credentials, _ = google.auth.default(scopes=[SCOPE])
-        session: requests.Session = AuthorizedSession(credentials)
+        session: requests.Session = AuthorizedSession(default_credentials(self._project, replace=True))
         return session
 
     def _ask(
@@ -134,7 +140,7 @@ class Questions:
         else:
             answer = self._own.request(verb, url, json=body, params=list(query), timeout=TIMEOUT_S)
         if answer.status_code >= 400:  # noqa: PLR2004  # HTTP: the client's and the server's errors
-            raise AskRefusedError(answer.status_code, _said(answer))
+            raise _refusal(answer)
         found: dict[str, Any] = answer.json()
         return found
 
@@ -169,8 +175,12 @@ def _path(thing: GrantTarget) -> str:
     return f"b/{bucket}/managedFolders/{quote(folder, safe='')}"
 
 
-def _said(answer: "requests.Response") -> str:
+def _refusal(answer: "requests.Response") -> AskRefusedError:
+    status = answer.status_code
     try:
-        return str(answer.json()["error"]["message"])
-    except (ValueError, KeyError, TypeError):
-        return answer.text[:200]
+        error = answer.json()["error"]
+        infos = [each for each in error.get("details", ()) if each.get("@type") == _ERROR_INFO]
+        info: dict[str, Any] = infos[0] if infos else {}  # Any: JSON
+        return AskRefusedError(status, str(error["message"]), info.get("reason", ""), info.get("metadata"))
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return AskRefusedError(status, answer.text[:200])

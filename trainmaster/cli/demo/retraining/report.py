@@ -125,7 +125,7 @@ def way_back(seen: RetrainSighting, rule_generation: int) -> Iterator[Station]:
 
 def _from_the_services(lineage: Document, target: Context, state: Path) -> Iterator[Station]:
     """The rest of the way: the job as Vertex AI tells it, the export as it lies in the bucket."""
-    jobs = job_client(region=target.region, vertex_host=target.vertex_host)
+    jobs = job_client(project=target.project, region=target.region, vertex_host=target.vertex_host)
     job: Any = jobs.get_custom_job(name=lineage["job_name"])
     yield _station("job", f"{job.name} {job.state.name}", job.state.name, "JOB_STATE_SUCCEEDED")
     image = job.job_spec.worker_pool_specs[0].container_spec.image_uri

@@ -115,7 +115,8 @@ def default_credentials(project: str, *, replace: bool = False) -> "Credentials"
         return credentials
     if credentials.quota_project_id and not replace:
         return credentials
-    return credentials.with_quota_project(project)
+    charged: Credentials = credentials.with_quota_project(project)
+    return charged
 
 
 def log_reader(*, project: str, logging_host: str | None) -> "LoggingClient":

@@ -46,6 +46,9 @@ class Cloud:
             "disabled": [],
             "lacking": {},
             "credentials": True,
+            "asking_for_agents": "",
+            "agents": [],
+            "binding": "",
         }
         self.terraform: dict[str, Any] = {"version": "1.11.4", "state": []}
 

@@ -9,6 +9,7 @@ from google.pubsub_v1 import Subscription
 from tests.deploy.hcl import TERRAFORM
 from tests.deploy.plan import NUMBER, PROJECT, REGION, TERRAFORM_BINARY, plan
 from tests.deploy.reach import Call, calls_of
+from trainmaster.deploy.names import permissions
 from trainmaster.local.events.backoff import Backoff
 from trainmaster.local.events.eventarc import subscription_of, transport_of
 from trainmaster.local.functions.environment import environment_of
@@ -201,6 +202,14 @@ def test_marks_in_the_ledger_stay_for_as_long_as_they_count() -> None:
     # A mark of a day's first minute still counts in its last, and old ones are removed a day after that.
     assert days[STARTED_PREFIX] > timedelta(days=1) + STARTS_KEPT
     assert days[SELF_TEST_PREFIX] > KEPT_FOR
+
+
+def test_roles_of_agents_that_the_first_job_creates_are_not_terraforms() -> None:
+    late = {name for name, agent in permissions()["agents"].items() if "created_by" in agent}
+    assert late == {"custom_code"}
+    granted = {grant["account"] for grants in plan()["grants"].values() for grant in grants.values()}
+    assert late & (granted | set(plan()["agents"])) == set()
+    assert "aiplatform" in granted
 
 
 def test_googles_own_accounts_are_those_of_this_project() -> None:

@@ -146,6 +146,17 @@ def test_functions_are_built_and_triggers_made_once_what_they_need_is_in_force()
         assert "time_sleep.grants" in dependencies()[address]
 
 
+def test_an_agent_that_comes_late_stops_nothing_else() -> None:
+    """Monitoring's comes after the first channel; Vertex AI's for images is not Terraform's at all."""
+    late = "google_pubsub_topic_iam_member.monitoring"
+    before = dependencies()
+    assert {"time_sleep.monitoring_agent", "google_monitoring_notification_channel.alerts"} <= before[late]
+    assert [address for address in before if late in before[address]] == []
+    assert (
+        "google_monitoring_notification_channel.alerts" not in before["google_pubsub_topic_iam_member.topic"]
+    )
+
+
 def test_nothing_that_was_overwritten_or_deleted_is_billed_for_a_week() -> None:
     (policy,) = block("google_storage_bucket", "bucket")["soft_delete_policy"]
     assert policy["retention_duration_seconds"] == 0

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.deploy.cloud import PROGRAMS, PROJECT, REGION, ROOT, Cloud, managed, terraform_said
+from tests.deploy.cloud import NUMBER, PROGRAMS, PROJECT, REGION, ROOT, Cloud, Ran, managed, terraform_said
 from tests.deploy.hcl import bare, block, blocks, loaded
 from trainmaster.deploy.names import ACCOUNT_TITLE, account_email, names_of
 from trainmaster.deploy.terraform_cli import LOCK, terraform_for
@@ -22,6 +22,12 @@ def cloud(tmp_path: Path) -> Cloud:
     return Cloud(tmp_path)
 
 
+def applied(ran: Ran) -> str:
+    """The options of the only `terraform apply`."""
+    (options,) = terraform_said(ran, "apply")
+    return options
+
+
 def test_an_empty_project_gets_a_state_bucket_and_then_everything(cloud: Cloud) -> None:
     ran = cloud.up()
     assert ran.status == 0, ran.err
@@ -30,12 +36,15 @@ def test_an_empty_project_gets_a_state_bucket_and_then_everything(cloud: Cloud) 
         "gcloud storage buckets create",
         "gcloud storage buckets update",
         "terraform init -input=false -reconfigure",
+        "gcloud services enable workloadidentity.googleapis.com",
+        "gcloud workload-identity service-agents generate",
         "terraform apply -input=false -auto-approve",
+        f"gcloud projects add-iam-policy-binding {PROJECT}",
     ]
     assert f"-backend-config=bucket={PROJECT}-terraform" in ran.changes[3]
     assert (
         f"-var=project={PROJECT} -var=region={REGION} -var=kept_buckets={{}} -var=kept_roles=[] "
-        "-var=foreign_topics=[]" in ran.changes[4]
+        "-var=foreign_topics=[]" in applied(ran)
     )
     terraform = cloud.folder / ".trainmaster" / "deploy" / f"{PROJECT}-{REGION}" / "terraform"
     (source,) = (each for each in loaded(terraform)["variables.tf"]["variable"] if '"source_dir"' in each)
@@ -63,7 +72,7 @@ def test_settings_are_read_from_where_the_command_runs_and_hide_no_variable_of_i
     assert "no trainmaster.tfvars here" in cloud.up().out
     (cloud.folder / "trainmaster.tfvars").write_text('alert_emails = ["me@example.com"]\n')
     ran = cloud.up()
-    assert f"-var-file={cloud.folder / 'trainmaster.tfvars'} -var=project={PROJECT}" in ran.changes[-1]
+    assert f"-var-file={cloud.folder / 'trainmaster.tfvars'} -var=project={PROJECT}" in applied(ran)
     assert "settings are those of trainmaster.tfvars" in ran.out
 
 
@@ -93,8 +102,8 @@ def test_a_deployment_is_brought_up_to_date(cloud: Cloud) -> None:
     }
     ran = cloud.up()
     assert ran.status == 0, ran.err
-    assert [line.split()[1] for line in ran.changes] == ["services", "init", "apply"]
-    assert "-var=kept_buckets={} -var=kept_roles=[] -var=foreign_topics=[]" in ran.changes[2]
+    assert [line.split()[1] for line in ran.changes if line.startswith("terraform")] == ["init", "apply"]
+    assert "-var=kept_buckets={} -var=kept_roles=[] -var=foreign_topics=[]" in applied(ran)
 
 
 def test_the_apis_that_terraform_calls_first_are_enabled_before_it_runs(cloud: Cloud) -> None:
@@ -141,7 +150,7 @@ def test_roles_that_an_earlier_undeploy_left_are_taken_over(cloud: Cloud) -> Non
     cloud.content["lists"] = {"iam roles": [role("trainmaster_jobs", "Trainmaster jobs")]}
     ran = cloud.up()
     assert ran.status == 0, ran.err
-    assert '-var=kept_roles=["trainmaster_jobs"]' in ran.changes[-1]
+    assert '-var=kept_roles=["trainmaster_jobs"]' in applied(ran)
     assert "role trainmaster_jobs already exists and is kept" in ran.out
 
 
@@ -165,7 +174,7 @@ def test_accounts_that_an_earlier_undeploy_left_are_taken_over(cloud: Cloud) -> 
     }
     ran = cloud.up()
     assert ran.status == 0, ran.err
-    assert '-var=kept_accounts=["on-tick", "trainer"]' in ran.changes[-1]
+    assert '-var=kept_accounts=["on-tick", "trainer"]' in applied(ran)
     assert "account tm-trainer already exists and is kept" in ran.out
 
 
@@ -191,7 +200,7 @@ def test_buckets_that_an_earlier_undeploy_left_are_taken_over(cloud: Cloud) -> N
     cloud.has_bucket(f"{PROJECT}-ledger")
     ran = cloud.up()
     assert ran.status == 0, ran.err
-    assert f'-var=kept_buckets={{"ledger": "{PROJECT}-ledger"}}' in ran.changes[-1]
+    assert f'-var=kept_buckets={{"ledger": "{PROJECT}-ledger"}}' in applied(ran)
     assert f"bucket {PROJECT}-ledger already exists and is kept" in ran.out
 
 
@@ -199,7 +208,7 @@ def test_a_topic_for_image_pushes_that_others_made_is_used_as_it_is(cloud: Cloud
     cloud.content["lists"] = {"pubsub topics": [{"name": f"projects/{PROJECT}/topics/gcr"}]}
     ran = cloud.up()
     assert ran.status == 0, ran.err
-    assert '-var=foreign_topics=["images"]' in ran.changes[-1]
+    assert '-var=foreign_topics=["images"]' in applied(ran)
 
 
 def test_a_service_that_is_not_enabled_has_nothing_in_the_way(cloud: Cloud) -> None:
@@ -224,6 +233,60 @@ def test_a_deployment_that_fails_halfway_says_how_to_continue(cloud: Cloud) -> N
     ran = cloud.up()
     assert ran.status == 1
     assert "run the same command again to continue" in ran.err
+
+
+PULLS_IMAGES = f"service-{NUMBER}@gcp-sa-aiplatform-cc.iam.gserviceaccount.com"
+
+
+def test_the_agent_that_pulls_images_is_asked_for_before_and_granted_its_role_after_everything_else(
+    cloud: Cloud,
+) -> None:
+    ran = cloud.up()
+    enabled, asked, _, granted = ran.changes[-4:]
+    assert enabled.endswith(
+        "enable workloadidentity.googleapis.com aiplatform.googleapis.com --project=tm-tests"
+    )
+    assert asked.endswith(f"--service=aiplatform.googleapis.com --location=global --project={NUMBER}")
+    assert granted.endswith(
+        f"--member=serviceAccount:{PULLS_IMAGES} --role=roles/aiplatform.customCodeServiceAgent --condition=None"
+    )
+    assert "could not be granted" not in ran.err
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    ["PERMISSION_DENIED: Permission 'workloadidentity.serviceAgents.create' denied on resource", None],
+)
+def test_a_deployment_is_complete_without_that_agent_and_says_so(cloud: Cloud, refusal: str | None) -> None:
+    cloud.content |= {"asking_for_agents": refusal, "agents": []}
+    ran = cloud.up()
+    assert ran.status == 0, ran.err
+    assert (
+        f"warning: roles/aiplatform.customCodeServiceAgent could not be granted to serviceAccount:{PULLS_IMAGES}"
+        in ran.err
+    )
+    assert "does not exist" in ran.err
+    assert (refusal or "Invalid choice") in ran.err
+
+
+def test_an_agent_that_exists_already_is_granted_its_role_without_asking(cloud: Cloud) -> None:
+    cloud.content |= {"asking_for_agents": None, "agents": [PULLS_IMAGES]}
+    assert "could not be granted" not in cloud.up().err
+
+
+def test_an_agent_without_its_role_is_a_reason_to_deploy_again(cloud: Cloud) -> None:
+    """Vertex AI grants roles only to the agents that it creates unasked, with a first job."""
+    cloud.content["binding"] = "INVALID_ARGUMENT: it is not known yet"
+    ran = cloud.up()
+    assert ran.status == 0
+    assert (
+        "the agent exists, but no job can read its image before it has the role: run the same command again"
+        in ran.err
+    )
+
+
+def test_a_plan_asks_for_no_agents(cloud: Cloud) -> None:
+    assert not [line for line in cloud.up("--plan").asked if "service-agents" in line or "binding" in line]
 
 
 STATE_LIST = [

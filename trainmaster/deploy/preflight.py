@@ -27,6 +27,7 @@ class PreflightResult:
 
     faults: tuple[str, ...]
     warnings: tuple[str, ...] = ()
+    project_number: str = ""
     kept_buckets: dict[str, str] = field(default_factory=dict)
     kept_roles: tuple[str, ...] = ()
     kept_accounts: tuple[str, ...] = ()
@@ -72,6 +73,7 @@ def judged(
             *_collisions(names, existing),
         ),
         warnings=warnings,
+        project_number=existing.project_number,
         kept_buckets={
             role: name
             for role, name in names.buckets.items()

@@ -1,8 +1,10 @@
 """Deploy to a project, or update a deployment, after checks that create nothing."""
 
 import sys
+from collections.abc import Iterable
 from enum import Enum, auto
 
+from trainmaster.deploy.agents import ask_for_agents, grant_late_agents
 from trainmaster.deploy.gcloud import GcloudFailed, gcloud
 from trainmaster.deploy.names import SETTINGS, Names, names_of
 from trainmaster.deploy.preflight import PreflightResult, clearance_of
@@ -34,8 +36,7 @@ def deploy(project: str, region: str, mode: Mode) -> int:
         return REFUSED
     for line in _notes(clearance):
         print(line)
-    for warning in clearance.warnings:
-        print(f"warning: {warning}", file=sys.stderr)
+    _warn(clearance.warnings)
     if mode is Mode.CHECK:
         print(f"Ready to deploy to {names.project} in {names.region}.")
         return 0
@@ -53,8 +54,19 @@ def _run(names: Names, clearance: PreflightResult, mode: Mode) -> None:
     if not clearance.state_bucket_exists:
         make_state_bucket(names)
     terraform.init()
-    words = ["plan", "-input=false"] if mode is Mode.PLAN else ["apply", "-input=false", "-auto-approve"]
-    terraform.run(*words, *terraform.variables(clearance))
+    if mode is Mode.PLAN:
+        terraform.run("plan", "-input=false", *terraform.variables(clearance))
+        return
+    agents = (names.project, clearance.project_number)
+    unasked = ask_for_agents(*agents)
+    terraform.run("apply", "-input=false", "-auto-approve", *terraform.variables(clearance))
+    # Minutes later, an agent that was created is known to IAM, and an API that was enabled answers.
+    _warn(grant_late_agents(*agents, unasked and ask_for_agents(*agents)))
+
+
+def _warn(warnings: Iterable[str]) -> None:
+    for warning in warnings:
+        print(f"warning: {warning}", file=sys.stderr)
 
 
 def make_state_bucket(names: Names) -> None:

@@ -115,14 +115,31 @@ resource "google_storage_bucket_iam_member" "object" {
 }
 
 resource "google_pubsub_topic_iam_member" "topic" {
-  for_each = module.plan.grants.topic
+  for_each = { for key, grant in module.plan.grants.topic : key => grant if grant.account != "monitoring" }
 
   topic  = local.topic_ids[each.value.name]
   role   = each.value.role
   member = local.members[each.value.account]
 
-  # The first notification channel creates the monitoring agent.
-  depends_on = [google_project_service_identity.agent, google_monitoring_notification_channel.alerts]
+  depends_on = [google_project_service_identity.agent]
+}
+
+# The first notification channel creates Monitoring's agent, shortly after the channel itself; until then, a grant to it is
+# refused. If a minute is not enough, the deployment fails at its end, without anything else, and can be repeated.
+# Source: https://cloud.google.com/monitoring/support/notification-options
+resource "time_sleep" "monitoring_agent" {
+  create_duration = "60s"
+  triggers        = { channel = google_monitoring_notification_channel.alerts.name }
+}
+
+resource "google_pubsub_topic_iam_member" "monitoring" {
+  for_each = { for key, grant in module.plan.grants.topic : key => grant if grant.account == "monitoring" }
+
+  topic  = local.topic_ids[each.value.name]
+  role   = each.value.role
+  member = local.members[each.value.account]
+
+  depends_on = [time_sleep.monitoring_agent]
 }
 
 resource "google_service_account_iam_member" "account" {

@@ -16,8 +16,8 @@ resource "time_sleep" "apis" {
 
 # A service agent created on request gets no roles automatically, so trainmaster/deploy/permissions.yaml lists all that
 # it needs: https://cloud.google.com/iam/docs/create-service-agents
-# Creating Vertex AI's agent also creates the Custom Code Service Agent, which pulls the images of all jobs. Otherwise
-# the first job would create it, and that job could not read its image.
+# This creates one agent of each service. Vertex AI's others, such as the one that pulls images, come with its first job;
+# `trainmaster deploy` asks for them when everything else is deployed (trainmaster/deploy/agents.py).
 resource "google_project_service_identity" "agent" {
   provider = google-beta
   for_each = toset(["aiplatform.googleapis.com", "eventarc.googleapis.com", "pubsub.googleapis.com", "cloudscheduler.googleapis.com"])

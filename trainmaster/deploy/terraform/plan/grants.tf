@@ -21,6 +21,7 @@ locals {
   agents = {
     for name, agent in local.permissions.agents :
     name => "service-${var.project_number}@${agent.domain}.iam.gserviceaccount.com"
+    if !can(agent.created_by)
   }
 
   # Every grant with each of its accounts and resources; `functions` stands for the accounts of all functions.
@@ -28,6 +29,7 @@ locals {
     for grant in local.permissions.grants : [
       for account in distinct(flatten([
         for name in grant.accounts : name == "functions" ? keys(local.functions) : [name]
+        if !can(local.permissions.agents[name].created_by)
         ])) : [
         for thing in values(grant.thing)[0] == "functions" ? keys(local.functions) : [values(grant.thing)[0]] : {
           account = account

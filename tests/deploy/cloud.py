@@ -49,6 +49,7 @@ class Cloud:
             "asking_for_agents": "",
             "agents": [],
             "binding": "",
+            "policies": {},
         }
         self.terraform: dict[str, Any] = {"version": "1.11.4", "state": []}
 

@@ -12,11 +12,11 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 SERVICES = (
-    "artifactregistry", "cloudbilling", "cloudresourcemanager", "cloudscheduler", "eventarc", "iam", "logging", "pubsub",
+    "artifactregistry", "cloudbilling", "cloudkms", "cloudresourcemanager", "cloudscheduler", "eventarc", "iam", "logging", "pubsub",
     "run", "serviceusage", "storage",
 )  # fmt: skip
 _AFTER = (
-    "projects", "namespaces", "locations", "operations", "subscriptions", "topics", "serviceAccounts", "services", "b", "o", "managedFolders",
+    "projects", "namespaces", "locations", "operations", "subscriptions", "topics", "serviceAccounts", "services", "b", "o", "managedFolders", "keyRings", "cryptoKeys",
 )  # fmt: skip
 """Path segments that a name follows."""
 _OBJECT = {
@@ -76,6 +76,9 @@ _ANSWERS: Mapping[str, Any] = {
         "name": "operations/acat.1",
         "done": True,
         "response": {"@type": "type.googleapis.com/google.protobuf.Empty"},
+    },
+    "GET storage projects/*/serviceAccount": {
+        "email_address": "service-1@gs-project-accounts.iam.gserviceaccount.com"
     },
     "POST pubsub v1/projects/*/topics/*:publish": {"messageIds": ["1"]},
 }

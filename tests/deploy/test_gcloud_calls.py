@@ -9,13 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.deploy.cloud import ROOT, Cloud
+from tests.deploy.cloud import PROJECT, REGION, ROOT, Cloud
 from tests.deploy.gcloud_forks import gcloud_forks
 from tests.deploy.gcloud_recorder import recording
 from tests.deploy.test_terraform_deploy import deployed
 from tests.deploy.test_terraform_permissions import TABLE, may
 from tests.image.cloud_build import Worker, loaded, substitutions
 from trainmaster.deploy.existing import _LISTS
+from trainmaster.deploy.names import SETTINGS
 
 BY_DEPLOYER, BY_BUILD, DEPLOYER = TABLE["gcloud"]["deployer"], TABLE["gcloud"]["build"], TABLE["deployer"]
 NO_API = ("auth", "application-default", "print-access-token")
@@ -30,6 +31,8 @@ def commands(tmp_path_factory: pytest.TempPathFactory) -> frozenset[str]:
     """Commands that `deploy`, `undeploy` and Terraform run, in an empty project and in a deployed one."""
     empty, full = (Cloud(tmp_path_factory.mktemp(name)) for name in ("empty", "full"))
     deployed(full)
+    key = f"projects/{PROJECT}/locations/{REGION}/keyRings/r/cryptoKeys/k"
+    (empty.folder / SETTINGS).write_text(f'kms_key = "{key}"\nsoft_delete_s = 604800\n')
     asked = {*empty.up().asked, *full.up().asked, *full.down("--delete-buckets").asked, trigger_update()}
     return frozenset(
         re.sub(r"gs://[^ /]+", "gs://bucket", line.removeprefix("gcloud "))

@@ -159,7 +159,9 @@ def test_an_agent_that_comes_late_stops_nothing_else() -> None:
 
 def test_nothing_that_was_overwritten_or_deleted_is_billed_for_a_week() -> None:
     (policy,) = block("google_storage_bucket", "bucket")["soft_delete_policy"]
-    assert policy["retention_duration_seconds"] == 0
+    assert policy["retention_duration_seconds"] == "${var.soft_delete_s}"
+    (variable,) = (each for each in loaded()["variables.tf"]["variable"] if '"soft_delete_s"' in each)
+    assert variable['"soft_delete_s"']["default"] == 0
 
 
 def test_old_marks_leave_the_ledger_and_it_alone() -> None:
@@ -190,6 +192,20 @@ def test_a_function_runs_with_its_own_account_and_the_plans_numbers() -> None:
 def test_functions_are_built_in_the_pool_that_the_settings_name() -> None:
     (build,) = block("google_cloudfunctions2_function", "function")["build_config"]
     assert build["worker_pool"] == "${var.build_worker_pool}"
+
+
+def test_functions_reach_a_vpc_through_a_connector_or_directly() -> None:
+    function = block("google_cloudfunctions2_function", "function")
+    (service,) = function["service_config"]
+    ((interface,),) = [list(each.values()) for each in service["dynamic"]]
+    (content,) = interface["content"]
+    assert "var.vpc_subnetwork" in interface["for_each"]
+    assert content["subnetwork"] == "${direct_vpc_network_interface.value}"
+    assert {"VPC_EGRESS_ALL_TRAFFIC", "VPC_EGRESS_PRIVATE_RANGES_ONLY"} <= set(
+        re.findall(r"VPC_EGRESS_\w+", service["direct_vpc_egress"])
+    )
+    conditions = [each["condition"] for each in function["lifecycle"][0]["precondition"]]
+    assert "${var.vpc_connector == null || var.vpc_subnetwork == null}" in conditions
 
 
 def providers() -> dict[str, dict[str, Any]]:

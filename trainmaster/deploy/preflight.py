@@ -14,6 +14,7 @@ from trainmaster.deploy.names import (
     setting,
     training_regions,
 )
+from trainmaster.deploy.organisation import policy_findings
 from trainmaster.resources import DEPLOY
 
 _PROJECT_ID = re.compile(r"[a-z][a-z0-9-]{4,28}[a-z0-9]")
@@ -49,7 +50,8 @@ def clearance_of(names: Names) -> PreflightResult:
         return PreflightResult(
             faults=(*faults, f"the existing resources could not be determined: {failed}{_elsewhere(failed)}")
         )
-    return judged(names, existing, tuple(faults), tuple(_of_builds(names)))
+    stopped, warnings = policy_findings(names)
+    return judged(names, existing, (*faults, *stopped), (*_of_builds(names), *warnings))
 
 
 def _elsewhere(failed: GcloudFailed) -> str:

@@ -6,7 +6,7 @@ from enum import Enum, auto
 
 from trainmaster.deploy.agents import ask_for_agents, grant_late_agents
 from trainmaster.deploy.gcloud import GcloudFailed, gcloud
-from trainmaster.deploy.names import SETTINGS, Names, names_of
+from trainmaster.deploy.names import SETTINGS, Names, names_of, setting
 from trainmaster.deploy.preflight import PreflightResult, clearance_of
 from trainmaster.deploy.terraform_cli import TerraformFailed, terraform_for, version_fault
 
@@ -70,12 +70,15 @@ def _warn(warnings: Iterable[str]) -> None:
 
 
 def make_state_bucket(names: Names) -> None:
-    """Create the bucket of Terraform's state, with versioning.
+    """Create the bucket of Terraform's state, with versioning, and with the settings' key and soft delete.
 
     Raises:
         GcloudFailed: the bucket could not be created.
     """
     uri = f"gs://{names.state_bucket}"
+    key = setting("kms_key")
+    if key is not None:
+        gcloud("storage", "service-agent", f"--authorize-cmek={key}", f"--project={names.project}")
     gcloud(
         "storage",
         "buckets",
@@ -85,7 +88,8 @@ def make_state_bucket(names: Names) -> None:
         f"--location={names.region}",
         "--uniform-bucket-level-access",
         "--public-access-prevention",
-        "--soft-delete-duration=0",
+        f"--soft-delete-duration={setting('soft_delete_s') or 0}s",
+        *([] if key is None else [f"--default-encryption-key={key}"]),
     )
     gcloud("storage", "buckets", "update", uri, "--versioning")
 

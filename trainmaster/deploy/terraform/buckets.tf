@@ -29,7 +29,8 @@ locals {
   # source is needed for as long as they are deployed.
   days = {
     ledger = module.plan.ledger_days
-    builds = { "trainer/" = 90 }
+    # "source/": what `gcloud builds submit --gcs-source-staging-dir` uploads.
+    builds = { "trainer/" = 90, "source/" = 7 }
   }
 }
 
@@ -45,10 +46,10 @@ resource "google_storage_bucket" "bucket" {
 
   force_destroy = var.delete_buckets
 
-  # Soft delete, 7 days by default, bills every overwritten checkpoint and every removed marker. The buckets whose
+  # Soft delete, 7 days by default in Cloud Storage and off here, bills every overwritten checkpoint and every removed marker. The buckets whose
   # objects must be recoverable keep versions instead. https://cloud.google.com/storage/docs/soft-delete
   soft_delete_policy {
-    retention_duration_seconds = 0
+    retention_duration_seconds = var.soft_delete_s
   }
 
   versioning {

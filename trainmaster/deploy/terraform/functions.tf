@@ -53,9 +53,22 @@ resource "google_cloudfunctions2_function" "function" {
 
     vpc_connector                 = var.vpc_connector
     vpc_connector_egress_settings = var.vpc_connector == null ? null : var.vpc_all_traffic ? "ALL_TRAFFIC" : "PRIVATE_RANGES_ONLY"
+
+    # Without a connector: https://cloud.google.com/functions/docs/running/direct-vpc
+    direct_vpc_egress = var.vpc_subnetwork == null ? null : var.vpc_all_traffic ? "VPC_EGRESS_ALL_TRAFFIC" : "VPC_EGRESS_PRIVATE_RANGES_ONLY"
+    dynamic "direct_vpc_network_interface" {
+      for_each = var.vpc_subnetwork == null ? [] : [var.vpc_subnetwork]
+      content {
+        subnetwork = direct_vpc_network_interface.value
+      }
+    }
   }
 
   lifecycle {
+    precondition {
+      condition     = var.vpc_connector == null || var.vpc_subnetwork == null
+      error_message = "vpc_connector and vpc_subnetwork exclude each other: a function has one way into a VPC. Remove one of them."
+    }
     precondition {
       # A lease is a minute longer than the timeout, and a subscription's acknowledgement deadline is at most 600 s.
       condition     = each.value.timeout_s <= 540

@@ -106,6 +106,18 @@ variable "kms_key" {
   }
 }
 
+variable "soft_delete_s" {
+  type        = number
+  default     = 0
+  description = "Seconds for which buckets keep deleted objects, for organisations that require it: 0, or 7 to 90 days. Off by default."
+
+  validation {
+    # https://cloud.google.com/storage/docs/soft-delete
+    condition     = var.soft_delete_s == 0 || (var.soft_delete_s >= 604800 && var.soft_delete_s <= 7776000)
+    error_message = "soft_delete_s must be 0, or between 604800 (7 days) and 7776000 (90 days)."
+  }
+}
+
 variable "vpc_connector" {
   type        = string
   default     = null
@@ -115,5 +127,11 @@ variable "vpc_connector" {
 variable "vpc_all_traffic" {
   type        = bool
   default     = false
-  description = "Route all of the functions' traffic through the connector, not only traffic to private addresses."
+  description = "Route all of the functions' traffic through the connector or subnetwork, not only traffic to private addresses."
+}
+
+variable "vpc_subnetwork" {
+  type        = string
+  default     = null
+  description = "Subnetwork of the functions, for direct VPC egress in place of a connector: projects/P/regions/REGION/subnetworks/S. None by default."
 }

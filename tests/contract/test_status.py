@@ -267,14 +267,19 @@ def test_the_status_of_a_refused_rule_has_its_faults() -> None:
 
 
 @pytest.mark.parametrize(
-    ("attributes", "name"), [({}, "messages/42"), ({"idempotency_key": "nightly/1"}, "keys/nightly/1")]
+    ("attributes", "name"),
+    [
+        ({}, "messages/42"),
+        ({"idempotency_key": ""}, "messages/42"),
+        ({"idempotency_key": "nightly/1"}, "keys/nightly/1"),
+    ],
 )
 def test_a_message_has_a_status_by_its_key_or_else_its_id(attributes: Mapping[str, str], name: str) -> None:
     world = World()
     list(take_message(world.services(), message(world, {"model_name": 1}, attributes)))
     status = told(world, name)
     assert (status["state"], status["message_id"]) == ("rejected", "42")
-    assert status.get("idempotency_key") == attributes.get("idempotency_key")
+    assert status.get("idempotency_key") == (attributes.get("idempotency_key") or None)
     assert world.document(status["record_uri"].removeprefix("gs://ledger/"))["run_id"] == status["run_id"]
 
 

@@ -168,6 +168,7 @@ def hint(document: object) -> Any:
         ({"textPayload": "Job cancelled."}, False),
         ({"textPayload": 7}, False),
         ({"labels": {"ml.googleapis.com/trial_id": "1"}}, False),
+        ({"labels": {"ml.googleapis.com/trial_id": ""}}, True),
         ({"labels": {"team": "agronomy"}}, True),
         ({"resource": {"type": "ml_job", "labels": {"job_id": "123", "task_name": "workerpool0-0"}}}, False),
     ],

@@ -149,6 +149,7 @@ def test_the_deployed_filter_is_one() -> None:
     assert passes(text, running)
     for entry in (ENTRY, running):
         assert not passes(text, {**entry, "labels": {"ml.googleapis.com/trial_id": "1"}})
+        assert passes(text, {**entry, "labels": {"ml.googleapis.com/trial_id": ""}})
     cause = "The replica workerpool0-0 exited with a non-zero status of 1."
     assert not passes(text, {**ENTRY, "textPayload": cause, "severity": "ERROR"})  # "Job failed." follows
 

@@ -100,3 +100,10 @@ def test_lines_are_selected_by_replica_trial_and_time(
     write(stack, "worker", 2, task="workerpool1-0")
     write(stack, "trial", 3, task="workerpool0-0", labels={"ml.googleapis.com/trial_id": "2"})
     assert texts(reader(stack, **selected).new(["123"])) == expected
+
+
+def test_an_empty_trial_label_marks_a_line_of_the_job_itself(stack: Stack) -> None:
+    write(stack, "Job failed.", 1, task="service", labels={"ml.googleapis.com/trial_id": ""})
+    (line,) = reader(stack).new(["123"])
+    assert (line.trial_id, line.ends_job) == (None, True)
+    assert line.document["trial_id"] is None

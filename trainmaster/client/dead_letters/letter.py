@@ -100,7 +100,7 @@ class Letter:
         bucket, name, generation = (
             self.attributes.get(key, "") for key in ("bucketId", "objectId", "objectGeneration")
         )
-        is_object = "eventType" in self.attributes and bucket and name and generation
+        is_object = self.attributes.get("eventType") and bucket and name and generation
         return (bucket, name, generation) if is_object else None
 
     @property

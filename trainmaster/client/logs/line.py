@@ -84,6 +84,6 @@ def line_of(entry: Any) -> LogLine:  # Any: the client's entry classes share no 
         severity=str(entry.severity or "DEFAULT"),
         job_id=str(labels.get("job_id", "")),
         replica=str(labels.get("task_name", "")) or SERVICE,
-        trial_id=(entry.labels or {}).get(TRIAL_LABEL),
+        trial_id=(entry.labels or {}).get(TRIAL_LABEL) or None,
         payload=payload if isinstance(payload, str | dict) else "",
     )

@@ -86,6 +86,7 @@ def test_a_legacy_job_is_known_by_its_training_input_or_its_id() -> None:
         ({"jobId": "x" * 128}, None, "x" * 63),
         ({"jobId": "census_7", "labels": {"model_name": "census"}}, "file", "census"),
         ({"labels": {"model_name": "census"}}, "file", "census"),
+        ({"labels": {"model_name": ""}}, "file", "file"),
         ({}, "file", "file"),
     ],
 )

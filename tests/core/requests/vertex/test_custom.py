@@ -166,6 +166,7 @@ def test_what_the_service_passes_over_is_passed_over_with_a_warning(
         ({}, "by-file", "by-file"),
         ({"displayName": ""}, "by-file", "by-file"),
         ({"displayName": None, "labels": {"team": "a"}}, "by-file", "by-file"),
+        ({"displayName": None, "labels": {"model_name": ""}}, "by-file", "by-file"),
     ],
 )
 def test_the_label_the_display_name_or_the_files_name_names_the_model(

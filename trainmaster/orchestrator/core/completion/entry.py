@@ -17,7 +17,10 @@ from trainmaster.orchestrator.core.events.envelope import PubsubMessage
 # Source: service lines that training jobs logged in 2026; the line of a cancelled job is not known.
 END_LINES = ("Job completed successfully.", "Job failed.")
 TRIAL_LABEL = "ml.googleapis.com/trial_id"
-"""Marks an entry about one trial of a tuning job. Seen in published logs; Google does not document these labels."""
+"""With a value, it marks an entry about one trial of a tuning job; Google does not document these labels.
+
+Other jobs' entries have it too, empty: https://github.com/kestra-io/kestra/issues/6849
+"""
 _JOB_ID = re.compile(r"[0-9]{1,32}")
 
 
@@ -57,7 +60,7 @@ def parse_hint(message: PubsubMessage) -> JobHint | None:
     tells_end = (
         labels.get("task_name") == "service"
         # A study continues after a trial: retrying until the study ends would mean hours of redelivery.
-        and TRIAL_LABEL not in mapping_at(entry, "labels")
+        and not mapping_at(entry, "labels").get(TRIAL_LABEL)
         and isinstance(text, str)
         and any(line in text for line in END_LINES)
     )

@@ -178,8 +178,8 @@ def parse_message(envelope: Envelope, team: str | None = None) -> IncomingDocume
         EventMalformed: the event holds no readable message.
     """
     message = pubsub_message(envelope)
-    key = message.attributes.get(IDEMPOTENCY_KEY)
-    if key:
+    key = message.attributes.get(IDEMPOTENCY_KEY) or None
+    if key is not None:
         run_id = run_id_of_message_key(key, team)
     else:
         identity = _of_team(team, f"message:{message.message_id}")

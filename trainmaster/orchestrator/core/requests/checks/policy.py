@@ -186,8 +186,8 @@ def _sizes(policy: Policy, draft: Draft) -> Iterator[Fault]:
 
 def _labels(policy: Policy, draft: Draft) -> Iterator[Fault]:
     for name in policy.admission.required_labels:
-        if name not in mapping_at(draft.document, "labels"):
-            yield Fault(at=("labels", name), problem="missing: the policy requires this label")
+        if mapping_at(draft.document, "labels").get(name) in (None, ""):
+            yield Fault(at=("labels", name), problem="missing: the policy requires a value of this label")
 
 
 def _resources(policy: Policy, draft: Draft) -> Iterator[Fault]:

@@ -71,7 +71,7 @@ def _write_spec(spec: Fields, own: OwnDocument) -> str | None:
 
 def _write_model_name(written: Fields, own: OwnDocument, name: str | None) -> None:
     labels, job_id = labels_of(written), written.get("jobId")
-    if MODEL_NAME_LABEL in labels:
+    if labels.get(MODEL_NAME_LABEL) not in (None, ""):
         own.put("model_name", labels[MODEL_NAME_LABEL], (*written.at("labels"), MODEL_NAME_LABEL))
     elif isinstance(job_id, str):
         own.put("model_name", model_name_from(job_id), written.at("jobId"))

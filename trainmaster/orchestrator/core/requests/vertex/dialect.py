@@ -127,7 +127,7 @@ def _run_directory(job: Fields) -> str:
 def _write_model_name(job: Fields, own: OwnDocument, labels: Mapping[str, object], name: str | None) -> None:
     """By label, also that of an earlier run, by display name, by the dropped file's name."""
     display_name, where = job.get("displayName"), job.at("displayName")
-    label = next((key for key in (MODEL_NAME_LABEL, MODEL_LABEL) if labels.get(key) is not None), None)
+    label = next((key for key in (MODEL_NAME_LABEL, MODEL_LABEL) if labels.get(key) not in (None, "")), None)
     if label is not None:
         own.put("model_name", labels[label], (*job.at("labels"), label))
         if display_name is not None:

@@ -1,5 +1,6 @@
 """A stockout abandons the job and not the run: what counts as one, and what users see of it."""
 
+import json
 from datetime import timedelta
 
 import pytest
@@ -7,7 +8,7 @@ from jsonschema import Draft202012Validator
 
 from tests.contract.boundaries import At
 from tests.contract.candidates import Refusing, drop, failed_with, kept, stock_out
-from tests.contract.rooms import NO_CAPACITY, TWO_REGIONS
+from tests.contract.rooms import NO_CAPACITY, TWO_REGIONS, launched
 from tests.contract.world import ELSEWHERE, LEASE, REGION, World, schema
 from trainmaster.orchestrator.core.admission.waiting import WAIT_IN_ALL
 from trainmaster.orchestrator.core.errors import SubmissionUnknown
@@ -45,6 +46,41 @@ def test_a_job_without_capacity_ends_no_run_and_the_next_candidate_is_taken(prob
     assert sent.machines == ["n1-standard-4", "n1-standard-8"]
     assert record.job is not None
     assert record.job.name != first.name
+
+
+L4 = {"cluster": {"chief": {"machine": "g2-standard-4", "accelerator": {"type": "NVIDIA_L4", "count": 1}}}}
+FLEXIBLE = L4 | {
+    "scheduling": {"timeout_s": 3600, "flex_start": True, "max_wait_s": 600},
+    "fallbacks": [{"scheduling": {"flex_start": False, "max_wait_s": None}}],
+}
+
+
+def waited_in_vain(**changes: object) -> tuple[World, str, str]:
+    """A run whose flexible start has waited as long as it may, and the name of its job."""
+    world = World(TWO_REGIONS)
+    run_id = launched(world, **{**FLEXIBLE, **changes})
+    job = world.record(run_id).job
+    assert job is not None
+    world.clock.advance(timedelta(seconds=600))
+    return world, run_id, job.name
+
+
+@pytest.mark.parametrize("state", [JobState.FAILED, JobState.CANCELLED, JobState.EXPIRED])
+def test_after_a_flexible_start_that_waited_in_vain_the_next_candidate_is_taken(state: JobState) -> None:
+    world, run_id, name = waited_in_vain()
+    late = Failure(code=4, message="words of some other kind")
+    world.complete(world.hint(world.jobs.become(name, state, error=late, ran=False)))
+    record = kept(world, run_id)
+    assert (record.state, record.submission.candidate) == (RunState.SUBMITTED, 1)
+    assert record.submission.abandoned_jobs[0].reason == late.message
+
+
+def test_a_flexible_start_that_its_user_cancelled_ends_the_run() -> None:
+    world, run_id, name = waited_in_vain()
+    incoming = world.drop(json.dumps({"cancel": {"run": run_id}}).encode(), "requests/end.json")
+    take(world.services(), incoming)
+    world.complete(world.hint(world.jobs.become(name, JobState.CANCELLED, ran=False)))
+    assert world.record(run_id).state is RunState.CANCELLED
 
 
 def test_a_job_that_ran_ends_its_run_whatever_its_words_are() -> None:

@@ -21,7 +21,7 @@ from trainmaster.orchestrator.core.completion.trials import (
     recorded_trials,
     why_no_best,
 )
-from trainmaster.orchestrator.core.requests.spec import JobSpec, Tuning, spec_from
+from trainmaster.orchestrator.core.requests.spec import JobSpec, Scheduling, Tuning, spec_from
 from trainmaster.orchestrator.core.runs.end import Completion, EndReport, Model, TuningResult
 from trainmaster.orchestrator.core.runs.job import Failure, Job, JobState, Progress
 from trainmaster.orchestrator.core.runs.moves import moved, with_job
@@ -129,6 +129,7 @@ _OF_THE_REQUEST = (3, 5, 6, 7, 11, 12, 16)
 
 9, FAILED_PRECONDITION, is not one of them: the service also reports an exhausted quota with it.
 """
+_WITHOUT_SUCCESS = (JobState.FAILED, JobState.CANCELLED, JobState.EXPIRED)
 _WORDS = re.compile(
     r"Resources are insufficient in region"
     r"|ZONE_RESOURCE_POOL_EXHAUSTED"
@@ -138,19 +139,38 @@ _WORDS = re.compile(
 """The service's messages about a stockout, as users quoted them in public threads in 2026; they are undocumented."""
 
 
-def stockout_of(job: Job) -> str | None:
+MAX_WAIT_S = 24 * 3600
+"""With a flexible start, how long the service waits for machines if the request does not say it.
+
+Source: Scheduling.max_wait_duration in google/cloud/aiplatform/v1/custom_job.proto
+"""
+
+
+def stockout_of(job: Job, scheduling: Scheduling | None = None) -> str | None:
     """The service's reason why the job got no capacity; None for a job that ran, or that ended in another way.
 
     The times decide first, then the code, and last the message: a program may print any text, but only once it runs.
+    `scheduling` is the job's own. How a flexible start ends that found no machines is not documented, so its state,
+    its message and most codes do not matter.
     """
-    if job.state is not JobState.FAILED or job.error is None:
-        return None
     if job.start_time is not None or any(trial.start_time is not None for trial in job.trials):
         return None
-    if job.error.code in _OF_THE_REQUEST:
+    code, message = (job.error.code, job.error.message) if job.error is not None else (0, "")
+    if code in _OF_THE_REQUEST:
         return None
-    known = job.error.code in (EXHAUSTED, UNAVAILABLE) or _WORDS.search(job.error.message)
-    return job.error.message if known else None
+    if job.state in _WITHOUT_SUCCESS and scheduling is not None and _waited_in_vain(job, scheduling):
+        return message or "it did not start within its max_wait_s"
+    if job.state is not JobState.FAILED or job.error is None:
+        return None
+    return message if code in (EXHAUSTED, UNAVAILABLE) or _WORDS.search(message) else None
+
+
+def _waited_in_vain(job: Job, scheduling: Scheduling) -> bool:
+    """Whether a flexible start ended after its longest wait; 0 seconds wait for ever."""
+    longest_s = MAX_WAIT_S if scheduling.max_wait_s is None else scheduling.max_wait_s
+    if not scheduling.flex_start or not longest_s or job.create_time is None or job.end_time is None:
+        return False
+    return (job.end_time - job.create_time).total_seconds() >= longest_s
 
 
 def completed(

@@ -168,7 +168,8 @@ def _write(
     shows_progress: bool,
 ) -> FlowResult:
     record, now = held.record, services.clock.now()
-    no_capacity = stockout_of(job)
+    scheduling = current_candidate(record).spec.scheduling if record.request else None
+    no_capacity = stockout_of(job, scheduling)
     if no_capacity is not None and record.state is not RunState.RUNNING and may_wait(record, now):
         return _try_elsewhere(services, held, job, no_capacity)
     has_manifest = any(directory.manifest is not None for directory in directories)

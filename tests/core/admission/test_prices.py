@@ -323,3 +323,14 @@ def test_the_example_of_a_price_table_is_read() -> None:
     prices = prices_from(yaml.safe_load(text))
     assert prices.table("us-east1").machine("n1-standard-4") == Decimal("0.21849885")
     assert prices.table("us-central1", spot=True).is_whole("a2-highgpu-1g")
+
+
+@pytest.mark.parametrize(
+    ("machine", "disk_type"), [("a3-ultragpu-8g", "hyperdisk-balanced"), ("n4-standard-4", "pd-ssd")]
+)
+def test_a_disk_without_a_type_counts_as_the_one_that_the_machine_gets(machine: str, disk_type: str) -> None:
+    (candidate,) = candidates(
+        cluster={"chief": {"machine": machine, "disk": {"size_gb": 200}}}, region="europe-west4"
+    )
+    unknown = estimate_of([candidate], PRICES).unknown
+    assert f"{disk_type} in europe-west4" in unknown

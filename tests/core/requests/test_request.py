@@ -78,7 +78,7 @@ def test_everything_a_request_can_say_reaches_the_job() -> None:
     target = Target(project="p", region="us-central1", models_bucket="models")
     job: Any = submission_of("run-1", request.spec, target).body["jobSpec"]
     (pool,) = job["workerPoolSpecs"]
-    assert pool["diskSpec"] == {"bootDiskType": "pd-ssd", "bootDiskSizeGb": 200}
+    assert pool["diskSpec"] == {"bootDiskSizeGb": 200}
     assert pool["containerSpec"]["command"] == ["python", "-m", "x"]
     assert {each["name"]: each["value"] for each in pool["containerSpec"]["env"]} == {"B": "$(A)", "A": "1"}
     assert job["baseOutputDirectory"] == {"outputUriPrefix": "gs://models/team/cassava-resnet50/run-1"}

@@ -168,7 +168,7 @@ def test_each_role_has_its_own_machine_accelerator_and_disk() -> None:
     ]
     assert [pool.get("diskSpec") for pool in found] == [
         None,
-        {"bootDiskType": "pd-ssd", "bootDiskSizeGb": 300},
+        {"bootDiskSizeGb": 300},
         None,
         None,
     ]

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from tests.core.roles import (
+    L4,
     MACHINE,
     ONE,
     OTHER,
@@ -16,6 +17,7 @@ from tests.core.roles import (
     accepted,
     answer,
     cluster,
+    pools,
     request,
     told,
 )
@@ -219,3 +221,45 @@ def test_junk_in_a_role_is_a_fault_and_never_an_error(path: str, junk: object) -
     assert isinstance(found, Request) or all(
         fault.path.startswith("$") and fault.problem for fault in found.faults
     )
+
+
+H200 = {"machine": "a3-ultragpu-8g", "accelerator": {"type": "NVIDIA_H200_141GB", "count": 8}}
+B200 = {"machine": "a4-highgpu-8g", "accelerator": {"type": "NVIDIA_B200", "count": 8}}
+H100 = {"machine": "a3-highgpu-8g", "accelerator": {"type": "NVIDIA_H100_80GB", "count": 8}}
+A100 = {"machine": "a2-highgpu-1g", "accelerator": {"type": "NVIDIA_TESLA_A100", "count": 1}}
+
+
+def with_disk(pool: Mapping[str, Any], **disk: object) -> dict[str, Any]:
+    return request(cluster={"chief": {**pool, "disk": disk}})
+
+
+@pytest.mark.parametrize("pool", [MACHINE, L4, A100, H100, H200, B200], ids=lambda pool: pool["machine"])
+def test_a_disk_of_a_size_alone_leaves_its_type_to_the_service(pool: Mapping[str, Any]) -> None:
+    (sent,) = pools(with_disk(pool, size_gb=500))
+    assert sent["diskSpec"] == {"bootDiskSizeGb": 500}
+
+
+@pytest.mark.parametrize(
+    ("pool", "disk_type", "allowed"),
+    [
+        (H200, "pd-ssd", "hyperdisk-balanced"),
+        (B200, "pd-standard", "hyperdisk-balanced"),
+        (H100, "pd-standard", "pd-ssd, hyperdisk-balanced"),
+        (A100, "hyperdisk-balanced", "pd-ssd, pd-standard"),
+        (L4, "pd-standard", "pd-ssd"),
+        (MACHINE, "hyperdisk-balanced", "pd-ssd, pd-standard"),
+    ],
+)
+def test_a_disk_that_the_machine_cannot_boot_from_is_refused(
+    pool: Mapping[str, Any], disk_type: str, allowed: str
+) -> None:
+    fault = told(with_disk(pool, type=disk_type))["$.cluster.chief.disk.type"]
+    assert f"{pool['machine']} cannot boot from" in fault.problem
+    assert (fault.allowed, fault.found) == (allowed, f"'{disk_type}'")
+    for each in allowed.split(", "):
+        accepted(with_disk(pool, type=each))
+
+
+def test_a_fallback_to_a_machine_without_the_requests_disk_is_refused_at_its_own_path() -> None:
+    document = {**with_disk(A100, type="pd-ssd"), "fallbacks": [{"cluster": {"chief": B200}}]}
+    assert list(told(document)) == ["$.fallbacks[0].cluster.chief.disk.type"]

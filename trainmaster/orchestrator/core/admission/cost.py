@@ -16,6 +16,7 @@ from trainmaster.orchestrator.core.policy.admission import Caps, UnknownPrices
 from trainmaster.orchestrator.core.policy.currency import money
 from trainmaster.orchestrator.core.policy.policy import Policy
 from trainmaster.orchestrator.core.requests.candidates import FALLBACKS, Candidate, parse_candidates, pools_of
+from trainmaster.orchestrator.core.requests.disks import boot_disks
 from trainmaster.orchestrator.core.requests.request import Refused, Request
 from trainmaster.orchestrator.core.requests.spec import Disk, JobSpec, WorkerPool
 from trainmaster.orchestrator.core.runs.record import Estimate
@@ -119,10 +120,11 @@ def _parts(pool: WorkerPool, spec: JobSpec, region: str, prices: Prices) -> Iter
             price=next((each.accelerators[kind] for each in tables if kind in each.accelerators), None),
         )
     disk = pool.disk or Disk()
+    disk_type = disk.type or boot_disks(pool.machine)[0]
     yield _Part(
-        name=disk.type,
+        name=disk_type,
         count=Decimal(pool.replicas * disk.size_gb) / HOURS_PER_MONTH,
-        price=standard.disks.get(disk.type),
+        price=standard.disks.get(disk_type),
     )
 
 

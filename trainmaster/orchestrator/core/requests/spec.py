@@ -36,9 +36,9 @@ class Accelerator:
 
 @dataclass(frozen=True, kw_only=True)
 class Disk:
-    """A replica's boot disk; the defaults are Vertex AI's."""
+    """A replica's boot disk; without a type, Vertex AI chooses one that the machine can boot from."""
 
-    type: str = "pd-ssd"
+    type: str | None = None
     size_gb: int = 100
 
 

@@ -112,7 +112,8 @@ def _pool(pool: WorkerPool | None, environment: ReplicaEnvironment, run_id: str)
         **_program(pool.program, environment, run_id),
     }
     if pool.disk:
-        fields["diskSpec"] = renamed(vars(pool.disk), DISK)
+        given = {key: value for key, value in vars(pool.disk).items() if value is not None}
+        fields["diskSpec"] = renamed(given, DISK)
     if pool.nfs_mounts:
         fields["nfsMounts"] = [renamed(mount, NFS_MOUNT) for mount in pool.nfs_mounts]
     return fields

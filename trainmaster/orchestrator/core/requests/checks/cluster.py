@@ -7,11 +7,12 @@ from collections.abc import Iterator
 
 from trainmaster.orchestrator.core.documents.faults import Fault, listed
 from trainmaster.orchestrator.core.documents.quoting import shown
-from trainmaster.orchestrator.core.documents.unvalidated import is_true, whole_at
+from trainmaster.orchestrator.core.documents.unvalidated import is_true, text_at, whole_at
 from trainmaster.orchestrator.core.policy.image import repository
 from trainmaster.orchestrator.core.policy.policy import glob_matches
 from trainmaster.orchestrator.core.requests.checks.programs import program_faults, strategy_faults
 from trainmaster.orchestrator.core.requests.checks.scheduling import flex_start_faults
+from trainmaster.orchestrator.core.requests.disks import DISK_TYPES, boot_disks
 from trainmaster.orchestrator.core.requests.draft import Draft
 
 REDUCTION_SERVER = "*-docker.pkg.dev/vertex-ai-restricted/training/reductionserver"
@@ -33,6 +34,7 @@ def cluster_faults(draft: Draft) -> list[Fault]:
             *_reduction_servers(draft),
             *_evaluators(draft),
             *_tpus(draft),
+            *_disks(draft),
             *program_faults(draft),
             *flex_start_faults(draft),
             *strategy_faults(draft, reduces=reduces),
@@ -127,6 +129,21 @@ def _tpus(draft: Draft) -> Iterator[Fault]:
                 found=shown(machine) + (f" beside {listed(others)}" if role == "chief" else ""),
                 repair="remove the other roles, and give the chief a larger tpu_topology or accelerator.count",
             )
+
+
+def _disks(draft: Draft) -> Iterator[Fault]:
+    """Boot disks of a type that the machine lacks."""
+    for role, pool in draft.roles.items():
+        machine, disk_type = text_at(pool, "machine"), text_at(pool, "disk", "type")
+        if machine is None or disk_type not in DISK_TYPES or disk_type in (types := boot_disks(machine)):
+            continue
+        yield Fault(
+            at=("cluster", role, "disk", "type"),
+            problem=f"{machine} cannot boot from this type of disk",
+            value=disk_type,
+            allowed=listed(types),
+            repair="leave type out, and the service chooses one",
+        )
 
 
 def _unverified(draft: Draft) -> Iterator[Fault]:

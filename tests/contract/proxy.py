@@ -22,6 +22,7 @@ class ProxyFault:
     on: str
     status: int | None = None
     message: str = "spoiled"
+    details: tuple[Mapping[str, object], ...] = ()
     lose_answer: bool = False
 
 
@@ -84,7 +85,9 @@ class _Handler(BaseHTTPRequestHandler):
             return
         fault = self.proxy.next_fault(line)
         if fault is not None and fault.status is not None:
-            error = {"error": {"code": fault.status, "message": fault.message}}
+            error = {
+                "error": {"code": fault.status, "message": fault.message, "details": list(fault.details)}
+            }
             self._answer(fault.status, {"Content-Type": "application/json"}, json.dumps(error).encode())
             return
         if fault is not None and not fault.lose_answer:

@@ -11,9 +11,15 @@ from jsonschema import Draft202012Validator
 
 from tests.contract.retraining import SMALL
 from tests.contract.world import LEDGER, REGION, Killed, World, request_rules_with, schema
+from trainmaster.orchestrator.core.admission.quota import deployment_class
 from trainmaster.orchestrator.core.documents.codec import encoded
-from trainmaster.orchestrator.core.errors import SubmissionDeferred, SubmissionUnknown, TrainmasterError
-from trainmaster.orchestrator.core.job_names import JobKind
+from trainmaster.orchestrator.core.errors import (
+    DeploymentRefused,
+    SubmissionDeferred,
+    SubmissionUnknown,
+    TrainmasterError,
+)
+from trainmaster.orchestrator.core.job_names import JobKind, location_region
 from trainmaster.orchestrator.core.names import RUN_LABEL
 from trainmaster.orchestrator.core.policy.admission import Admission, Limit
 from trainmaster.orchestrator.core.requests.incoming import IncomingDocument
@@ -32,6 +38,9 @@ NO_CAPACITY = Failure(
 """The error of a job that ended before it ran because the service found no machines."""
 
 
+REPAIR = "gcloud projects add-iam-policy-binding my-project"
+
+
 # A new error each time: one that is raised again keeps its old traceback.
 def full() -> SubmissionDeferred:
     return SubmissionDeferred(
@@ -46,14 +55,21 @@ def too_fast() -> SubmissionDeferred:
     )
 
 
+def refuses(submission: Submission) -> DeploymentRefused:
+    """The service refuses every job of that kind and region, whatever it asks for."""
+    lacks = deployment_class(location_region(submission.parent), submission.kind)
+    return DeploymentRefused(403, "Permission denied.", REPAIR, lacks=lacks)
+
+
 class Room:
     """A job service that runs at most `places` jobs at once; None: any number. `most` is the maximum reached so far.
 
-    It refuses the next `too_fast` requests for their rate, and loses the next request of each run in `loses`.
+    It refuses the deployment in the regions of `denied`, the next `too_fast` requests for their rate, and loses the next request of each run in `loses`.
     """
 
     def __init__(self, world: World, places: int | None = None) -> None:
         self.world, self.places = world, places
+        self.denied: set[str] = set()
         self.too_fast = 0
         self.loses: set[str] = set()
         self.asked: list[str] = []
@@ -63,6 +79,8 @@ class Room:
 
     def submit(self, submission: Submission) -> Job:
         self.asked.append(submission.run_id)
+        if location_region(submission.parent) in self.denied:
+            raise refuses(submission)
         if self.too_fast:
             self.too_fast -= 1
             raise too_fast()

@@ -31,7 +31,7 @@ def test_a_missing_grant_makes_the_run_wait_and_says_how_to_give_it() -> None:
     record = world.record(run_id)
     waiting = record.admission.waiting
     assert waiting is not None
-    assert waiting.account == ACCOUNT
+    assert waiting.lacks == f"act_as_{ACCOUNT}"
     assert f"permission to act as service_account: {ACCOUNT}" in waiting.reason
     assert GRANT in waiting.reason
     assert "--role=roles/iam.serviceAccountUser" in waiting.reason

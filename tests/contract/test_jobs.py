@@ -209,15 +209,6 @@ def test_a_missing_grant_on_the_jobs_account_defers_the_submission_and_names_the
     assert jobs_proxy.passed == []
 
 
-def test_any_other_missing_permission_refuses_the_submission_for_good(
-    vertex: VertexJobs, jobs_proxy: Proxy
-) -> None:
-    message = "Permission 'aiplatform.customJobs.create' denied on resource '//aiplatform.googleapis.com/projects/p'."
-    jobs_proxy.faults.append(ProxyFault(on=CREATE, status=403, message=message))
-    with pytest.raises(SubmissionRefused):
-        vertex.submit(submission())
-
-
 @pytest.mark.parametrize(
     "fault",
     [

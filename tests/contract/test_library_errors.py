@@ -10,8 +10,13 @@ import google.cloud.storage.exceptions as gcs_errors
 import pytest
 import requests
 
+from tests.contract.world import PROJECT, REGION
 from trainmaster.orchestrator.adapters import cloud_logging, gcs, vertex
+from trainmaster.orchestrator.adapters.refusals import Called
 from trainmaster.orchestrator.core.errors import TrainmasterError
+from trainmaster.orchestrator.core.job_names import JobKind
+
+CALLED = Called(project=PROJECT, region=REGION, kind=JobKind.CUSTOM)
 
 
 def raised_by(module: ModuleType) -> Iterator[type[Exception]]:
@@ -72,7 +77,7 @@ def test_every_error_of_the_storage_client_is_translated(kind: type[Exception]) 
 def test_every_error_of_the_job_client_is_translated(kind: type[Exception]) -> None:
     with pytest.raises(TrainmasterError):
         vertex._translate(made(kind), "read a job")
-    assert isinstance(vertex._submission_error(made(kind)), TrainmasterError)
+    assert isinstance(vertex._submission_error(made(kind), CALLED), TrainmasterError)
 
 
 @pytest.mark.parametrize("kind", SHARED, ids=lambda kind: f"{kind.__module__}.{kind.__name__}")
@@ -89,4 +94,4 @@ def test_a_mistake_of_this_program_is_not_disguised(mistake: Exception) -> None:
         vertex._translate(mistake, "read a job")
     with pytest.raises(type(mistake)):
         cloud_logging._translate(mistake, "read a log")
-    assert vertex._submission_error(mistake) is mistake
+    assert vertex._submission_error(mistake, CALLED) is mistake

@@ -9,7 +9,7 @@ from tests.contract.boundaries import At
 from tests.contract.candidates import drop, stock_out
 from tests.contract.hostile import HostileWorld, state_of
 from tests.contract.rooms import TWO_REGIONS, Room, launched, limited
-from tests.contract.world import LEDGER, ROOT, World
+from tests.contract.world import LEDGER, REGION, ROOT, World
 from trainmaster.orchestrator.core.errors import ServiceFailed
 from trainmaster.orchestrator.core.policy.admission import Limit
 from trainmaster.orchestrator.core.runs.job import Failure, JobState
@@ -35,6 +35,12 @@ def job_found_by_the_reconciler() -> Sequence[FlowResult]:
 def submission_without_room() -> Sequence[FlowResult]:
     world = World()
     Room(world, 0)
+    return [world.launch(world.drop())]
+
+
+def refused_deployment() -> Sequence[FlowResult]:
+    world = World()
+    Room(world).denied = {REGION}
     return [world.launch(world.drop())]
 
 
@@ -95,6 +101,7 @@ SCENES: Sequence[tuple[LogEvent, Callable[[], Sequence[FlowResult]]]] = [
     (LogEvent.JOB_ENDED, job_found_by_the_reconciler),
     (LogEvent.RUN_WAITS, submission_without_room),
     (LogEvent.RUN_WAITS, limit_reached),
+    (LogEvent.DEPLOYMENT_REFUSED, refused_deployment),
     (LogEvent.RUN_WAITS, job_without_capacity),
     (LogEvent.RUN_NOT_RECONCILED, damaged_record),
     (LogEvent.RUN_NOT_RECONCILED, lambda: jobs_that_cannot_be_read(ServiceFailed("Vertex AI", "read", "503"))),

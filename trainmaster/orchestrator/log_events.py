@@ -15,6 +15,8 @@ class LogEvent(StrEnum):
     """The end of a run's job was recorded. Not logged for a run that ended without a job, or whose job was deleted."""
     RUN_WAITS = "run_waits"
     """A submission was deferred for lack of quota or room, or the job found no capacity before it ran."""
+    DEPLOYMENT_REFUSED = "deployment_refused"
+    """A submission was refused for something that this deployment lacks; the run waits for its repair."""
     RUN_NOT_RECONCILED = "run_not_reconciled"
     """A reconcile pass failed to check a run: logged once for each such run in each pass."""
     RECONCILE_BEHIND = "reconcile_behind"

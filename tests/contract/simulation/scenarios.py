@@ -24,6 +24,7 @@ from tests.contract.simulation.steps import (
     pushed,
     rolled_back,
     rule_dropped,
+    set_denied,
     set_full,
     stocked_out,
     study_finished,
@@ -128,6 +129,22 @@ SCENARIOS: Mapping[str, Scenario] = {
             TICK,
             *finished(0),
         )
+    ),
+    "a deployment without a right for a while": Scenario(
+        steps=(
+            set_denied(True),
+            uploaded("a"),
+            uploaded("b"),
+            waited(31),
+            TICK,
+            set_denied(False),
+            waited(61),
+            TICK,
+            *finished(0),
+            *finished(1),
+        ),
+        ends=ENDED * 2,
+        jobs=2,
     ),
     "a new run that admits the waiting run ahead of it too": Scenario(
         steps=(

@@ -9,8 +9,10 @@ from typing import Any
 from tests.contract.rooms import full, too_fast
 from tests.contract.world import ELSEWHERE, PROJECT, REGION
 from trainmaster.orchestrator.adapters.memory import ManualClock, MemoryJobs, MemoryNotices
+from trainmaster.orchestrator.core.admission.quota import deployment_class
 from trainmaster.orchestrator.core.errors import (
     ActAsDenied,
+    DeploymentRefused,
     SubmissionDeferred,
     SubmissionRefused,
     SubmissionUnknown,
@@ -36,12 +38,16 @@ DEFERRALS: Mapping[str, Callable[[], SubmissionDeferred]] = {
     "no grant": lambda: ActAsDenied(
         400, "You do not have permission to act as service_account: a@b.c", "a@b.c"
     ),
+    "no right": lambda: DeploymentRefused(
+        403, "Permission denied.", "grant it", lacks=deployment_class(REGION, JobKind.CUSTOM)
+    ),
 }
 ODD_ANSWERS: Mapping[str, float] = {
     "no room": 0.02,
     "unavailable": 0.01,
     "too fast": 0.01,
     "no grant": 0.003,
+    "no right": 0.003,
     "refused": 0.003,
     "request lost": 0.01,
     "answer lost": 0.01,

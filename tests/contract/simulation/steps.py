@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from tests.contract.retraining import DATA, SMALL
 from tests.contract.rooms import NO_CAPACITY
 from tests.contract.simulation.scenario_world import ScenarioWorld
-from tests.contract.world import START, Boundary
+from tests.contract.world import REGION, START, Boundary
 from trainmaster.orchestrator.core.requests.incoming import IncomingDocument
 from trainmaster.orchestrator.core.retraining.arrivals import ArrivedObject
 from trainmaster.orchestrator.core.runs.job import JobState, Measured, Trial, TrialState
@@ -94,6 +94,12 @@ def finished(number: int, accuracy: float = 0.5) -> tuple[Step, Step]:
 
 def set_full(is_full: bool) -> Step:
     return Step(act=lambda world, _: setattr(world.room, "places", 0 if is_full else None), retried=False)
+
+
+def set_denied(is_denied: bool) -> Step:
+    """The service refuses the deployment itself, or does so no longer."""
+    regions = {REGION} if is_denied else set[str]()
+    return Step(act=lambda world, _: setattr(world.room, "denied", regions), retried=False)
 
 
 def too_fast(times: int) -> Step:

@@ -14,6 +14,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from trainmaster.local.http import cut, google_error, json_value
 from trainmaster.local.injections.active import Injections
+from trainmaster.local.injections.answers import answer_named
 from trainmaster.local.injections.apply import apply_injections
 from trainmaster.local.injections.injection import CODES, Call, Injection
 from trainmaster.local.injections.plan import BadInjectionsError, plan_from
@@ -56,7 +57,7 @@ class WithInjections:
             return await _answer(self.app, scope, body, receive)
 
         async def refuse(injection: Injection) -> list[Message]:
-            return await _answer(_refused(injection), scope, b"", receive)
+            return await _answer(_refused(injection, scope), scope, b"", receive)
 
         async def lose(_injection: Injection) -> list[Message]:
             cut(scope)
@@ -86,7 +87,9 @@ async def _answer(app: ASGIApp, scope: Scope, body: bytes, receive: Receive) -> 
     return answer
 
 
-def _refused(injection: Injection) -> Response:
+def _refused(injection: Injection, scope: Scope) -> Response:
+    if injection.answer is not None:
+        return answer_named(injection.answer, scope["path"])
     return google_error(
         injection.code,
         f"The injection {injection.name!r} struck here ({injection.kind.value}).",

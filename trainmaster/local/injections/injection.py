@@ -55,7 +55,7 @@ class Injection:
 
     The injection is evaluated at every call that it fits. It lets the first `skip` calls pass and strikes
     each later one with `probability` (0 to 1), at most `times` times, or without limit for None. `code` is
-    the HTTP status of an error. `seconds` is the length of a delay, or the time from a function's receipt of
+    the HTTP status of an error; `answer` names one of Vertex AI's own in its place. `seconds` is the length of a delay, or the time from a function's receipt of
     an event to its kill.
     """
 
@@ -63,6 +63,7 @@ class Injection:
     at: str
     kind: Kind
     code: int = DEFAULT_CODE
+    answer: str | None = None
     seconds: float = 1.0
     probability: float = 1.0
     skip: int = 0

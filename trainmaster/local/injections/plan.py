@@ -3,12 +3,18 @@
 import re
 from collections.abc import Callable
 
+from trainmaster.local.injections.answers import ANSWERS
 from trainmaster.local.injections.injection import CODES, Injection, Kind, Plan
 from trainmaster.local.injections.places import kind_out_of_place, unknown_kind, unknown_place
 from trainmaster.local.reading import Reading, is_count, is_number_in
 
 LONGEST_S = 600
 """The longest delay; no client waits longer."""
+
+
+def _is_answer(value: object) -> bool:
+    return value is None or (isinstance(value, str) and value in ANSWERS)
+
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _EXPECTED: dict[str, tuple[str, Callable[[object], bool]]] = {
@@ -17,13 +23,14 @@ _EXPECTED: dict[str, tuple[str, Callable[[object], bool]]] = {
         lambda value: isinstance(value, str) and bool(_NAME.fullmatch(value)),
     ),
     "code": (f"one of {sorted(CODES)}", lambda value: is_count(value) and value in CODES),
+    "answer": (f"one of {sorted(ANSWERS)}", _is_answer),
     "seconds": (f"seconds from 0 to {LONGEST_S}", lambda value: is_number_in(value, 0, LONGEST_S)),
     "probability": ("a number from 0 to 1", lambda value: is_number_in(value, 0, 1)),
     "skip": ("an integer of at least 0", is_count),
     "times": ("an integer of at least 0", lambda value: value is None or is_count(value)),
     "match": ("a glob", lambda value: isinstance(value, str) and bool(value)),
 }
-_FIELDS = ("name", "at", "kind", "code", "seconds", "probability", "skip", "times", "match")
+_FIELDS = ("name", "at", "kind", "code", "answer", "seconds", "probability", "skip", "times", "match")
 
 
 class BadInjectionsError(Exception):
@@ -81,6 +88,8 @@ def _injection(reading: Reading, value: object, path: str) -> Injection | None:
     if len(reading.wrong) > before:
         return None
     injection = Injection(**{**value, "kind": Kind(value["kind"])})
+    if injection.answer is not None and not injection.at.startswith("vertex."):
+        reading.wrong.append(f"{path}.answer: only Vertex AI gives it; use at: vertex.METHOD, or code.")
     if complaint := kind_out_of_place(injection.at, injection.kind):
         reading.wrong.append(f"{path}.kind: {complaint}")
     return injection

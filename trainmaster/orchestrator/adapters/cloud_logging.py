@@ -8,8 +8,8 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from trainmaster.orchestrator.adapters.importing import IMPORTING
+from trainmaster.orchestrator.adapters.refusals import is_transport_error
 from trainmaster.orchestrator.adapters.total_limit import Deadline, LimitPassed, within
-from trainmaster.orchestrator.adapters.vertex import is_transport_error
 from trainmaster.orchestrator.core.completion.explanation import SERVICE as SERVICE_TASK
 from trainmaster.orchestrator.core.completion.explanation import LogEntry, LogQuery
 from trainmaster.orchestrator.core.documents.codec import encoded_time

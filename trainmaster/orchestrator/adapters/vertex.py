@@ -3,7 +3,6 @@
 `google.cloud.aiplatform`, the high-level package, is never imported: it takes twice the time and memory.
 """
 
-import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -14,12 +13,18 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from trainmaster.orchestrator.adapters.importing import IMPORTING
 from trainmaster.orchestrator.adapters.job_messages import job_from, message_of
+from trainmaster.orchestrator.adapters.refusals import (
+    SERVICE,
+    Called,
+    deployment_refused,
+    is_transport_error,
+    message_of_error,
+    submission_error,
+)
 from trainmaster.orchestrator.adapters.total_limit import Deadline, LimitPassed, limited, within
 from trainmaster.orchestrator.core.errors import (
-    ActAsDenied,
     JobNotFound,
     ServiceFailed,
-    SubmissionDeferred,
     SubmissionRefused,
     SubmissionUnknown,
     TrainmasterError,
@@ -41,35 +46,10 @@ from trainmaster.partial_import import VERTEX_CLIENT, import_parts_of
 if TYPE_CHECKING:
     from google.cloud.aiplatform_v1.services.job_service import JobServiceClient
 
-SERVICE = "Vertex AI"
 TIMEOUT_S = 30.0
 """The limit for one connection or read of any call; for a submission, from its start to its response."""
 JOBS_OF_RUN_MAX = 2000
 """A run waits for capacity at most 1,000 times, and each of its jobs is replaced only after a search for it."""
-NO_QUOTA = 429  # nothing was created
-UNAVAILABLE = 503
-_NO_CAPACITY = re.compile(r"insufficient|exhausted|capacity|quota", re.IGNORECASE)
-"""A 503 with these words is about machines. With any other the job may exist: the status guarantees nothing.
-
-Source: UNAVAILABLE in https://github.com/googleapis/googleapis/blob/master/google/rpc/code.proto
-"""
-_NOT_READY = re.compile(r"service agents? .*being provisioned", re.IGNORECASE)
-"""In a project that uses Vertex AI for the first time, 400 FAILED_PRECONDITION has this text for some minutes.
-
-Source: https://github.com/GoogleCloudPlatform/generative-ai/issues/1308
-"""
-_ACT_AS = re.compile(r"permission to act as service|iam\.serviceAccounts\.actAs", re.IGNORECASE)
-"""A refusal, 400 or 403, because the submitting account may not act as the job's. A new grant takes minutes to apply.
-
-Sources: https://github.com/googleapis/python-aiplatform/issues/1073 (400 INVALID_ARGUMENT) and
-https://cloud.google.com/iam/docs/service-account-permissions (the permission)
-"""
-_ACT_AS_CODES = (400, 403)
-_EMAIL = re.compile(r"[a-z0-9][a-z0-9-]{0,62}@[a-z0-9.-]{1,253}[a-z0-9]")
-UNAUTHENTICATED = 401  # our credentials failed: not the request's fault, and they may recover
-REQUEST_TIMEOUT = 408
-UNKNOWN_FROM = 500  # the server may have done part of the work
-_REST_PREFIX = re.compile(r"^(GET|POST) \S+: ")  # the client puts verb and URL before the service's message
 
 
 class VertexJobs:
@@ -149,23 +129,14 @@ class VertexJobs:
             create = partial(methods.create, **{methods.resource: message}, **once)
             created = within(Deadline.after(self._submit_within_s), create)
         except Exception as error:  # translated or raised again, never swallowed
-            raise _submission_error(error) from error
+            region = location_region(submission.parent)
+            called = Called(project=self._project, region=region, kind=submission.kind)
+            raise _submission_error(error, called) from error
         return job_from(created)
 
     def of_run(self, run_id: str, kind: JobKind, regions: Sequence[str]) -> Sequence[Job]:
-        label = f"labels.{RUN_LABEL}={run_id}"
-        try:
-            labelled = (
-                job
-                for region in regions
-                for job in _methods(self._client(region), kind).list(
-                    request={"parent": location_name(self._project, region), "filter": label},
-                    timeout=TIMEOUT_S,
-                )
-            )
-            found = [job_from(job) for job in islice(labelled, JOBS_OF_RUN_MAX + 1)]
-        except Exception as error:  # translated or raised again, never swallowed
-            _translate(error, f"list the jobs of {run_id}")
+        labelled = (job for region in regions for job in self._labelled(run_id, kind, region))
+        found = list(islice(labelled, JOBS_OF_RUN_MAX + 1))
         if len(found) > JOBS_OF_RUN_MAX:
             # The run's own job may be one of the others: without it, a second one would be submitted.
             raise ServiceFailed(
@@ -175,6 +146,19 @@ class VertexJobs:
                 "delete the jobs of other programs with this label",
             )
         return sorted(found, key=lambda job: (job.create_time is None, job.create_time, job.name))
+
+    def _labelled(self, run_id: str, kind: JobKind, region: str) -> Iterator[Job]:
+        place = {"parent": location_name(self._project, region), "filter": f"labels.{RUN_LABEL}={run_id}"}
+        try:
+            yield from map(
+                job_from, _methods(self._client(region), kind).list(request=place, timeout=TIMEOUT_S)
+            )
+        except Exception as error:  # translated or raised again, never swallowed
+            called = Called(project=self._project, region=region, kind=kind)
+            refused = deployment_refused(error, called) if _is_answer(error) else None
+            if refused is not None:
+                raise refused from error
+            _translate(error, f"list the jobs of {run_id}")
 
     def read(self, name: str) -> Job:
         with IMPORTING:
@@ -256,47 +240,25 @@ def _session_of(client: "JobServiceClient") -> Any:  # Any: google.auth ships no
     return vars(client.transport)["_session"]
 
 
-def _message(error: Exception) -> str:
-    return _REST_PREFIX.sub("", str(getattr(error, "message", "") or error))
-
-
-def _submission_error(error: Exception) -> Exception:
-    """What the client's error means for a submission; the error itself if it is a bug in this program."""
+def _is_answer(error: Exception) -> bool:
     with IMPORTING:
         from google.api_core.exceptions import GoogleAPICallError
+
+    return isinstance(error, GoogleAPICallError)
+
+
+def _submission_error(error: Exception, called: Called) -> Exception:
+    """What the client's error means for a submission; the error itself if it is a bug in this program."""
+    with IMPORTING:
         from google.auth.exceptions import GoogleAuthError
 
-    if isinstance(error, GoogleAPICallError):
-        return _refusal(int(error.code or 0), _message(error))
+    if _is_answer(error):
+        return submission_error(error, called)
     if isinstance(error, GoogleAuthError):
-        return _refusal(UNAUTHENTICATED, f"{type(error).__name__}: {error}")
+        return ServiceFailed(SERVICE, "submit the job", f"{type(error).__name__}: {error}")
     if isinstance(error, LimitPassed) or is_transport_error(error):
         return SubmissionUnknown(f"{type(error).__name__}: {error}")
     return error
-
-
-def _refusal(code: int, reason: str) -> TrainmasterError:
-    if code == NO_QUOTA or (code == UNAVAILABLE and _NO_CAPACITY.search(reason)) or _NOT_READY.search(reason):
-        return SubmissionDeferred(code, reason)
-    if code in _ACT_AS_CODES and _ACT_AS.search(reason):
-        email = _EMAIL.search(reason)
-        return ActAsDenied(code, reason, email.group() if email else "")
-    if code == UNAUTHENTICATED:
-        return ServiceFailed(SERVICE, "submit the job", reason)
-    if code in range(400, UNKNOWN_FROM) and code != REQUEST_TIMEOUT:
-        return SubmissionRefused(code, reason)
-    return SubmissionUnknown(reason)
-
-
-def is_transport_error(error: Exception) -> bool:
-    """Whether the error is from a service, the network or credentials, and not from this program."""
-    with IMPORTING:
-        import requests
-        from google.api_core.exceptions import GoogleAPIError
-        from google.auth.exceptions import GoogleAuthError
-
-    kinds = (GoogleAPIError, GoogleAuthError, requests.RequestException, ConnectionError, TimeoutError)
-    return isinstance(error, kinds)
 
 
 def _translate(error: Exception, operation: str) -> NoReturn:
@@ -307,4 +269,4 @@ def _translate(error: Exception, operation: str) -> NoReturn:
     """
     if isinstance(error, TrainmasterError) or not is_transport_error(error):
         raise error
-    raise ServiceFailed(SERVICE, operation, f"{type(error).__name__}: {_message(error)}") from error
+    raise ServiceFailed(SERVICE, operation, f"{type(error).__name__}: {message_of_error(error)}") from error

@@ -18,7 +18,8 @@
     ├── LeaseTooShort          retry    too little of this attempt's lease is left to submit safely
     ├── SubmissionRefused      -        Vertex AI refuses the job permanently; the run fails
     ├── SubmissionDeferred     -        Vertex AI cannot accept the job now; the run waits
-    │   └── ActAsDenied        -        this deployment may not act as the job's service account; the run waits
+    │   └── DeploymentRefused  -        Vertex AI refuses this deployment, not the job; the run waits
+    │       └── ActAsDenied    -        this deployment may not act as the job's service account
     ├── SubmissionUnknown      retry    it is not known yet whether the job was created
     ├── JobNotFound            -        Vertex AI has no such job
     └── ReasonPending          retry    a job failed so recently that its reason is not available yet
@@ -172,11 +173,27 @@ class SubmissionDeferred(TrainmasterError):
         self.reason = reason
 
 
-class ActAsDenied(SubmissionDeferred):
+class DeploymentRefused(SubmissionDeferred):
+    """Vertex AI refuses this deployment and not the job: the run waits until an administrator has repaired it.
+
+    `lacks` is the class of the runs that wait for the same repair. `reason` ends with the repair.
+    """
+
+    given_up: ClassVar[str] = "Vertex AI refused this deployment"
+    """Why a run gives up, as a clause before "in the 7 days"."""
+
+    def __init__(self, code: int, reason: str, repair: str, *, lacks: str) -> None:
+        super().__init__(code, f"{reason.rstrip(' .')}; {repair}")
+        self.lacks = lacks
+
+
+class ActAsDenied(DeploymentRefused):
     """The submitting account may not act as the job's service account, or that account does not exist.
 
-    `account` is the job's account, or empty if the service does not name it. `reason` ends with the repair.
+    `account` is the job's account, or empty if the service does not name it.
     """
+
+    given_up = "the deployment could not act as the job's service account"
 
     def __init__(self, code: int, reason: str, account: str) -> None:
         named = account or "ACCOUNT"
@@ -185,7 +202,7 @@ class ActAsDenied(SubmissionDeferred):
             f"gcloud iam service-accounts add-iam-policy-binding {named} "
             f"--member=serviceAccount:tm-on-tick@PROJECT.iam.gserviceaccount.com --role=roles/iam.serviceAccountUser"
         )
-        super().__init__(code, f"{reason.rstrip(' .')}; {repair}")
+        super().__init__(code, reason, repair, lacks=f"act_as_{account}")
         self.account = account
 
 

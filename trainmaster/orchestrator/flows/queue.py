@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 from trainmaster.orchestrator.core.admission.listed import Slot
 from trainmaster.orchestrator.core.admission.queue import Place, QueuePass, SlotSet, limits_of
-from trainmaster.orchestrator.core.admission.quota import account_class, quota_class
+from trainmaster.orchestrator.core.admission.quota import quota_class
 from trainmaster.orchestrator.core.errors import GenerationMoved, RecordDamaged
 from trainmaster.orchestrator.core.events.envelope import DELIVERED_WITHIN
 from trainmaster.orchestrator.core.job_names import JobKind
@@ -184,9 +184,9 @@ def place_of(services: Services, record: RunRecord) -> Place:
     candidates = candidates_of(record)
     due = candidates[min(record.submission.candidate, len(candidates) - 1) :]
     waiting = record.admission.waiting
-    if waiting is not None and waiting.account is not None:
-        # Another candidate would not help: fallbacks have the same account.
-        classes = [account_class(waiting.account)]
+    if waiting is not None and waiting.lacks is not None:
+        # Another candidate would not help: fallbacks have the same account and project.
+        classes = [waiting.lacks]
     else:
         classes = list(map(quota_class, due))
     return Place(

@@ -38,6 +38,11 @@ locals {
       filter = "jsonPayload.event=\"run_waits\""
       labels = []
     }
+    refused = {
+      what   = "Submissions that Vertex AI refused for something that the deployment lacks"
+      filter = "jsonPayload.event=\"deployment_refused\""
+      labels = []
+    }
     refusals = {
       what   = "Rejected requests, and other events that can never succeed"
       filter = "severity=ERROR"
@@ -91,6 +96,12 @@ locals {
       title = "Runs wait for capacity"
       query = "sum(increase(logging_googleapis_com:user_trainmaster_waits{monitored_resource=\"cloud_run_revision\"}[1h])) > 0"
       for_s = 21600
+    }
+    deployment_refused = {
+      title = "Vertex AI refuses the deployment"
+      # One run asks at every tick. A new grant takes minutes to apply, so it must be so for a while.
+      query = "sum(increase(logging_googleapis_com:user_trainmaster_refused{monitored_resource=\"cloud_run_revision\"}[10m])) > 0"
+      for_s = 900
     }
     events_wait = {
       title = "Events wait"

@@ -67,7 +67,8 @@ class QueuePass:
     paused_until: dict[str, datetime] = field(default_factory=dict)
     """By region."""
     _blocked: Sequence[Place] = field(init=False)
-    _closed: set[str] = field(default_factory=set)
+    _closed: dict[str, str] = field(default_factory=dict)
+    """By class, why."""
     _open: set[str] = field(default_factory=set)
     _full: set[str] = field(default_factory=set)
     _gone: set[str] = field(default_factory=set)
@@ -94,7 +95,7 @@ class QueuePass:
     def blocker(self, own: Place, quota_class: str) -> str | None:
         """Why this run may not submit a job of that class now; None: it may."""
         if quota_class in self._closed:
-            return f"there was no room for {quota_class} just now"
+            return self._closed[quota_class]
         other = self.ahead(own, quota_class)
         return None if other is None else f"{other.run_id} is ahead of it, waiting for the same"
 
@@ -176,9 +177,9 @@ class QueuePass:
     def pause(self, region: str, until: datetime) -> None:
         self.paused_until[region] = max(until, self.paused_until.get(region, until))
 
-    def close(self, quota_class: str) -> None:
+    def close(self, quota_class: str, why: str | None = None) -> None:
         """The class has no room, or its first run could not be tried."""
-        self._closed.add(quota_class)
+        self._closed[quota_class] = why or f"there was no room for {quota_class} just now"
         self._open.discard(quota_class)
 
     def mark_full(self, limit: str) -> None:

@@ -1,8 +1,9 @@
-"""What runs wait for together: a candidate's quotas, a request rate, or a service account."""
+"""What runs wait for together: a candidate's quotas, a request rate, or a right that the deployment lacks."""
 
 import hashlib
 import re
 
+from trainmaster.orchestrator.core.job_names import JobKind
 from trainmaster.orchestrator.core.requests.candidates import Candidate, pools_of
 from trainmaster.orchestrator.core.requests.spec import WorkerPool
 
@@ -47,9 +48,9 @@ def quota_class(candidate: Candidate) -> str:
     return _short("_".join([candidate.region, *kinds, *terms]))
 
 
-def account_class(account: str) -> str:
-    """The class of the runs that wait until this deployment may act as the account, whatever machines they need."""
-    return f"act_as_{account}"
+def deployment_class(region: str, kind: JobKind) -> str:
+    """The class of all runs with such jobs, whatever machines they need, while Vertex AI refuses the deployment itself."""
+    return f"deployment_{region}_{kind}"
 
 
 def _family(pool: WorkerPool) -> str:

@@ -26,11 +26,8 @@ class Waiting:
     """The service asked for fewer requests: no run is submitted to that region before `not_before`."""
     limit: str | None = None
     """The full limit under which the run waits for a slot; no other run waits behind it."""
-    account: str | None = None
-    """The service account that this deployment may not act as yet. Only runs that need the same account wait behind it.
-
-    Empty if the service does not name it.
-    """
+    lacks: str | None = None
+    """What this deployment lacks: the class of the runs that wait behind each other for the same repair of it."""
 
 
 @dataclass(frozen=True, kw_only=True)

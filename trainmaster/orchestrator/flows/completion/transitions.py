@@ -135,6 +135,7 @@ def kept_waiting(
     *,
     slots: Sequence[str],
     is_due: bool,
+    event: LogEvent = LogEvent.RUN_WAITS,
 ) -> FlowResult:
     """The run waits. `slots` were taken but are not recorded."""
     now = services.clock.now()
@@ -145,7 +146,7 @@ def kept_waiting(
         run_id=record.run_id,
         severity="NOTICE",
         is_due=is_due,
-        event=LogEvent.RUN_WAITS,
+        event=event,
     )
 
 

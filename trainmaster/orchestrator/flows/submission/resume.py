@@ -13,7 +13,7 @@ from dataclasses import replace
 from trainmaster.orchestrator.core.admission.cost import priced
 from trainmaster.orchestrator.core.admission.queue import QueuePass
 from trainmaster.orchestrator.core.admission.waiting import UNANSWERED_MAX
-from trainmaster.orchestrator.core.errors import LeaseHeld
+from trainmaster.orchestrator.core.errors import DeploymentRefused, LeaseHeld
 from trainmaster.orchestrator.core.requests.request import Refused, Request, checked_again
 from trainmaster.orchestrator.core.runs.job import Failure
 from trainmaster.orchestrator.core.runs.moves import live_lease, taken_over
@@ -23,7 +23,7 @@ from trainmaster.orchestrator.flows.completion.finish import refresh_status
 from trainmaster.orchestrator.flows.completion.status import show_again, warned
 from trainmaster.orchestrator.flows.completion.transitions import cancelled, failed, job_of, submitted
 from trainmaster.orchestrator.flows.services import FlowResult, Services
-from trainmaster.orchestrator.flows.submission.submit import submit
+from trainmaster.orchestrator.flows.submission.submit import submit, wait_for_repair
 from trainmaster.orchestrator.stores.ledger import Held
 
 
@@ -56,7 +56,10 @@ def take_over(
     record = held.record
     over = taken_over(record, attempt=services.attempt, now=services.clock.now(), lease=services.lease)
     held = services.ledger.replace(held, over)
-    job = job_of(services, held.record)
+    try:
+        job = job_of(services, held.record)
+    except DeploymentRefused as refusal:
+        return wait_for_repair(services, held, queue_pass, refusal)
     is_wanted = job is None and record.cancel_requested_at is None
     blocker = _blocker(services, record) if is_wanted else None
     if is_wanted and blocker is None:

@@ -16,8 +16,9 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from trainmaster.orchestrator.core.admission.queue import Place, QueuePass, SlotSet
-from trainmaster.orchestrator.core.admission.quota import account_class, is_rate_limit, quota_class
+from trainmaster.orchestrator.core.admission.quota import deployment_class, is_rate_limit, quota_class
 from trainmaster.orchestrator.core.admission.waiting import (
+    WAIT_FIRST,
     attempts_of,
     back_off,
     reason_to_give_up,
@@ -29,13 +30,19 @@ from trainmaster.orchestrator.core.admission.waiting import (
 )
 from trainmaster.orchestrator.core.errors import (
     ActAsDenied,
+    DeploymentRefused,
     LeaseTooShort,
+    RecordDamaged,
     SubmissionDeferred,
     SubmissionRefused,
     SubmissionUnknown,
     TrainmasterError,
 )
-from trainmaster.orchestrator.core.requests.candidates import Candidate, candidates_of
+from trainmaster.orchestrator.core.requests.candidates import (
+    Candidate,
+    candidates_of,
+    current_candidate,
+)
 from trainmaster.orchestrator.core.requests.submission import submission_of
 from trainmaster.orchestrator.core.runs.job import Failure
 from trainmaster.orchestrator.core.runs.record import RunRecord, Waiting
@@ -53,6 +60,7 @@ from trainmaster.orchestrator.flows.queue import (
     take_slots,
 )
 from trainmaster.orchestrator.flows.services import FlowResult, Services
+from trainmaster.orchestrator.log_events import LogEvent
 from trainmaster.orchestrator.stores.ledger import Held
 
 SUBMIT_NEEDS = timedelta(seconds=45)
@@ -71,6 +79,15 @@ def submit(
     """
     queue_pass = start_pass(services) if queue_pass is None else queue_pass
     return _Attempt(services=services, held=held, queue_pass=queue_pass, reclaim=reclaim).made()
+
+
+def wait_for_repair(
+    services: Services, held: Held, queue_pass: QueuePass | None, refusal: DeploymentRefused
+) -> FlowResult:
+    """The run, whose job this deployment may not even look for, waits without a submission."""
+    queue_pass = start_pass(services) if queue_pass is None else queue_pass
+    attempt = _Attempt(services=services, held=held, queue_pass=queue_pass, reclaim=False)
+    return attempt.waits_for_repair(current_candidate(held.record), refusal)
 
 
 @dataclass(kw_only=True)
@@ -108,16 +125,12 @@ class _Attempt:
 
     def _tried(self, candidate: Candidate) -> FlowResult | None:
         """The result with this candidate; None: try the next one."""
-        if self.queue_pass.is_paused(candidate.region):
-            until = self.queue_pass.paused_until[candidate.region]
-            return self._waits(candidate.number, f"too many requests to {candidate.region}", not_before=until)
+        held_up = self._held_up(candidate)
+        if held_up is not None:
+            return held_up
         wanted = quota_class(candidate)
-        first = None if self.classes else self.queue_pass.ahead_at_limit(self.place)
-        if first is not None and first.blocked_on_limit is not None:
-            reason = f"{first.run_id} is ahead of it, waiting under the same limit"
-            return self._waits(candidate.number, reason, limit=first.blocked_on_limit)
         # A class that refused one candidate may accept another: a smaller machine, for example.
-        others = None if wanted in self.classes else self.queue_pass.blocker(self.place, wanted)
+        others = None if wanted in self.classes else self._no_room(candidate, wanted)
         if others is not None:
             self.reason = others
             self._note(tried, candidate, others)
@@ -136,6 +149,37 @@ class _Attempt:
         self.held = _on_record(self.services, self.held, candidate, self.slots or ())
         return self._asked(candidate, wanted)
 
+    def _held_up(self, candidate: Candidate) -> FlowResult | None:
+        """The run waits without a submission, whatever its next candidates are."""
+        if self.queue_pass.is_paused(candidate.region):
+            until = self.queue_pass.paused_until[candidate.region]
+            return self._waits(candidate.number, f"too many requests to {candidate.region}", not_before=until)
+        if self.classes:
+            return None
+        lacks = deployment_class(candidate.region, candidate.spec.kind)
+        if self.queue_pass.blocker(self.place, lacks) is not None:
+            return self._lines_up(candidate, lacks)
+        first = self.queue_pass.ahead_at_limit(self.place)
+        if first is None or first.blocked_on_limit is None:
+            return None
+        reason = f"{first.run_id} is ahead of it, waiting under the same limit"
+        return self._waits(candidate.number, reason, limit=first.blocked_on_limit)
+
+    def _no_room(self, candidate: Candidate, wanted: str) -> str | None:
+        lacks = deployment_class(candidate.region, candidate.spec.kind)
+        return self.queue_pass.blocker(self.place, wanted) or self.queue_pass.blocker(self.place, lacks)
+
+    def _lines_up(self, candidate: Candidate, lacks: str) -> FlowResult:
+        """While Vertex AI refuses every job of the deployment, one run asks, and the others wait behind it."""
+        reason = self.queue_pass.blocker(self.place, lacks) or ""
+        first = self.queue_pass.ahead(self.place, lacks)
+        with suppress(RecordDamaged):
+            held = self.services.ledger.find(first.run_id) if first is not None else None
+            waiting = held.record.admission.waiting if held is not None else None
+            reason = waiting.reason if waiting is not None else reason
+        self._note(refused, candidate, reason)  # its seven days begin now, as those of the first
+        return self._waits(candidate.number, reason, lacks=lacks)
+
     def _asked(self, candidate: Candidate, wanted: str) -> FlowResult | None:
         """The result of the submission; None: try the next candidate."""
         self.classes.add(wanted)
@@ -143,6 +187,7 @@ class _Attempt:
             result = _submit_candidate(self.services, self.held, candidate)
         except SubmissionRefused as refusal:
             self.refused = refusal
+            self._mark_repaired()
             self._note(refused, candidate, str(refusal))
             return None
         except SubmissionUnknown as unknown:
@@ -150,20 +195,31 @@ class _Attempt:
             with suppress(TrainmasterError):  # without this write, only the count misses this attempt
                 self.services.ledger.replace(self.held, self.held.record)
             raise
-        except ActAsDenied as denied:
-            return self._waits_for_grant(candidate, denied)
+        except DeploymentRefused as refusal:
+            if len(self.classes) == 1 or isinstance(refusal, ActAsDenied):
+                return self.waits_for_repair(candidate, refusal)
+            # Another candidate was not refused: the run waits for room for that one.
+            self.queue_pass.close(refusal.lacks, refusal.reason)
+            self.reason = self.reason or refusal.reason
+            self._note(refused, candidate, refusal.reason)
+            return None
         except SubmissionDeferred as deferral:
             if is_rate_limit(deferral.code, deferral.reason):
                 return self._paused(candidate, deferral)
+            self._mark_repaired()
             self.queue_pass.close(wanted)
             self.reason = deferral.reason
             self._note(refused, candidate, deferral.reason)
             return None
         self.queue_pass.mark_admitted(self.held.record.run_id, wanted)
-        if _account(self.held.record) is not None:
-            # The permission was granted: runs behind it need not wait for their pause.
-            self.queue_pass.mark_admitted(self.held.record.run_id, self.place.quota_class)
+        self._mark_repaired()
         return result
+
+    def _mark_repaired(self) -> None:
+        """What the deployment lacked is there: runs that wait for the same need not wait for their pause."""
+        waiting = self.held.record.admission.waiting
+        if waiting is not None and waiting.lacks is not None:
+            self.queue_pass.mark_admitted(self.held.record.run_id, waiting.lacks)
 
     def _note(
         self,
@@ -186,22 +242,26 @@ class _Attempt:
             return self._fails(Failure(message=f"{why}: {deferral.reason}", code=deferral.code))
         return self._waits(candidate.number, deferral.reason, not_before=until, rate_limited=True)
 
-    def _waits_for_grant(self, candidate: Candidate, denied: ActAsDenied) -> FlowResult:
-        """Runs with other accounts do not wait behind this one: it leaves the line of its machines."""
-        self._note(refused, candidate, denied.reason)
+    def waits_for_repair(self, candidate: Candidate, refusal: DeploymentRefused) -> FlowResult:
+        """The run leaves the line of its machines, so that runs that do not lack the same need not wait behind it."""
+        self._note(refused, candidate, refusal.reason)
         now, record = self.services.clock.now(), self.held.record
         self.queue_pass.mark_gone(record.run_id)
-        self.queue_pass.close(account_class(denied.account))
-        why = reason_to_give_up(record, now, "the deployment could not act as the job's service account")
+        self.queue_pass.close(refusal.lacks, refusal.reason)
+        why = reason_to_give_up(record, now, refusal.given_up)
         if why is not None:
-            return self._fails(Failure(message=f"{why}: {denied.reason}", code=denied.code))
+            return self._fails(Failure(message=f"{why}: {refusal.reason}", code=refusal.code))
         attempts = attempts_of(record) + 1
+        # One run asks for all: at every tick, so that they start with the first one after the repair.
+        stops_all = refusal.lacks == deployment_class(candidate.region, candidate.spec.kind)
+        is_of_account = isinstance(refusal, ActAsDenied)
         return self._waits(
             candidate.number,
-            denied.reason,
-            not_before=now + back_off(attempts),
+            refusal.reason,
+            not_before=now + (WAIT_FIRST if stops_all else back_off(attempts)),
             attempts=attempts,
-            account=denied.account,
+            lacks=refusal.lacks,
+            event=LogEvent.RUN_WAITS if is_of_account else LogEvent.DEPLOYMENT_REFUSED,
         )
 
     def _blocked(self, candidate: Candidate, limit: SlotSet) -> FlowResult:
@@ -233,9 +293,10 @@ class _Attempt:
         not_before: datetime | None = None,
         rate_limited: bool = False,
         limit: str | None = None,
-        account: str | None = None,
+        lacks: str | None = None,
         is_due: bool = False,
         attempts: int | None = None,
+        event: LogEvent = LogEvent.RUN_WAITS,
     ) -> FlowResult:
         """The candidate stays the run's next one; by default it is due at once."""
         waiting = Waiting(
@@ -244,10 +305,10 @@ class _Attempt:
             not_before=not_before or self.services.clock.now(),
             rate_limited=rate_limited,
             limit=limit,
-            account=account,
+            lacks=lacks,
         )
         return kept_waiting(
-            self.services, self.held, waiting, candidate, slots=self.slots or (), is_due=is_due
+            self.services, self.held, waiting, candidate, slots=self.slots or (), is_due=is_due, event=event
         )
 
 
@@ -279,19 +340,15 @@ def _submit_candidate(services: Services, held: Held, candidate: Candidate) -> F
     try:
         job = services.jobs.submit(submission_of(record.run_id, candidate.spec, target))
     except SubmissionUnknown:
-        found = job_of(services, record)
+        found = None
+        with suppress(DeploymentRefused):  # the lease must be kept: the job may exist
+            found = job_of(services, record)
         if found is None:
             # The service may show it a moment later: until then the lease keeps other attempts away.
             raise
         what = "the job was created, although the response was lost"
         return submitted(services, held, found, what, is_only=False)
     return submitted(services, held, job, "the job was submitted")
-
-
-def _account(record: RunRecord) -> str | None:
-    """The account that the run waited for."""
-    waiting = record.admission.waiting
-    return waiting.account if waiting is not None else None
 
 
 def _lease_left(services: Services, record: RunRecord) -> timedelta:

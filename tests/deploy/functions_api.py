@@ -6,6 +6,7 @@ https://cloud.google.com/functions/docs/reference/rest/v2/projects.locations.fun
 
 import asyncio
 import contextlib
+import json
 import uuid
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
@@ -16,11 +17,19 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from tests.judges.discovery import api as judge
 from trainmaster.local.http import google_error, in_thread, serving
 
 Answer = Callable[["FunctionsApi", Request], Awaitable[Any]]
 Deploy = Callable[[str, bytes], None]
 """Puts a function's new source into service, given the function's name and the source as a ZIP archive."""
+APIS = {
+    "cloudbuild": "cloudbuild.v1",
+    "cloudfunctions": "cloudfunctions.v2",
+    "resourcemanager": "cloudresourcemanager.v1",
+    "serviceusage": "serviceusage.v1",
+}
+"""The API that each permission's method belongs to."""
 IN_LOCATION = "/v2/projects/{project}/locations/{location}"
 FUNCTION = IN_LOCATION + "/functions/{name}"
 
@@ -37,6 +46,7 @@ class FunctionsApi:
     Attributes:
         sources: the uploaded archives by the name of their objects.
         updated: for each function the body of its update.
+        faults: what Google's discovery documents say against the calls and these answers.
     """
 
     may: frozenset[str]
@@ -46,6 +56,7 @@ class FunctionsApi:
     asked: set[str] = field(default_factory=set)
     sources: dict[str, bytes] = field(default_factory=dict)
     updated: dict[str, dict[str, Any]] = field(default_factory=dict)
+    faults: list[str] = field(default_factory=list)
 
     @property
     def environment(self) -> dict[str, str]:
@@ -59,9 +70,17 @@ class FunctionsApi:
             if permission not in self.may:
                 return google_error(403, f"Permission '{permission}' denied", status="PERMISSION_DENIED")
             answered = await answer(self, request)
+            await self.judge(permission, request, answered)
             return answered if isinstance(answered, Response) else JSONResponse(answered)
 
         return Route(path, respond, methods=[method])
+
+    async def judge(self, permission: str, request: Request, answered: object) -> None:
+        document, url = judge(APIS[permission.partition(".")[0]]), f"{request.url.path}?{request.url.query}"
+        body = await request.body()
+        self.faults += document.request_faults(request.method, url, json.loads(body) if body else None)
+        if not isinstance(answered, Response):
+            self.faults += document.answer_faults(request.method, url, answered)
 
     async def upload(self, request: Request) -> Response:
         self.sources[request.path_params["name"]] = await request.body()
@@ -159,3 +178,4 @@ def functions_api(
     upload = Route("/upload/{name}", api.upload, methods=["PUT"])
     with in_thread(lambda: serving(Starlette(routes=[*routes, upload]))) as api.url:
         yield api
+    assert not api.faults, api.faults

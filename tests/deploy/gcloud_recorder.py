@@ -11,10 +11,13 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-SERVICES = (
-    "artifactregistry", "cloudbilling", "cloudkms", "cloudresourcemanager", "cloudscheduler", "eventarc", "iam", "logging", "pubsub",
-    "run", "serviceusage", "storage",
-)  # fmt: skip
+from tests.judges.discovery import api
+
+SERVICES = {
+    "artifactregistry": "v1", "cloudbilling": "v1", "cloudkms": "v1", "cloudresourcemanager": "v1", "cloudscheduler": "v1",
+    "eventarc": "v1", "iam": "v1", "logging": "v2", "pubsub": "v1", "run": "v1", "serviceusage": "v1", "storage": "v1",
+}  # fmt: skip
+"""The version of each that gcloud calls."""
 _AFTER = (
     "projects", "namespaces", "locations", "operations", "subscriptions", "topics", "serviceAccounts", "services", "b", "o", "managedFolders", "keyRings", "cryptoKeys",
 )  # fmt: skip
@@ -31,10 +34,20 @@ _OBJECT = {
 
 @dataclass
 class Recorder:
-    """`calls`: verb, service and path of each, with `*` for every name, as in trainmaster/deploy/permissions.yaml."""
+    """`calls`: verb, service and path of each, with `*` for every name, as in trainmaster/deploy/permissions.yaml.
+
+    `faults`: what Google's discovery documents say against the calls, bodies included, and against these answers.
+    """
 
     port: int = 0
     calls: list[str] = field(default_factory=list)
+    faults: list[str] = field(default_factory=list)
+
+    def judge(self, verb: str, url: str, body: bytes, answer: object) -> None:
+        document = api(f"{service_of(url)}.{SERVICES[service_of(url)]}")
+        route = url.partition(".test")[2]
+        self.faults += document.request_faults(verb, route, json.loads(body) if body else None)
+        self.faults += document.answer_faults(verb, route, answer) if answer else ()
 
     def environment(self, folder: Path) -> Mapping[str, str]:
         """What makes gcloud send everything here, as an account without any rights."""
@@ -53,14 +66,18 @@ class Recorder:
         }
 
 
+def service_of(url: str) -> str:
+    """The service's name, without the region before it."""
+    return (urlsplit(url).hostname or "").removesuffix(".test").rpartition("-")[2]
+
+
 def call_of(verb: str, url: str) -> str:
     """The method that was called.
 
     >>> call_of("GET", "http://europe-west4-run.test/v1/projects/p/locations/r/services?alt=json")
     'GET run v1/projects/*/locations/*/services'
     """
-    parts = urlsplit(url)
-    service = (parts.hostname or "").removesuffix(".test").rpartition("-")[2]
+    parts, service = urlsplit(url), service_of(url)
     segments = parts.path.lstrip("/").removeprefix("storage/v1/").split("/")
     for number, segment in enumerate(segments):
         if number and segments[number - 1] in _AFTER:
@@ -92,10 +109,12 @@ def recording() -> Iterator[Recorder]:
 
     class Handler(BaseHTTPRequestHandler):
         def respond(self) -> None:
-            self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
             call = call_of(self.command, self.path)
             recorder.calls.append(call)
-            content = b"{}" if "alt=media" in self.path else json.dumps(_ANSWERS.get(call, {})).encode()
+            answer = {} if "alt=media" in self.path else _ANSWERS.get(call, {})
+            recorder.judge(self.command, self.path, body, answer)
+            content = json.dumps(answer).encode()
             self.send_response(200)
             self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(content)))

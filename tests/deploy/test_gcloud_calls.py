@@ -113,6 +113,7 @@ def test_every_call_for_the_commands_of_a_deployment_is_in_the_table(
     assert set(recorder.calls) == {
         row["call"] for row in BY_DEPLOYER if not row["call"].endswith(":generateServiceAgents")
     }
+    assert not recorder.faults, recorder.faults
 
 
 @needs_gcloud
@@ -126,6 +127,7 @@ def test_every_call_for_the_step_that_publishes_the_image_is_in_the_table(tmp_pa
         worker = Worker(workspace=tmp_path, output=tmp_path, shims=tmp_path, values=substitutions(build))
         worker.run(build, "publish-image")
     assert set(recorder.calls) == {row["call"] for row in BY_BUILD}
+    assert not recorder.faults, recorder.faults
 
 
 def test_every_step_of_a_build_that_runs_gcloud_is_tried() -> None:

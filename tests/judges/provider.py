@@ -60,7 +60,7 @@ def _faults(body: Mapping[str, Any], taken: Mapping[str, Any], at: str) -> Itera
         if known is None:
             yield f"{at}: {name} is unknown"
         elif (blocks is None) is ("block" in known):
-            yield f"{at}: {name} is {'a block' if 'block' in known else 'no block'}"
+            yield f"{at}: {name} is {'a block' if 'block' in known else 'not a block'}"
         else:
             if blocks and len(blocks) > 1 and "list" not in known:
                 yield f"{at}: {name} is given {len(blocks)} times"

@@ -1,4 +1,4 @@
-"""Writes the data of the judges, from wheels that others publish.
+"""Writes the data of the judges, from wheels that others publish: Google's APIs, and the arguments of Terraform's provider.
 
     python -m tests.judges.renew
 
@@ -16,9 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from tests.judges.classes import RESOURCES, schema_of
+from tests.judges.documents import METHODS, trimmed
 
 HERE = Path(__file__).resolve().parent
-PROVIDER = HERE / "provider.json"
+DISCOVERY, PROVIDER = HERE / "discovery", HERE / "provider.json"
+CLIENT = "google-api-python-client==2.202.0"
 PULUMI = "pulumi-gcp==9.36.1"
 """The newest release that was made from the provider's version of trainmaster/deploy/terraform/versions.tf.
 
@@ -30,6 +32,11 @@ LICENCE = "Apache-2.0"
 
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
+        client = unpacked(CLIENT, Path(folder))
+        for name, beginnings in METHODS.items():
+            path = client / f"googleapiclient/discovery_cache/documents/{name}.json"
+            document = trimmed(json.loads(path.read_text()), beginnings)
+            write(DISCOVERY / f"{name}.json", CLIENT, document)
         package = unpacked(PULUMI, Path(folder)) / "pulumi_gcp"
         resources = {name: schema_of(package, pulumi) for name, pulumi in RESOURCES.items()}
         write(PROVIDER, PULUMI, {"provider": PROVIDER_VERSION, "resources": resources})

@@ -42,7 +42,7 @@ def test_a_sound_resource_has_no_fault() -> None:
             ("condition { age = 1 }", 'condition = "x"'),
             "google_storage_bucket.lifecycle_rule: condition is a block",
         ),
-        (('location = "b"', "location {}"), "google_storage_bucket: location is no block"),
+        (('location = "b"', "location {}"), "google_storage_bucket: location is not a block"),
         (
             ("condition { age = 1 }", "condition { age = 1 }\ncondition { age = 2 }"),
             "google_storage_bucket.lifecycle_rule: condition is given 2 times",

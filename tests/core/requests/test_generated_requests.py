@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from tests.core.generated import documents, without
 from tests.core.roles import EXECUTOR, MACHINE, OTHER, POLICY, REDUCTION_SERVER, TARGET, TRAINER, answer
 from tests.core.shipped import schema
+from tests.judges.jobs import job_faults
 from trainmaster.local.jobs.resource.validation import faults_of as faults_of_job
 from trainmaster.local.tuning.validation import faults_of as faults_of_tuning_job
 from trainmaster.orchestrator.adapters.job_messages import message_of
@@ -97,6 +98,7 @@ def accepted(document: dict[str, Any]) -> Request:
 def test_what_is_accepted_is_a_job_that_the_service_takes(document: dict[str, Any]) -> None:
     request = accepted(document)
     submission = submission_of("run-1", request.spec, TARGET)
+    assert job_faults(submission.kind, submission.body) == []
     message: Any = message_of(submission)
     job = message.job_spec if "jobSpec" in submission.body else message.trial_job_spec
     refused_by = faults_of_job if "jobSpec" in submission.body else faults_of_tuning_job

@@ -18,7 +18,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from jsonschema import Draft202012Validator
 
-FOLDER = Path(__file__).resolve().parent / "discovery"
+FOLDER = Path(__file__).resolve().parent / "data"
 _BASE64 = "(?:[A-Za-z0-9+/_-]{4})*(?:[A-Za-z0-9+/_-]{2}(?:==)?|[A-Za-z0-9+/_-]{3}=?)?"
 _TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d)"
 PATTERNS: Mapping[str, str] = {
@@ -48,7 +48,7 @@ class Side(Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class Api:
-    """One version of one API, as the trimmed document in tests/judges/discovery describes it."""
+    """One version of one API, as the trimmed document in tests/judges/data describes it."""
 
     name: str
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from tests.deploy.hcl import Block, arguments
 
-DATA: Mapping[str, Any] = json.loads((Path(__file__).resolve().parent / "provider.json").read_text())
+DATA: Mapping[str, Any] = json.loads((Path(__file__).resolve().parent / "data/provider.json").read_text())
 META = frozenset({"for_each", "count", "provider", "depends_on", "lifecycle"})
 """Terraform's own, legal in every resource: https://developer.hashicorp.com/terraform/language/meta-arguments"""
 SINGULAR = {

@@ -18,8 +18,7 @@ from typing import Any
 from tests.judges.classes import RESOURCES, schema_of
 from tests.judges.documents import METHODS, trimmed
 
-HERE = Path(__file__).resolve().parent
-DISCOVERY, PROVIDER = HERE / "discovery", HERE / "provider.json"
+DATA = Path(__file__).resolve().parent / "data"
 CLIENT = "google-api-python-client==2.202.0"
 PULUMI = "pulumi-gcp==9.36.1"
 """The newest release that was made from the provider's version of trainmaster/deploy/terraform/versions.tf.
@@ -36,10 +35,10 @@ def main() -> None:
         for name, beginnings in METHODS.items():
             path = client / f"googleapiclient/discovery_cache/documents/{name}.json"
             document = trimmed(json.loads(path.read_text()), beginnings)
-            write(DISCOVERY / f"{name}.json", CLIENT, document)
+            write(DATA / f"{name}.json", CLIENT, document)
         package = unpacked(PULUMI, Path(folder)) / "pulumi_gcp"
         resources = {name: schema_of(package, pulumi) for name, pulumi in RESOURCES.items()}
-        write(PROVIDER, PULUMI, {"provider": PROVIDER_VERSION, "resources": resources})
+        write(DATA / "provider.json", PULUMI, {"provider": PROVIDER_VERSION, "resources": resources})
 
 
 def unpacked(requirement: str, folder: Path) -> Path:

@@ -119,5 +119,5 @@ def test_the_data_names_its_source_licence_revision_date_and_renewal(name: str) 
     assert document["renew"] == "python -m tests.judges.renew"
 
 
-def test_there_is_one_file_for_each_api() -> None:
-    assert {path.stem for path in FOLDER.iterdir()} == set(METHODS)
+def test_there_is_one_file_for_each_api_and_one_for_the_provider() -> None:
+    assert {path.stem for path in FOLDER.iterdir()} == {*METHODS, "provider"}

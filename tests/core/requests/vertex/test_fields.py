@@ -1,12 +1,13 @@
-"""Every field of the client's messages is read, ignored or refused by name: none is forgotten."""
+"""Every field of the API's jobs, in v1 and v1beta1, is read, ignored or refused with a reason: none is forgotten."""
 
+import re
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
-from google.cloud.aiplatform_v1 import types
 from google.cloud.aiplatform_v1.types import StudySpec
 
-from tests.core.vertex_files import Path, job_spec, package_pool
+from tests.judges.discovery import api
 from trainmaster.orchestrator.core.requests.dialects import dialect_of
 from trainmaster.orchestrator.core.requests.vertex.study import (
     ALGORITHM_NUMBERS,
@@ -16,79 +17,90 @@ from trainmaster.orchestrator.core.requests.vertex.study import (
     SCALE_NUMBERS,
 )
 
+Path = tuple[str | int, ...]
 FOREIGN = "this key is not allowed in a request"
-NO_PLACE = {
-    "gpuPartitionSize", "reservationAffinity", "lustreMounts", "models", "protectedArtifactLocationId",
-    "pscInterfaceConfig",
+REASON = "requests do not support it: "
+REFUSED = {
+    "gpuPartitionSize", "minGpuDriverVersion", "multihostGpuNodeCount", "reservationAffinity", "lustreMounts", "models",
+    "protectedArtifactLocationId", "pscInterfaceConfig", "convexStopConfig", "transferLearningConfig",
 }  # fmt: skip
-POOL: Path = ("jobSpec", "workerPoolSpecs", 0)
-PACKAGES: Path = ("jobSpec", "workerPoolSpecs", 1)
-STUDY: Path = ("studySpec",)
-PARAMETER: Path = ("studySpec", "parameters", 0)
-CONDITION: Path = (*PARAMETER, "conditionalParameterSpecs", 0, "parentIntValues")
-PLACES: list[tuple[Any, Path]] = [
-    (types.CustomJob, ()),
-    (types.CustomJobSpec, ("jobSpec",)),
-    (types.Scheduling, ("jobSpec", "scheduling")),
-    (types.GcsDestination, ("jobSpec", "baseOutputDirectory")),
-    (types.EncryptionSpec, ("encryptionSpec",)),
-    (types.WorkerPoolSpec, POOL),
-    (types.MachineSpec, (*POOL, "machineSpec")),
-    (types.DiskSpec, (*POOL, "diskSpec")),
-    (types.NfsMount, (*POOL, "nfsMounts", 0)),
-    (types.ContainerSpec, (*POOL, "containerSpec")),
-    (types.EnvVar, (*POOL, "containerSpec", "env", 0)),
-    (types.PythonPackageSpec, (*PACKAGES, "pythonPackageSpec")),
-    (types.HyperparameterTuningJob, ()),
-    (types.CustomJobSpec, ("trialJobSpec",)),
-    (StudySpec, STUDY),
-    (StudySpec.MetricSpec, (*STUDY, "metrics", 0)),
-    (StudySpec.ParameterSpec, PARAMETER),
-    (StudySpec.ParameterSpec.ConditionalParameterSpec.IntValueCondition, CONDITION),
-    (StudySpec.StudyStoppingConfig, (*STUDY, "studyStoppingConfig")),
-    (StudySpec.MedianAutomatedStoppingSpec, (*STUDY, "medianAutomatedStoppingSpec")),
-]
+NEEDED: Mapping[str, Mapping[str, object]] = {
+    "CustomJob": {"displayName": "x", "jobSpec": {}},
+    "HyperparameterTuningJob": {"displayName": "x", "studySpec": {}, "trialJobSpec": {}},
+    "StudySpecParameterSpec": {"parameterId": "p"},
+}
+"""Without these keys nothing else of the mapping is read."""
 
 
-def base(path: Path, message: Any) -> Any:
-    spec = job_spec()
-    spec["workerPoolSpecs"][1] = package_pool(1)
-    if message is types.HyperparameterTuningJob or path[:1] in {("studySpec",), ("trialJobSpec",)}:
-        parameter = {"parameterId": "p", "conditionalParameterSpecs": [{"parentIntValues": {}}]}
-        study: dict[str, Any] = {"metrics": [{}], "parameters": [parameter]}
-        study |= {"studyStoppingConfig": {}, "medianAutomatedStoppingSpec": {}}
-        return {"displayName": "x", "studySpec": study, "trialJobSpec": spec}
-    return {"displayName": "x", "jobSpec": spec, "encryptionSpec": {}}
+def snake_case(name: str) -> str:
+    return re.sub("([A-Z])", r"_\1", name).lower()
 
 
-def homeless(document: Any) -> dict[str, str]:
+def mappings_of(
+    version: str, message: str, path: Path = (), within: Path = ()
+) -> Iterator[tuple[Path, Path, set[str]]]:
+    """Each mapping inside the message: its path, the messages around it, and the fields that a user may write."""
+    prefix = f"GoogleCloudAiplatform{version.capitalize()}"
+    properties = api(f"aiplatform.{version}").document["schemas"][prefix + message]["properties"]
+    written = {name: field for name, field in properties.items() if not field.get("readOnly")}
+    around = (*within, message)
+    yield path, around, set(written)
+    for name, field in written.items():
+        inner = field.get("items", field).get("$ref", "").removeprefix(prefix)
+        if inner and inner not in around and name not in REFUSED:
+            yield from mappings_of(
+                version, inner, (*path, name, 0) if "items" in field else (*path, name), around
+            )
+
+
+MAPPINGS = {
+    f"{version}-{'.'.join(map(str, path)) or around[0]}": (path, around, names)
+    for version in ("v1", "v1beta1")
+    for message in ("CustomJob", "HyperparameterTuningJob")
+    for path, around, names in mappings_of(version, message)
+}
+
+
+def document_with(path: Path, around: Path, keys: Mapping[str, object]) -> dict[str, Any]:
+    """The smallest job that has a mapping with these keys at the path."""
+    messages = list(around)
+    content: Any = {**NEEDED.get(str(messages.pop()), {}), **keys}
+    for part in reversed(path):
+        content = [content] if part == 0 else {**NEEDED.get(str(messages.pop()), {}), part: content}
+    return dict(content)
+
+
+def problems(document: Mapping[str, Any]) -> dict[str, str]:
     """Unsupported keys, by the problem reported."""
     faults = dialect_of(document).in_own(document, "x").faults
     return {
         fault.path.rpartition(".")[2]: fault.problem
         for fault in faults
-        if fault.problem == FOREIGN or "do not support it yet" in fault.problem
+        if fault.problem == FOREIGN or REASON in fault.problem
     }
 
 
-@pytest.mark.parametrize(("message", "path"), PLACES, ids=lambda value: getattr(value, "__name__", ""))
-@pytest.mark.parametrize("spelling", ["json_name", "name"])
-def test_every_field_of_the_client_is_known(message: Any, path: Path, spelling: str) -> None:
-    document = base(path, message)
-    place = document
-    for part in path:
-        place = place[part]
-    names = {field.json_name: getattr(field, spelling) for field in message.pb().DESCRIPTOR.fields}
-    for json_name, name in names.items():
-        if json_name not in place:
-            place[name] = {"junk": 1}
-    place["noSuchKey"] = 1
-    written = {*names.values(), "noSuchKey"}
-    found = {key: problem for key, problem in homeless(document).items() if key in written}
-    expected = {names[key] for key in NO_PLACE if key in names}
-    assert set(found) == {*expected, "noSuchKey"}
-    assert found["noSuchKey"] == FOREIGN
-    assert all("do not support it yet" in found[key] for key in expected)
+@pytest.mark.parametrize("spelt", [str, snake_case], ids=["camelCase", "snake_case"])
+@pytest.mark.parametrize(("path", "around", "names"), MAPPINGS.values(), ids=MAPPINGS)
+def test_every_field_of_the_api_is_known(path: Path, around: Path, names: set[str], spelt: Any) -> None:
+    document = document_with(path, around, {spelt(name): "junk" for name in (*names, "noSuchKey")})
+    found = problems(document)
+    assert found.pop(spelt("noSuchKey")) == FOREIGN, "the mapping was not read"
+    assert set(found) == {spelt(name) for name in names & REFUSED}
+    assert all(REASON in problem for problem in found.values())
+
+
+def test_the_mappings_are_all_those_inside_a_job() -> None:
+    messages = {message for _, around, _ in MAPPINGS.values() for message in around}
+    assert {
+        "WorkerPoolSpec",
+        "MachineSpec",
+        "DiskSpec",
+        "Scheduling",
+        "StudySpec",
+        "StudyTimeConstraint",
+    } <= messages
+    assert {name for _, _, names in MAPPINGS.values() for name in names} >= REFUSED
 
 
 @pytest.mark.parametrize(

@@ -199,7 +199,7 @@ def test_all_faults_come_at_once() -> None:
     whole["models"] = ["m"]
     faults = told({"displayName": "flowers", **whole})
     expected = {
-        "$.models": "Vertex AI has this key, but requests do not support it yet",
+        "$.models": "requests do not support it: only some of Google's own jobs read it",
         "$.workerPoolSpecs[0].replicaCount": "put the others in pool 1, the workers",
         "$.workerPoolSpecs[1]": "remove one of the two",
         "$.workerPoolSpecs[2].containerSpec.env[2].name": "keep one of the two",

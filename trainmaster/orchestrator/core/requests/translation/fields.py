@@ -130,12 +130,12 @@ class Fields:
         """Add a warning about the key; it quotes the value as `refuse` does."""
         self.translation.warn(self.at(name), problem, **self._said(name, said))
 
-    def refuse_unplaced(self, names: Collection[str]) -> None:
-        """Refuse keys of the API that requests do not support."""
-        self._passed.update(names)
-        for name in names:
+    def refuse_unplaced(self, reasons: Mapping[str, str]) -> None:
+        """Refuse keys of the API that requests do not support, each with its reason."""
+        self._passed.update(reasons)
+        for name, reason in reasons.items():
             if self._value.get(self._keys.get(name, name)):
-                problem = "Vertex AI has this key, but requests do not support it yet"
+                problem = f"Vertex AI has this key, but requests do not support it: {reason}"
                 self.refuse(name, problem, found="", repair="remove it")
 
     def pass_over(self) -> None:

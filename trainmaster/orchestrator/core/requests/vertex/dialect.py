@@ -50,7 +50,12 @@ OUTPUT_ONLY = (
     "satisfiesPzi",
 )
 """What the service alone writes about a job; of a tuning job its trials too."""
-WITHOUT_PLACE = ("models", "protectedArtifactLocationId", "pscInterfaceConfig")
+UNSUPPORTED: Mapping[str, str] = {
+    "models": "only some of Google's own jobs read it",
+    "protectedArtifactLocationId": "everything of a run stays in its job's region",
+    "pscInterfaceConfig": "a job reaches a private network by peering, with the key network",
+}
+"""Keys of the API that requests do not support, each with the reason that the fault gives; so in every module here."""
 
 STRATEGY_NUMBERS: Numbers = {
     0: "STRATEGY_UNSPECIFIED",
@@ -159,7 +164,7 @@ def _write_job_spec(spec: Fields, own: OwnDocument, *, ending: str) -> None:
     _write_output(spec, own, ending)
     _write_scheduling(spec, own)
     write_pools(spec, own)
-    spec.refuse_unplaced(WITHOUT_PLACE)
+    spec.refuse_unplaced(UNSUPPORTED)
 
 
 def _write_output(spec: Fields, own: OwnDocument, ending: str) -> None:

@@ -38,8 +38,14 @@ ACCELERATOR_NUMBERS: Numbers = {
     18: "NVIDIA_RTX_PRO_6000",
 }
 """Source: google/cloud/aiplatform_v1/types/accelerator_type.py, read 2026-11; a test holds it to the client's."""
-MACHINE_WITHOUT_PLACE = ("gpuPartitionSize", "reservationAffinity")
-POOL_WITHOUT_PLACE = ("lustreMounts",)
+ONLY_V1BETA1 = "only the API's v1beta1 has it, and jobs are submitted through v1"
+_UNSUPPORTED_OF_MACHINE: Mapping[str, str] = {
+    "gpuPartitionSize": "prices and limits count whole GPUs",
+    "minGpuDriverVersion": ONLY_V1BETA1,
+    "multihostGpuNodeCount": ONLY_V1BETA1,
+    "reservationAffinity": "prices and limits do not know reservations, which another team may pay for",
+}
+_UNSUPPORTED_OF_POOL: Mapping[str, str] = {"lustreMounts": "replicas mount only buckets and NFS shares"}
 Variable = tuple[Path, object]
 """The written path of a variable's value, and the value."""
 _PACKAGE_KEYS = {"executorImageUri": "executor_image", "packageUris": "uris", "pythonModule": "module"}
@@ -83,7 +89,7 @@ def _write_pool(pool: Fields, index: int, own: OwnDocument, cluster: OwnDocument
     role = cluster.inner(ROLES[index], pool.path)
     _write_resources(pool, role)
     environments = _write_program(pool, own if index == 0 else role)
-    pool.refuse_unplaced(POOL_WITHOUT_PLACE)
+    pool.refuse_unplaced(_UNSUPPORTED_OF_POOL)
     return environments
 
 
@@ -122,7 +128,7 @@ def _write_machine(machine: Fields, role: OwnDocument) -> None:
     if accelerator.content:
         role.content["accelerator"] = accelerator.content
     copy_keys(machine, role, {"tpuTopology": "tpu_topology"})
-    machine.refuse_unplaced(MACHINE_WITHOUT_PLACE)
+    machine.refuse_unplaced(_UNSUPPORTED_OF_MACHINE)
 
 
 def _write_disk(pool: Fields, role: OwnDocument) -> None:

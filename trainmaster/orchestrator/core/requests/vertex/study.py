@@ -1,5 +1,6 @@
 """A studySpec and its trial counts, as the API spells them, in the project's dialect."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from trainmaster.orchestrator.core.documents.faults import listed
@@ -26,6 +27,10 @@ from trainmaster.orchestrator.core.requests.translation.fields import (
 )
 from trainmaster.orchestrator.core.requests.translation.own_document import OwnDocument
 
+_UNSUPPORTED: Mapping[str, str] = {
+    "convexStopConfig": "only the API's v1beta1 has it, and deprecated it for convexAutomatedStoppingSpec",
+    "transferLearningConfig": "only the API's v1beta1 has it, and there no tuning job uses it, only Vizier",
+}
 _TYPES = {f"{kind}ValueSpec": str(kind) for kind in ParameterType}
 GOALS = {"MAXIMIZE": "maximize", "MINIMIZE": "minimize", "GOAL_TYPE_UNSPECIFIED": "maximize"}
 
@@ -71,6 +76,7 @@ def write_tuning(job: Fields, own: OwnDocument) -> None:
         tuning.put(ours, study.word(theirs, words, numbers), study.at(theirs))
     _write_early_stopping(study, tuning)
     _write_stop_study(study, tuning)
+    study.refuse_unplaced(_UNSUPPORTED)
 
 
 def _metric(metric: Fields, tuning: OwnDocument) -> dict[str, Any]:

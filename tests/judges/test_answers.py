@@ -1,0 +1,404 @@
+"""Whatever the local stack answers over REST has the form that Google's discovery documents give it, and so has what it takes."""
+
+import contextlib
+import json
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.judges.discovery import api
+from tests.judges.judged import Judged, error_faults
+from trainmaster.deploy.doctor.deployment import GrantTarget
+from trainmaster.deploy.doctor.questions import Questions
+from trainmaster.local.http import in_thread, serving
+from trainmaster.local.iam import application
+from trainmaster.local.iam.authorization import REQUIRED
+from trainmaster.local.iam.principals import Tokens
+from trainmaster.local.logging import Logging
+from trainmaster.local.pubsub import PubSub
+from trainmaster.local.pubsub.rest_calls import services as pubsub_calls
+from trainmaster.local.stack.access import grants_of
+from trainmaster.local.stack.topology import read_topology
+from trainmaster.local.storage.server import Storage
+from trainmaster.local.transcoding import RestApplication
+from trainmaster.local.vertex import Jobs
+
+ROOT = Path(__file__).resolve().parents[2]
+PROJECT, REGION = "judged-project", "us-central1"
+PROGRAM = "us-docker.pkg.dev/p1/repo/program"
+BUCKET, TOPIC = f"{PROJECT}-models", f"projects/{PROJECT}/topics/trainmaster-notices"
+SUBSCRIPTION = f"projects/{PROJECT}/subscriptions/judged"
+JOBS = f"projects/{PROJECT}/locations/{REGION}"
+TYPES = "type.googleapis.com/google.rpc."
+DEADLINE_S = 120
+NOT_REST = {"storage.objects.cancelUpload", "pubsub.streamingPull", "pubsub.updateSubscription"}
+"""Of a session's URI; served over gRPC alone."""
+
+
+@dataclass(kw_only=True)
+class Stack:
+    """Every service over REST, each before the judge, and the log entries that jobs wrote."""
+
+    http: httpx.Client
+    judged: dict[str, Judged] = field(default_factory=dict)
+    urls: dict[str, str] = field(default_factory=dict)
+    entries: list[dict[str, Any]] = field(default_factory=list)
+
+    def call(self, service: str, verb: str, path: str, body: object = None, **options: Any) -> Any:
+        """The answer's JSON, whatever its status."""
+        if body is not None:
+            options["json"] = body
+        answer = self.http.request(verb, self.urls[service] + path, **options)
+        assert answer.status_code < 500, answer.text
+        return answer.json() if answer.content and "json" in answer.headers["content-type"] else None
+
+    def until(self, *call: Any, holds: Callable[[Any], bool]) -> Any:
+        """The first answer to the call of which this holds."""
+        deadline = time.monotonic() + DEADLINE_S
+        while not holds(found := self.call(*call)):
+            assert time.monotonic() < deadline, found
+            time.sleep(0.05)
+        return found
+
+
+@pytest.fixture(scope="module")
+def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    with in_thread(lambda: running(tmp_path_factory.mktemp("judged"))) as found:
+        yield found
+
+
+@contextlib.asynccontextmanager
+async def running(folder: Path) -> AsyncIterator[Stack]:
+    topology = read_topology(ROOT / "trainmaster/deploy/topology.yaml", project=PROJECT, region=REGION)
+    grants, tokens = grants_of(topology, ROOT / "trainmaster/deploy/permissions.yaml", ["vision"]), Tokens()
+    async with contextlib.AsyncExitStack() as services:
+        found = Stack(http=services.enter_context(httpx.Client(timeout=60, trust_env=False)))
+        pubsub = PubSub(dir=folder / "pubsub", tokens=tokens, grants=grants)
+        services.push_async_callback(pubsub.stop)
+        rest = RestApplication(
+            target=f"127.0.0.1:{await pubsub.start()}", services=pubsub_calls(), tokens=tokens
+        )
+        services.push_async_callback(rest.stop)
+        jobs = Jobs(
+            dir=folder / "jobs", buckets_dir=folder / "storage" / "buckets", project=PROJECT, tokens=tokens, grants=grants,
+            images={PROGRAM: ROOT / "tests/wire/jobs/images/program"}, write_log=found.entries.extend, grace_s=1.0,
+            isolation="none", mounts="environment",
+        )  # fmt: skip
+        found.judged = {
+            "storage": Judged(Storage(dir=folder / "storage", grants=grants, tokens=tokens), "storage.v1"),
+            "logging": Judged(Logging(dir=folder / "logging", grants=grants, tokens=tokens), "logging.v2"),
+            "pubsub": Judged(rest, "pubsub.v1"),
+            "vertex": Judged(jobs, "aiplatform.v1", "aiplatform.v1beta1"),
+            "iam": Judged(
+                application(grants, tokens),
+                "cloudresourcemanager.v1", "iam.v1", "iamcredentials.v1", "pubsub.v1", "run.v2",
+            ),
+        }  # fmt: skip
+        for name, app in found.judged.items():
+            found.urls[name] = await services.enter_async_context(serving(app))
+        yield found
+
+
+def sound(stack: Stack, service: str) -> None:
+    assert stack.judged[service].methods
+    assert not stack.judged[service].faults, "\n".join(stack.judged[service].faults)
+
+
+def methods_of(service: str) -> set[str]:
+    """The methods that the stack serves, as the discovery documents name them."""
+    names = {name.partition(".")[2] for name in REQUIRED.keys() - NOT_REST if name.startswith(f"{service}.")}
+    match service:
+        case "vertex":
+            return {f"projects.locations.{name}" for name in names}
+        case "logging":
+            return {name if name.startswith("entries") else f"projects.{name}" for name in names}
+        case _:
+            return names
+
+
+def test_cloud_storage(stack: Stack) -> None:
+    bucket, call = f"/storage/v1/b/{BUCKET}", stack.call
+    call("storage", "POST", f"/storage/v1/b?project={PROJECT}", {"name": BUCKET, "location": "US-CENTRAL1"})
+    call("storage", "GET", f"/storage/v1/b?project={PROJECT}")
+    for path in ("", "/storageLayout", "/iam", "/iam/testPermissions?permissions=storage.buckets.get"):
+        call("storage", "GET", bucket + path)
+    upload = f"/upload{bucket}/o"
+    call(
+        "storage",
+        "POST",
+        f"{upload}?uploadType=media&name=a.txt",
+        content=b"x",
+        headers={"content-type": "text/plain"},
+    )
+    metadata = {
+        "name": "b.txt",
+        "metadata": {"k": "v"},
+        "contentType": "text/plain",
+        "cacheControl": "no-store",
+    }
+    parts = f"--x\r\ncontent-type: application/json\r\n\r\n{json.dumps(metadata)}\r\n--x\r\ncontent-type: text/plain\r\n\r\ny\r\n--x--"
+    call(
+        "storage", "POST", f"{upload}?uploadType=multipart", content=parts.encode(),
+        headers={"content-type": "multipart/related; boundary=x"},
+    )  # fmt: skip
+    started = stack.http.post(
+        f"{stack.urls['storage']}{upload}?uploadType=resumable&name=c.txt", json={"metadata": {"a": "b"}}
+    )
+    session = started.headers["location"].replace(stack.urls["storage"], "")
+    call("storage", "PUT", session, content=b"zz")
+    for path in (
+        "/o/a.txt",
+        "/o",
+        "/o?delimiter=/&prefix=a&maxResults=1&versions=false",
+        "/o/none",
+        "/managedFolders",
+    ):
+        call("storage", "GET", bucket + path)
+    call("storage", "PATCH", f"{bucket}/o/a.txt", {"metadata": {"k": "w"}, "contentType": "text/html"})
+    call("storage", "POST", f"{bucket}/o/a.txt/copyTo/b/{BUCKET}/o/d.txt", {})
+    call("storage", "POST", f"{bucket}/o/a.txt/rewriteTo/b/{BUCKET}/o/e.txt", {})
+    call(
+        "storage",
+        "POST",
+        f"{bucket}/o/f.txt/compose",
+        {"sourceObjects": [{"name": "a.txt"}, {"name": "b.txt"}]},
+    )
+    call("storage", "GET", f"{bucket}/managedFolders/vision%2F/iam")
+    call(
+        "storage",
+        "GET",
+        f"{bucket}/managedFolders/vision%2F/iam/testPermissions?permissions=storage.objects.get",
+    )
+    notification = {
+        "topic": f"//pubsub.googleapis.com/{TOPIC}",
+        "payload_format": "JSON_API_V1",
+        "event_types": ["OBJECT_FINALIZE"],
+    }
+    made = call("storage", "POST", f"{bucket}/notificationConfigs", notification)
+    call("storage", "GET", f"{bucket}/notificationConfigs")
+    call("storage", "GET", f"{bucket}/notificationConfigs/{made['id']}")
+    call("storage", "DELETE", f"{bucket}/notificationConfigs/{made['id']}")
+    call("storage", "DELETE", f"{bucket}/o/d.txt?ifGenerationMatch=1")
+    call("storage", "DELETE", f"{bucket}/o/d.txt")
+    call("storage", "DELETE", bucket)  # 409: it is not empty
+    call("storage", "GET", "/storage/v1/b/none-such")
+    call("storage", "POST", f"/storage/v1/b?project={PROJECT}", {"name": "empty-bucket"})
+    call("storage", "DELETE", "/storage/v1/b/empty-bucket")
+    sound(stack, "storage")
+    assert {name for _, name in stack.judged["storage"].methods} >= methods_of("storage")
+
+
+def test_pubsub(stack: Stack) -> None:
+    call = stack.call
+    call("pubsub", "PUT", f"/v1/{TOPIC}", {"name": TOPIC, "labels": {"a": "b"}})
+    call("pubsub", "PUT", f"/v1/{TOPIC}", {"name": TOPIC})
+    call("pubsub", "GET", f"/v1/{TOPIC}")
+    call("pubsub", "GET", f"/v1/projects/{PROJECT}/topics?pageSize=1")
+    subscription = {
+        "name": SUBSCRIPTION,
+        "topic": TOPIC,
+        "ackDeadlineSeconds": 20,
+        "messageRetentionDuration": "86400s",
+        "expirationPolicy": {},
+        "filter": 'attributes.k = "v"',
+        "retryPolicy": {"minimumBackoff": "10s", "maximumBackoff": "600s"},
+        "deadLetterPolicy": {"deadLetterTopic": TOPIC, "maxDeliveryAttempts": 5},
+    }
+    call("pubsub", "PUT", f"/v1/{SUBSCRIPTION}", subscription)
+    call("pubsub", "GET", f"/v1/{SUBSCRIPTION}")
+    call("pubsub", "GET", f"/v1/projects/{PROJECT}/subscriptions")
+    call("pubsub", "GET", f"/v1/{TOPIC}/subscriptions")
+    messages = [{"data": "eA==", "attributes": {"k": "v"}, "orderingKey": "o"}]
+    call("pubsub", "POST", f"/v1/{TOPIC}:publish", {"messages": messages})
+    received = stack.until("pubsub", "POST", f"/v1/{SUBSCRIPTION}:pull", {"maxMessages": 1}, holds=bool)
+    ids = {"ackIds": [received["receivedMessages"][0]["ackId"]]}
+    call("pubsub", "POST", f"/v1/{SUBSCRIPTION}:modifyAckDeadline", {**ids, "ackDeadlineSeconds": 30})
+    call("pubsub", "POST", f"/v1/{SUBSCRIPTION}:acknowledge", ids)
+    for path in (SUBSCRIPTION, TOPIC, TOPIC):
+        call("pubsub", "DELETE", f"/v1/{path}")
+    sound(stack, "pubsub")
+    called = {name for _, name in stack.judged["pubsub"].methods}
+    assert called >= {
+        f"projects.{kind}.{verb}" for kind in ("topics", "subscriptions") for verb in ("create", "get", "list", "delete")
+    } | {"projects.topics.publish", "projects.topics.subscriptions.list"} | {
+        f"projects.subscriptions.{verb}" for verb in ("pull", "acknowledge", "modifyAckDeadline")
+    }  # fmt: skip
+    assert len(called) == len(methods_of("pubsub"))
+
+
+def test_cloud_logging(stack: Stack) -> None:
+    call, sink = stack.call, f"/v2/projects/{PROJECT}/sinks"
+    entry = {
+        "logName": f"projects/{PROJECT}/logs/a%2Fb",
+        "resource": {"type": "ml_job", "labels": {"job_id": "1"}},
+        "severity": "ERROR",
+        "labels": {"k": "v"},
+        "httpRequest": {"requestMethod": "GET", "status": 200, "latency": "0.1s", "responseSize": "12"},
+        "sourceLocation": {"file": "a.py", "line": "3"},
+        "operation": {"id": "1", "first": True},
+    }
+    entries = [
+        {**entry, "textPayload": "x"},
+        {**entry, "jsonPayload": {"message": "y", "n": 1}, "insertId": "i"},
+    ]
+    call("logging", "POST", "/v2/entries:write", {"entries": entries, "partialSuccess": True})
+    call("logging", "POST", "/v2/entries:write", {"entries": [{"textPayload": "no name"}]})
+    listing = {
+        "resourceNames": [f"projects/{PROJECT}"],
+        "filter": "severity>=ERROR",
+        "orderBy": "timestamp desc",
+    }
+    page = call("logging", "POST", "/v2/entries:list", {**listing, "pageSize": 1})
+    assert len(page["entries"]) == 1
+    call("logging", "POST", "/v2/entries:list", {**listing, "pageToken": page["nextPageToken"]})
+    call("logging", "POST", "/v2/entries:list", {**listing, "filter": "("})
+    body = {"name": "s", "destination": f"pubsub.googleapis.com/{TOPIC}", "filter": "severity>=ERROR"}
+    for _ in range(2):
+        call("logging", "POST", f"{sink}?uniqueWriterIdentity=true", body)
+    call("logging", "GET", sink)
+    call("logging", "GET", f"{sink}/s")
+    call("logging", "PUT", f"{sink}/s", body)
+    call("logging", "PATCH", f"{sink}/s?updateMask=filter", {"filter": ""})
+    for _ in range(2):
+        call("logging", "DELETE", f"{sink}/s")
+    sound(stack, "logging")
+    assert {name for _, name in stack.judged["logging"].methods} >= methods_of("logging")
+
+
+POOL = {
+    "machineSpec": {
+        "machineType": "n1-standard-4",
+        "acceleratorType": "NVIDIA_TESLA_T4",
+        "acceleratorCount": 1,
+    },
+    "replicaCount": "1",
+    "diskSpec": {"bootDiskType": "pd-ssd", "bootDiskSizeGb": 100},
+}
+
+
+def job(*args: str) -> dict[str, Any]:
+    """A CustomJobSpec whose only replica does what the arguments say."""
+    container = {"imageUri": f"{PROGRAM}:latest", "args": list(args), "env": [{"name": "A", "value": "b"}]}
+    return {
+        "workerPoolSpecs": [{**POOL, "containerSpec": container}],
+        "scheduling": {"timeout": "3600s", "strategy": "SPOT", "disableRetries": True},
+        "baseOutputDirectory": {"outputUriPrefix": f"gs://{BUCKET}/out"},
+    }
+
+
+REPORT = """
+import json, os, pathlib, sys, time
+line = {"accuracy": 0.5, "global_step": 3, "timestamp": 1, "trial": os.environ["CLOUD_ML_TRIAL_ID"], "checkpoint_path": ""}
+pathlib.Path(os.environ["CLOUD_ML_HP_METRIC_FILE"]).write_text(json.dumps(line))
+time.sleep(float(sys.argv[1]))
+"""
+
+
+def study(seconds: str) -> dict[str, Any]:
+    """A tuning job whose trials report one value and then sleep."""
+    container = {"imageUri": f"{PROGRAM}:latest", "command": ["python"], "args": ["-c", REPORT, seconds]}
+    parameters = [
+        {"parameterId": "x", "doubleValueSpec": {"minValue": 0, "maxValue": 1}},
+        {"parameterId": "n", "integerValueSpec": {"minValue": "1", "maxValue": "3"}},
+        {"parameterId": "c", "categoricalValueSpec": {"values": ["a", "b"]}},
+    ]
+    return {
+        "displayName": "d",
+        "maxTrialCount": 2,
+        "parallelTrialCount": 2,
+        "studySpec": {"metrics": [{"metricId": "accuracy", "goal": "MAXIMIZE"}], "parameters": parameters},
+        "trialJobSpec": {"workerPoolSpecs": [{**POOL, "containerSpec": container}]},
+    }
+
+
+BODIES: dict[str, dict[str, Any]] = {
+    "customJobs": {
+        state: {"displayName": "d", "labels": {"a": "b"}, "jobSpec": job(does)}
+        for state, does in (("SUCCEEDED", "print=x"), ("FAILED", "exit=3"), ("CANCELLED", "sleep=600"))
+    },
+    "hyperparameterTuningJobs": {"SUCCEEDED": study("0"), "CANCELLED": study("600")},
+}
+"""Jobs of each kind by the state in which they end; those that are cancelled would sleep."""
+
+
+def ended(found: Any) -> bool:
+    return found["state"].rpartition("_")[2] in {"SUCCEEDED", "FAILED", "CANCELLED"}
+
+
+@pytest.mark.slow(seconds=3)
+@pytest.mark.parametrize("version", ["v1", "v1beta1"])
+def test_vertex_ai(stack: Stack, version: str) -> None:
+    for kind, bodies in BODIES.items():
+        path = f"/{version}/{JOBS}/{kind}"
+        names = {state: stack.call("vertex", "POST", path, body)["name"] for state, body in bodies.items()}
+        stack.call("vertex", "POST", f"/{version}/{names['CANCELLED']}:cancel", {})
+        for state, name in names.items():
+            found = stack.until("vertex", "GET", f"/{version}/{name}", holds=ended)
+            assert found["state"] == f"JOB_STATE_{state}", found
+        stack.call("vertex", "GET", f"{path}?pageSize=1&filter=displayName%3D%22d%22")
+        stack.call("vertex", "GET", path)
+        stack.call("vertex", "POST", f"/{version}/{names['SUCCEEDED']}:cancel", {})
+        for verb in ("DELETE", "GET"):
+            stack.call("vertex", verb, f"/{version}/{names['SUCCEEDED']}")
+        stack.call("vertex", "POST", path, {"displayName": "d"})
+    sound(stack, "vertex")
+    called = {name for each, name in stack.judged["vertex"].methods if each == f"aiplatform.{version}"}
+    assert called == methods_of("vertex")
+    assert len(stack.entries) > 10
+    for entry in stack.entries:
+        assert api("logging.v2").faults("LogEntry", entry) == []
+
+
+def test_permissions_and_what_the_doctor_asks(stack: Stack) -> None:
+    questions = Questions(iam=stack.urls["iam"], storage=stack.urls["storage"])
+    email = f"tm-on-tick@{PROJECT}.iam.gserviceaccount.com"
+    questions.project_number(PROJECT)
+    questions.token(email)
+    stack.call("storage", "POST", f"/storage/v1/b?project={PROJECT}", {"name": BUCKET})
+    for kind, resource in (
+        ("project", f"projects/{PROJECT}"),
+        ("topic", TOPIC),
+        ("subscription", SUBSCRIPTION),
+        ("account", f"projects/{PROJECT}/serviceAccounts/{email}"),
+        ("function", f"projects/{PROJECT}/locations/{REGION}/services/on-tick"),
+        ("bucket", f"projects/_/buckets/{BUCKET}"),
+        ("folder", f"projects/_/buckets/{BUCKET}/managedFolders/vision/"),
+    ):
+        thing = GrantTarget(kind=kind, name=BUCKET, resource=resource)
+        questions.held(thing, ["storage.objects.get"])
+        questions.policy(thing)
+    questions.close()
+    stack.call("iam", "GET", "/v1/projects/another-project")
+    sound(stack, "iam")
+    sound(stack, "storage")
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        ({"code": 404, "message": "x", "status": "NOT_FOUND"}, ""),
+        ({"code": 400, "message": "x", "status": "NOT_FOUND"}, "no error of status 404"),
+        ({"code": 404, "status": "NOT_FOUND"}, "no error of status 404 with a message"),
+        ({"code": 404, "message": "x"}, "neither a canonical code nor a list of errors"),
+        ({"code": 404, "message": "x", "status": "MISSING"}, "MISSING is not a canonical code"),
+        ({"code": 404, "message": "x", "errors": [{"why": "y"}]}, "not an item of `errors`"),
+        (
+            {
+                "code": 404,
+                "message": "x",
+                "status": "NOT_FOUND",
+                "details": [{"@type": f"{TYPES}ErrorInfo", "why": "y"}],
+            },
+            'no field named "why"',
+        ),
+    ],
+)
+def test_a_refusal_has_the_form_that_clients_read(error: dict[str, Any], words: str) -> None:
+    faults = "".join(error_faults(404, {"error": error}))
+    assert words in faults
+    assert bool(words) == bool(faults)

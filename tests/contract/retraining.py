@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from tests.contract.world import INBOX, LEASE, LEDGER, REQUEST_RULES, Boundary, BoundaryObjects, World
+from tests.judges.events import FINALIZED, event_faults
 from trainmaster.orchestrator.adapters.pubsub import cloud_event
 from trainmaster.orchestrator.core.events.envelope import Envelope, PubsubMessage
 from trainmaster.orchestrator.core.requests.incoming import Ignored
@@ -75,15 +76,15 @@ class RuleWorld(World):
     def finalized(
         self, bucket: str, name: str, generation: int, size_bytes: int, created_at: datetime | None = None
     ) -> Envelope:
-        return self.envelope(
-            {
-                "bucket": bucket,
-                "name": name,
-                "generation": str(generation),
-                "size": str(size_bytes),
-                "timeCreated": (created_at or self.clock.now()).isoformat(),
-            }
-        )
+        data = {
+            "bucket": bucket,
+            "name": name,
+            "generation": str(generation),
+            "size": str(size_bytes),
+            "timeCreated": (created_at or self.clock.now()).isoformat(),
+        }
+        assert not event_faults(FINALIZED, data)
+        return self.envelope(data)
 
     def deliver_rule(self, event: Envelope, boundary: Boundary | None = None) -> FlowResult:
         (result,) = take_upload(self.services(boundary), event)

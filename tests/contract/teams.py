@@ -10,6 +10,7 @@ from jsonschema import Draft202012Validator
 
 from tests.contract.retraining import SMALL, RuleWorld
 from tests.contract.world import MODELS, PROJECT, REGION, export_manifest, request_rules_with, schema
+from tests.judges.events import PUBLISHED, event_faults
 from trainmaster.orchestrator.core.events.envelope import Envelope
 from trainmaster.orchestrator.core.policy.admission import Admission
 from trainmaster.orchestrator.core.policy.team import Team
@@ -69,13 +70,14 @@ def published(
 ) -> None:
     data = base64.b64encode(json.dumps(document).encode()).decode()
     message = {"messageId": message_id, "data": data, "attributes": attributes}
+    assert not event_faults(PUBLISHED, {"message": message})
     now = world.clock.now()
     list(
         take_message(
             by or world.services(),
             Envelope(
                 id=f"{topic}-{message_id}",
-                type="google.cloud.pubsub.topic.v1.messagePublished",
+                type=PUBLISHED,
                 source=f"//pubsub.googleapis.com/projects/{PROJECT}/topics/{topic}",
                 subject="",
                 time=now,

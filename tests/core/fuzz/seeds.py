@@ -131,12 +131,14 @@ LOG_ENTRIES: list[dict[str, Any]] = [
     },
     {
         "insertId": "1ab2c4",
+        "logName": "projects/my-project/logs/ml.googleapis.com%2F123456789",
         "resource": {"type": "ml_job", "labels": {"job_id": "123456789", "task_name": "service"}},
         "jsonPayload": {"message": "Job failed."},
         "timestamp": "2026-03-01T11:00:00Z",
     },
     {
         "insertId": "1ab2c5",
+        "logName": "projects/my-project/logs/ml.googleapis.com%2F123456789",
         "resource": {"type": "ml_job", "labels": {"job_id": NO_JOB_ID, "task_name": "service"}},
         "labels": {MARK: "0f" * 16},
         "jsonPayload": {"message": "Job completed successfully."},

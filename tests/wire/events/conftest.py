@@ -1,5 +1,6 @@
 """A Pub/Sub server, a recording stand-in for a function, and deliveries between them."""
 
+import json
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -8,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.judges.events import event_faults
 from trainmaster.local.events.backoff import Backoff
 from trainmaster.local.events.clients import Clients, clients_of
 from trainmaster.local.events.cloudevent import CloudEvent
@@ -22,10 +24,11 @@ DEADLINE_S = 60
 
 
 class Recorder:
-    """Answers events as configured, and remembers them."""
+    """Answers events as configured, and remembers them, with what Google's types of events say against them."""
 
     def __init__(self) -> None:
         self.events: list[CloudEvent] = []
+        self.faults: list[str] = []
         self.answer: Callable[[CloudEvent], int] = lambda _event: 200
         self.most_at_once = 0
         self._at_once = 0
@@ -34,6 +37,7 @@ class Recorder:
     def __call__(self, event: CloudEvent) -> int:
         with self._changed:
             self.events.append(event)
+            self.faults += event_faults(event.headers["ce-type"], json.loads(event.body))
             self._at_once += 1
             self.most_at_once = max(self.most_at_once, self._at_once)
             self._changed.notify_all()
@@ -92,8 +96,10 @@ def deliver(clients: Clients) -> Deliver:
 
 
 @pytest.fixture
-def recorder() -> Recorder:
-    return Recorder()
+def recorder() -> Iterator[Recorder]:
+    recorder = Recorder()
+    yield recorder
+    assert not recorder.faults, recorder.faults
 
 
 def until(condition: Callable[[], bool], what: str) -> None:

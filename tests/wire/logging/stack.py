@@ -11,6 +11,7 @@ import requests
 from google.auth.credentials import AnonymousCredentials
 from google.cloud import logging, pubsub_v1
 
+from tests.judges.discovery import Side, api
 from tests.wire.pubsub.clients import connected as pubsub_clients
 
 JOB_LOG = "projects/p1/logs/ml.googleapis.com%2F123"
@@ -20,6 +21,12 @@ RESOURCE = {"type": "ml_job", "labels": {"job_id": "123", "project_id": "p1", "t
 def service_entry(text: str, **more: object) -> dict[str, object]:
     """A line of the training service's own."""
     return {"logName": JOB_LOG, "resource": RESOURCE, "severity": "INFO", "textPayload": text, **more}
+
+
+def _faults_of(received: dict[str, Any]) -> list[str]:
+    """What the discovery document says against a sink's message."""
+    entry = {name: value for name, value in received.items() if name != "attributes"}
+    return api("logging.v2").faults("LogEntry", entry, Side.ANSWER)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,6 +62,7 @@ class Stack:
     def entries(self, filter_text: str = "", **more: object) -> list[dict[str, Any]]:
         body = {"resourceNames": ["projects/p1"], "filter": filter_text, **more}
         found: list[dict[str, Any]] = self.call("POST", "/v2/entries:list", body).get("entries", [])
+        assert not [fault for entry in found for fault in _faults_of(entry)]
         return found
 
     def call(self, method: str, path: str, body: object = None) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from starlette.routing import Route
 
 from tests.core.parsed import parse_request
 from tests.core.shipped import NAMES, REQUEST_RULES
+from tests.judges.judged import Judged
 from trainmaster.deploy.doctor.access import account_findings
 from trainmaster.deploy.doctor.deployment import Deployment, GrantTarget, deployment_of
 from trainmaster.deploy.doctor.finding import Verdict, failed, ok, summary, unknown
@@ -27,7 +28,7 @@ from trainmaster.deploy.doctor.questions import Questions
 from trainmaster.deploy.doctor.repair import bind
 from trainmaster.deploy.doctor.witness import ProbeSubscription
 from trainmaster.local import logging
-from trainmaster.local.http import in_thread, serving
+from trainmaster.local.http import google_error, in_thread, serving
 from trainmaster.local.project import project_number
 from trainmaster.local.stack.access import grants_of
 from trainmaster.local.stack.topology import read_topology
@@ -138,6 +139,10 @@ def test_a_subscription_without_dead_letters_is_reported_with_one_command_and_a_
     assert [repair.partition(" ")[0] for repair in gone.repairs] == ["gcloud", "trainmaster"]
 
 
+ASKED = ("cloudresourcemanager.v1", "iam.v1", "iamcredentials.v1", "pubsub.v1", "run.v2", "storage.v1")
+"""The APIs that Questions asks."""
+
+
 class Cloud:
     """A project of one account, whose answers a test sets. The account's token is `t`, where it has one."""
 
@@ -150,14 +155,18 @@ class Cloud:
     async def answer(self, request: Request) -> JSONResponse:
         path = request.url.path
         if path.endswith(":generateAccessToken"):
-            return JSONResponse({"accessToken": "t"}, 200 if self.has_token else 403)
+            return (
+                JSONResponse({"accessToken": "t"})
+                if self.has_token
+                else google_error(403, "no", status="PERMISSION_DENIED")
+            )
         if path.endswith((":testIamPermissions", "/testPermissions")):
             self.tokens_seen.add(request.headers.get("authorization", ""))
             found: object = {"permissions": self.held} if isinstance(self.held, list) else self.held
         else:
             found = self.policy
         if isinstance(found, int):
-            return JSONResponse({"error": {"message": "refused by the test"}}, found)
+            return google_error(found, "refused by the test", status="PERMISSION_DENIED")
         return JSONResponse(found)
 
 
@@ -165,13 +174,14 @@ class Cloud:
 def run() -> Callable[[Cloud], AbstractContextManager[Questions]]:
     @contextmanager
     def asking(cloud: Cloud) -> Iterator[Questions]:
-        app = Starlette(routes=[Route("/{path:path}", cloud.answer, methods=["GET", "POST"])])
+        app = Judged(Starlette(routes=[Route("/{path:path}", cloud.answer, methods=["GET", "POST"])]), *ASKED)
         with in_thread(lambda: serving(app)) as url:
             questions = Questions(project=PROJECT, iam=url, storage=url)
             try:
                 yield questions
             finally:
                 questions.close()
+        assert not app.faults, app.faults
 
     return asking
 

@@ -45,21 +45,25 @@ class Judged:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        taken, given, heads, kept_back = bytearray(), bytearray(), list[Message](), list[Message]()
+        taken, given, heads, kept_back = b"", bytearray(), list[Message](), list[Message]()
+        more = True
+        while more:  # before the application, which may answer without reading
+            message = await receive()
+            taken += message.get("body", b"")
+            more = message.get("more_body", False)
+        whole = [{"type": "http.request", "body": taken, "more_body": False}]
 
         async def received() -> Message:
-            message = await receive()
-            taken.extend(message.get("body", b""))
-            return message
+            return whole.pop() if whole else await receive()
 
         async def sent(message: Message) -> None:
             if message["type"] == "http.response.start":
                 heads.append(message)
-                kept_back.append(message)  # for of an answer without a body, a client reads nothing else
+                kept_back.append(message)  # all that a client reads of an answer without a body
                 return
             given.extend(message.get("body", b""))
             if not message.get("more_body"):
-                self._judge(scope, bytes(taken), heads[0], bytes(given))
+                self._judge(scope, taken, heads[0], bytes(given))
             if kept_back:
                 await send(kept_back.pop())
             await send(message)

@@ -33,6 +33,7 @@ from trainmaster.orchestrator.core.policy.admission import Limit
 from trainmaster.orchestrator.core.requests.incoming import IncomingDocument
 from trainmaster.orchestrator.core.runs.job import Job, JobState
 from trainmaster.orchestrator.core.runs.states import RunState
+from trainmaster.orchestrator.flows.ended_attempts import EndedAttempts
 from trainmaster.orchestrator.flows.intake import take_and_admit
 from trainmaster.orchestrator.flows.services import FlowResult
 
@@ -151,6 +152,7 @@ def test_a_cancelled_run_whose_submission_left_no_job_gets_none_from_any_process
     order = order_to_end(world, run_id)
     with pytest.raises(ServiceFailed):
         list(take_and_admit(world.services(dies_of_a_listing()), order))
+    world.ended_attempts = EndedAttempts()  # of the next process
     with pytest.raises(LeaseHeld):
         carried_out(world, order)
     world.clock.advance(LEASE + timedelta(seconds=1))

@@ -35,6 +35,7 @@ from trainmaster.orchestrator.core.retraining.reading import RULE_SCHEMA
 from trainmaster.orchestrator.core.runs.job import Job, JobState, Trial, TrialState
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.core.sizes import MIB
+from trainmaster.orchestrator.flows.ended_attempts import EndedAttempts
 from trainmaster.orchestrator.flows.hint_reads import HintReads
 from trainmaster.orchestrator.flows.intake import take
 from trainmaster.orchestrator.flows.reconcile import reconcile
@@ -222,6 +223,7 @@ class World:
         self.notices = MemoryNotices()
         self.ledger = Ledger(self.objects, LEDGER)
         self.hint_reads = HintReads(self.clock)
+        self.ended_attempts = EndedAttempts()
         self._attempts = itertools.count(1)
 
     def services(self, boundary: Boundary | None = None, jobs: TrainingJobs | None = None) -> Services:
@@ -243,6 +245,7 @@ class World:
             export_schema=lambda: EXPORT_SCHEMA,
             prices=self.prices,
             hint_reads=self.hint_reads,
+            ended_attempts=self.ended_attempts,
         )
 
     def drop(self, content: bytes = REQUEST, name: str = OBJECT) -> IncomingDocument:

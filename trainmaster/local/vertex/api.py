@@ -15,7 +15,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from trainmaster.local.http import google_error, json_value, refuse_disk_full
+from trainmaster.local.http import google_error, is_disk_full, json_value
 from trainmaster.local.iam.authentication import guarded
 from trainmaster.local.iam.principals import Tokens
 from trainmaster.local.iam.service import Grants
@@ -134,7 +134,7 @@ def application(
         exception_handlers={
             ApiError: _refused,
             HTTPException: _not_routed,
-            OSError: refuse_disk_full,
+            OSError: _no_room,
             Exception: _broken,
         },
     )
@@ -194,6 +194,14 @@ async def _refused(_request: Request, error: Exception) -> Response:
     if not isinstance(error, ApiError):
         raise error
     return google_error(error.status.http, str(error), status=error.status.name)
+
+
+async def _no_room(_request: Request, fault: Exception) -> Response:
+    """429 for a full disk, which says that nothing was done: after a 5xx, callers must wait for a job that may exist."""
+    if not is_disk_full(fault):
+        raise fault
+    what = f"The local stack's disk is full: {fault}. Free space; the stack then continues without a restart."
+    return google_error(429, what, status="RESOURCE_EXHAUSTED")
 
 
 async def _not_routed(request: Request, error: Exception) -> Response:

@@ -9,6 +9,7 @@ from trainmaster.orchestrator.core.admission.cost import ReadPrices
 from trainmaster.orchestrator.core.names import Buckets
 from trainmaster.orchestrator.core.requests.request import RequestRules
 from trainmaster.orchestrator.core.requests.submission import Target
+from trainmaster.orchestrator.flows.ended_attempts import EndedAttempts
 from trainmaster.orchestrator.flows.hint_reads import HintReads
 from trainmaster.orchestrator.log_events import LogEvent
 from trainmaster.orchestrator.ports.services import Clock, JobLogs, Notices, TrainingJobs
@@ -41,6 +42,7 @@ class Services:
     jobs: TrainingJobs
     job_logs: JobLogs
     hint_reads: HintReads
+    ended_attempts: EndedAttempts
     notices: Notices
     clock: Clock
     target: Target

@@ -49,6 +49,13 @@ def taken_over(record: RunRecord, *, attempt: str, now: datetime, lease: timedel
     return replace(record, attempt=attempt, updated_at=now, submission=submission)
 
 
+def with_lease_given_back(record: RunRecord, now: datetime) -> RunRecord:
+    """The record with its lease over, for the next attempt to take it over and to look for a job first."""
+    lease = record.submission.lease
+    over = None if lease is None else replace(lease, expires_at=now)
+    return replace(record, submission=replace(record.submission, lease=over), updated_at=now)
+
+
 def live_lease(record: RunRecord, now: datetime) -> Lease | None:
     """The lease that keeps other attempts from taking over the run. None: any attempt may take it over."""
     lease = record.submission.lease

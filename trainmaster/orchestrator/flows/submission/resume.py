@@ -13,7 +13,7 @@ from dataclasses import replace
 from trainmaster.orchestrator.core.admission.cost import priced
 from trainmaster.orchestrator.core.admission.queue import QueuePass
 from trainmaster.orchestrator.core.admission.waiting import UNANSWERED_MAX
-from trainmaster.orchestrator.core.errors import DeploymentRefused, LeaseHeld
+from trainmaster.orchestrator.core.errors import DeploymentRefused, LeaseHeld, TrainmasterError
 from trainmaster.orchestrator.core.requests.request import Refused, Request, checked_again
 from trainmaster.orchestrator.core.runs.job import Failure
 from trainmaster.orchestrator.core.runs.moves import live_lease, taken_over
@@ -36,13 +36,18 @@ def resume(services: Services, held: Held) -> FlowResult:
     record = held.record
     if record.state not in (RunState.RESERVED, RunState.WAITING):
         return refresh_status(services, held, "the run already exists")
-    lease = live_lease(record, services.clock.now())
-    if lease is not None:
-        raise LeaseHeld(record.run_id, lease.expires_at)
+    _check_lease(services, record)
     if record.state is RunState.WAITING:
         show_again(services, held)
         return FlowResult(message="the run is waiting for capacity", run_id=record.run_id)
     return take_over(services, held, None)
+
+
+def _check_lease(services: Services, record: RunRecord) -> None:
+    """Raise LeaseHeld if another attempt may still submit a job, or may have submitted one that is not visible yet."""
+    lease = live_lease(record, services.clock.now())
+    if lease is not None and not services.ended_attempts.has(record.run_id, lease.attempt):
+        raise LeaseHeld(record.run_id, lease.expires_at)
 
 
 def take_over(
@@ -55,11 +60,14 @@ def take_over(
     """
     record = held.record
     over = taken_over(record, attempt=services.attempt, now=services.clock.now(), lease=services.lease)
-    held = services.ledger.replace(held, over)
     try:
+        held = services.ledger.replace(held, over)
         job = job_of(services, held.record)
     except DeploymentRefused as refusal:
         return wait_for_repair(services, held, queue_pass, refusal)
+    except TrainmasterError:  # the lease may be taken all the same
+        services.ended_attempts.add(record.run_id, services.attempt)
+        raise
     is_wanted = job is None and record.cancel_requested_at is None
     blocker = _blocker(services, record) if is_wanted else None
     if is_wanted and blocker is None:
@@ -116,12 +124,13 @@ def cancel(services: Services, held: Held) -> FlowResult:
         return FlowResult(message=f"{record.job.name} was asked to cancel", run_id=record.run_id)
     if record.submission.lease is None:
         return cancelled(services, held)
-    lease = live_lease(record, now)
-    if lease is not None:
+    try:
+        _check_lease(services, record)
+    except LeaseHeld:
         if is_new and record.submission.unanswered > 0:
             # A lease lasts after a submission without a response, and the reconciler may start the next one before us.
             services.ledger.replace(held, held.record)
-        raise LeaseHeld(record.run_id, lease.expires_at)
+        raise
     result = take_over(services, held, None)
     held = services.ledger.present(record.run_id)
     return cancel(services, held) if held.record.job is not None else result

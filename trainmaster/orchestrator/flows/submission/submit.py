@@ -45,6 +45,7 @@ from trainmaster.orchestrator.core.requests.candidates import (
 )
 from trainmaster.orchestrator.core.requests.submission import submission_of
 from trainmaster.orchestrator.core.runs.job import Failure
+from trainmaster.orchestrator.core.runs.moves import with_lease_given_back
 from trainmaster.orchestrator.core.runs.record import RunRecord, Waiting
 from trainmaster.orchestrator.flows.completion.transitions import (
     failed,
@@ -75,10 +76,24 @@ def submit(
     It overtakes no run that waits for the same. `queue_pass` is what is known about the queue; None: it is listed.
 
     Raises:
-        LeaseTooShort, SubmissionUnknown, RecordMoved: a later delivery must try again.
+        LeaseTooShort, SubmissionUnknown, RecordMoved: a later delivery must try again. Unless a job may exist, the lease
+            is given back, so that it can do so at once.
     """
-    queue_pass = start_pass(services) if queue_pass is None else queue_pass
-    return _Attempt(services=services, held=held, queue_pass=queue_pass, reclaim=reclaim).made()
+    attempt = None
+    try:
+        queue_pass = start_pass(services) if queue_pass is None else queue_pass
+        attempt = _Attempt(services=services, held=held, queue_pass=queue_pass, reclaim=reclaim)
+        return attempt.made()
+    except TrainmasterError:
+        if attempt is None or not attempt.may_have_job:
+            _give_lease_back(services, held if attempt is None else attempt.held)
+        raise
+
+
+def _give_lease_back(services: Services, held: Held) -> None:
+    services.ended_attempts.add(held.record.run_id, services.attempt)
+    with suppress(TrainmasterError):  # without this write, only this process knows
+        services.ledger.replace(held, with_lease_given_back(held.record, services.clock.now()))
 
 
 def wait_for_repair(
@@ -95,6 +110,7 @@ class _Attempt:
     """One attempt to submit: goes through the candidates while it holds the lease.
 
     `reason`: why the last candidate had no room. `classes`: the quota classes of the submitted candidates.
+    `may_have_job`: the service may have accepted a job.
     """
 
     services: Services
@@ -103,6 +119,7 @@ class _Attempt:
     reclaim: bool
     reason: str = ""
     refused: SubmissionRefused | None = None
+    may_have_job: bool = False
     slots: tuple[str, ...] | None = None
     candidates: Sequence[Candidate] = field(init=False)
     place: Place = field(init=False)
@@ -184,7 +201,7 @@ class _Attempt:
         """The result of the submission; None: try the next candidate."""
         self.classes.add(wanted)
         try:
-            result = _submit_candidate(self.services, self.held, candidate)
+            result = self._submit_candidate(candidate)
         except SubmissionRefused as refusal:
             self.refused = refusal
             self._mark_repaired()
@@ -214,6 +231,37 @@ class _Attempt:
         self.queue_pass.mark_admitted(self.held.record.run_id, wanted)
         self._mark_repaired()
         return result
+
+    def _submit_candidate(self, candidate: Candidate) -> FlowResult:
+        """The result of the accepted submission.
+
+        Raises:
+            LeaseTooShort, SubmissionRefused, DeploymentRefused, SubmissionDeferred: this candidate has no job.
+            SubmissionUnknown: it may have one.
+        """
+        services, record = self.services, self.held.record
+        # Importing the client and getting credentials have no time limit: do both before checking the lease.
+        services.prepare_jobs(candidate.region)
+        left = _lease_left(services, record)
+        if left < SUBMIT_NEEDS:
+            raise LeaseTooShort(record.run_id, left.total_seconds())
+        target = replace(services.target, region=candidate.region)
+        self.may_have_job = True
+        try:
+            job = services.jobs.submit(submission_of(record.run_id, candidate.spec, target))
+        except (SubmissionRefused, DeploymentRefused, SubmissionDeferred):
+            self.may_have_job = False
+            raise
+        except SubmissionUnknown:
+            found = None
+            with suppress(DeploymentRefused):  # the lease must be kept: the job may exist
+                found = job_of(services, record)
+            if found is None:
+                # The service may show it a moment later: until then the lease keeps other attempts away.
+                raise
+            what = "the job was created, although the response was lost"
+            return submitted(services, self.held, found, what, is_only=False)
+        return submitted(services, self.held, job, "the job was submitted")
 
     def _mark_repaired(self) -> None:
         """What the deployment lacked is there: runs that wait for the same need not wait for their pause."""
@@ -327,28 +375,6 @@ def _on_record(services: Services, held: Held, candidate: Candidate, slots: tupl
         record, admission=admission, submission=submission, updated_at=now, attempt=services.attempt
     )
     return services.ledger.replace(held, record)
-
-
-def _submit_candidate(services: Services, held: Held, candidate: Candidate) -> FlowResult:
-    # Importing the client and getting credentials have no time limit: do both before checking the lease.
-    services.prepare_jobs(candidate.region)
-    record = held.record
-    left = _lease_left(services, record)
-    if left < SUBMIT_NEEDS:
-        raise LeaseTooShort(record.run_id, left.total_seconds())
-    target = replace(services.target, region=candidate.region)
-    try:
-        job = services.jobs.submit(submission_of(record.run_id, candidate.spec, target))
-    except SubmissionUnknown:
-        found = None
-        with suppress(DeploymentRefused):  # the lease must be kept: the job may exist
-            found = job_of(services, record)
-        if found is None:
-            # The service may show it a moment later: until then the lease keeps other attempts away.
-            raise
-        what = "the job was created, although the response was lost"
-        return submitted(services, held, found, what, is_only=False)
-    return submitted(services, held, job, "the job was submitted")
 
 
 def _lease_left(services: Services, record: RunRecord) -> timedelta:

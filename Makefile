@@ -13,7 +13,7 @@ WORKERS := -n $(shell expr $(CORES) + 1) --maxprocesses 4 --dist loadfile --no-l
 unexport PYTHONDONTWRITEBYTECODE
 PYTEST  := $(PY) -m pytest --by-part --quiet $(WORKERS)
 
-.PHONY: help setup demo demo-tuning demo-retrain test test-fast check format stage deploy undeploy doctor image bench screenshots lock clean
+.PHONY: help setup demo demo-tuning demo-retrain test test-fast check format stage deploy undeploy doctor first-day image bench screenshots lock clean
 
 help:          ## this list
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -63,6 +63,10 @@ undeploy: $(STAMP) ## remove the deployment; the buckets only with BUCKETS=delet
 doctor: $(STAMP) ## test every part of a deployment: make doctor PROJECT=… REGION=…, or STATE=.trainmaster
 	$(if $(or $(STATE),$(and $(PROJECT),$(REGION))),,$(error Set PROJECT and REGION: make doctor PROJECT=my-project REGION=us-central1, or STATE=.trainmaster for the local stack))
 	@$(PY) -m trainmaster doctor $(if $(STATE),--state '$(STATE)',--project '$(PROJECT)' --region '$(REGION)')
+
+first-day: $(STAMP) ## deploy, run four small jobs, save what is answered: make first-day PROJECT=… [YES=1], or STATE=.trainmaster
+	$(if $(or $(STATE),$(PROJECT)),,$(error Set PROJECT: make first-day PROJECT=my-project [REGION=us-central1] [FIXTURES=build/first-day] [YES=1], or STATE=.trainmaster for the local stack))
+	@$(PY) -m trainmaster.deploy.first_day $(if $(STATE),--state '$(STATE)',--project '$(PROJECT)' --region '$(or $(REGION),us-central1)') --fixtures '$(or $(FIXTURES),build/first-day)' $(if $(filter 1,$(YES)),--yes)
 
 image: $(STAMP) ## build the trainer's image on this machine, without a daemon: make image [TAG=…]
 	$(PY) -m trainmaster image $(if $(TAG),--tag '$(TAG)')

@@ -30,6 +30,16 @@ NO_BODIES = ("_iam_member", "_bucket_object", "google_project_service", "google_
 """Grants change a policy that is read first, objects have bytes, and services are enabled by name."""
 
 
+PROVIDERS_OWN: Mapping[str, str] = {
+    "deletion_policy": "whether a removal deletes the resource, is refused, or leaves it",
+    "force_destroy": "whether a removal deletes what is in the bucket or folder first",
+}
+"""Arguments of any resource that the provider reads itself and sends to no API, and what they settle.
+
+Source: https://github.com/hashicorp/terraform-provider-google, website/docs/r (read 2026-11)
+"""
+
+
 def _unchanged(body: dict[str, Any]) -> dict[str, Any]:
     return body
 
@@ -96,19 +106,16 @@ SENT: Mapping[str, Sent] = {
     "google_pubsub_subscription": Sent(api="pubsub.v1", schema="Subscription", moved=_subscription),
     "google_pubsub_topic": Sent(api="pubsub.v1", schema="Topic"),
     "google_service_account": Sent(api="iam.v1", schema="ServiceAccount", left_out=("account_id",)),
-    "google_storage_bucket": Sent(
-        api="storage.v1", schema="Bucket", left_out=("force_destroy",), moved=_bucket
-    ),
-    "google_storage_managed_folder": Sent(
-        api="storage.v1", schema="ManagedFolder", left_out=("force_destroy",)
-    ),
+    "google_storage_bucket": Sent(api="storage.v1", schema="Bucket", moved=_bucket),
+    "google_storage_managed_folder": Sent(api="storage.v1", schema="ManagedFolder"),
 }
 
 
 def body_of(kind: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """The body that the provider makes of a resource's arguments."""
     sent = SENT[kind]
-    written = {name: each for name, each in arguments.items() if name not in (*IN_THE_PATH, *sent.left_out)}
+    unsent = {*IN_THE_PATH, *PROVIDERS_OWN, *sent.left_out}
+    written = {name: each for name, each in arguments.items() if name not in unsent}
     return sent.moved(_in_camel_case(written, DATA["resources"][kind], sent.names))
 
 

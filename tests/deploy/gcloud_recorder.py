@@ -36,7 +36,7 @@ _OBJECT = {
 class Recorder:
     """`calls`: verb, service and path of each, with `*` for every name, as in trainmaster/deploy/permissions.yaml.
 
-    `faults`: what Google's discovery documents say against the calls, bodies included, and against these answers.
+    `faults`: what Google's discovery documents say against gcloud's calls, bodies included, and against these answers.
     """
 
     port: int = 0
@@ -44,7 +44,11 @@ class Recorder:
     faults: list[str] = field(default_factory=list)
 
     def judge(self, verb: str, url: str, body: bytes, answer: object) -> None:
-        document = api(f"{service_of(url)}.{SERVICES[service_of(url)]}")
+        service = service_of(url)
+        if not service:
+            # A question of the doctor's, who uses no proxy: tests/judges/test_answers.py judges it.
+            return
+        document = api(f"{service}.{SERVICES[service]}")
         route = url.partition(".test")[2]
         self.faults += document.request_faults(verb, route, json.loads(body) if body else None)
         self.faults += document.answer_faults(verb, route, answer) if answer else ()

@@ -355,7 +355,7 @@ def test_vertex_ai(stack: Stack, version: str) -> None:
 
 
 def test_permissions_and_what_the_doctor_asks(stack: Stack) -> None:
-    questions = Questions(iam=stack.urls["iam"], storage=stack.urls["storage"])
+    questions = Questions(project=PROJECT, iam=stack.urls["iam"], storage=stack.urls["storage"])
     email = f"tm-on-tick@{PROJECT}.iam.gserviceaccount.com"
     questions.project_number(PROJECT)
     questions.token(email)
@@ -372,6 +372,8 @@ def test_permissions_and_what_the_doctor_asks(stack: Stack) -> None:
         thing = GrantTarget(kind=kind, name=BUCKET, resource=resource)
         questions.held(thing, ["storage.objects.get"])
         questions.policy(thing)
+    # The doctor asks for no permissions on a single object: its policy is the bucket's.
+    questions.policy(GrantTarget(kind="object", name="a", resource=f"projects/_/buckets/{BUCKET}/objects/a"))
     questions.close()
     stack.call("iam", "GET", "/v1/projects/another-project")
     sound(stack, "iam")

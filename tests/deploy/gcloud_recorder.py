@@ -16,6 +16,7 @@ from tests.judges.discovery import api
 SERVICES = {
     "artifactregistry": "v1", "cloudbilling": "v1", "cloudkms": "v1", "cloudresourcemanager": "v1", "cloudscheduler": "v1",
     "eventarc": "v1", "iam": "v1", "logging": "v2", "pubsub": "v1", "run": "v1", "serviceusage": "v1", "storage": "v1",
+    "workloadidentity": "v1",
 }  # fmt: skip
 """The version of each that gcloud calls."""
 _AFTER = (

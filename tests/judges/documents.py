@@ -16,6 +16,10 @@ METHODS: Mapping[str, tuple[str, ...]] = {
         "projects.locations.operations.",
         "projects.locations.runtimes.",
     ),
+    "cloudkms.v1": (
+        "projects.locations.keyRings.cryptoKeys.getIamPolicy",
+        "projects.locations.keyRings.cryptoKeys.setIamPolicy",
+    ),
     "cloudresourcemanager.v1": ("projects.",),
     "cloudscheduler.v1": ("projects.locations.jobs.",),
     "eventarc.v1": ("projects.locations.triggers.",),
@@ -28,7 +32,7 @@ METHODS: Mapping[str, tuple[str, ...]] = {
     "run.v1": ("namespaces.services.",),
     "run.v2": ("projects.locations.services.",),
     "serviceusage.v1": ("services.", "operations."),
-    "storage.v1": ("buckets.", "managedFolders.", "notifications.", "objects."),
+    "storage.v1": ("buckets.", "managedFolders.", "notifications.", "objects.", "projects.serviceAccount."),
 }
 """The methods that are kept of each API, by the beginnings of their names, with the schemas that they reach."""
 

@@ -17,6 +17,7 @@ from typing import Any
 
 from tests.judges.classes import RESOURCES, schema_of
 from tests.judges.documents import METHODS, trimmed
+from tests.judges.transports import CLIENTS, methods_of
 
 DATA = Path(__file__).resolve().parent / "data"
 CLIENT = "google-api-python-client==2.202.0"
@@ -36,6 +37,9 @@ def main() -> None:
             path = client / f"googleapiclient/discovery_cache/documents/{name}.json"
             document = trimmed(json.loads(path.read_text()), beginnings)
             write(DATA / f"{name}.json", CLIENT, document)
+        for name, (requirement, module, kept) in CLIENTS.items():
+            source = (unpacked(requirement, Path(folder)) / module).read_text()
+            write(DATA / f"{name}.json", requirement, methods_of(source, kept))
         package = unpacked(PULUMI, Path(folder)) / "pulumi_gcp"
         resources = {name: schema_of(package, pulumi) for name, pulumi in RESOURCES.items()}
         write(DATA / "provider.json", PULUMI, {"provider": PROVIDER_VERSION, "resources": resources})

@@ -7,6 +7,7 @@ import pytest
 
 from tests.judges.discovery import FOLDER, Side, api
 from tests.judges.documents import METHODS
+from tests.judges.transports import CLIENTS, methods_of
 
 SOUND: dict[str, Any] = {
     "displayName": "d",
@@ -109,6 +110,32 @@ def test_bytes_are_base64() -> None:
     assert api("pubsub.v1").faults("PubsubMessage", {"data": "not base64"}, Side.REQUEST) != []
 
 
+AGENTS = "/v1/projects/1/locations/global/serviceProducers/aiplatform.googleapis.com"
+
+
+@pytest.mark.parametrize(
+    ("verb", "path"), [("GET", f"{AGENTS}:generateServiceAgents"), ("POST", f"{AGENTS}:generate")]
+)
+def test_a_method_that_a_client_lacks_is_a_fault(verb: str, path: str) -> None:
+    assert api("workloadidentity.v1").request_faults("POST", f"{AGENTS}:generateServiceAgents") == []
+    (fault,) = api("workloadidentity.v1").request_faults(verb, path)
+    assert fault == f"workloadidentity.v1 has no method {verb} {path}"
+
+
+def test_a_renewal_is_refused_when_a_client_no_longer_has_a_method() -> None:
+    with pytest.raises(LookupError, match="GetOperation"):
+        methods_of("class _BaseListOperations: pass", ("GetOperation",))
+
+
+@pytest.mark.parametrize("name", CLIENTS)
+def test_the_data_of_a_client_names_its_source_licence_date_and_renewal(name: str) -> None:
+    document = api(name).document
+    assert document["source"] == CLIENTS[name][0]
+    assert document["licence"] == "Apache-2.0"
+    assert document["date"] >= "2026-11"
+    assert document["renew"] == "python -m tests.judges.renew"
+
+
 @pytest.mark.parametrize("name", METHODS)
 def test_the_data_names_its_source_licence_revision_date_and_renewal(name: str) -> None:
     document = api(name).document
@@ -120,4 +147,4 @@ def test_the_data_names_its_source_licence_revision_date_and_renewal(name: str) 
 
 
 def test_there_is_one_file_for_each_api_and_one_for_the_provider() -> None:
-    assert {path.stem for path in FOLDER.iterdir()} == {*METHODS, "provider"}
+    assert {path.stem for path in FOLDER.iterdir()} == {*METHODS, *CLIENTS, "provider"}

@@ -4,6 +4,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from trainmaster.deploy.local_image import revision_of, secrets
 from trainmaster.version import VERSION
 
@@ -42,3 +44,11 @@ def test_a_file_that_is_not_there_is_no_setting(tmp_path: Path) -> None:
 
 def test_the_revision_of_a_tree_outside_of_git_is_the_release(tmp_path: Path) -> None:
     assert revision_of(tmp_path) == f"v{VERSION}"
+
+
+def test_the_revision_of_a_checkout_is_unknown_on_a_machine_without_git(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / ".git").mkdir()
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert revision_of(tmp_path) == "unknown"

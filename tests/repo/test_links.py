@@ -5,18 +5,16 @@ https://docs.github.com/en/get-started/writing-on-github/getting-started-with-wr
 """
 
 import re
-import subprocess
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
-TRACKED = subprocess.run(
-    ["git", "ls-files", "--cached", "--others", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True, check=True
-).stdout.splitlines()  # fmt: skip
-PAGES = [path for path in TRACKED if path.endswith(".md") and (ROOT / path).is_file()]
+from .files import ROOT, project_files
+
+FILES = list(project_files())
+PAGES = [path for path in FILES if path.endswith(".md")]
 INDEX = ROOT / "docs" / "README.md"
 FENCE = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
 LINK = re.compile(r"\]\((?!https?:)(?P<path>[^)#]*)(?:#(?P<anchor>[^)]*))?\)")
@@ -62,7 +60,7 @@ def test_a_missing_file_and_a_missing_heading_are_found(tmp_path: Path) -> None:
 def test_every_page_of_docs_that_a_file_names_exists() -> None:
     missing = {
         f"{path} names {named}"
-        for path in TRACKED
+        for path in FILES
         if path != "tests/repo/test_wording.py"  # its examples name a page that does not exist
         and (ROOT / path).suffix in {".md", ".py", ".tf", ".yaml", ".json", ".toml", ".cfg", ""}
         and (ROOT / path).is_file()

@@ -5,9 +5,10 @@ import sys
 
 import pytest
 
+from tests.repo.files import ROOT
 from tests.repo.wording.names import REPLACED
 from tests.repo.wording.phrases import findings
-from tests.repo.wording.prose import ROOT, passages
+from tests.repo.wording.prose import passages
 from tests.repo.wording.report import LIMIT, read, report_on
 
 FILES = {

@@ -150,9 +150,14 @@ def secrets(environment: Mapping[str, str]) -> Iterator[tuple[str, Path]]:
 
 
 def revision_of(tree: Path) -> str:
-    """The commit checked out in `tree`, with `-dirty` if it has changes; outside of git, the release."""
+    """The commit checked out in `tree`, with `-dirty` if it has changes; outside of git, the release.
+
+    It is `unknown` where git is not installed, or refuses to read the tree because it belongs to another user.
+    """
     if not (tree / ".git").exists():  # installed, perhaps inside another repository
         return f"v{VERSION}"
+    if shutil.which("git") is None:
+        return "unknown"
     command = ["git", "-C", str(tree), "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
     done = subprocess.run(command, check=False, capture_output=True, text=True)
     return done.stdout.strip() if done.returncode == 0 else "unknown"

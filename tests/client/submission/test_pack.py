@@ -3,6 +3,7 @@
 import hashlib
 import io
 import os
+import shutil
 import subprocess
 import tarfile
 from pathlib import Path
@@ -88,6 +89,7 @@ TREE = (
 )
 
 
+@pytest.mark.skipif(shutil.which("git") is None, reason="not on this machine: git")
 def test_gitignore_is_honoured_as_git_does(tmp_path: Path) -> None:
     nested = {"lib/.gitignore": "*\n!keep.py\n!.gitignore\n", "lib/keep.py": "", "lib/other.py": ""}
     found = files(tmp_path, **{".gitignore": PATTERNS}, **nested, **dict.fromkeys(TREE, ""))

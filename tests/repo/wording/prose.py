@@ -3,12 +3,11 @@
 import ast
 import json
 import re
-import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[3]
+from tests.repo.files import ROOT, project_files
+
 SKIPPED = (
     "docs/decisions/",
     "tests/repo/wording/",
@@ -51,10 +50,8 @@ def passages(path: str, content: str) -> list[Passage]:
 
 
 def repository(*under: str) -> Iterator[tuple[str, str]]:
-    """Path from the root and content of each tracked or new file below the paths, without those that are skipped."""
-    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", *(under or ["."])]
-    listed = subprocess.run(command, cwd=ROOT, capture_output=True, check=True).stdout.decode()
-    for path in sorted(filter(None, listed.split("\0"))):
+    """Path from the root and content of each file below the paths, without those that are skipped."""
+    for path in project_files(*under):
         if not path.startswith(SKIPPED) and (ROOT / path).is_file():
             try:
                 yield path, (ROOT / path).read_text()

@@ -45,7 +45,7 @@ def test_every_variable_is_known_and_resolves_to_text_without_variables(build: d
     values = substitutions(build)
     assert not [value for value in values.values() if "$" in value]
     for each in build["steps"]:
-        for text in (each["name"], *each["args"]):
+        for text in (each["name"], *each["args"], *each.get("env", [])):
             substituted(text, values)
     for text in (*build["images"], *build["options"]["env"], build["artifacts"]["objects"]["location"]):
         assert "$" not in substituted(text, values)
@@ -93,6 +93,7 @@ def test_every_function_of_the_topology_gets_its_source(
     build: dict[str, Any], topology: dict[str, Any]
 ) -> None:
     assert build["substitutions"]["_FUNCTIONS"].split() == list(topology["functions"])
+    assert "FUNCTIONS=${_FUNCTIONS}" in step(build, "deploy-functions")["env"]
     text = command(build, "deploy-functions")
     assert "--gen2" in text
     assert f"--source={step(build, 'stage')['args'][-1]}" in text

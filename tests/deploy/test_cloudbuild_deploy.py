@@ -36,7 +36,7 @@ def deployed(api: FunctionsApi, folder: Path) -> None:
     token.write_text("nobody")
     shared = api.environment | {"CLOUDSDK_CONFIG": str(folder), "CLOUDSDK_AUTH_ACCESS_TOKEN_FILE": str(token)}
     step = next(each for each in build["steps"] if each["id"] == "deploy-functions")
-    step["env"] = [f"{name}={value}" for name, value in shared.items()]
+    step["env"] += [f"{name}={value}" for name, value in shared.items()]
     worker = Worker(
         workspace=folder,
         output=folder,

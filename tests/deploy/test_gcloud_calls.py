@@ -124,7 +124,7 @@ def test_every_call_for_the_step_that_publishes_the_image_is_in_the_table(tmp_pa
     (tmp_path / "trainer-image.txt").write_text("image@sha256:0")
     step = next(each for each in build["steps"] if each["id"] == "publish-image")
     with recording() as recorder:
-        step["env"] = [f"{name}={value}" for name, value in recorder.environment(tmp_path).items()]
+        step["env"] += [f"{name}={value}" for name, value in recorder.environment(tmp_path).items()]
         worker = Worker(workspace=tmp_path, output=tmp_path, shims=tmp_path, values=substitutions(build))
         worker.run(build, "publish-image")
     assert set(recorder.calls) == {row["call"] for row in BY_BUILD}

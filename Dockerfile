@@ -5,12 +5,12 @@
 #
 # VARIANT is cpu or cuda. The cuda packages include the CUDA libraries that TensorFlow was built for; the machine
 # provides the driver. BASE_IMAGE can be any image with Python 3.11 and pip, or the Debian one that
-# trainmaster/deploy/local_image.py makes.
+# trainmaster/deploy/local_image.py makes. `make lock` renews the digest of the one named here.
 #
 # Secrets configure the package sources, so that they stay out of the image:
 #     --secret id=pip,src=pip.conf --secret id=uv,src=uv.toml --secret id=ca,src=ca.pem
 # They are the configuration files of pip and uv, and the certificate authorities to trust. All three are optional.
-ARG BASE_IMAGE=python:3.11-slim
+ARG BASE_IMAGE=python:3.11-slim@sha256:90744cff8f32887f075c47d747a173ff333e9e98801667af93c357fa9f5e28ff
 FROM ${BASE_IMAGE}
 
 ARG VARIANT=cpu

@@ -92,7 +92,7 @@ bench: $(STAMP) ## every benchmark, one after the other; bench/README.md has the
 screenshots: $(STAMP) ## pictures of every page of the console, into docs/pictures; needs Chromium
 	$(PY) -m tests.web.browser.screenshots
 
-lock: $(STAMP) ## resolve all dependencies again, and export the requirements of the functions and the trainer
+lock: $(STAMP) ## resolve all dependencies again, export those of the functions and the trainer, pin the base images
 	$(PY) -m trainmaster.deploy.lock
 
 clean:         ## remove what the other commands made

@@ -6,6 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.image.cloud_build import loaded, substituted, substitutions
+from trainmaster.deploy.images import IMAGES
+
 ROOT = Path(__file__).resolve().parents[2]
 EXPORTS = ["functions/requirements.txt", "trainer/requirements-cpu.txt", "trainer/installer.txt"]
 CUDA = "trainer/requirements-cuda.txt"
@@ -56,3 +59,16 @@ def test_only_an_extra_brings_tensorflow() -> None:
     heavy = {"tensorflow", "tf-keras", "tensorflow-datasets"}
     assert not heavy & set(project["dependencies"])
     assert heavy <= {name for extra in project["optional-dependencies"].values() for name in extra}
+
+
+def test_every_image_that_a_build_starts_from_is_named_by_digest_and_renewed_with_the_lock() -> None:
+    build = loaded()
+    steps = {substituted(step["name"], substitutions(build)) for step in build["steps"]}
+    recipe = (ROOT / "Dockerfile").read_text()
+    bases = {name for line in re.findall(r"^FROM (.+)$", recipe, re.MULTILINE) for name in line.split()}
+    assert bases == {"${BASE_IMAGE}"}
+    default = re.findall(r"^ARG BASE_IMAGE=(.+)$", recipe, re.MULTILINE)
+    named = {*steps, *default, build["substitutions"]["_BASE_IMAGE"]}
+    assert [name for name in named if not re.search(r"@sha256:[0-9a-f]{64}$", name)] == []
+    assert {name.partition("@")[0] for name in named} == set(IMAGES)
+    assert len(named) == len(IMAGES), "one digest each"

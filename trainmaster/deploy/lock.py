@@ -1,5 +1,7 @@
 """Resolve every dependency group of pyproject.toml into requirements.lock, and export the deployed requirements.
 
+Then pin the images that builds start from to their present digests.
+
     python -m trainmaster.deploy.lock [--upgrade]
 
 All parts share one resolution, so the functions and the trainer run the versions that were tested.
@@ -9,6 +11,7 @@ The lock constrains the exports; a test compares them.
 import subprocess
 import sys
 
+from trainmaster.deploy.images import CannotPinError, pin_images
 from trainmaster.resources import ROOT
 
 LOCK = "requirements.lock"
@@ -49,6 +52,10 @@ def main() -> None:
     compile_requirements(EVERY_GROUP, LOCK, "pyproject.toml", "--all-extras", *sys.argv[1:])
     for group, output in EXPORTS.items():
         compile_requirements((group,), output, "--constraint", LOCK)
+    try:
+        pin_images(ROOT)
+    except CannotPinError as error:
+        sys.exit(f"The packages are locked. {error}")
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ import os
 import re
 import subprocess
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +59,8 @@ class Worker:
     output: Path
     shims: Path
     values: Mapping[str, str]
+    surroundings: Mapping[str, str] = field(default_factory=dict)
+    """Variables that every step gets on this machine, and none in the cloud."""
 
     def run(self, build: Mapping[str, Any], *ids: str) -> None:
         """Run these steps in the file's order.
@@ -80,6 +82,7 @@ class Worker:
                     "PATH": f"{self.shims}:{os.environ['PATH']}",
                     "HOME": str(self.output),
                     "BUILDER_OUTPUT": str(self.output),
+                    **self.surroundings,
                     **own,
                 },
                 check=True,

@@ -40,6 +40,17 @@ prefix = "{host}"
 location = "{registry}"
 insecure = true
 """
+_SOURCES = (
+    "PIP_",
+    "UV_",
+    "SSL_CERT_",
+    "REQUESTS_CA_",
+    "http_proxy",
+    "https_proxy",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+)
+_FILES = {"pip": "PIP_CONFIG_FILE", "uv": "UV_CONFIG_FILE"}
 _GCLOUD = """#!/bin/sh
 . {variables}
 {exports}
@@ -60,7 +71,13 @@ def local_worker(folder: Path, project: Project, *, base: str) -> Iterator[Worke
     add_docker(shims, output, registry=registry)
     values = substitutions(loaded(), PROJECT_ID=project.id, _BASE_IMAGE=base)
     try:
-        yield Worker(workspace=workspace, output=output, shims=shims, values=values)
+        yield Worker(
+            workspace=workspace,
+            output=output,
+            shims=shims,
+            values=values,
+            surroundings=package_sources(os.environ),
+        )
     finally:
         for host in (HOST, registry):
             _remove_images(f"{host}/{project.id}/trainmaster/trainer")
@@ -96,9 +113,18 @@ def add_gcloud(shims: Path, *, variables: Path, more: Mapping[str, str]) -> None
 
 
 def add_python(shims: Path) -> None:
-    """This Python, and a `make` that only says what it would do: the tests that it would run are these."""
-    _add(shims / "python", f'#!/bin/sh\nexec {sys.executable} "$@"\n')
-    _add(shims / "make", f'#!/bin/sh\nexec {shutil.which("make")} --dry-run "$@"\n')
+    """A Python without packages, as in the image python:3.11. The steps' `make` is that of this machine."""
+    empty = shims.parent / "python"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(empty)], check=True)
+    for name in ("python", "python3"):
+        _add(shims / name, f'#!/bin/sh\nexec {empty / "bin" / "python"} "$@"\n')
+
+
+def package_sources(environment: Mapping[str, str]) -> dict[str, str]:
+    """This machine's settings for pip and uv, whatever HOME a step has."""
+    kept = {name: value for name, value in environment.items() if name.startswith(_SOURCES)}
+    files = {name: str(path) for name, path in secrets(environment)}
+    return kept | {variable: files[name] for name, variable in _FILES.items() if name in files}
 
 
 def _add(path: Path, text: str) -> None:

@@ -1,7 +1,12 @@
 """Helpers of the tests that install into a separate environment."""
 
+import os
 import subprocess
 from pathlib import Path
+
+from uv import find_uv_bin
+
+from trainmaster.local.jobs.images.indexes import settings_of_uv
 
 NEVER_IMPORTED = (
     r"/aiplatform_v1/services/(?!job_service|client_|__)|/(_storage_v2|agentplatform|aiplatform|aiplatform_v1beta1|"
@@ -17,3 +22,17 @@ def compile_packages(python: Path) -> None:
     subprocess.run(
         command, check=False, capture_output=True
     )  # some packages contain templates, which are not valid Python
+
+
+def run_uv(*words: str, check: bool = True) -> "subprocess.CompletedProcess[str]":
+    """Run the locked uv with the package index that this machine's user has chosen, for uv or only for pip."""
+    settings = settings_of_uv(os.environ, home=Path.home())
+    options = settings.options if words[0] == "pip" else ()
+    return subprocess.run(
+        [find_uv_bin(), *words, *options],
+        env=settings.environment,
+        capture_output=True,
+        text=True,
+        check=check,
+        timeout=300,
+    )

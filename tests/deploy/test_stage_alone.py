@@ -21,7 +21,7 @@ import pytest
 import yaml
 
 from tests.e2e.project import ENDED, ROOT, Project, eventually, image_uri, request, running_project
-from tests.environments import compile_packages
+from tests.environments import compile_packages, run_uv
 from trainmaster.deploy.stage import stage
 from trainmaster.local.events.cloudevent import CloudEvent, Message, from_message, from_notification
 from trainmaster.local.ports import free_ports, give_back
@@ -101,11 +101,9 @@ def staged(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def python(staged: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An interpreter that has what requirements.txt names, each by its hash, and no more."""
     environment = tmp_path_factory.mktemp("alone") / "venv"
-    uv = [sys.executable, "-m", "uv", "--quiet"]
-    subprocess.run([*uv, "venv", "--python", sys.executable, str(environment)], check=True)
+    run_uv("venv", "--python", sys.executable, str(environment))
     found = environment / "bin" / "python"
-    install = [*uv, "pip", "sync", "--python", str(found), "--require-hashes"]
-    subprocess.run([*install, str(staged / "requirements.txt")], check=True)
+    run_uv("pip", "sync", "--python", str(found), "--require-hashes", str(staged / "requirements.txt"))
     compile_packages(found)
     return found
 

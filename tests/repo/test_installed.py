@@ -13,13 +13,12 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.project import ENDED, TINY, Project, eventually, stop
-from tests.environments import compile_packages
+from tests.environments import compile_packages, run_uv
 from trainmaster.version import VERSION
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 ROOT = Path(__file__).resolve().parents[2]
-UV = (sys.executable, "-m", "uv", "--quiet")
 PROJECT = "installed"
 IMAGE = f"us-central1-docker.pkg.dev/{PROJECT}/trainmaster/own"
 NOT_OURS = ("trainer", "functions", "schemas", "examples", "deploy", "tensorflow")
@@ -72,13 +71,10 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Installed:
     environment = tmp_path_factory.mktemp("environment") / "venv"
-    subprocess.run([*UV, "venv", "--python", sys.executable, str(environment)], check=True)
+    run_uv("venv", "--python", sys.executable, str(environment))
     python = str(environment / "bin" / "python")
     constraints = ["--constraint", str(ROOT / "requirements.lock")]
-    subprocess.run(
-        [*UV, "pip", "install", "--python", python, *constraints, str(wheel)],
-        check=True,
-    )
+    run_uv("pip", "install", "--python", python, *constraints, str(wheel))
     compile_packages(Path(python))
     return Installed(environment=environment, folder=tmp_path_factory.mktemp("elsewhere"))
 

@@ -98,20 +98,5 @@ lock: $(STAMP) ## resolve all dependencies again, export those of the functions 
 clean:         ## remove what the other commands made
 	rm -rf .venv build .trainmaster
 
-# The trainmaster command, which works in any folder. Only this script has the checkout on its import path: installed in
-# .venv, the folders `trainer`, `functions` and `schemas` would hide packages of those names.
-COMMAND := \#!%s\nimport sys\n\nsys.path.insert(0, "%s")\nfrom trainmaster.__main__ import main\n\nsys.exit(main())\n
-
-# Uses uv if the machine has it, otherwise pip, with the same lock and hashes.
-# Both byte-compile the packages, so that they are not compiled at each start.
 $(STAMP): requirements.lock
-	@if command -v uv >/dev/null 2>&1; then \
-	  uv venv --quiet --allow-existing --python $(if $(filter file default,$(origin PYTHON)),'>=3.11',$(PYTHON)) .venv && \
-	  uv pip sync --quiet --python $(PY) --compile-bytecode --require-hashes requirements.lock; \
-	else \
-	  $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Trainmaster needs Python 3.11 or newer; found " + sys.version.split()[0] + ". Set PYTHON=/path/to/python3.11.")' && \
-	  { $(PYTHON) -m venv .venv || { echo "No virtual environment could be made. On Debian: apt-get install python3-venv" >&2; exit 1; }; } && \
-	  $(PY) -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock; \
-	fi
-	@printf '$(COMMAND)' '$(CURDIR)/$(PY)' '$(CURDIR)' > .venv/bin/trainmaster && chmod +x .venv/bin/trainmaster
-	@touch $@
+	@$(PYTHON) -m trainmaster.deploy.set_up

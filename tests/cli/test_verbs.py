@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from trainmaster.cli.command import VERBS, main
+from trainmaster.deploy.set_up.environment import write_command
 
 ROOT = Path(__file__).resolve().parents[2]
 HELP_WITHIN_S = 0.4
@@ -99,14 +100,8 @@ def test_wrong_usage_ends_with_2_and_names_what_is_right(
 
 def test_the_command_of_a_checkout_works_from_any_folder(tmp_path: Path) -> None:
     """`make setup` writes it; it does not make the folders beside the package importable for other programs."""
-    recipe = subprocess.run(
-        ["make", "-n", "-B", "setup"], cwd=ROOT, capture_output=True, text=True, check=True
-    ).stdout
-    (line,) = [line for line in recipe.splitlines() if line.startswith("printf ")]
     command = tmp_path / "trainmaster"
-    subprocess.run(
-        ["sh", "-c", line.replace(".venv/bin/trainmaster", str(command))], cwd=tmp_path, check=True
-    )
+    write_command(command)
     done = subprocess.run(
         [command, "--version"], cwd=tmp_path, env={}, capture_output=True, text=True, check=True
     )

@@ -1,0 +1,59 @@
+"""What the machine needs before anything is installed."""
+
+import importlib.util
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+OLDEST, NEWEST = (3, 11), (3, 13)
+"""The Pythons that every package of the lock has a wheel for; tests/repo/set_up/ asks the package index."""
+
+INSTALLED_MB, DOWNLOADED_MB = 22.0, 8.5
+"""Room that a package needs in .venv, and meanwhile in the temporary folder: measured averages over the lock, x86-64."""
+
+MORE_ROOM = "Free some, or set TMPDIR to a folder on another disk."
+
+
+def refuse_other_pythons() -> None:
+    """End this process with a sentence unless its Python is supported."""
+    if OLDEST <= sys.version_info[:2] <= NEWEST:
+        return
+    names = [f"python3.{minor}" for minor in range(NEWEST[1], OLDEST[1] - 1, -1)]
+    choice = next(filter(_starts, names), "/path/to/python3.13")
+    sys.exit(
+        f"Trainmaster needs Python 3.{OLDEST[1]} to 3.{NEWEST[1]}, and {sys.executable} is "
+        f"{sys.version.split()[0]}. Name another one: make setup PYTHON={choice}"
+    )
+
+
+def _starts(name: str) -> bool:
+    """Whether this program runs: a version manager puts names on the path whose Python it may lack."""
+    program = shutil.which(name)
+    if program is None:
+        return False
+    tried = subprocess.run(
+        [program, "-c", ""], check=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    return tried.returncode == 0
+
+
+def faults(environment: Path, *, packages: int) -> "list[str]":
+    """Why this machine cannot make `environment`, which may not exist yet, and install so many packages in it."""
+    found = []
+    if any(importlib.util.find_spec(module) is None for module in ("venv", "ensurepip")):
+        found.append(
+            f"{sys.executable} lacks the module that makes virtual environments. "
+            f"On Debian and Ubuntu: apt-get install python3.{sys.version_info[1]}-venv"
+        )
+    needs = {environment.parent: INSTALLED_MB, Path(tempfile.gettempdir()): DOWNLOADED_MB}
+    if len({folder.stat().st_dev for folder in needs}) == 1:
+        needs = {environment.parent: INSTALLED_MB + DOWNLOADED_MB}
+    for folder, megabytes in needs.items():
+        free, needed = shutil.disk_usage(str(folder)).free / 1e9, megabytes * packages / 1000
+        if free < needed:
+            found.append(
+                f"{folder} has {free:.1f} GB free, and set-up needs {needed:.1f} GB there. {MORE_ROOM}"
+            )
+    return found

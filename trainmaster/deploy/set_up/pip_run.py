@@ -1,0 +1,65 @@
+"""Runs of the environment's own pip."""
+
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import IO
+
+from trainmaster.deploy.set_up import pip_failures
+from trainmaster.deploy.set_up.progress import Progress
+
+POLL_S = 0.2
+LOG = "set-up.log"
+
+
+def packages_folder(environment: Path) -> Path:
+    return environment / "lib" / f"python3.{sys.version_info.minor}" / "site-packages"
+
+
+def run_pip(environment: Path, arguments: Sequence[str], progress: Progress | None = None) -> None:
+    """Run pip with its configured package index, and show its progress in place of its output.
+
+    Raises:
+        SystemExit: pip failed; the exit's sentence says why, and `LOG` in the environment has pip's whole output.
+    """
+    lines: list[str] = []
+    with subprocess.Popen(
+        [environment / "bin" / "python", "-m", "pip", *arguments],
+        env=_variables(),
+        stdin=subprocess.DEVNULL,  # its questions would not be visible
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+    ) as process:
+        reader = threading.Thread(target=_read_lines, args=(process.stdout, lines), daemon=True)
+        reader.start()
+        while process.poll() is None:
+            time.sleep(POLL_S)
+            if progress:
+                progress.show("".join(lines))
+        reader.join()
+    output = "".join(lines)
+    if progress:
+        progress.show(output, last=True)
+    if process.returncode != 0:
+        log = environment / LOG
+        with suppress(OSError):
+            log.write_text(output)
+        sys.exit(f"{pip_failures.sentence_for(output)}\npip's output is in {log}.")
+
+
+def _read_lines(printed: IO[str] | None, lines: list[str]) -> None:
+    for line in printed or ():
+        lines.append(line)  # noqa: PERF402 - the other thread reads the list meanwhile
+
+
+def _variables() -> dict[str, str]:
+    """This process's, less those that would let pip find or put packages elsewhere."""
+    kept = {name: value for name, value in os.environ.items() if name not in {"PYTHONPATH", "PYTHONHOME"}}
+    return {**kept, "PYTHONUNBUFFERED": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_USER": "0"}

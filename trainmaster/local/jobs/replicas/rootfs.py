@@ -136,7 +136,7 @@ def _place(root: dict[str, Node], path: Path) -> None:
     """Add a path of this machine where neither the image nor a path above it is."""
     *folders, name = path.parts[1:]
     here = root
-    if folders and folders[0] in SYSTEM:
+    if path.parts[1] in SYSTEM:  # /usr itself, too, which is the base of the system's own Python
         return
     for part in folders:
         there = here.setdefault(part, {})

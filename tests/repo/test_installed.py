@@ -62,7 +62,8 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     dist = tmp_path_factory.mktemp("dist")
     build = [sys.executable, "-m", "hatchling", "build", "-d", str(dist)]
     subprocess.run([*build, "-t", "sdist"], cwd=ROOT, check=True, capture_output=True)
-    shutil.unpack_archive(next(dist.glob("*.tar.gz")), dist / "source", filter="data")
+    (dist / "source").mkdir()
+    subprocess.run(["tar", "-xf", next(dist.glob("*.tar.gz")), "-C", dist / "source"], check=True)
     (source,) = (dist / "source").iterdir()
     subprocess.run([*build, "-t", "wheel"], cwd=source, check=True, capture_output=True)
     return next(dist.glob("*.whl"))

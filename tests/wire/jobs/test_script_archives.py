@@ -2,6 +2,8 @@
 
 import gzip
 import hashlib
+import io
+import tarfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Barrier
@@ -80,3 +82,21 @@ def test_an_archive_that_cannot_be_unpacked_here_fails_the_job_and_says_why(
     scripts.folder.write_text("a file in its place")
     with pytest.raises(ImageError, match=f"The script's archive {uri} cannot be unpacked: .*kept"):
         scripts.install_of(uri)
+
+
+@pytest.mark.parametrize("name", ["../outside", "folder/../../outside", "/tmp/outside", "link/outside"])
+def test_no_archive_writes_outside_its_folder(scripts: Scripts, tmp_path: Path, name: str) -> None:
+    """With Python 3.11.2, too, whose tarfile has no filter for that."""
+    (tmp_path / "elsewhere").mkdir()
+    content = io.BytesIO()
+    with tarfile.open(fileobj=content, mode="w:gz") as tar:
+        link = tarfile.TarInfo("link")
+        link.type, link.linkname = tarfile.SYMTYPE, str(tmp_path / "elsewhere")
+        tar.addfile(link)
+        for each in ("requirements.txt", name.replace("/tmp", str(tmp_path), 1)):
+            member = tarfile.TarInfo(each)
+            member.size = 1
+            tar.addfile(member, io.BytesIO(b"\n"))
+    scripts.install_of(put(scripts.buckets, content.getvalue()))
+    inside = [path for kept in scripts.folder.iterdir() for path in kept.rglob("outside")]
+    assert [path for path in tmp_path.rglob("outside") if path not in inside] == []

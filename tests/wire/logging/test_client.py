@@ -69,6 +69,18 @@ def test_pages_join_without_gap_or_repeat_in_both_directions(stack: Stack) -> No
     assert backward == forward[::-1]
 
 
+def test_a_page_ends_before_a_long_search_does_and_leads_on(stack: Stack) -> None:
+    texts = [*("ab" * 100_000 for _ in range(5)), f"{'ab' * 100_000} found"]
+    stack.write(*(service_entry(text, timestamp=f"2026-02-21T14:00:0{at}Z") for at, text in enumerate(texts)))
+    wanted = 'timestamp>="2026-02-21T14:00:00Z" AND textPayload=~"[ab]*a[ab]{99} f"'
+    body = {"resourceNames": ["projects/p1"], "filter": wanted}
+    first = stack.call("POST", "/v2/entries:list", body)
+    assert "entries" not in first
+    assert first["nextPageToken"]
+    (entry,) = stack.client.list_entries(filter_=wanted)
+    assert entry.payload == texts[-1]
+
+
 def test_a_sink_lives_through_the_clients_hands(stack: Stack) -> None:
     destination = "pubsub.googleapis.com/projects/p1/topics/t-1"
     sink = stack.client.sink("s1", filter_="severity>=ERROR", destination=destination)

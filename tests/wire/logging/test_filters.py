@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.wire.logging.stack import service_entry
-from trainmaster.local.logging.filters import FilterError, parse_filter
+from trainmaster.local.logging.filters import FilterError, FilterTooCostlyError, Work, parse_filter
 
 ENTRY: dict[str, object] = {
     **service_entry("Job completed successfully."),
@@ -232,3 +232,47 @@ def test_what_a_list_looks_up_never_leaves_out_what_the_filter_takes(text: str) 
     assert bounds.get("severity >= ?") in (None, 200)
     assert bounds.get("job_id = ?") in (None, "123")
     assert bounds.get("log_name = ?") in (None, str(ENTRY["logName"]).lower())
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text", "matches"),
+    [
+        ("(a+)+b$", "a" * 250_000, False),
+        ("(a|a)*b", "a" * 250_000, False),
+        ("(?i)LOSS: [0-9.]+$", "step 3 loss: 0.25", True),
+        (r"\bz", "éz", True),  # a word is of ASCII letters to RE2
+        ("^a$", "a\nb", False),
+    ],
+)
+def test_a_regular_expression_takes_time_in_proportion_to_the_text(
+    pattern: str, text: str, *, matches: bool
+) -> None:
+    """Python's own would try for years at the first two."""
+    escaped = pattern.replace("\\", "\\\\")
+    assert passes(f'textPayload=~"{escaped}"', service_entry(text)) is matches
+    assert passes(f'textPayload!~"{escaped}"', service_entry(text)) is not matches
+
+
+@pytest.mark.parametrize(
+    ("pattern", "why"),
+    [
+        ("(?=a)", "not a regular expression of RE2's: invalid perl operator"),
+        ("(a)\\\\1", "invalid escape sequence"),
+        ("[ab]{400}", "instructions; at most 300 are allowed"),
+        ("a" * 2001, "2001 characters; at most 2000 are allowed"),
+    ],
+)
+def test_a_regular_expression_that_re2_refuses_or_that_is_too_large_is_refused(
+    pattern: str, why: str
+) -> None:
+    with pytest.raises(FilterError) as refused:
+        passes(f'textPayload=~"{pattern}"')
+    assert why in str(refused.value)
+
+
+def test_a_filter_that_takes_too_long_on_an_entry_is_refused_there() -> None:
+    wanted = parse_filter(" OR ".join(f'"{number}x"' for number in range(1000)))
+    assert not wanted.passes(ENTRY, Work(entry_bytes=500))
+    large = {"jsonPayload": {f"a{number}": 1 for number in range(20_000)}}
+    with pytest.raises(FilterTooCostlyError, match="on an entry of 250000 bytes"):
+        wanted.passes(large, Work(entry_bytes=250_000))

@@ -19,7 +19,7 @@ from starlette.routing import Route
 from trainmaster.local.http import google_error, json_value, refuse_disk_full
 from trainmaster.local.iam.authorization import DeniedError, authorize, permission_info, project_of
 from trainmaster.local.iam.service import Grants
-from trainmaster.local.logging.filters import FilterError
+from trainmaster.local.logging.filters import FilterError, FilterTooCostlyError
 from trainmaster.local.logging.service import (
     AlreadyExistsError,
     InvalidRequestError,
@@ -87,6 +87,7 @@ def _authorize(grants: Grants | None, method: str, project: str) -> None:
 _REFUSALS: Mapping[type[Exception], tuple[int, str]] = {
     InvalidRequestError: (400, "INVALID_ARGUMENT"),
     FilterError: (400, "INVALID_ARGUMENT"),
+    FilterTooCostlyError: (400, "INVALID_ARGUMENT"),
     SinkError: (400, "INVALID_ARGUMENT"),
     NotFoundError: (404, "NOT_FOUND"),
     AlreadyExistsError: (409, "ALREADY_EXISTS"),

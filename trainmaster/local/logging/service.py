@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from trainmaster.local.instants import now_ns
 from trainmaster.local.logging.entry import Entry, EntryError, complete_entry
-from trainmaster.local.logging.filters import parse_filter
+from trainmaster.local.logging.filters import PAGE_STEPS, Work, parse_filter
 from trainmaster.local.logging.sinks import Sink, load_sink, message_of, new_resource, updated_resource
 from trainmaster.local.logging.store import Position, Store
 from trainmaster.local.outbox import Outbox
@@ -73,7 +73,7 @@ class Service:
             (sink.full_name, entry)
             for entry in entries
             for sink in sinks
-            if sink.parent == entry.parent and sink.passes(entry.fields)
+            if sink.parent == entry.parent and sink.exports(entry)
         ]
         with self._store.transaction():
             self._store.add(entries)
@@ -87,19 +87,30 @@ class Service:
     ) -> tuple[Sequence[Mapping[str, object]], str]:
         """One page of the matching entries, in order of time, and the token of the next page.
 
+        As in the cloud, a page may be empty and still have a next one: where it did not have time to look through all
+        entries. https://cloud.google.com/logging/docs/reference/v2/rest/v2/entries/list
+
         Raises:
             FilterError: the filter is invalid.
+            FilterTooCostlyError: it takes too long on an entry.
             InvalidRequestError: the token is invalid.
         """
         wanted = parse_filter(filter_text)
         after = _position(page_token) if page_token else None
         found: list[Mapping[str, object]] = []
-        for position, entry in self._store.scan(parents, wanted.bounds, descending=descending, after=after):
-            if not wanted.passes(entry):
-                continue
-            if len(found) == page_size:
+        steps = 0
+        for position, entry, size in self._store.scan(
+            parents, wanted.bounds, descending=descending, after=after
+        ):
+            if steps > PAGE_STEPS:
                 return found, _token(after)
-            found.append(entry)
+            work = Work(entry_bytes=size)
+            passes = wanted.passes(entry, work)
+            steps += work.steps
+            if passes and len(found) == page_size:
+                return found, _token(after)
+            if passes:
+                found.append(entry)
             after = position
         return found, ""
 

@@ -9,8 +9,13 @@ from dataclasses import dataclass
 
 from trainmaster.local.instants import format_instant, now_ns
 from trainmaster.local.logging.entry import Entry
-from trainmaster.local.logging.filters import FilterError, parse_filter
-from trainmaster.local.logging.filters.compare import Predicate
+from trainmaster.local.logging.filters import (
+    Filter,
+    FilterError,
+    FilterTooCostlyError,
+    Work,
+    parse_filter,
+)
 from trainmaster.local.project import project_number
 from trainmaster.local.publisher import Message
 
@@ -35,12 +40,21 @@ class Sink:
 
     full_name: str
     topic: str
-    passes: Predicate
+    filter: Filter
     resource: Mapping[str, object]
 
     @property
     def parent(self) -> str:
         return self.full_name.partition("/sinks/")[0]
+
+    def exports(self, entry: Entry) -> bool:
+        """Whether it publishes the entry. One that its filter takes too long on is not published, and is stored."""
+        if self.resource.get("disabled"):
+            return False
+        try:
+            return self.filter.passes(entry.fields, Work(entry_bytes=len(entry.json)))
+        except FilterTooCostlyError:
+            return False
 
 
 def load_sink(full_name: str, resource: Mapping[str, object]) -> Sink:
@@ -58,13 +72,12 @@ def load_sink(full_name: str, resource: Mapping[str, object]) -> Sink:
             "this emulator supports no other destination"
         )
     try:
-        wanted = parse_filter(str(resource.get("filter") or "")).passes
+        wanted = parse_filter(str(resource.get("filter") or ""))
     except FilterError as fault:
         raise SinkError("; ".join([*faults, str(fault)])) from fault
     if faults or match is None:
         raise SinkError("; ".join(faults))
-    passes: Predicate = (lambda _entry: False) if resource.get("disabled") else wanted
-    return Sink(full_name=full_name, topic=match[1], passes=passes, resource=resource)
+    return Sink(full_name=full_name, topic=match[1], filter=wanted, resource=resource)
 
 
 def _faults(resource: Mapping[str, object]) -> list[str]:

@@ -59,15 +59,15 @@ class Store(Database):
 
     def scan(
         self, parents: Sequence[str], bounds: Sequence[Bound], *, descending: bool, after: Position | None
-    ) -> Iterator[tuple[Position, dict[str, object]]]:
-        """Entries within the bounds in order of time, after a position.
+    ) -> Iterator[tuple[Position, dict[str, object], int]]:
+        """Entries within the bounds in order of time, after a position, each with its size in characters of JSON.
 
         Reads in chunks, so that concurrent writes do not affect it and writers are not locked out for long.
         """
         while chunk := self._chunk(parents, bounds, descending=descending, after=after):
             for row_id, timestamp, body in chunk:
                 after = Position(timestamp, row_id)
-                yield after, json.loads(body)
+                yield after, json.loads(body), len(body)
 
     def _chunk(
         self, parents: Sequence[str], bounds: Sequence[Bound], *, descending: bool, after: Position | None

@@ -4,6 +4,7 @@ Source: https://cloud.google.com/logging/docs/view/logging-query-language
 """
 
 from trainmaster.local.logging.filters.parse import Filter, parse_filter
-from trainmaster.local.logging.filters.terms import FilterError
+from trainmaster.local.logging.filters.terms import FilterError, FilterTooCostlyError
+from trainmaster.local.logging.filters.work import PAGE_STEPS, Work
 
-__all__ = ["Filter", "FilterError", "parse_filter"]
+__all__ = ["PAGE_STEPS", "Filter", "FilterError", "FilterTooCostlyError", "Work", "parse_filter"]

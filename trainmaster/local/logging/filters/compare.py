@@ -1,7 +1,6 @@
 """Compares one field of an entry with one value of a filter; does as much as possible once, at compile time."""
 
 import operator as op
-import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import TypeAlias
 
@@ -9,8 +8,10 @@ from trainmaster.local.instants import parse_instant
 from trainmaster.local.logging.filters.fields import DEFAULTS, Kind, getter, resolve
 from trainmaster.local.logging.filters.severity import RANKS, severity_name
 from trainmaster.local.logging.filters.terms import FilterError, Operator, Value
+from trainmaster.local.logging.filters.work import ANY_SHAPE, ONE_VALUE, SHORT_VALUES, Work
+from trainmaster.patterns import Pattern, PatternError
 
-Predicate: TypeAlias = Callable[[Mapping[str, object]], bool]
+Predicate: TypeAlias = Callable[[Mapping[str, object], Work], bool]
 """Whether an entry, in its JSON form, matches."""
 
 Test: TypeAlias = Callable[[object], bool]
@@ -39,14 +40,21 @@ def comparison(path: tuple[str, ...], operator: Operator, value: Value) -> Predi
     resolved, kind = resolve(path)
     get = getter(resolved)
     if operator is Operator.HAS and value.text == "*" and not value.quoted:
-        return lambda entry: bool(get(entry))
-    test = _test_for(operator, value, kind)
+        return lambda entry, _work: bool(get(entry))
+    per_byte = ANY_SHAPE if kind is Kind.FREE else ONE_VALUE
+    if operator in (Operator.MATCHES, Operator.MATCHES_NOT):
+        pattern = _pattern(value)
+        per_byte = pattern.size + (SHORT_VALUES if kind is Kind.FREE else 0)
+        test = _match_test(pattern, wanted=operator is Operator.MATCHES)
+    else:
+        test = _test_for(operator, value, kind)
     # An absent field of LogEntry has its default; an absent payload key or label is missing, and then every
     # comparison fails, != too.
     default = DEFAULTS.get(kind)
     absent = default is not None and test(default)
 
-    def passes(entry: Mapping[str, object]) -> bool:
+    def passes(entry: Mapping[str, object], work: Work) -> bool:
+        work.spend(per_byte)
         found = get(entry)
         return any(map(test, found)) if found else absent
 
@@ -54,8 +62,6 @@ def comparison(path: tuple[str, ...], operator: Operator, value: Value) -> Predi
 
 
 def _test_for(operator: Operator, value: Value, kind: Kind) -> Test:
-    if operator in (Operator.MATCHES, Operator.MATCHES_NOT):
-        return _pattern(value, wanted=operator is Operator.MATCHES)
     match kind:
         case Kind.INSTANT:
             return _ranked(operator, value, parse_instant)
@@ -67,12 +73,15 @@ def _test_for(operator: Operator, value: Value, kind: Kind) -> Test:
             return _scalar(operator, value, numeric=kind is Kind.NUMBER)
 
 
-def _pattern(value: Value, *, wanted: bool) -> Test:
+def _pattern(value: Value) -> Pattern:
     try:
-        pattern = re.compile(value.text)
-    except re.error as fault:
-        raise FilterError(f"{value.text!r} is not a regular expression: {fault}") from fault
-    return lambda found: (pattern.search(as_text(found)) is not None) is wanted
+        return Pattern(value.text)
+    except PatternError as fault:
+        raise FilterError(f"the pattern {value.text!r:.200} {fault}") from fault
+
+
+def _match_test(pattern: Pattern, *, wanted: bool) -> Test:
+    return lambda found: pattern.is_in(as_text(found)) is wanted
 
 
 def _ranked(operator: Operator, value: Value, rank: Callable[[str], int]) -> Test:

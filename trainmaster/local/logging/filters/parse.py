@@ -1,5 +1,6 @@
 """Parses a filter."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -9,6 +10,7 @@ from lark.exceptions import VisitError
 from trainmaster.local.logging.filters.bounds import Bound, bounds_of
 from trainmaster.local.logging.filters.compare import Predicate, comparison, fold, texts
 from trainmaster.local.logging.filters.terms import FilterError, Operator, Value
+from trainmaster.local.logging.filters.work import ANY_SHAPE, Work
 
 MAX_FILTER_CHARACTERS = 20_000
 MAX_DEPTH = 100
@@ -46,14 +48,22 @@ _GRAMMAR = r"""
 class Filter:
     """A predicate on entries, and the bounds on indexed columns that follow from it."""
 
-    passes: Predicate
+    predicate: Predicate
     bounds: tuple[Bound, ...] = ()
 
+    def passes(self, entry: Mapping[str, object], work: Work | None = None) -> bool:
+        """Whether the entry matches; `work` counts what that costs.
 
-EVERYTHING = Filter(passes=lambda _entry: True)
+        Raises:
+            FilterTooCostlyError: it costs too much.
+        """
+        return self.predicate(entry, work or Work())
 
 
-@lru_cache(maxsize=256)
+EVERYTHING = Filter(predicate=lambda _entry, _work: True)
+
+
+@lru_cache(maxsize=16)  # a list's pages follow each other; the patterns of a filter may hold a MiB each
 def parse_filter(text: str) -> Filter:
     """The filter; text with only whitespace and comments gives `EVERYTHING`.
 
@@ -163,22 +173,27 @@ class _Builder(Transformer[Token, Filter]):
     def conjunction(self, *parts: Filter) -> Filter:
         if len(parts) == 1:
             return parts[0]
-        every = [part.passes for part in parts]
+        every = [part.predicate for part in parts]
         bounds = tuple(bound for part in parts for bound in part.bounds)
-        return Filter(passes=lambda entry: all(one(entry) for one in every), bounds=bounds)
+        return Filter(predicate=lambda entry, work: all(one(entry, work) for one in every), bounds=bounds)
 
     def disjunction(self, *parts: Filter) -> Filter:
         if len(parts) == 1:
             return parts[0]
-        some = [part.passes for part in parts]
-        return Filter(passes=lambda entry: any(one(entry) for one in some))
+        some = [part.predicate for part in parts]
+        return Filter(predicate=lambda entry, work: any(one(entry, work) for one in some))
 
     def negation(self, part: Filter) -> Filter:
-        return Filter(passes=lambda entry: not part.passes(entry))
+        return Filter(predicate=lambda entry, work: not part.predicate(entry, work))
 
     def anywhere(self, value: Value) -> Filter:
         wanted = fold(value.text)
-        return Filter(passes=lambda entry: any(wanted in fold(found) for found in texts(entry)))
+
+        def holds(entry: Mapping[str, object], work: Work) -> bool:
+            work.spend(ANY_SHAPE)
+            return any(wanted in fold(found) for found in texts(entry))
+
+        return Filter(predicate=holds)
 
     def call(self, name: Token, *_arguments: Value) -> Filter:
         raise FilterError(
@@ -191,7 +206,7 @@ class _Builder(Transformer[Token, Filter]):
         """`f=("a" OR "b")` is `f="a" OR f="b"`."""
         of = _segments(path), Operator(str(operator))
         each = [
-            Filter(passes=comparison(*of, value), bounds=tuple(bounds_of(*of, value))) for value in values
+            Filter(predicate=comparison(*of, value), bounds=tuple(bounds_of(*of, value))) for value in values
         ]
         return self.disjunction(*each)
 

@@ -13,6 +13,10 @@ class FilterError(ValueError):
         super().__init__(f"Unparseable filter: {reason}{where}")
 
 
+class FilterTooCostlyError(ValueError):
+    """The filter is valid, and takes too long on an entry."""
+
+
 class Operator(Enum):
     EQUALS = "="
     DIFFERS = "!="

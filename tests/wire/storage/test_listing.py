@@ -1,3 +1,5 @@
+import bisect
+
 import httpx
 import pytest
 from google.cloud import storage
@@ -6,6 +8,7 @@ from hypothesis import strategies as st
 
 from trainmaster.local.storage.objects.errors import RefusedError
 from trainmaster.local.storage.objects.listing import (
+    STEPS_PER_PAGE,
     ListQuery,
     glob_pattern,
     list_page,
@@ -74,15 +77,76 @@ def test_a_glob_selects_names_in_a_listing(filled: storage.Bucket) -> None:
         ("[!a-c]x", "bx", False),
         ("{one,two}.*", "two.x", True),
         ("a.b", "axb", False),
+        ("{a,{b,c}d}", "cd", True),
+        ("[[^\\]]", "^]", True),
+        ("[!^]", "^", False),
+        ("**", "a/\nb", True),
+        ("?", "é", True),
+        ("[", "[", True),
     ],
 )
 def test_globs_match_as_documented(glob: str, name: str, matches: bool) -> None:
-    assert bool(glob_pattern(glob).fullmatch(name)) is matches
+    assert glob_pattern(glob).matches(name) is matches
 
 
 def test_an_unclosed_glob_is_refused() -> None:
     with pytest.raises(RefusedError, match="brace"):
         glob_pattern("{a,b")
+
+
+def test_a_glob_that_could_match_in_many_ways_is_answered_at_once(
+    http: httpx.Client, bucket: storage.Bucket
+) -> None:
+    """Python's regular expressions would try for years, and no other request would be answered meanwhile."""
+    bucket.blob("a" * 900).upload_from_string("x")
+    path = f"/storage/v1/b/{bucket.name}/o"
+    for glob, found in (("**a" * 12 + "b", 0), ("**a" * 12, 1), ("{*a*,**a}" * 12 + "b", 0)):
+        answer = http.get(path, params={"matchGlob": glob}).json()
+        assert len(answer.get("items", [])) == found
+
+
+@pytest.mark.parametrize("glob", ["a" * 2001, "?" * 2000, "{" * 1001 + "}" * 1000])
+def test_a_glob_that_is_too_large_is_refused(http: httpx.Client, bucket: storage.Bucket, glob: str) -> None:
+    answer = http.get(f"/storage/v1/b/{bucket.name}/o", params={"matchGlob": glob})
+    assert answer.status_code == 400
+    assert "Invalid matchGlob" in answer.json()["error"]["message"]
+
+
+@pytest.mark.parametrize("glob", ["*x*5", "{a,b}/**" + "?" * 300, "a/*"])
+def test_pages_that_end_early_for_a_glob_lead_to_the_same_items(glob: str) -> None:
+    names = sorted(
+        f"{folder}/{number:05}{'x' * (number % 400)}" for folder in "abc" for number in range(5000)
+    )
+    scanned: list[int] = []
+
+    def scan(start: str, end: str, limit: int) -> list[StoredObject]:
+        first = bisect.bisect_left(names, start)
+        last = bisect.bisect_left(names, end) if end else len(names)
+        found = names[first : min(last, first + limit)]
+        scanned[-1] += len(found)
+        return [_stored(name) for name in found]
+
+    found, resume, pages = list[str](), "", 0
+    while resume or not pages:
+        scanned.append(0)
+        page = list_page(scan, ListQuery(glob=glob, resume=resume))
+        found += [stored.name for stored in page.items]
+        resume, pages = page.resume, pages + 1
+    pattern = glob_pattern(glob)
+    assert found == [name for name in names if pattern.matches(name)]
+    assert max(scanned) <= STEPS_PER_PAGE // 3000 + 2000
+    assert sum(scanned) <= len(names) + 1000 * pages  # begins where the last page ended
+
+
+def test_a_glob_is_looked_up_by_the_text_that_it_begins_with() -> None:
+    asked: list[tuple[str, str]] = []
+
+    def scan(start: str, end: str, _limit: int) -> list[StoredObject]:
+        asked.append((start, end))
+        return []
+
+    list_page(scan, ListQuery(glob="a/b*c"))
+    assert asked == [("a/b", "a/c")]
 
 
 @given(st.text())

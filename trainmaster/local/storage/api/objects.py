@@ -102,7 +102,8 @@ async def _fresh_page(call: Call, bucket: str, query: ListQuery) -> Page:
 
     folder = store.folder(bucket)
     for _ in range(_ROUNDS):
-        page = list_page(scan, query)
+        # Matching a glob may take long; other listings are shorter than a change of thread.
+        page = await asyncio.to_thread(list_page, scan, query) if query.glob else list_page(scan, query)
         rewritten = [
             each.name
             for each in page.items

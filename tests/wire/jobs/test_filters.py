@@ -1,5 +1,6 @@
 """Which jobs a list call's filter keeps."""
 
+import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
@@ -103,6 +104,26 @@ def test_any_text_is_read_or_refused_with_a_reason(text: str) -> None:
     else:
         reason = "Invalid filter: none"
     assert reason.startswith("Invalid filter")
+
+
+@given(st.text("ab", max_size=8), st.text("ab*", max_size=6))
+def test_stars_stand_for_any_text(name: str, pattern: str) -> None:
+    whole = "(?s:.*)".join(map(re.escape, pattern.split("*")))
+    found = re.fullmatch if "*" in pattern else re.search
+    kept = parse_filter(f'labels.a:"{pattern}"').matches(labelled({"a": name}))
+    assert kept is (found(whole, name) is not None)
+
+
+def test_a_filter_of_many_stars_costs_no_more_than_its_length() -> None:
+    """Backtracking over the places of each star would take practically forever."""
+    job = labelled({"a": "a" * 60})
+    assert not parse_filter(f'labels.a:"{"*a" * 30}b"').matches(job)
+    assert parse_filter(f'labels.a:"{"*a" * 30}*"').matches(job)
+
+
+def test_a_filter_that_is_too_long_is_refused() -> None:
+    with pytest.raises(FilterError, match="2007 characters; at most 2000"):
+        parse_filter("labels." + "a" * 2000)
 
 
 WORDS = st.lists(

@@ -7,7 +7,7 @@ Source: the comments of google.cloud.aiplatform.v1.ListCustomJobsRequest and htt
 
 import operator
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -17,6 +17,9 @@ from trainmaster.local.jobs.resource.errors import ApiError, Status
 from trainmaster.local.jobs.resource.job import Job
 
 Matches = Callable[[Job], bool]
+
+MAX_CHARS = 2000
+"""Of a filter, which is read again for each page, and compared with every job."""
 
 _WORD = r"""[^\s()<>=!:"']+"""
 _RESTRICTION = re.compile(
@@ -50,6 +53,8 @@ def parse_filter(text: str) -> Filter:
     Raises:
         FilterError: with what was found and what is allowed.
     """
+    if len(text) > MAX_CHARS:
+        raise FilterError(f"Invalid filter: it has {len(text)} characters; at most {MAX_CHARS} are allowed.")
     parts = list(_restrictions(text))
     return Filter(
         matches=lambda job: all(part.matches(job) for part in parts),
@@ -110,9 +115,23 @@ def _restriction(path: str, sign: str, value: str) -> Filter:
 def _holds(text: str | None, sign: str, value: str) -> bool:
     if sign != ":":
         return (text == value) is (sign == "=")
-    pattern = ".*".join(re.escape(part) for part in value.split("*"))
-    found = re.fullmatch if "*" in value else re.search
-    return text is not None and found(pattern, text, re.DOTALL) is not None
+    return text is not None and (_fits(text, value.split("*")) if "*" in value else value in text)
+
+
+def _fits(text: str, parts: Sequence[str]) -> bool:
+    """Whether the text is these parts with any text between them.
+
+    Each part takes its first place: a later one never fits better, so no place is tried twice.
+    """
+    first, *between, last = parts
+    at, end = len(first), len(text) - len(last)
+    if not text.startswith(first) or not text.endswith(last):
+        return False
+    for part in between:
+        at = text.find(part, at, end) + len(part)
+        if at < len(part):
+            return False
+    return at <= end
 
 
 def _instant(value: str) -> datetime:

@@ -16,11 +16,13 @@ _MAX_MEMORY_BYTES = 1024 * 1024
 
 
 class PatternError(ValueError):
-    """The pattern is no regular expression of RE2's, or is too large; the message continues `the pattern `."""
+    """The pattern is not a regular expression of RE2's, or is too large; the message continues `the pattern `."""
 
 
 class Pattern:
     """A regular expression of RE2's. Thread-safe; searching lets other threads run, compiling does not.
+
+    One of bytes matches bytes, one for each character; one of text matches text.
 
     Attributes:
         size: of its program, in instructions. Searching a text takes at most its bytes times this size in steps.
@@ -28,7 +30,9 @@ class Pattern:
 
     __slots__ = ("_compiled", "size")
 
-    def __init__(self, expression: str, *, max_size: int = MAX_SIZE, max_chars: int = MAX_CHARS) -> None:
+    def __init__(
+        self, expression: str | bytes, *, max_size: int = MAX_SIZE, max_chars: int = MAX_CHARS
+    ) -> None:
         """Compile it.
 
         Raises:
@@ -40,8 +44,10 @@ class Pattern:
         options.log_errors = False
         options.never_capture = True
         options.max_mem = _MAX_MEMORY_BYTES
+        if isinstance(expression, bytes):
+            options.encoding = re2.Options.Encoding.LATIN1
         try:
-            self._compiled = re2.compile(expression.encode(errors="replace"), options)
+            self._compiled = re2.compile(_bytes_of(expression), options)
         except re2.error as fault:
             raise PatternError(f"is not a regular expression of RE2's: {_said(fault)}") from fault
         self.size: int = self._compiled.programsize
@@ -51,13 +57,17 @@ class Pattern:
                 "repeat less in it, and use fewer classes such as \\pL"
             )
 
-    def is_in(self, text: str) -> bool:
+    def is_in(self, text: str | bytes) -> bool:
         """Whether any part of the text matches."""
-        return self._compiled.search(text.encode(errors="replace")) is not None
+        return self._compiled.search(_bytes_of(text)) is not None
 
-    def matches(self, text: str) -> bool:
+    def matches(self, text: str | bytes) -> bool:
         """Whether the whole text matches."""
-        return self._compiled.fullmatch(text.encode(errors="replace")) is not None
+        return self._compiled.fullmatch(_bytes_of(text)) is not None
+
+
+def _bytes_of(text: str | bytes) -> bytes:
+    return text if isinstance(text, bytes) else text.encode(errors="replace")
 
 
 def _said(fault: Exception) -> str:

@@ -100,6 +100,11 @@ def test_gitignore_is_honoured_as_git_does(tmp_path: Path) -> None:
     assert {"keep.log", "lib/keep.py", "doc/in/f.txt"} <= set(found)
 
 
+def test_a_gitignore_with_a_line_that_matches_nothing_leaves_the_rest_in_force(tmp_path: Path) -> None:
+    tree = {".gitignore": "data\\\n*.csv\n", "data/a.csv": "", "data/b.txt": ""}
+    assert files(tmp_path, **tree) == ("data/b.txt", "train.py")
+
+
 def test_the_gitignore_of_the_repository_around_the_folder_counts(tmp_path: Path) -> None:
     write(
         tmp_path, **{".gitignore": "*.csv\n/jobs/big\n", ".git/HEAD": "", "jobs/.gitignore": "!small.csv\n"}
@@ -120,9 +125,11 @@ def test_links_to_files_of_the_folder_are_packed_as_files_and_links_to_folders_l
     (script.parent / "again").symlink_to(script.parent)
     (script.parent / "a.csv").symlink_to(script.parent / "data" / "a.csv")
     (script.parent / "nowhere").symlink_to(tmp_path / "nowhere")
+    (script.parent / "itself").symlink_to("itself")
+    (script.parent / "long").symlink_to("x" * 300)
     packed = pack_script(script)
     assert packed.files == ("a.csv", "data/a.csv", "train.py")
-    assert packed.left_out == {Why.LINK: ("again", "folder"), Why.BROKEN: ("nowhere",)}
+    assert packed.left_out == {Why.LINK: ("again", "folder"), Why.BROKEN: ("itself", "long", "nowhere")}
 
 
 def test_what_is_neither_a_file_nor_a_folder_is_left_out_without_being_read(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import io
 import os
 import tarfile
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from trainmaster.client.errors import Refused
 from trainmaster.client.files.secrets import find_secret
 from trainmaster.client.nearest import nearest_names
 from trainmaster.client.stack import is_state
-from trainmaster.client.submission.ignored import Ignored, ignored_above
+from trainmaster.client.submission.gitignore.ignored import Ignored, ignored_above
 from trainmaster.client.submission.strangers import Downloads, Why
 from trainmaster.client.terminal import size_text
 
@@ -122,8 +122,8 @@ def pack_script(script: Path, root: Path | None = None, *, include: Iterable[str
     Raises:
         Refused: `script` is not a Python file or not in `root`, the folder is itself a stack's state, a file
             cannot be read, a Python file seems to hold a secret, a link leads out of the folder, a name of `include`
-            would not be packed anyway, or the folder has more than FILES_MAX files or BYTES_MAX bytes; the message
-            has the entries that take most.
+            would not be packed anyway, a .gitignore is too large or has too many wildcards, or the folder has more than
+            FILES_MAX files or BYTES_MAX bytes; the message has the entries that take most.
     """
     if not script.is_file():
         raise Refused(_in_place_of(script, root))
@@ -179,7 +179,7 @@ def _walk(folder: Path, ignored: Ignored, found: _Found) -> Iterator[tuple[Path,
                 found.leave_out(path, Why.STATE)
             elif is_folder:
                 waiting.append((path, ignored.within(path)))
-            elif not entry.is_file():
+            elif not _leads_to(entry.is_file):
                 found.leave_out(path, _why_no_file(entry))
             elif downloads.holds(path):
                 found.left_out[Why.DOWNLOADED].add(downloads.shown(path))
@@ -191,9 +191,17 @@ def _walk(folder: Path, ignored: Ignored, found: _Found) -> Iterator[tuple[Path,
 
 def _why_no_file(entry: "os.DirEntry[str]") -> Why:
     """Of what is neither a file nor a folder, nor a link to a file."""
-    if entry.is_dir():
+    if _leads_to(entry.is_dir):
         return Why.LINK
-    return Why.SPECIAL if Path(entry.path).exists() else Why.BROKEN
+    return Why.SPECIAL if _leads_to(Path(entry.path).exists) else Why.BROKEN
+
+
+def _leads_to(kind: Callable[[], bool]) -> bool:
+    """Whether an entry, or what it links to, is of that kind; a link to itself leads nowhere."""
+    try:
+        return kind()
+    except OSError:
+        return False
 
 
 def _entries(folder: Path, found: _Found) -> Iterator["os.DirEntry[str]"]:
@@ -210,7 +218,7 @@ def _is_never_packed(entry: "os.DirEntry[str]") -> bool:
     """Settings of tools, which may hold credentials, and what Python makes again."""
     if entry.name.startswith(".") or entry.name in _CACHES or entry.name.endswith(_CACHED):
         return True
-    return entry.is_dir() and Path(entry.path, _VIRTUAL_ENVIRONMENT).exists()
+    return _leads_to(entry.is_dir) and Path(entry.path, _VIRTUAL_ENVIRONMENT).exists()
 
 
 def _check_included(found: _Found) -> None:

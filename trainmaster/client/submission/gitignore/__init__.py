@@ -1,0 +1,1 @@
+"""What git ignores, by the .gitignore files of a folder."""

@@ -1,0 +1,97 @@
+"""What of a folder git would not track, by the .gitignore files from the repository's root downwards.
+
+Source: https://git-scm.com/docs/gitignore, read 2026-11.
+"""
+
+import os
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from trainmaster.client.errors import Refused
+from trainmaster.client.submission.gitignore.lines import MAX_BYTES, Gitignore, GitignoreError
+
+GITIGNORE = ".gitignore"
+IGNORING_MAX_S = 10.0
+"""Processor time for all files of a folder. With usual patterns, 100,000 files take one second."""
+
+
+@dataclass
+class Allowance:
+    """The processor time that is left to match patterns."""
+
+    left_s: float = IGNORING_MAX_S
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ignored:
+    """The patterns that hold in one folder, those of the outermost .gitignore first."""
+
+    files: tuple[tuple[Path, Gitignore], ...] = ()
+    allowance: Allowance = field(default_factory=Allowance)
+
+    def within(self, folder: Path) -> "Ignored":
+        """What holds in `folder`, which is below the folders so far.
+
+        Raises:
+            OSError: its .gitignore cannot be read.
+            Refused: its .gitignore is too large, or has too many wildcards.
+        """
+        path = folder / GITIGNORE
+        if not path.is_file():
+            return self
+        with path.open("rb") as file:
+            content = file.read(MAX_BYTES + 1)
+        try:
+            read = Gitignore(content)
+        except GitignoreError as fault:
+            raise Refused(f"{str(path)!r} {fault}. Name folders in it in place of single files.") from fault
+        return Ignored(files=(*self.files, (folder, read)), allowance=self.allowance)
+
+    def holds(self, path: Path, *, is_folder: bool) -> bool:
+        """Whether git ignores the path, in a folder that it does not; the innermost file that says anything decides.
+
+        Raises:
+            Refused: the patterns have taken longer than the allowance.
+        """
+        began = time.thread_time()
+        found = self._verdict(path, is_folder=is_folder)
+        self.allowance.left_s -= time.thread_time() - began
+        if self.allowance.left_s < 0:
+            where = ", ".join(repr(str(folder / GITIGNORE)) for folder, _ in self.files)
+            raise Refused(
+                f"The patterns of {where} take more than {IGNORING_MAX_S:g} s to match. Use fewer wildcards in them, or move "
+                "the script to a separate folder."
+            )
+        return found
+
+    def _verdict(self, path: Path, *, is_folder: bool) -> bool:
+        for folder, read in reversed(self.files):
+            verdict = read.verdict(os.fsencode(path.relative_to(folder)), is_folder=is_folder)
+            if verdict is not None:
+                return verdict
+        return False
+
+
+def ignored_above(folder: Path) -> Ignored:
+    """What holds in `folder`: its own .gitignore, and those up to the root of its git repository.
+
+    Raises:
+        OSError: a .gitignore cannot be read.
+        Refused: a .gitignore is too large, or has too many wildcards.
+    """
+    root = _git_root(folder)
+    found = Ignored()
+    for each in _downwards(root, folder):
+        found = found.within(each)
+    return found
+
+
+def _git_root(folder: Path) -> Path:
+    return next((each for each in (folder, *folder.parents) if (each / ".git").exists()), folder)
+
+
+def _downwards(root: Path, folder: Path) -> Sequence[Path]:
+    above = [folder, *folder.parents]
+    return above[: above.index(root) + 1][::-1]

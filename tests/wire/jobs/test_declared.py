@@ -138,7 +138,9 @@ def test_nothing_is_said_where_run_lines_leave_nothing_out(tmp_path: Path, line:
         ("[project", "pyproject.toml cannot be read: "),
         ("[project]\ndependencies = 'tqdm'\n", "project.dependencies is 'tqdm'; expected a list of strings"),
         ("[project]\ndynamic = [1]\n", r"project.dynamic is \[1\]; expected a list of strings"),
-        ("# " + "x" * 1024 * 1024, "has more than 1048576 bytes"),
+        ("# " + "x" * 256 * 1024, "has more than 262144 bytes"),
+        (".".join("a" * 2000) + " = 1", "has a line with more than 1000 dots"),
+        ("a = " + "[" * 5000, "cannot be read: maximum recursion depth"),
     ],
 )
 def test_a_broken_project_file_is_refused_only_where_it_is_needed(

@@ -14,6 +14,7 @@ _ASSIGNMENT = re.compile(r"\w+=.*", re.DOTALL)
 _SEPARATORS = frozenset({"&&", "||", ";", "&"})
 _REDIRECTIONS = frozenset("<>|")
 _ONLY_A_SHELL_KNOWS = "$`()"
+_COMMAND_WORK = 30  # units of dockerfile.Work
 _PYTHON = re.compile(r"(.*/)?python(3(\.\d+)?)?")
 _UV = re.compile(r"(.*/)?uv")
 
@@ -49,6 +50,7 @@ class Command:
 
 def commands_of(run: Run) -> Iterator[Command]:
     """The commands that do more than to prepare what there is here in any case."""
+    run.before.work.spend(2 * len(run.command))
     options, command = _options(run.command)
     image = replace(run.before, copies=(*run.before.copies, *_bound(options, run.before)))
     here = image.workdir
@@ -59,6 +61,7 @@ def commands_of(run: Run) -> Iterator[Command]:
         if words[:1] == ["cd"] and len(words) > 1:
             here = f"{here}/{words[1]}" if not words[1].startswith("/") else words[1]
         elif words:
+            run.before.work.spend(_COMMAND_WORK)
             found = Command(words=tuple(words), image=replace(image, workdir=here))
             if not _does_nothing(found):
                 yield found

@@ -5,21 +5,20 @@ Source: https://packaging.python.org/en/latest/specifications/pyproject-toml/, r
 
 import re
 import shlex
-import tomllib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
 from trainmaster.local.jobs.images.bases import Base
 from trainmaster.local.jobs.images.dockerfile import Image, ImageError
 from trainmaster.local.jobs.images.installs import Install, Installation
-from trainmaster.local.jobs.images.layout import find
-from trainmaster.local.jobs.images.requirements import lines_of, names_a_path, text_of
+from trainmaster.local.jobs.images.layout import find_in_turn
+from trainmaster.local.jobs.images.requirements import lines_of, names_a_path, parse_toml, requirement_of
 
 REQUIREMENTS, PROJECT = "requirements.txt", "pyproject.toml"
+MAX_PROJECT_BYTES = 256 * 1024
 MAX_NAMES = 8
 """Of packages in one note."""
 
@@ -99,7 +98,7 @@ def _file(image: Image) -> _File | None:
         return None
     if (path := image.tree / REQUIREMENTS).is_file():
         lines = f"RUN pip install -r {REQUIREMENTS}"
-        if find(image, REQUIREMENTS) is None:
+        if find_in_turn(image, REQUIREMENTS) is None:
             lines = f"COPY {REQUIREMENTS} ./ and then {lines}"
         return _File(path=path, requirements=tuple(lines_of(path)), lines=lines)
     return _project(path) if (path := image.tree / PROJECT).is_file() else None
@@ -107,10 +106,7 @@ def _file(image: Image) -> _File | None:
 
 def _project(path: Path) -> _File | None:
     """None for a file that only sets tools, or declares no dependencies."""
-    try:
-        found: object = tomllib.loads(text_of(path))
-    except tomllib.TOMLDecodeError as error:
-        raise ImageError(f"{path} cannot be read: {error}") from error
+    found = parse_toml(path, max_bytes=MAX_PROJECT_BYTES)
     names, dynamic = _names_at(path, found, "dependencies"), _names_at(path, found, "dynamic")
     of_poetry = _at(found, "tool", "poetry", "dependencies")
     has_more = isinstance(of_poetry, dict) and of_poetry.keys() - {"python"}
@@ -178,9 +174,6 @@ def _lines(installs: Iterable[Install]) -> Iterator[str]:
 def _names(lines: Iterable[str]) -> Iterator[str]:
     """The distributions that lines name for this machine; other lines name none."""
     for line in lines:
-        try:
-            need = Requirement(line.partition(" --hash")[0])
-        except InvalidRequirement:
-            continue
-        if need.marker is None or need.marker.evaluate():
+        need = requirement_of(line)
+        if need is not None and (need.marker is None or need.marker.evaluate()):
             yield canonicalize_name(need.name)

@@ -20,6 +20,7 @@ from dockerfile_parse.util import WordSplitter, extract_key_values
 
 _SHELL = ("/bin/sh", "-c")
 _DEFAULT = re.compile(r"\$\{(\w+):([-+])([^}]*)\}")
+_REFERRED = re.compile(r"\$\{*(\w+)")
 _VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
 _WILDCARDS = frozenset("*?[")
 _WITHOUT_EFFECT = frozenset({"LABEL", "EXPOSE", "MAINTAINER"})
@@ -28,14 +29,41 @@ _EXAMPLE = (
     "`FROM python:3.11-slim`, `WORKDIR /app`, `COPY . .`, `RUN pip install -r requirements.txt` and "
     '`ENTRYPOINT ["python", "train.py"]`'
 )
-MAX_BYTES = 1024 * 1024
+MAX_BYTES = 128 * 1024
 """Of a Dockerfile."""
+MAX_INSTRUCTIONS = 2000
+MAX_SOURCES = 500
+"""Of all COPY lines of an image."""
+MAX_WORK = 500_000
+"""Units to read an image's Dockerfiles and what they name, of about a microsecond. Usual ones take a few thousand."""
 MAX_BASES = 10
 """Source trees that stand one on the other."""
+_INSTRUCTION_WORK = 30
+_COPIED_PER_UNIT = 30  # variables
 
 
 class ImageError(Exception):
     """A source tree cannot provide an image: its Dockerfile or other files are missing or unreadable."""
+
+
+@dataclass
+class Work:
+    """The units that are left to read one image."""
+
+    left: int = MAX_WORK
+
+    def spend(self, units: int) -> None:
+        """Count work before it is done.
+
+        Raises:
+            ImageError: none is left.
+        """
+        self.left -= units
+        if self.left < 0:
+            raise ImageError(
+                "The image takes too much work to read. Write fewer or shorter lines in its Dockerfile and its requirement "
+                "files, or variables that do not grow by each other; or run the built image with --runtime container."
+            )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,6 +94,7 @@ class Image:
     Attributes:
         base: the image that its first stage begins with.
         not_done: instructions that are not executed here, verbatim.
+        work: what is left to read more of it; one for all images of a Dockerfile.
     """
 
     tree: Path
@@ -78,6 +107,7 @@ class Image:
     base: str = ""
     runs: tuple[Run, ...] = ()
     not_done: tuple[str, ...] = ()
+    work: Work = field(default_factory=Work, compare=False, repr=False)
 
     def argv(self, *, command: Sequence[str], args: Sequence[str]) -> list[str]:
         """What a container of this image runs: `command` replaces ENTRYPOINT and CMD, `args` replaces CMD.
@@ -100,9 +130,10 @@ def read_image(tree: Path, bases: Mapping[str, Path] | None = None) -> Image:
     """The image that `tree/Dockerfile` describes. `bases` are source trees of images that a FROM may name, by repository.
 
     Raises:
-        ImageError: there is no Dockerfile, an instruction in it cannot be parsed, or a COPY names a missing path.
+        ImageError: there is no Dockerfile, an instruction in it cannot be parsed, a COPY names a missing path, or it takes
+            too much work.
     """
-    image = _read(tree, bases or {}, depth=1)
+    image = _read(tree, bases or {}, depth=1, work=Work())
     faults = [
         f"COPY {source}: there is no such file or directory in {str(copy.tree)!r}"
         for copy in image.copies
@@ -120,7 +151,7 @@ def inside(tree: Path, source: str) -> Path:
     return tree / posixpath.normpath("/" + source).lstrip("/")
 
 
-def _read(tree: Path, bases: Mapping[str, Path], *, depth: int) -> Image:
+def _read(tree: Path, bases: Mapping[str, Path], *, depth: int, work: Work) -> Image:
     path = tree / "Dockerfile"
     try:
         with path.open("rb") as file:
@@ -138,14 +169,17 @@ def _read(tree: Path, bases: Mapping[str, Path], *, depth: int) -> Image:
         instructions = list(_instructions(raw))
     except ValueError as error:
         raise ImageError(f"{path} cannot be read: {error}") from error
+    if len(instructions) > MAX_INSTRUCTIONS:
+        raise ImageError(f"{path} has more than {MAX_INSTRUCTIONS} instructions")
     stages: dict[str, Image] = {}
-    globals_ = Image(tree=tree)
+    globals_ = Image(tree=tree, work=work)
     image = globals_
     for instruction, value in instructions:
+        work.spend(_INSTRUCTION_WORK + (len(image.env) + len(image.args)) // _COPIED_PER_UNIT)
         try:
             if instruction == "FROM":
                 base, name = _from(_plain(value, globals_))
-                image = stages.get(base) or _base(tree, base, bases, depth=depth)
+                image = stages.get(base) or _base(tree, base, bases, depth=depth, work=work)
                 image = replace(image, tree=tree, args=globals_.args)
                 stages[name] = image
             else:
@@ -155,19 +189,19 @@ def _read(tree: Path, bases: Mapping[str, Path], *, depth: int) -> Image:
             else:
                 globals_ = image
         except (ValueError, IndexError) as error:
-            raise ImageError(f"{path}: {instruction} {value!r} cannot be understood: {error}") from error
+            raise ImageError(f"{path}: {instruction} {value!r:.300} cannot be understood: {error}") from error
     if not stages:
         raise ImageError(f"{path} has no FROM")
     return image
 
 
-def _base(tree: Path, base: str, bases: Mapping[str, Path], *, depth: int) -> Image:
+def _base(tree: Path, base: str, bases: Mapping[str, Path], *, depth: int, work: Work) -> Image:
     provided = bases.get(repository_of(base))
     if provided is None or provided == tree:  # a tree may stand for its own base's next version
-        return Image(tree=tree, base=base)
+        return Image(tree=tree, base=base, work=work)
     if depth == MAX_BASES:
         raise ValueError(f"more than {MAX_BASES} source trees stand one on the other")
-    return _read(provided, bases, depth=depth + 1)
+    return _read(provided, bases, depth=depth + 1, work=work)
 
 
 def _instructions(raw: bytes) -> Iterable[tuple[str, str]]:
@@ -229,14 +263,27 @@ def _plain(value: str, image: Image) -> str:
 
 
 def _defaulted(value: str, image: Image) -> str:
-    """`${NAME:-word}` and `${NAME:+word}` resolved: the parser knows `$NAME` and `${NAME}` only."""
+    """`${NAME:-word}` and `${NAME:+word}` resolved: the parser knows `$NAME` and `${NAME}` only.
+
+    Counts the work of what the parser then makes of it.
+    """
+    _count_expansion(value, image)
 
     def resolved(match: re.Match[str]) -> str:
         name, sign, word = match.groups()
         known = image.env.get(name) or image.args.get(name)
         return (known or word) if sign == "-" else (word if known else "")
 
-    return _DEFAULT.sub(resolved, value)
+    end = value.rfind("}") + 1  # an expression that looked for one beyond would do so from every `${`
+    resolved_value = _DEFAULT.sub(resolved, value[:end]) + value[end:]
+    _count_expansion(resolved_value, image)
+    return resolved_value
+
+
+def _count_expansion(value: str, image: Image) -> None:
+    """Raises `ImageError` before variables make a text of too many characters."""
+    known = (image.env.get(name) or image.args.get(name, "") for name in _REFERRED.findall(value))
+    image.work.spend(2 * (len(value) + sum(map(len, known))))
 
 
 def _copy_words(value: str, image: Image) -> list[str]:
@@ -248,6 +295,8 @@ def _copy_words(value: str, image: Image) -> list[str]:
 def _copied(image: Image, line: str, words: Sequence[str], stages: Mapping[str, Image]) -> Image:
     flags = dict(word.removeprefix("--").partition("=")[::2] for word in words if word.startswith("--"))
     *sources, target = [word for word in words if not word.startswith("--")]
+    if len(sources) + sum(len(copy.sources) for copy in image.copies) > MAX_SOURCES:
+        raise ValueError(f"the COPY lines of an image may have at most {MAX_SOURCES} sources")
     if "from" in flags:
         stage = stages.get(flags["from"]) or dict(enumerate(stages.values())).get(_number(flags["from"]))
         runs = [run for run in stage.runs if all(run is not known for known in image.runs)] if stage else []

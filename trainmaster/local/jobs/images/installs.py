@@ -12,11 +12,12 @@ from pathlib import Path
 from trainmaster.local.jobs.images.arguments import parser_of
 from trainmaster.local.jobs.images.commands import Command, commands_of
 from trainmaster.local.jobs.images.dockerfile import Image
-from trainmaster.local.jobs.images.layout import Node, find
+from trainmaster.local.jobs.images.layout import Node, find_in_turn
 from trainmaster.local.jobs.images.requirements import lines_of, names_a_path
 from trainmaster.local.jobs.images.syncs import Sync, sync_of
 
 _PIP = re.compile(r"(.*/)?pip(3(\.\d+)?)?")
+_PIP_WORK, _FILE_WORK = 300, 1000  # units of dockerfile.Work
 _ARCHIVES = (".whl", ".tar.gz", ".zip")
 _INSTALLERS_OWN = re.compile(r"(pip|wheel|uv)\s*([=<>~!].*)?")
 """What `pip install --upgrade pip` is for has no use in an environment that uv makes."""
@@ -154,7 +155,7 @@ def _installer(command: Command) -> int | None:
 
 
 def _file(path: str, image: Image) -> Path | None:
-    found = find(image, path)
+    found = find_in_turn(image, path)
     return found if isinstance(found, Path) and found.is_file() else None
 
 
@@ -163,6 +164,9 @@ def _install(command: Command) -> Install | None:
     before, words, image = _installer(command), command.before_redirection, command.image
     if before is None or words is None:
         return None
+    image.work.spend(
+        _PIP_WORK + len(words) ** 2 // 40
+    )  # argparse looks at what is left of the words for each option
     try:
         asked, unknown = _parser().parse_known_intermixed_args(words[before:])
     except argparse.ArgumentError:
@@ -171,11 +175,11 @@ def _install(command: Command) -> Install | None:
     projects = [_project(word, image) for word in [*paths, *asked.editable]]
     files = [_file(path, image) for path in asked.requirement]
     constraints = [_file(path, image) for path in asked.constraint]
-    links = [find(image, path) for path in asked.find_links if "://" not in path]
+    links = [find_in_turn(image, path) for path in asked.find_links if "://" not in path]
     urls = [word for url in asked.find_links if "://" in url for word in ("--find-links", url)]
     if unknown or None in (*projects, *files, *constraints, *links):
         return None
-    paths_in_files = any(names_a_path(line) for path in files if path for line in lines_of(path))
+    with_paths = [path for path in files if path and _names_paths(path, image)]
     named = (word for word in asked.packages if not _is_path(word) and not _INSTALLERS_OWN.fullmatch(word))
     return Install(
         requirements=tuple(named),
@@ -186,8 +190,15 @@ def _install(command: Command) -> Install | None:
         options=(*asked.options, *urls),
         default_index=asked.default_index,
         indexes=tuple(asked.indexes),
-        workdir=find(image, ".") if paths_in_files else None,
+        workdir=find_in_turn(image, ".") if with_paths else None,
     )
+
+
+def _names_paths(path: Path, image: Image) -> bool:
+    """Whether a requirement file does."""
+    lines = list(lines_of(path))
+    image.work.spend(_FILE_WORK + len(lines) + sum(map(len, lines)) // 4)
+    return any(map(names_a_path, lines))
 
 
 def _is_path(word: str) -> bool:
@@ -196,7 +207,7 @@ def _is_path(word: str) -> bool:
 
 def _project(word: str, image: Image) -> Project | None:
     path, bracket, extras = word.partition("[")
-    node = find(image, path)
+    node = find_in_turn(image, path)
     return None if node is None else Project(node=node, extras=bracket + extras)
 
 

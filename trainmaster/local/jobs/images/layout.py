@@ -1,6 +1,7 @@
 """Where the files of an image lie: a tree of paths of this machine, as the COPY lines of its Dockerfile make it."""
 
 import posixpath
+import re
 from pathlib import Path
 
 from trainmaster.local.jobs.images.dockerfile import Copy, Image, inside
@@ -8,6 +9,7 @@ from trainmaster.local.jobs.images.dockerfile import Copy, Image, inside
 Node = Path | dict[str, "Node"]
 """A host path to be seen here, or a directory of the image's own with what is seen in it."""
 
+_COPY_WORK = 20  # units of dockerfile.Work
 _NOT_IN_AN_IMAGE = frozenset({".git"})
 
 
@@ -35,6 +37,16 @@ def find(image: Image, path: str) -> Node | None:
     return node if isinstance(node, dict) or node.exists() else None
 
 
+def find_in_turn(image: Image, path: str) -> Node | None:
+    """As `find`, one of any number of paths that a Dockerfile names.
+
+    Raises:
+        ImageError: all that the image names takes too much work.
+    """
+    image.work.spend(_COPY_WORK * (1 + sum(len(copy.sources) for copy in image.copies)))
+    return find(image, path)
+
+
 def _place_copy(root: dict[str, Node], copy: Copy, *, workdir: str) -> None:
     found = [path for pattern in copy.sources for path in _matches(copy.tree, pattern)]
     into = copy.into or len(found) > 1 or copy.target == workdir
@@ -52,7 +64,8 @@ def _place_copy(root: dict[str, Node], copy: Copy, *, workdir: str) -> None:
 
 def _matches(tree: Path, pattern: str) -> list[Path]:
     relative = str(inside(tree, pattern).relative_to(tree))
-    return [tree] if relative == "." else sorted(tree.glob(relative))
+    # Two `*` mean one, as to Docker: https://docs.docker.com/reference/dockerfile/#pattern-matching
+    return [tree] if relative == "." else sorted(tree.glob(re.sub(r"\*+", "*", relative)))
 
 
 def _directory(root: dict[str, Node], path: str) -> dict[str, Node]:

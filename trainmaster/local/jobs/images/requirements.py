@@ -4,6 +4,7 @@ Source: https://pip.pypa.io/en/stable/reference/requirements-file-format/, read 
 """
 
 import re
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,8 +13,17 @@ from packaging.requirements import InvalidRequirement, Requirement
 from trainmaster.local.jobs.images.dockerfile import ImageError
 
 MAX_BYTES = 1024 * 1024
+"""Of a file, and of all those that it names, and so on."""
 MAX_FILES = 50
-"""One file, and those that it names, and so on."""
+MAX_LINES = 20_000
+MAX_CHARS = 64 * 1024
+"""Of their lines without comments and hashes. Locks of large projects have 20,000 characters, and 20 times as many of
+hashes."""
+MAX_NEED_CHARS = 2000
+"""Of one requirement."""
+MAX_DOTS = 1000
+"""In a line of a TOML file."""
+_HASHES = re.compile(r"\s--hash[ =]")
 
 _NESTED = re.compile(r"(?:-r|-c|--requirement|--constraint)[= ]?\s*(\S+)")
 _PATH = re.compile(r"(-e|--editable|-f|--find-links)\b.*|\.{0,2}/.*|[^\s:]+\.(whl|tar\.gz|zip)\b.*")
@@ -26,10 +36,19 @@ def lines_of(path: Path) -> Iterator[str]:
         ImageError: a file cannot be read, or they are too large or too many.
     """
     waiting, seen = [path], {path}
+    size = chars = count = 0
     while waiting:
-        text = text_of(waiting.pop()).replace("\\\n", " ")
-        for raw in text.splitlines():
+        text = text_of(waiting.pop(), max_bytes=MAX_BYTES - size)
+        size += len(text)
+        for raw in text.replace("\\\n", " ").splitlines():
             line = re.sub(r"(^|\s)#.*", "", raw).strip()
+            count += 1
+            chars += len(_HASHES.split(line, maxsplit=1)[0])
+            if count > MAX_LINES or chars > MAX_CHARS:
+                raise ImageError(
+                    f"{path} and the files that it names have more than {MAX_LINES} lines, or {MAX_CHARS} characters "
+                    "without comments and hashes"
+                )
             if line:
                 yield line
             if found := _NESTED.fullmatch(line):
@@ -48,14 +67,22 @@ def need_of(line: str) -> str | None:
     """
     if _NESTED.fullmatch(line):
         return ""
-    try:
-        need = Requirement(line.partition(" --hash")[0])
-    except InvalidRequirement:
+    need = requirement_of(line)
+    if need is None:
         return None
     if need.marker is not None and not need.marker.evaluate():
         return ""
     need.marker = None
     return None if need.url else str(need)
+
+
+def requirement_of(line: str) -> Requirement | None:
+    """The requirement of a line; None for another kind of line, and for one of more than MAX_NEED_CHARS."""
+    text = line.partition(" --hash")[0]
+    try:
+        return None if len(text) > MAX_NEED_CHARS else Requirement(text)
+    except (InvalidRequirement, RecursionError):  # parentheses without end
+        return None
 
 
 def names_a_path(line: str) -> bool:
@@ -78,3 +105,19 @@ def text_of(path: Path, *, max_bytes: int | None = None) -> str:
     if len(raw) > max_bytes:
         raise ImageError(f"{path} has more than {max_bytes} bytes")
     return raw.decode("utf-8", "replace")
+
+
+def parse_toml(path: Path, *, max_bytes: int) -> object:
+    """What a TOML file says.
+
+    Raises:
+        ImageError: it cannot be read, is too large, or is not TOML.
+    """
+    text = text_of(path, max_bytes=max_bytes)
+    # The parser takes time and memory that grow with the square of a key's parts.
+    if any(line.count(".") > MAX_DOTS for line in text.splitlines()):
+        raise ImageError(f"{path} has a line with more than {MAX_DOTS} dots")
+    try:
+        return tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise ImageError(f"{path} cannot be read: {error}") from error

@@ -6,19 +6,19 @@ read 2026-11.
 
 import argparse
 import functools
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from trainmaster.local.jobs.images.arguments import parser_of
 from trainmaster.local.jobs.images.commands import Command
-from trainmaster.local.jobs.images.dockerfile import Image, ImageError
-from trainmaster.local.jobs.images.layout import Node, find
-from trainmaster.local.jobs.images.requirements import text_of
+from trainmaster.local.jobs.images.dockerfile import Image
+from trainmaster.local.jobs.images.layout import Node, find_in_turn
+from trainmaster.local.jobs.images.requirements import parse_toml
 
 PROJECT, LOCK = "pyproject.toml", "uv.lock"
 MAX_LOCK_BYTES = 8 * 1024 * 1024
+_SYNC_WORK = 300  # units of dockerfile.Work
 
 _FLAGS = (
     "--all-extras", "--all-groups", "--all-packages", "--dev", "--frozen", "--locked", "--no-build-isolation",
@@ -83,6 +83,7 @@ def sync_of(command: Command) -> Sync | None:
     words = command.before_redirection
     if not command.runs_uv or words is None or words[1:2] != ("sync",):
         return None
+    command.image.work.spend(_SYNC_WORK + len(words) ** 2 // 40)
     try:
         asked, unknown = _parser().parse_known_args(words[2:])
     except argparse.ArgumentError:
@@ -106,7 +107,7 @@ def _by_variables(env: Mapping[str, str], asked: Sequence[str]) -> Iterator[str]
 
 def _project(image: Image, options: Sequence[str]) -> Node | None:
     """Only what matters, so that a change of a program does not make another environment."""
-    folder, project, lock = find(image, "."), find(image, PROJECT), find(image, LOCK)
+    folder, project, lock = find_in_turn(image, "."), find_in_turn(image, PROJECT), find_in_turn(image, LOCK)
     if not isinstance(project, Path) or not isinstance(lock, Path) or _builds(lock, options):
         return None if project is None else folder
     return {PROJECT: project, LOCK: lock}
@@ -114,10 +115,7 @@ def _project(image: Image, options: Sequence[str]) -> Node | None:
 
 def _builds(lock: Path, options: Sequence[str]) -> bool:
     """Whether the lock names packages that lie in the source tree, beside a project that is not installed itself."""
-    try:
-        found: object = tomllib.loads(text_of(lock, max_bytes=MAX_LOCK_BYTES))
-    except tomllib.TOMLDecodeError as error:
-        raise ImageError(f"{lock} cannot be read: {error}") from error
+    found = parse_toml(lock, max_bytes=MAX_LOCK_BYTES)
     packages = found.get("package") if isinstance(found, dict) else None
     if not isinstance(packages, list):
         return True  # uv will say what is wrong with it

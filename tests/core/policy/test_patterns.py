@@ -37,3 +37,11 @@ def test_a_pattern_matches_what_trying_everything_finds(pattern: str, text: str)
 def test_no_pattern_takes_time_without_end(pattern: str) -> None:
     assert not glob_matches(pattern, "a" * 1024)
     assert not glob_matches(pattern, "a/" * 512)
+
+
+@pytest.mark.timeout(20)
+def test_what_is_longer_than_any_name_matches_nothing() -> None:
+    """The time grows with the square of the text's length: a request may have texts of 1 MiB."""
+    assert not glob_matches("a**b*c", "ab" * 500_000)
+    assert not glob_matches("**", "a" * 4097)
+    assert not glob_matches("*a" * 500_000, "a")

@@ -15,6 +15,8 @@ from trainmaster.orchestrator.core.policy.admission import Admission, normalize_
 from trainmaster.orchestrator.core.policy.image import repository
 from trainmaster.orchestrator.core.policy.team import Team, teams_problem
 
+GLOB_MAX_CHARS = 4096
+"""Of a pattern and of a text. The longest that match are the URIs of objects, of up to 1,100 characters."""
 _NAME = re.compile(r"\$\{(\w+)\}")
 TPU = "TPU_"
 """The prefix of Vertex AI's names for TPU accelerators."""
@@ -47,7 +49,7 @@ class RefusedNames:
     instead: str = ""
 
     def matches(self, name: str) -> bool:
-        return _any_of(self.names).fullmatch(name.upper()) is not None
+        return _any_of(self.names).fullmatch(name[:GLOB_MAX_CHARS].upper()) is not None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -218,8 +220,11 @@ def _filled(value: Any, names: Mapping[str, str]) -> Any:
 def glob_matches(pattern: str, text: str) -> bool:
     """Whether the text matches the pattern: `*` is any characters but '/', `**` any characters.
 
-    Users write patterns too, in rules: for any pattern, the time is at most quadratic in the text's length.
+    Users write patterns too, in rules: for any pattern, the time is at most quadratic in the text's length, which is
+    bounded: what has more than GLOB_MAX_CHARS matches nothing, and no name of a service has as many.
     """
+    if len(pattern) > GLOB_MAX_CHARS or len(text) > GLOB_MAX_CHARS:
+        return False
     return _expression(pattern).fullmatch(text) is not None
 
 

@@ -137,3 +137,11 @@ def test_a_kind_that_no_place_of_a_glob_knows_is_refused(at: str, kind: str, kno
 def test_a_glob_knows_the_kinds_of_all_that_it_fits() -> None:
     assert kinds_at("pubsub.[ds]*") == frozenset(Kind) - {Kind.KILL, Kind.KILL_AFTER}
     assert kinds_at("storage.objects.insret") == frozenset()
+
+
+def test_a_glob_that_is_longer_than_any_place_is_refused() -> None:
+    """Python takes above 20 s to read one of 30,000 brackets."""
+    document = {"injections": [{"name": "a", "at": "[" * 30_000, "kind": "error", "match": "[" * 30_000}]}
+    with pytest.raises(BadInjectionsError) as refused:
+        plan_from(document)
+    assert "at most 1024 characters" in str(refused.value)

@@ -55,7 +55,7 @@ def test_everything_wrong_with_a_plan_is_said_at_once() -> None:
         "$.injections[1].probability: expected a number from 0 to 1, found 2",
         "$.injections[1].skip: expected an integer of at least 0, found -1",
         "$.injections[1].times: expected an integer of at least 0, found 1.5",
-        "$.injections[1].match: expected a glob, found ''",
+        "$.injections[1].match: expected a glob of at most 1024 characters, found ''",
         "$.injections[2]: expected an injection like",
         "$.injections: duplicate name 'twice', found 2 times",
         "$.injections[5].kind: pubsub.deliver supports only delay, duplicate, reorder, drop, found 'kill'",

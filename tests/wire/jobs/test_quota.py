@@ -140,3 +140,9 @@ def test_a_file_that_says_no_quotas_is_refused_before_anything_starts(
     assert f"--quota {str(path)!r}" in said
     assert reason in said
     assert not (tmp_path / "state").exists()
+
+
+def test_a_glob_that_is_longer_than_any_resource_is_refused() -> None:
+    """Python takes above 20 s to read one of 30,000 brackets."""
+    with pytest.raises(BadQuotaError, match="at most 200 characters"):
+        quota_from({"quotas": {"r": {"[" * 30_000: 1}}, "stockouts": [{"resource": "[" * 30_000}]})

@@ -7,6 +7,8 @@ from fnmatch import fnmatchcase, translate
 
 _FIELDS = {"grants": ("member", "role", "resource"), "permissions": ("permission", "resource")}
 """What can be taken away, with the fields that identify it."""
+PATTERN_MAX_CHARS = 1024
+"""Of one of these fields. Matching a pattern takes time that grows with the square of its length."""
 BUCKETS = "projects/_/buckets/"
 USERS_BUCKET = {
     "roles/storage.legacyBucketReader": frozenset({"storage.buckets.get", "storage.objects.list"}),
@@ -219,8 +221,8 @@ def _faults(key: str, rows: object) -> Iterator[str]:
         return
     for number, row in enumerate(rows):
         if not isinstance(row, dict) or set(row) != set(_FIELDS[key]) or not all(map(_is_text, row.values())):
-            yield f"{key}[{number}]: expected strings {', '.join(_FIELDS[key])}, found {row!r}"
+            yield f"{key}[{number}]: expected strings {', '.join(_FIELDS[key])} of at most {PATTERN_MAX_CHARS} characters, found {row!r:.300}"
 
 
 def _is_text(value: object) -> bool:
-    return isinstance(value, str) and bool(value)
+    return isinstance(value, str) and 0 < len(value) <= PATTERN_MAX_CHARS

@@ -49,10 +49,14 @@ _GLOBS = tuple(dict.fromkeys(f"{place.rpartition('.')[0]}.*" for place in PLACES
 _FUNCTION = "functions.NAME"
 _FUNCTION_GLOB = re.compile(r"[A-Za-z0-9_*?!\[\]-]+")
 _NEAR_CHARS = 200
+GLOB_MAX_CHARS = 1024
+"""Of a glob. Python's takes time that grows with the square of its length."""
 
 
 def kinds_at(at: str) -> frozenset[Kind]:
     """The kinds that at least one place named or matched by `at` supports; none if `at` matches no place."""
+    if len(at) > GLOB_MAX_CHARS:
+        return frozenset()
     kinds = [KINDS_AT.get(place, CALL_KINDS) for place in PLACES if fnmatchcase(place, at)]
     service, _, name = at.partition(".")
     # A plan does not know which functions exist; a glob may match their service as any other.

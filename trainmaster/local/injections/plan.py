@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from trainmaster.local.injections.answers import ANSWERS
 from trainmaster.local.injections.injection import CODES, Injection, Kind, Plan
-from trainmaster.local.injections.places import kind_out_of_place, unknown_kind, unknown_place
+from trainmaster.local.injections.places import GLOB_MAX_CHARS, kind_out_of_place, unknown_kind, unknown_place
 from trainmaster.local.reading import Reading, is_count, is_number_in
 
 LONGEST_S = 600
@@ -28,7 +28,10 @@ _EXPECTED: dict[str, tuple[str, Callable[[object], bool]]] = {
     "probability": ("a number from 0 to 1", lambda value: is_number_in(value, 0, 1)),
     "skip": ("an integer of at least 0", is_count),
     "times": ("an integer of at least 0", lambda value: value is None or is_count(value)),
-    "match": ("a glob", lambda value: isinstance(value, str) and bool(value)),
+    "match": (
+        f"a glob of at most {GLOB_MAX_CHARS} characters",
+        lambda value: isinstance(value, str) and 0 < len(value) <= GLOB_MAX_CHARS,
+    ),
 }
 _FIELDS = ("name", "at", "kind", "code", "answer", "seconds", "probability", "skip", "times", "match")
 

@@ -24,6 +24,8 @@ from trainmaster.local.reading import Reading
 
 REPLICAS = "replicas"
 _SPOT = "spot"
+NAME_MAX_CHARS = 200
+"""Of a region and of a resource, which are globs: matching one takes time that grows with the square of its length."""
 _METRIC = "aiplatform.googleapis.com/custom_model_training_"
 
 
@@ -137,6 +139,9 @@ def _limits(reading: Reading, region: str, said: object, path: str) -> Iterator[
     on_spot = reading.mapping(resources.pop(_SPOT, {}), f"{path}.{_SPOT}")
     for spot, where, named in ((False, path, resources), (True, f"{path}.{_SPOT}", on_spot)):
         for name, most in named.items():
+            reading.expect(
+                len(name) <= NAME_MAX_CHARS, where, f"names of at most {NAME_MAX_CHARS} characters", name
+            )
             if name.isupper() and name not in AcceleratorType.__members__:
                 reading.wrong.append(_no_accelerator(name, f"{where}.{name}", f"n1-* or {REPLICAS}"))
             yield Limit(region=region, resource=name, spot=spot, most=reading.count(most, f"{where}.{name}"))
@@ -145,8 +150,10 @@ def _limits(reading: Reading, region: str, said: object, path: str) -> Iterator[
 def _stockout(reading: Reading, value: object, path: str) -> Stockout:
     said: Mapping[str, Any] = reading.mapping(value, path, known=("region", "resource", "spot", "times"))
     for name in ("region", "resource"):
-        reading.expect(isinstance(said.get(name, "*"), str), f"{path}.{name}", "a glob", said.get(name))
-    spot, times, resource = said.get("spot"), said.get("times"), str(said.get("resource"))
+        given = said.get(name, "*")
+        fits = isinstance(given, str) and len(given) <= NAME_MAX_CHARS
+        reading.expect(fits, f"{path}.{name}", f"a glob of at most {NAME_MAX_CHARS} characters", given)
+    spot, times, resource = said.get("spot"), said.get("times"), str(said.get("resource"))[:NAME_MAX_CHARS]
     reading.expect(spot is None or isinstance(spot, bool), f"{path}.spot", "true or false", spot)
     if times is not None:
         reading.count(times, f"{path}.times")

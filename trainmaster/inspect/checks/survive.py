@@ -35,10 +35,10 @@ FLAGS = (
 )
 """The flags that `survive.settings_from` reads; it refuses others. In users' environments the trainer is missing."""
 _TENSORFLOW = re.compile(
-    r"^\s*(?:tensorflow(?:[-_](?:cpu|intel))?|tf[-_](?:nightly|keras)\S*)\s*(?:[\[<>=!~;@#]|$)",
+    r"^[ \t]*(?:tensorflow(?:[-_](?:cpu|intel))?|tf[-_](?:nightly|keras)\S*)\s*(?:[\[<>=!~;@#]|$)",
     re.IGNORECASE | re.MULTILINE,
 )
-_ELSEWHERE = re.compile(r"^\s*(?:-|\S+://|\S*/)", re.MULTILINE)
+_ELSEWHERE = re.compile(r"^[ \t]*(?:-|\S+://|\S*/)", re.MULTILINE)
 """Options, such as another file of requirements, and addresses: what they install is not known."""
 
 

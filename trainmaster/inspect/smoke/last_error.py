@@ -7,8 +7,8 @@ from pathlib import Path
 from trainmaster.inspect.finding import Location, relative_to_cwd
 from trainmaster.orchestrator.core.completion.last_error import TRACEBACK, parse_error, without_ignored
 
-RAISED = re.compile(r'^\s*File "(.+?)", line (\d+), in ', re.MULTILINE)
-DUMPED = re.compile(r'^\s*File "(.+?)", line (\d+) in (.+)$', re.MULTILINE)
+RAISED = re.compile(r'^[ \t]*File "(.+?)", line (\d+), in ', re.MULTILINE)
+DUMPED = re.compile(r'^[ \t]*File "(.+?)", line (\d+) in (.+)$', re.MULTILINE)
 THREAD = re.compile(r"^(?:Current thread|Thread) 0x.*?:$", re.MULTILINE)
 
 

@@ -10,7 +10,7 @@ from trainmaster.orchestrator.core.policy.currency import amount
 
 UNKNOWN = "~"
 """What a column of prices has for a region whose price is unknown."""
-_SIZED = re.compile(r"(.*-)([0-9]+)([gt]?)")
+_SIZED = re.compile(r"(.*-)([0-9]{1,9})([gt]?)")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -46,7 +46,7 @@ def test_a_dockerfile_that_takes_too_much_work_is_refused(tmp_path: Path, lines:
 
 def test_defaults_that_are_not_closed_are_read_once(tmp_path: Path) -> None:
     """A search from each for its end would take the square of their number."""
-    (tmp_path / "Dockerfile").write_text(BASE + "ENV A=${b:-}" + "${b:-" * 20_000 + "\n")
+    (tmp_path / "Dockerfile").write_text(BASE + "ENV A=${b:-}" + "${b:-" * 15_000 + "\n")
     assert not read_image(tmp_path).runs
 
 

@@ -34,7 +34,7 @@ MAX_BYTES = 128 * 1024
 MAX_INSTRUCTIONS = 2000
 MAX_SOURCES = 500
 """Of all COPY lines of an image."""
-MAX_WORK = 500_000
+MAX_WORK = 400_000
 """Units to read an image's Dockerfiles and what they name, of about a microsecond. Usual ones take a few thousand."""
 MAX_BASES = 10
 """Source trees that stand one on the other."""

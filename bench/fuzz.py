@@ -12,7 +12,7 @@ drawn from the seed, the parser and its number alone: `--parser NAME --number N`
 `--surface NAME --number N` sends one again.
 100,000 of each take about a quarter of an hour of one processor's time.
 The third grows documents of up to 1 MiB towards the slowest of each parser, and prints it as a short recipe:
-tests/core/fuzz/test_slow.py keeps those that were too slow once.
+tests/core/fuzz/test_slow.py and tests/wire/fuzz/test_slow_texts.py keep those that were too slow once.
 Exits with 1 when any input broke a promise: an unnamed exception, a refusal without a reason, a run outside its
 prefix, a text that would leave its line, or more than 0.5 s of processor time.
 """
@@ -36,11 +36,13 @@ sys.path[:0] = [str(ROOT)]  # run as a file, from anywhere
 from tests.core.fuzz.parsers import PARSERS  # noqa: E402  # needs the line above
 from tests.core.fuzz.slow import SLOW_PARSERS, SLOW_S, Slowest, search  # noqa: E402  # as above
 from tests.core.fuzz.verdicts import Finding, Verdict, fed, random_of  # noqa: E402  # as above
+from tests.wire.fuzz.slow_texts import TEXT_PARSERS  # noqa: E402  # as above
 from tests.wire.fuzz.surfaces import SURFACES, Surface, fed_wire, guarded  # noqa: E402  # as above
 
 gc.freeze()  # as functions/main.py does
 
 BLOCK = 500
+GROWN = (*SLOW_PARSERS, *TEXT_PARSERS)
 
 
 @dataclass(kw_only=True)
@@ -123,12 +125,12 @@ def _milliseconds(seconds: float) -> str:
 
 
 def climbed(index: int, tries: int, seed: int) -> Slowest:
-    return search(SLOW_PARSERS[index], tries, seed)
+    return search(GROWN[index], tries, seed)
 
 
 def hunt(names: str | None, tries: int, seed: int, processes: int) -> int:
     """Print the slowest input that the search finds for each parser; 1 if any takes more than SLOW_S."""
-    indexes = [index for index, parser in enumerate(SLOW_PARSERS) if names in (None, parser.name)]
+    indexes = [index for index, parser in enumerate(GROWN) if names in (None, parser.name)]
     print(f"{tries} tries each, seed {seed}\n{'parser':<28}{'slowest':>9}  {'bytes':>9}  recipe")
     worst = 0.0
     with ProcessPoolExecutor(processes) as pool:
@@ -136,7 +138,7 @@ def hunt(names: str | None, tries: int, seed: int, processes: int) -> int:
         for index, each in zip(indexes, asked, strict=True):
             found = each.result()
             worst = max(worst, found.seconds)
-            line = f"{SLOW_PARSERS[index].name:<28}{_milliseconds(found.seconds):>9}  {found.size_bytes:>9,}"
+            line = f"{GROWN[index].name:<28}{_milliseconds(found.seconds):>9}  {found.size_bytes:>9,}"
             print(f"{line}  {found.recipe}", flush=True)
     print(f"slowest: {_milliseconds(worst)}, limit {_milliseconds(SLOW_S)}")
     return 1 if worst > SLOW_S else 0
@@ -148,7 +150,7 @@ def main() -> int:
     )
     options.add_argument("--inputs", type=int, help="of each; default 100000 to parsers, 10000 to surfaces")
     options.add_argument("--seed", type=int, default=1)
-    parsers = dict.fromkeys(parser.name for parser in (*PARSERS, *SLOW_PARSERS))
+    parsers = dict.fromkeys(parser.name for parser in (*PARSERS, *GROWN))
     options.add_argument("--parser", choices=list(parsers), help="only this one")
     options.add_argument("--number", type=int, help="only this input; of a parser, shown")
     options.add_argument("--surfaces", action="store_true", help="requests to servers instead")

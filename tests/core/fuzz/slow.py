@@ -11,6 +11,7 @@ from typing import Any
 from tests.core.fuzz import seeds
 from tests.core.fuzz.parsers import BUCKETS, NAMES, NOON, REQUEST_RULES, parse_entry
 from tests.core.fuzz.recipes import Recipe, changed_recipe, drawn
+from tests.core.fuzz.text_recipes import TextRecipe
 from tests.core.parsed import parse_request
 from tests.core.shipped import policy_document, schema
 from trainmaster.client.deployment import parse_deployment
@@ -56,6 +57,8 @@ class SlowParser:
     name: str
     examples: list[Any]
     feed: Callable[[bytes], object]
+    draw: Callable[[Random, list[Any]], Recipe | TextRecipe] = drawn
+    change: Callable[[Any, Random, list[Any]], Recipe | TextRecipe] = changed_recipe
 
 
 def _request(content: bytes) -> object:
@@ -199,7 +202,7 @@ def seconds_of(parser: SlowParser, content: bytes) -> float:
 class Slowest:
     """The input that took a parser longest, of all that the search tried."""
 
-    recipe: Recipe
+    recipe: Recipe | TextRecipe
     seconds: float
     size_bytes: int
 
@@ -210,9 +213,9 @@ def search(parser: SlowParser, tries: int, seed: int) -> Slowest:
     kept: list[Slowest] = []
     for number in range(tries):
         recipe = (
-            drawn(random, parser.examples)
+            parser.draw(random, parser.examples)
             if number < tries // 3
-            else changed_recipe(random.choice(kept).recipe, random, parser.examples)
+            else parser.change(random.choice(kept).recipe, random, parser.examples)
         )
         content = recipe.content(parser.examples)
         taken_s = seconds_of(parser, content)

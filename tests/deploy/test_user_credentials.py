@@ -1,4 +1,4 @@
-"""A user's credentials, at the services' own addresses: which project pays for a request, and what is said if none does."""
+"""A user's credentials, at the services' own addresses: which project pays for a request, and the message if none does."""
 
 import asyncio
 import contextlib

@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[2]
 CLONE = "root/trainmaster"
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-# In namespaces of their own, so that no mount and no process is left. The root is changed by pivot_root, because no
+# In separate namespaces, so that no mount and no process is left. The root is changed by pivot_root, because no
 # process in a chroot may make user namespaces, in which the local stack confines what it runs.
 ENTER = """
 set -e
@@ -81,7 +81,7 @@ def make_root(root: Path, system: System) -> None:
     done.touch()
 
 
-def copy_in(root: Path, *files: Path) -> None:
+def copy_files_into(root: Path, *files: Path) -> None:
     """Copy files and folders of this machine to the same places below `root`."""
     for file in files:
         place = root / file.relative_to("/")
@@ -130,7 +130,7 @@ def main() -> int:
     system = replace(chosen, mirror=given.mirror or chosen.mirror, keyring=given.keyring or chosen.keyring)
     root = given.folder.resolve()
     make_root(root, system)
-    copy_in(root, Path("/etc/resolv.conf"), Path("/etc/hosts"), *given.file)
+    copy_files_into(root, Path("/etc/resolv.conf"), Path("/etc/hosts"), *given.file)
     shutil.rmtree(root / CLONE, ignore_errors=True)
     subprocess.run(["git", "clone", "--quiet", "--no-hardlinks", str(ROOT), str(root / CLONE)], check=True)
     kept = {name: os.environ[name] for name in given.env if name in os.environ}
@@ -138,7 +138,7 @@ def main() -> int:
     install = f"apt-get -qq update && apt-get -qq install {' '.join(named_packages())} >/dev/null"
     if status := run_inside(root, f"export DEBIAN_FRONTEND=noninteractive; {install}", environment):
         return status
-    copy_in(root, *given.file)  # again: ca-certificates has written its own list of authorities
+    copy_files_into(root, *given.file)  # again: ca-certificates has written its own list of authorities
     commands = [f"cd /{CLONE} && {command}" for command in given.commands]
     return max(run_inside(root, each, environment) for each in commands)
 

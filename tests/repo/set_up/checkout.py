@@ -52,7 +52,7 @@ class Index:
 
 @dataclass(frozen=True, kw_only=True)
 class Checkout:
-    """A folder in which `make setup` works as in a checkout, with a lock of its own."""
+    """A folder in which `make setup` works as in a checkout, with its own lock."""
 
     root: Path
     index: Index

@@ -1,4 +1,4 @@
-"""`make setup`: what it installs, with old pips too, and how it goes on."""
+"""`make setup`: what it installs, with old pips too, and how it continues."""
 
 import shutil
 from pathlib import Path

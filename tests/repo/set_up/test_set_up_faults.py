@@ -136,7 +136,7 @@ needs_mounts = pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small fi
 
 @pytest.fixture
 def small(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Path]:
-    """A file system of its own, of the size that the test's parameter gives."""
+    """A separate file system of the size that the test's parameter gives."""
     folder = tmp_path / "small"
     folder.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", request.param, "tmpfs", str(folder)]

@@ -153,7 +153,7 @@ def test_listings_of_one_bucket_delay_no_other_and_equal_ones_share_a_scan(tmp_p
 
 
 class Recorder(DropScanner):
-    """Notes what it is asked for, and begins when it may."""
+    """Notes its calls, and begins when it may."""
 
     def __init__(self, store: Store) -> None:
         super().__init__(store)

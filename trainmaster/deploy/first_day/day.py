@@ -46,7 +46,9 @@ class Day:
         """Find the details that no pattern finds; only a service knows the project's number."""
         state, project = self.context.state, self.context.project
         local = {} if state is None else environment_on(state)
-        questions = Questions(iam=local.get("IAM_EMULATOR_HOST"), storage=self.context.storage_host)
+        questions = Questions(
+            project=project, iam=local.get("IAM_EMULATOR_HOST"), storage=self.context.storage_host
+        )
         known = {str(ROOT): "/checkout", str(Path.home()): "/home/me", project: PROJECT}
         known[questions.project_number(project)] = NUMBER
         if state is not None:

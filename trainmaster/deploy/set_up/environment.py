@@ -42,7 +42,7 @@ sys.exit(main())
 def set_up() -> None:
     """Make .venv contain exactly the packages of the lock, and the command.
 
-    Where a run has failed or was interrupted, the next one goes on.
+    Where a run has failed or was interrupted, the next one continues.
 
     Raises:
         SystemExit: it failed; the exit's sentence has the likely repair.
@@ -74,7 +74,7 @@ def _has_this_python() -> bool:
 
 
 def make_environment(*, packages: int) -> None:
-    """Replace .venv by one without packages, if the machine has what it needs and room for so many.
+    """Replace .venv by one without packages, if the machine has what it needs and room for them.
 
     Raises:
         OSError: the file system refuses it.

@@ -40,7 +40,7 @@ def _starts(name: str) -> bool:
 
 
 def faults(environment: Path, *, packages: int) -> "list[str]":
-    """Why this machine cannot make `environment`, which may not exist yet, and install so many packages in it."""
+    """Why this machine cannot make `environment`, which may not exist yet, and install that number of packages in it."""
     found = []
     if any(importlib.util.find_spec(module) is None for module in ("venv", "ensurepip")):
         found.append(

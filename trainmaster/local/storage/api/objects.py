@@ -103,7 +103,7 @@ async def _fresh_page(call: Call, bucket: str, query: ListQuery) -> Page:
     folder = store.folder(bucket)
     for _ in range(_ROUNDS):
         # Matching a glob may take long; other listings are shorter than a change of thread.
-        page = await asyncio.to_thread(list_page, scan, query) if query.glob else list_page(scan, query)
+        page = await threads.run(bucket, list_page, scan, query) if query.glob else list_page(scan, query)
         rewritten = [
             each.name
             for each in page.items

@@ -8,6 +8,7 @@ Paths of the tree are relative to its root:
 - `bind-if-there SOURCE PATH`, `bind-ro-if-there SOURCE PATH`: the same, unless it has gone, as entries of shared
   directories may at any time
 - `tmpfs PATH`, `proc PATH`, `devpts PATH`: a new file system
+- `sys PATH`: this machine's devices and settings in /sys
 - `read-only PATH`: a mount of the tree, without those below it
 """
 
@@ -19,8 +20,18 @@ TYPE_CHECKING = False  # avoids the cost of importing typing
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_PROCS_SETTINGS = ("bus", "fs", "irq", "sys", "sysrq-trigger")
-"""What root could change of the machine by way of /proc."""
+_OF_EVERYBODY, _WRITABLE = 0o044, 0o222
+_HIDDEN_IN_SYS = (
+    "devices/virtual/powercap",
+    "firmware",
+    "fs/bpf",
+    "fs/pstore",
+    "kernel/config",
+    "kernel/debug",
+    "kernel/security",
+    "kernel/tracing",
+)
+"""Where root reads what the kernel and other programs do."""
 
 
 def build(root: str, steps: "list[list[str]]") -> None:
@@ -72,14 +83,36 @@ def _tmpfs(path: str) -> None:
 
 
 def _proc(path: str) -> None:
-    """The processes of this PID namespace alone; the machine's settings read-only."""
+    """The processes of this PID namespace alone.
+
+    The machine's settings are read-only, and what only root may read is empty: root owns them in every namespace.
+    """
     os.makedirs(path, exist_ok=True)
     syscalls.mount("proc", path, "proc", syscalls.NOSUID | syscalls.NODEV | syscalls.NOEXEC)
-    for name in _PROCS_SETTINGS:
-        settings = os.path.join(path, name)
-        if os.path.exists(settings):
-            syscalls.mount(settings, settings, None, syscalls.BIND | syscalls.REC)
-            syscalls.make_read_only(settings)
+    with os.scandir(path) as entries:
+        of_the_machine = [each for each in entries if not each.name.isdigit() and not each.is_symlink()]
+    for entry in of_the_machine:
+        if entry.is_dir():
+            _cover(entry.path, entry.path)
+            continue
+        mode = entry.stat().st_mode
+        if not mode & _OF_EVERYBODY:
+            _cover("/dev/null", entry.path)
+        elif mode & _WRITABLE:
+            _cover(entry.path, entry.path)
+
+
+def _sys(path: str) -> None:
+    _bind_read_only("/sys", path)
+    for name in _HIDDEN_IN_SYS:
+        hidden = os.path.join(path, name)
+        if os.path.isdir(hidden):
+            syscalls.mount("tmpfs", hidden, "tmpfs", syscalls.RDONLY)
+
+
+def _cover(source: str, path: str) -> None:
+    syscalls.mount(source, path, None, syscalls.BIND | syscalls.REC)
+    syscalls.make_read_only(path)
 
 
 def _devpts(path: str) -> None:
@@ -106,6 +139,7 @@ _PERFORM: "dict[str, Callable[..., object]]" = {
     "bind-ro-if-there": _bind_read_only_if_there,
     "tmpfs": _tmpfs,
     "proc": _proc,
+    "sys": _sys,
     "devpts": _devpts,
     "read-only": _read_only,
 }

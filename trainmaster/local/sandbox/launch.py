@@ -22,6 +22,7 @@ import signal
 import sys
 
 from trainmaster.local.sandbox import files, supervise, syscalls
+from trainmaster.local.sandbox.barrier import Barrier
 
 TYPE_CHECKING = False  # avoids the cost of importing typing
 if TYPE_CHECKING:
@@ -99,9 +100,15 @@ def _network(ports: "list[str]") -> int:
 def _be_init(plan: "dict[str, Any]") -> int:
     _arrange(plan["root"], plan["steps"])
     os.chdir(plan["workdir"])
-    syscalls.drop_privileges()
-    program = _forked(lambda: _be_program(plan))
+    barrier = Barrier()
+    program = _forked(lambda: _be_confined(plan, barrier))
+    barrier.admit(program)
     return supervise.wait_for(program, grace_s=_INITS_GRACE_S)
+
+
+def _be_confined(plan: "dict[str, Any]", barrier: Barrier) -> int:
+    barrier.enter()
+    return _be_program(plan) if plan["argv"] else 0
 
 
 def _be_program(plan: "dict[str, Any]") -> int:
@@ -154,13 +161,7 @@ def _probe() -> int:
     syscalls.unshare(syscalls.NEWNET)
     raise_loopback()
     plan = {"root": "/tmp", "steps": [["proc", "proc"]], "workdir": "/", "argv": []}  # noqa: S108  a mount point
-    return supervise.wait_for(_forked(lambda: _arranged(plan)), grace_s=_INITS_GRACE_S)
-
-
-def _arranged(plan: "dict[str, Any]") -> int:
-    _arrange(plan["root"], plan["steps"])
-    syscalls.drop_privileges()
-    return 0
+    return supervise.wait_for(_forked(lambda: _be_init(plan)), grace_s=_INITS_GRACE_S)
 
 
 def _not_set_up(error: Exception) -> int:

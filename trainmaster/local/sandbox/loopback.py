@@ -1,5 +1,6 @@
 """Makes a network with nothing but loopback, for `trainmaster.local.sandbox.network`."""
 
+import contextlib
 import fcntl
 import os
 import socket
@@ -10,6 +11,7 @@ from trainmaster.local.sandbox import syscalls
 _BACKLOG = 512
 _SET_FLAGS, _UP, _RUNNING = 0x8914, 0x1, 0x40
 _STDIN = 0
+_FIRST_PORT_OF_ALL = "/proc/sys/net/ipv4/ip_unprivileged_port_start"
 
 
 def send_network(ports: "list[int]") -> None:
@@ -27,6 +29,7 @@ def make_network(ports: "list[int]") -> "list[int]":
     """
     syscalls.unshare(syscalls.NEWNET)
     raise_loopback()
+    _open_low_ports()
     made: list[int] = []
     try:
         for name in ("user", "net"):
@@ -40,6 +43,12 @@ def make_network(ports: "list[int]") -> "list[int]":
             os.close(descriptor)
         raise
     return made
+
+
+def _open_low_ports() -> None:
+    """Let programs listen below port 1024, as in a container: none has a capability in the network's user namespace."""
+    with contextlib.suppress(OSError), open(_FIRST_PORT_OF_ALL, "w", encoding="ascii") as file:
+        file.write("0")  # refused where /proc/sys is read-only
 
 
 def raise_loopback() -> None:

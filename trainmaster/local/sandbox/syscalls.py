@@ -1,6 +1,6 @@
 """The system calls of a confinement that Python does not offer.
 
-Sources: namespaces(7), mount_setattr(2), capabilities(7), prctl(2), netdevice(7).
+Sources: namespaces(7), mount_setattr(2), capabilities(7), prctl(2), seccomp(2), netdevice(7).
 """
 
 import ctypes
@@ -18,10 +18,20 @@ KEPT_FLAGS = NOSUID | NODEV | NOEXEC | 1024 | 2048
 
 _DETACH = 2
 _MOUNT_SETATTR, _AT_FDCWD, _AT_RECURSIVE = 442, -100, 0x8000
-_PDEATHSIG, _CAPBSET_DROP, _SUBREAPER, _NO_NEW_PRIVS, _AMBIENT, _CLEAR_ALL = 1, 24, 36, 38, 47, 4
+_PDEATHSIG, _DUMPABLE, _CAPBSET_DROP, _SUBREAPER, _NO_NEW_PRIVS, _AMBIENT, _CLEAR_ALL = (
+    1,
+    4,
+    24,
+    36,
+    38,
+    47,
+    4,
+)
+_FILTER, _SPEC_ALLOW = 1, 4
 _CAPABILITIES_V3 = 0x20080522
-# chown dac_override fowner fsetid kill setgid setuid net_bind_service
-_KEPT_CAPABILITIES = (1 << 0) | (1 << 1) | (1 << 3) | (1 << 4) | (1 << 5) | (1 << 6) | (1 << 7) | (1 << 10)
+# chown dac_override fowner fsetid kill setgid setuid
+PROGRAMS_CAPABILITIES = (1 << 0) | (1 << 1) | (1 << 3) | (1 << 4) | (1 << 5) | (1 << 6) | (1 << 7)
+"""What a program that is root in its user namespace may do to its files and processes there."""
 _LAST_CAPABILITY = "/proc/sys/kernel/cap_last_cap"
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -75,8 +85,8 @@ def change_root(root: str) -> None:
     os.chdir("/")
 
 
-def drop_privileges() -> None:
-    """For this process and all that it starts: no more than a container's usual capabilities, and none of another user.
+def drop_privileges(kept: int = 0) -> None:
+    """For this process and all that it starts: no capabilities but those of this mask, and none of another user.
 
     Raises:
         OSError: the kernel refuses.
@@ -85,15 +95,35 @@ def drop_privileges() -> None:
     with open(_LAST_CAPABILITY, "rb") as file:  # Python may be out of sight by now: no codec can be imported
         last = int(file.read())
     for number in range(last + 1):
-        if not _KEPT_CAPABILITIES >> number & 1:
+        if not kept >> number & 1:
             _prctl(_CAPBSET_DROP, number)
     _prctl(_AMBIENT, _CLEAR_ALL)
     header = (ctypes.c_uint32 * 2)(_CAPABILITIES_V3, 0)
     held = (ctypes.c_uint32 * 6)()
     _check(_libc.capget(ctypes.byref(header), ctypes.byref(held)), "capget")
-    effective, permitted = held[0] & _KEPT_CAPABILITIES, held[1] & _KEPT_CAPABILITIES
-    kept = (ctypes.c_uint32 * 6)(effective, permitted, 0, 0, 0, 0)
-    _check(_libc.capset(ctypes.byref(header), ctypes.byref(kept)), "capset")
+    effective, permitted = held[0] & kept, held[1] & kept
+    reduced = (ctypes.c_uint32 * 6)(effective, permitted, 0, 0, 0, 0)
+    _check(_libc.capset(ctypes.byref(header), ctypes.byref(reduced)), "capset")
+
+
+def close_to_others() -> None:
+    """Keep this process's memory and files from others, also in /proc, unless they may trace it as root may.
+
+    Starting a program undoes it.
+    """
+    _prctl(_DUMPABLE, 0)
+
+
+def install_filter(seccomp: int, program: bytes) -> None:
+    """Have the kernel ask this filter, an array of `struct sock_filter`, about every later system call.
+
+    `seccomp` is that call's number. Raises `OSError`.
+    """
+    instructions = ctypes.create_string_buffer(program, len(program))
+    described = (ctypes.c_uint64 * 2)(len(program) // 8, ctypes.addressof(instructions))
+    # Without SPEC_ALLOW, kernels before 5.16 slow the program's own instructions down.
+    words = (ctypes.c_ulong(_FILTER), ctypes.c_ulong(_SPEC_ALLOW), ctypes.byref(described))
+    _check(_libc.syscall(ctypes.c_long(seccomp), *words), "seccomp")
 
 
 def send_at_parents_end(number: int) -> None:

@@ -74,7 +74,7 @@ def confined_steps(image: Image, view: View) -> list[Step]:
         *_hiding(view.hidden),
         *(("tmpfs", path) for path in inner),
         ("proc", "proc"),
-        ("bind-ro", "/sys", "sys"),
+        ("sys", "sys"),
         *_devices(),
         *(("bind", str(path), str(path).strip("/")) for path in view.writable),
         *(("bind-ro", str(path), str(path).strip("/")) for path in view.read_only if _is_below(path, view.hidden)),
@@ -159,7 +159,8 @@ def _devices() -> Iterator[Step]:
     yield "tmpfs", "dev"
     for entry in _entries(Path("/dev")):
         if entry.name in _DEVICES or entry.name.startswith(_ACCELERATORS):
-            yield "bind-if-there", entry.path, f"dev/{entry.name}"
+            # A device can be written to, but a program of root's owns its file and could change its mode.
+            yield "bind-ro-if-there", entry.path, f"dev/{entry.name}"
     yield "tmpfs", "dev/shm"
     yield "devpts", "dev/pts"
     yield "link", "pts/ptmx", "dev/ptmx"

@@ -85,8 +85,9 @@ def test_what_double_forks_without_an_environment_ends_with_the_stack(
     start: Callable[..., Any], way: Way, seconds: str
 ) -> None:
     with start(**way, grace_s=0.2) as stack:
-        escaped(stack, seconds)
+        name = escaped(stack, seconds)
     assert processes_with(seconds) == []
+    assert list(Path("/sys/fs/cgroup").rglob(f"trainmaster-{name.rpartition('/')[2]}-*")) == []
 
 
 @pytest.mark.parametrize("way", WAYS, ids=way_of)

@@ -287,6 +287,7 @@ if len(WAYS) > 1:
                     "argv": [sys.executable, "-c", f"import os; print({expression})"],
                     "grace_s": 1,
                     "stack": os.getpid(),
+                    "name": f"trainmaster-test-{os.getpid()}",
                     "network": None,
                 }
             )

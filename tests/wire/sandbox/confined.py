@@ -37,6 +37,7 @@ def main(folder: Path, program: str, *arguments: str) -> int:
         "argv": [sys.executable, "-c", program, *arguments],
         "grace_s": 1,
         "stack": os.getpid(),
+        "name": f"trainmaster-test-{os.getpid()}",
         "network": namespaces,
     }
     (folder / "plan").write_bytes(marshal.dumps(plan))

@@ -12,6 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from trainmaster.local.sandbox.limits import remove_group
 from trainmaster.local.sandbox.probe import obstacle
 
 from .conftest import User, run_confined
@@ -79,6 +80,7 @@ def test_a_program_ends_with_its_launcher_whatever_it_does_to_its_init(user: Use
             (launcher,) = psutil.Process(process.pid).children()
             launcher.kill()
         _eventually(lambda: _with(word) == [])
+        _eventually(lambda: remove_group(f"trainmaster-test-{process.pid}"))
 
 
 def _eventually(condition: Callable[[], bool]) -> None:

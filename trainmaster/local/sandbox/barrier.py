@@ -10,11 +10,27 @@ from trainmaster.local.sandbox import filter as calls
 from trainmaster.local.sandbox import syscalls
 
 
-class Barrier:
-    """Made before the program's process is forked, so that each side has both pipes."""
+class Gate:
+    """Where one process waits for another; made before the fork that separates them."""
 
     def __init__(self) -> None:
-        self._entered, self._mapped = os.pipe(), os.pipe()
+        self._reading, self._writing = os.pipe()
+
+    def open(self) -> None:
+        """Let the other process through, which waits or will wait. Its end is no error."""
+        os.write(self._writing, b"o")
+
+    def wait(self) -> bool:
+        """Whether the other process opened the gate; false if it has ended instead."""
+        os.close(self._writing)
+        return os.read(self._reading, 1) != b""
+
+
+class Barrier:
+    """Made before the program's process is forked."""
+
+    def __init__(self) -> None:
+        self._entered, self._mapped = Gate(), Gate()
 
     def enter(self) -> None:
         """On the program's side: move into the user namespace, with the same users, and give up what it does not need.
@@ -22,23 +38,21 @@ class Barrier:
         Returns after init's `admit`. Raises `OSError`.
         """
         syscalls.unshare(syscalls.NEWUSER)
-        os.write(self._entered[1], b"e")
-        os.close(self._mapped[1])
-        if not os.read(self._mapped[0], 1):
+        self._entered.open()
+        if not self._mapped.wait():
             raise OSError("its init has ended")
         syscalls.drop_privileges(syscalls.PROGRAMS_CAPABILITIES)
         calls.refuse_calls()
 
     def admit(self, program: int) -> None:
         """On init's side: map the program's users, give up all privileges, and let it continue. Raises `OSError`."""
-        os.close(self._entered[1])
-        if os.read(self._entered[0], 1):  # else it has ended, and said why
+        if self._entered.wait():  # else it has ended, and said why
             for name in ("uid_map", "gid_map"):
-                _write(f"/proc/{program}/{name}", _identity(f"/proc/self/{name}"))
+                syscalls.write_setting(f"/proc/{program}/{name}", _identity(f"/proc/self/{name}"))
         # Not earlier: the files above would belong to root.
         syscalls.close_to_others()
         syscalls.drop_privileges()
-        os.write(self._mapped[1], b"m")
+        self._mapped.open()
 
 
 def _identity(path: str) -> bytes:
@@ -46,12 +60,3 @@ def _identity(path: str) -> bytes:
     with open(path, "rb") as file:
         ranges = [line.split() for line in file]
     return b"\n".join(b"%b %b %b" % (first, first, count) for first, _outside, count in ranges)
-
-
-def _write(path: str, text: bytes) -> None:
-    """In one call: the kernel takes a map in one piece."""
-    descriptor = os.open(path, os.O_WRONLY)
-    try:
-        os.write(descriptor, text)
-    finally:
-        os.close(descriptor)

@@ -2,7 +2,8 @@
 
 PLAN is a file that `marshal` reads, because the import of `json` would take longer than all else here. It holds
 `{"private": bool, "root": a scratch directory, "steps": […], "workdir": path, "argv": […], "grace_s": seconds,
-"stack": process id, "network": null or the descriptors of a user and a network namespace}`.
+"stack": process id, "name": unique on this machine, "network": null or the descriptors of a user and a network
+namespace}`.
 
 With `private`, three processes: this one stays outside, as the child that the stack knows; its child is the first
 process of a PID namespace, with a separate file tree; and the program is that one's child.
@@ -18,11 +19,10 @@ Exit status 125 means that the confinement could not be set up, as in `docker ru
 
 import marshal
 import os
-import signal
 import sys
 
-from trainmaster.local.sandbox import files, supervise, syscalls
-from trainmaster.local.sandbox.barrier import Barrier
+from trainmaster.local.sandbox import files, limits, supervise, syscalls
+from trainmaster.local.sandbox.barrier import Barrier, Gate
 
 TYPE_CHECKING = False  # avoids the cost of importing typing
 if TYPE_CHECKING:
@@ -49,10 +49,16 @@ def main(arguments: "list[str]") -> int:
 
 
 def _confined(plan: "dict[str, Any]") -> int:
+    group = limits.Group(plan["name"])
     _enter_namespaces(plan["network"])
     _follow(plan["stack"])
-    init = _forked(lambda: _be_init(plan))
-    return supervise.wait_for(init, grace_s=plan["grace_s"])
+    taken = Gate()
+    init = _forked(lambda: _be_init(plan, taken))
+    group.take(init)  # while it builds the file tree
+    taken.open()
+    status = supervise.wait_for(init, grace_s=plan["grace_s"])
+    limits.remove_group(plan["name"])
+    return status
 
 
 def _adopted(plan: "dict[str, Any]") -> int:
@@ -97,9 +103,13 @@ def _network(ports: "list[str]") -> int:
     return 0
 
 
-def _be_init(plan: "dict[str, Any]") -> int:
+def _be_init(plan: "dict[str, Any]", taken: "Gate | None" = None) -> int:
+    """`taken` opens when this process is in its control group."""
     _arrange(plan["root"], plan["steps"])
     os.chdir(plan["workdir"])
+    limits.be_ended_first()
+    if taken and not taken.wait():
+        raise OSError("its launcher has ended")
     barrier = Barrier()
     program = _forked(lambda: _be_confined(plan, barrier))
     barrier.admit(program)
@@ -108,6 +118,7 @@ def _be_init(plan: "dict[str, Any]") -> int:
 
 def _be_confined(plan: "dict[str, Any]", barrier: Barrier) -> int:
     barrier.enter()
+    limits.limit_processes()
     return _be_program(plan) if plan["argv"] else 0
 
 
@@ -134,7 +145,7 @@ def _forked(run: "Callable[[], int]") -> int:
     os.close(writing)
     status = _NOT_SET_UP
     try:
-        syscalls.send_at_parents_end(signal.SIGKILL)
+        syscalls.send_at_parents_end(supervise.KILL)
         os.set_blocking(reading, False)
         if _is_open(reading):
             status = run()

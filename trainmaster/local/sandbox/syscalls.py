@@ -28,6 +28,7 @@ _PDEATHSIG, _DUMPABLE, _CAPBSET_DROP, _SUBREAPER, _NO_NEW_PRIVS, _AMBIENT, _CLEA
     4,
 )
 _FILTER, _SPEC_ALLOW = 1, 4
+_NPROC = 6
 _CAPABILITIES_V3 = 0x20080522
 # chown dac_override fowner fsetid kill setgid setuid
 PROGRAMS_CAPABILITIES = (1 << 0) | (1 << 1) | (1 << 3) | (1 << 4) | (1 << 5) | (1 << 6) | (1 << 7)
@@ -55,9 +56,9 @@ def enter_user_namespace() -> None:
     """
     user, group = os.getuid(), os.getgid()
     unshare(NEWUSER)
-    _write("/proc/self/setgroups", "deny")
-    _write("/proc/self/uid_map", f"{user} {user} 1")
-    _write("/proc/self/gid_map", f"{group} {group} 1")
+    write_setting("/proc/self/setgroups", b"deny")
+    write_setting("/proc/self/uid_map", b"%d %d 1" % (user, user))
+    write_setting("/proc/self/gid_map", b"%d %d 1" % (group, group))
 
 
 def mount(source: str, target: str, kind: "str | None" = None, flags: int = 0, options: str = "") -> None:
@@ -114,6 +115,14 @@ def close_to_others() -> None:
     _prctl(_DUMPABLE, 0)
 
 
+def limit_processes(most: int) -> None:
+    """Lower the limit on the processes of this user, which counts in its user namespace. Raises `OSError`."""
+    limits = (ctypes.c_uint64 * 2)()
+    _check(_libc.prlimit(0, _NPROC, None, ctypes.byref(limits)), "prlimit")
+    lower = (ctypes.c_uint64 * 2)(*(min(limit, most) for limit in limits))
+    _check(_libc.prlimit(0, _NPROC, ctypes.byref(lower), None), "prlimit")
+
+
 def install_filter(seccomp: int, program: bytes) -> None:
     """Have the kernel ask this filter, an array of `struct sock_filter`, about every later system call.
 
@@ -147,6 +156,10 @@ def _check(result: int, what: str) -> None:
         raise OSError(number, f"{what}: {os.strerror(number)}")
 
 
-def _write(path: str, text: str) -> None:
-    with open(path, "w", encoding="ascii") as file:
-        file.write(text)
+def write_setting(path: str, text: bytes) -> None:
+    """To a file of the kernel, which must exist, in one call. Raises `OSError`."""
+    descriptor = os.open(path, os.O_WRONLY)
+    try:
+        os.write(descriptor, text)
+    finally:
+        os.close(descriptor)

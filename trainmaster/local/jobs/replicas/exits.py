@@ -63,20 +63,16 @@ class Exit:
 
 
 def oom_kills() -> int | None:
-    """The count of OOM kills in this process's control group, else on this machine.
-
-    None if neither can be read.
+    """The count of OOM kills in this process's control group and on this machine; None if neither can be read.
 
     A count that has not risen since a replica's start rules out an OOM kill. A risen count makes one likely,
-    though another process may have been killed.
+    though another process may have been killed. A replica's group may be outside this process's.
 
     Source: https://docs.kernel.org/admin-guide/cgroup-v2.html (memory.events), and `oom_kill` in /proc/vmstat,
     which counts the whole machine's.
     """
-    for path in (*_own_events(), _MACHINE):
-        if (found := _counted(path)) is not None:
-            return found
-    return None
+    counts = [found for path in (*_own_events(), _MACHINE) if (found := _counted(path)) is not None]
+    return sum(counts) if counts else None
 
 
 def _own_events() -> list[Path]:

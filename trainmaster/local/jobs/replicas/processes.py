@@ -4,6 +4,7 @@ import json
 import marshal
 import os
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,12 +19,14 @@ from trainmaster.local.jobs.replicas import rootfs
 from trainmaster.local.jobs.replicas.isolation import Placement, Start
 from trainmaster.local.jobs.replicas.shares import shares_of
 from trainmaster.local.process.processes import SYSTEM_PATH
+from trainmaster.local.sandbox.limits import remove_group
 from trainmaster.local.sandbox.probe import LAUNCHER
 
 GCS_ROOT = "TRAINMASTER_GCS_ROOT"
 PYTHON_PATH = "PYTHONPATH"
 _SHARED_TMP = "shared-tmp"
 """The folder that is a confined replica's /tmp; TMPDIR is another one."""
+_GROUPS_END_S, _PAUSE_S = 5.0, 0.02
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,7 +72,11 @@ class Processes:
         )
 
     def remove(self, names: Sequence[str]) -> None:
-        """Does nothing: a process leaves files only in its scratch directory."""
+        """Remove control groups that killed launchers left; the kernel may still be ending the processes in them."""
+        deadline = time.monotonic() + _GROUPS_END_S
+        for name in names if self.private else ():
+            while not remove_group(name) and time.monotonic() < deadline:
+                time.sleep(_PAUSE_S)
 
     def _plan(self, placement: Placement) -> dict[str, object]:
         image = placement.program.image
@@ -81,6 +88,7 @@ class Processes:
             "argv": placement.program.command_line,
             "grace_s": self.grace_s,
             "stack": os.getpid(),
+            "name": placement.name,
             "network": _namespaces(placement) or None,
         }
 

@@ -18,10 +18,14 @@ def in_proc(
     state: str = "R",
     flags: int = 0,
     code_address: int = 0,
+    numbers: str = f"{PID}",
 ) -> list[bytes]:
     """One process, which shows the next environment at each reading; the list of those not yet read."""
     fields = [state, "1", "4711", "4711", "0", "-1", str(flags), *["0"] * 16, str(code_address), *["0"] * 26]
-    files = {"stat": f"{PID} (a (program) {' '.join(fields)}\n".encode()}
+    files = {
+        "stat": f"{PID} (a (program) {' '.join(fields)}\n".encode(),
+        "status": f"Name:\ta\nNSpid:\t{numbers}\n".encode(),
+    }
     monkeypatch.setattr(family, "pids", lambda: iter([PID]))
     monkeypatch.setattr(
         family, "_read", lambda _pid, name: environments.pop(0) if name == "environ" else files[name]
@@ -50,5 +54,17 @@ def test_a_process_that_never_shows_variables_is_not_waited_for(
     monkeypatch: pytest.MonkeyPatch, state: str, flags: int, code_address: int
 ) -> None:
     unread = in_proc(monkeypatch, [b"", b"", MARKED], state=state, flags=flags, code_address=code_address)
+    assert family.members("t") == frozenset()
+    assert unread == [MARKED]
+
+
+def test_of_a_pid_namespace_only_the_first_process_is_asked_for_its_variables(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Reading them waits for the process's memory, which one that forks without end keeps locked for seconds."""
+    unread = in_proc(monkeypatch, [MARKED], numbers=f"{PID} 1")
+    assert family.members("t") == {PID}
+    assert not unread
+    unread = in_proc(monkeypatch, [MARKED], numbers=f"{PID} 7")
     assert family.members("t") == frozenset()
     assert unread == [MARKED]

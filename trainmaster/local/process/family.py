@@ -40,7 +40,7 @@ def members(token: str) -> frozenset[int]:
         token: the whole value of the variable, or its part before the colon.
     """
     until = time.monotonic() + _EXEC_S
-    marked = {pid for pid in pids() if _carries(pid, token, until)}
+    marked = {pid for pid in pids() if not _ends_with_its_init(pid) and _carries(pid, token, until)}
     if not marked:
         return frozenset()
     children: dict[int, list[int]] = {}
@@ -129,9 +129,25 @@ def _is_starting(pid: int) -> bool:
 
 
 def _is_confined(pid: int) -> bool:
-    """Whether it is in a PID namespace below this process's: then it has another number there."""
-    lines = _read(pid, "status").splitlines()
-    return any(line.startswith(b"NSpid:") and len(line.split()) > 2 for line in lines)  # noqa: PLR2004  the name, the number here
+    """Whether it is in a PID namespace below this process's."""
+    return len(_numbers(pid)) > 1
+
+
+def _ends_with_its_init(pid: int) -> bool:
+    """Whether it is in such a namespace, and not its first process, which is found by its own mark.
+
+    Its environment is not read: that waits for its memory, which a process that forks without end keeps locked.
+    """
+    numbers = _numbers(pid)
+    return len(numbers) > 1 and numbers[-1] != b"1"
+
+
+def _numbers(pid: int) -> list[bytes]:
+    """Its process ids, in this process's PID namespace and those below."""
+    for line in _read(pid, "status").splitlines():
+        if line.startswith(b"NSpid:"):
+            return line.split()[1:]
+    return []
 
 
 def _parent(pid: int) -> int:

@@ -3,13 +3,14 @@
 import asyncio
 import contextlib
 import errno
+import functools
 import json
 import re
 import socket
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import Protocol, TypeVar, runtime_checkable
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import h11
 import uvicorn
@@ -154,8 +155,11 @@ class Server:
         port: int = 0,
         host: str = "127.0.0.1",
         listener: socket.socket | None = None,
+        most_connections: int | None = None,
     ) -> None:
         """Bind the port; 0 picks a free one. A `listener` is used instead, and closed with the server.
+
+        Connections beyond `most_connections` at once are closed unanswered; None for no limit.
 
         Raises:
             OSError: the port is taken.
@@ -171,7 +175,7 @@ class Server:
                 app,
                 access_log=False,
                 log_config=None,
-                http=_Cuttable,
+                http=functools.partial(_Cuttable, most_connections),  # type: ignore[arg-type]  # called as a class is
                 ws="none",
                 proxy_headers=False,
                 timeout_keep_alive=_IDLE_S,
@@ -205,8 +209,14 @@ class Server:
 class _Cuttable(H11Protocol):
     """A connection that an application finds in its scope's state; see `cut`."""
 
+    def __init__(self, most_connections: int | None, *arguments: Any, **more: Any) -> None:
+        super().__init__(*arguments, **more)
+        self._most_connections = most_connections
+
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
         super().connection_made(transport)
+        if self._most_connections is not None and len(self.connections) > self._most_connections:
+            transport.abort()
         self.app_state = {**self.app_state, _CONNECTION: transport}
 
     def data_received(self, data: bytes) -> None:

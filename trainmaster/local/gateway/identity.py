@@ -14,6 +14,8 @@ from trainmaster.local.http import Server
 from trainmaster.local.iam.principals import Principal, Tokens
 from trainmaster.local.metadata import InstanceMetadata, application
 
+_MOST_OF_A_REPLICA = 200
+"""Connections to its metadata server at once: each is a file of the stack's."""
 _FSSPEC = json.dumps({"session_kwargs": {"trust_env": True}})
 
 
@@ -91,7 +93,7 @@ class WorkloadIdentities:
             email=principal.email or default_account(self._project_number),
             token=lambda: token,
         )
-        server = Server(application(metadata), listener=listener)
+        server = Server(application(metadata), listener=listener, most_connections=_MOST_OF_A_REPLICA)
         await server.start()
         return WorkloadIdentity(
             token=token,

@@ -21,6 +21,8 @@ from trainmaster.local.tasks import cancel_all
 
 _HEAD_WITHIN_S = 10.0
 _MAX_CONNECTIONS = 2_000
+_MAX_OF_A_NETWORK = 500
+"""Less than all, so that one job cannot keep others from the gateway."""
 _log = logging.getLogger(__name__)
 
 
@@ -65,7 +67,7 @@ class Gateway:
 
     async def listen(self, listener: socket.socket) -> asyncio.Server:
         """Serve a job's network too, until the result is closed."""
-        accept = functools.partial(self._accept, confined=True)
+        accept = functools.partial(self._accept, network=set())
         self._networks = {server for server in self._networks if server.is_serving()}
         server = await asyncio.start_server(accept, sock=listener, limit=CHUNK_BYTES, backlog=512)
         self._networks.add(server)
@@ -74,10 +76,14 @@ class Gateway:
     async def forward(self, listener: socket.socket) -> asyncio.Server:
         """Connect a port of a job's network with the same one of this machine, until the result is closed."""
         port = listener.getsockname()[1]
+        joined: set[asyncio.StreamWriter] = set()
 
         async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            joined.add(writer)
             with contextlib.suppress(OSError, TimeoutError):
-                await _join(reader, writer, *await open_stream("127.0.0.1", port))
+                if len(joined) <= _MAX_OF_A_NETWORK:
+                    await _join(reader, writer, *await open_stream("127.0.0.1", port))
+            joined.discard(writer)
             await closed(writer)
 
         return await asyncio.start_server(accept, sock=listener, limit=CHUNK_BYTES)
@@ -91,24 +97,34 @@ class Gateway:
         await cancel_all(self._connections)
 
     async def _accept(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, confined: bool = False
+        self,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        *,
+        network: "set[asyncio.Task[None]] | None" = None,
     ) -> None:
+        """`network` has the connections from the same network of a job; None for a connection of this machine's."""
         task = asyncio.current_task()
         assert task is not None  # noqa: S101  # a coroutine always runs in one
-        self._connections.add(task)
+        groups = [(self._connections, _MAX_CONNECTIONS)]
+        groups += [] if network is None else [(network, _MAX_OF_A_NETWORK)]
+        for group, _most in groups:
+            group.add(task)
         try:
-            if len(self._connections) > _MAX_CONNECTIONS:
+            exceeded = [most for group, most in groups if len(group) > most]
+            if exceeded:
                 await _refuse(
                     writer,
                     "503 Service Unavailable",
-                    f"at most {_MAX_CONNECTIONS} connections are allowed at once",
+                    f"at most {min(exceeded)} connections are allowed at once",
                 )
             else:
-                await self._serve(reader, writer, confined=confined)
+                await self._serve(reader, writer, confined=network is not None)
         except (OSError, TimeoutError, asyncio.IncompleteReadError) as fault:
             _log.debug("a connection ended: %s", fault)
         finally:
-            self._connections.discard(task)
+            for group, _most in groups:
+                group.discard(task)
             await closed(writer)
 
     async def _serve(

@@ -1,4 +1,4 @@
-"""A job that opens connections without end keeps neither the stack nor other jobs from theirs."""
+"""A job that floods the stack with connections keeps neither the stack nor other jobs from theirs."""
 
 import asyncio
 import contextlib

@@ -1,6 +1,6 @@
 """Runs a Python program in a confinement as an enforcing stack does: `python confined.py FOLDER PROGRAM PATH…`.
 
-A process of its own, because a test also starts it as another user. FOLDER is new and belongs to that user; its folder
+A separate process, because a test also starts it as another user. FOLDER is new and belongs to that user; its folder
 `bucket` is /gcs/bucket for the program, whose arguments are the paths. Ends as the program does.
 """
 

@@ -1,4 +1,4 @@
-"""A hostile program in a confinement gets nowhere, whoever runs the stack: each attempt of `attacks.py`."""
+"""A hostile program in a confinement gets nowhere, as root or as another user: each attempt of `attacks.py`."""
 
 import json
 import os

@@ -17,7 +17,7 @@ class Gate:
         self._reading, self._writing = os.pipe()
 
     def open(self) -> None:
-        """Let the other process through, which waits or will wait. Its end is no error."""
+        """Let the other process through, which waits or will wait. It is not an error if that one has ended."""
         os.write(self._writing, b"o")
 
     def wait(self) -> bool:

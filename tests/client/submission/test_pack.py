@@ -204,13 +204,14 @@ def test_files_with_secrets_are_left_out_by_their_content_and_named_with_its_kin
     other = {
         "config.json": '{"key": "value", "client_secret": null}',
         "ca.pem": "-----BEGIN CERTIFICATE-----\nMIIEvQIBADANBgkqhkiG9w0B\n",
+        "connect.py": 'URL = "postgres://user:password@host/db"\n',
         "find_keys.py": 'KEY = "-----BEGIN PRIVATE KEY-----"\nif KEY in text: print(os.environ["PASSWORD"])\n',
     }
     script = write(tmp_path, **other)
     for name, (text, _) in SECRETS.items():
         (tmp_path / name).write_bytes(text.encode("latin-1"))
     packed = pack_script(script)
-    assert packed.files == ("ca.pem", "config.json", "find_keys.py", "train.py")
+    assert packed.files == ("ca.pem", "config.json", "connect.py", "find_keys.py", "train.py")
     assert packed.left_out == {
         Why.CONFIDENTIAL: tuple(sorted(f"{name} ({kind})" for name, (_, kind) in SECRETS.items()))
     }

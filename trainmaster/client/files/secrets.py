@@ -45,6 +45,8 @@ _FILE_FORMATS = {
 }
 """How the tools write them, each with enough of the value that a program that only names the field is none.
 The repeats are bounded, so that the work is linear in the file's size. Sources: each tool's own documentation."""
+_DATA_ONLY = frozenset({"a password in a URI"})
+"""Programs and their tests have such URIs as examples, and put the password in as they run."""
 
 
 def find_secret(name: str, content: bytes) -> str | None:
@@ -62,5 +64,6 @@ def find_secret(name: str, content: bytes) -> str | None:
         if content.startswith(magic):
             return kind
     text = content[:SEARCHED_MAX_BYTES].decode("latin-1")
-    formats = {**_FILE_FORMATS, **TOKEN_FORMATS}
-    return next((kind for kind, pattern in formats.items() if pattern.search(text)), None)
+    known = {**_FILE_FORMATS, **TOKEN_FORMATS}
+    kinds = known.keys() - _DATA_ONLY if lower.endswith(".py") else known
+    return next((kind for kind, pattern in known.items() if kind in kinds and pattern.search(text)), None)

@@ -13,15 +13,20 @@ import httpx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from starlette.requests import Request
 
 from trainmaster.local.http import serving
 from trainmaster.local.storage import Storage
+from trainmaster.local.storage.api.call import Call
+from trainmaster.local.storage.api.objects import list_all
 from trainmaster.local.storage.drops.scanner import DropScanner
 from trainmaster.local.storage.drops.threads import THREADS_EACH, BucketThreads
 from trainmaster.local.storage.objects.errors import RefusedError
 from trainmaster.local.storage.objects.folder import Folder
-from trainmaster.local.storage.objects.records import Bucket
+from trainmaster.local.storage.objects.records import Bucket, Fingerprint
 from trainmaster.local.storage.objects.staging import HOLES_HASHED_MAX_BYTES, Digest, digest_of
+from trainmaster.local.storage.service import Service
+from trainmaster.local.storage.sessions import Uploads
 from trainmaster.local.storage.store import Store
 
 PIECES = st.lists(st.tuples(st.binary(max_size=40), st.integers(0, 20_000)), max_size=4)
@@ -150,6 +155,45 @@ def test_listings_of_one_bucket_delay_no_other_and_equal_ones_share_a_scan(tmp_p
 
     asyncio.run(ask())
     assert entered.count("slow") <= THREADS_EACH + 2
+
+
+class NotedFolder(Folder):
+    """Notes which threads look at its files."""
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(root)
+        self.lookers = set[threading.Thread]()
+
+    def fingerprint(self, name: str) -> Fingerprint | None:
+        self.lookers.add(threading.current_thread())
+        return super().fingerprint(name)
+
+
+class NotedStore(Store):
+    """Has one bucket."""
+
+    def folder(self, _bucket: str) -> NotedFolder:
+        if "noted" not in self.__dict__:
+            self.noted = NotedFolder(self.buckets_path / "bucket")
+        return self.noted
+
+
+def test_the_files_of_a_page_are_compared_outside_of_the_event_loop(tmp_path: Path) -> None:
+    """There, a thousand of them take a second while other threads are busy."""
+    store = NotedStore(tmp_path)
+    store.catalog.put_bucket(Bucket(name="bucket", project="p", created_us=1, fields={}))
+    store.folder("bucket").root.mkdir()
+    (store.noted.root / "a").touch()
+    threads = BucketThreads(DropScanner(store))
+    service = Service(store=store, threads=threads, uploads=Uploads(store.uploads_path))
+    request = Request({"type": "http", "query_string": b"", "headers": []})
+    answer = asyncio.run(list_all(Call(request=request, path={"bucket": "bucket"}, service=service)))
+    threads.close()
+    service.uploads.close()
+    store.close()
+    assert b'"name":"a"' in answer.body
+    assert store.noted.lookers
+    assert threading.current_thread() not in store.noted.lookers
 
 
 class Recorder(DropScanner):

@@ -29,6 +29,7 @@ from trainmaster.local.storage.objects.names import is_plain
 from trainmaster.local.storage.objects.preconditions import whole_number
 from trainmaster.local.storage.objects.records import StoredObject
 from trainmaster.local.storage.objects.resource import object_json
+from trainmaster.local.storage.store import Store
 
 _ROUNDS = 3
 
@@ -47,16 +48,20 @@ async def download(call: Call) -> Response:
 
 
 async def list_all(call: Call) -> Response:
+    """The page, after recording what other processes added, removed or changed.
+
+    All of it in the bucket's threads: a page of 1000 objects takes so long that eight callers would keep the event loop
+    from everyone else.
+    """
     bucket, query = call.path["bucket"], _list_query(call)
-    page = await _fresh_page(call, bucket, query)
-    answer: Json = {"kind": "storage#objects"}
-    if page.prefixes:
-        answer["prefixes"] = page.prefixes
-    if page.items:
-        answer["items"] = [object_json(stored, call.base_url) for stored in page.items]
-    if page.resume:
-        answer["nextPageToken"] = page_token(page.resume)
-    return json_answer(answer)
+    threads = call.service.threads
+    await threads.wait_for_refresh(bucket, query.prefix)
+    for _ in range(_ROUNDS):
+        page, rewritten = await threads.run(bucket, _page, call.store, bucket, query)
+        # Files that are being written keep their recorded state.
+        if not any([await threads.wait_for_look(bucket, name) for name in rewritten]):
+            break
+    return await threads.run(bucket, _page_answer, page, call.base_url)
 
 
 async def patch(call: Call) -> Response:
@@ -92,27 +97,30 @@ async def _read(call: Call) -> StoredObject:
     return stored
 
 
-async def _fresh_page(call: Call, bucket: str, query: ListQuery) -> Page:
-    """The page, after scanning for files that other processes added, removed or changed."""
-    store, threads = call.store, call.service.threads
-    await threads.wait_for_refresh(bucket, query.prefix)
+def _page(store: Store, bucket: str, query: ListQuery) -> tuple[Page, list[str]]:
+    """The page as recorded, and the names in it whose files are no longer as recorded."""
 
     def scan(start: str, end: str, limit: int) -> list[StoredObject]:
         return store.catalog.scan(bucket, start=start, end=end, limit=limit)
 
-    folder = store.folder(bucket)
-    for _ in range(_ROUNDS):
-        # Matching a glob may take long; other listings are shorter than a change of thread.
-        page = await threads.run(bucket, list_page, scan, query) if query.glob else list_page(scan, query)
-        rewritten = [
-            each.name
-            for each in page.items
-            if not each.aside and is_plain(each.name) and folder.fingerprint(each.name) != each.fingerprint
-        ]
-        # Files that are being written keep their recorded state.
-        if not any([await threads.wait_for_look(bucket, name) for name in rewritten]):
-            return page
-    return page
+    page, folder = list_page(scan, query), store.folder(bucket)
+    rewritten = [
+        each.name
+        for each in page.items
+        if not each.aside and is_plain(each.name) and folder.fingerprint(each.name) != each.fingerprint
+    ]
+    return page, rewritten
+
+
+def _page_answer(page: Page, base_url: str) -> Response:
+    answer: Json = {"kind": "storage#objects"}
+    if page.prefixes:
+        answer["prefixes"] = page.prefixes
+    if page.items:
+        answer["items"] = [object_json(stored, base_url) for stored in page.items]
+    if page.resume:
+        answer["nextPageToken"] = page_token(page.resume)
+    return json_answer(answer)
 
 
 def _list_query(call: Call) -> ListQuery:

@@ -5,6 +5,7 @@ import base64
 import hashlib
 import os
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -84,6 +85,19 @@ def test_terabytes_of_holes_are_not_read_and_have_no_md5(tmp_path: Path) -> None
     found = digest_of_file(tmp_path / "file")
     assert (found.size, found.md5) == (4 * 1024**4, "")
     assert found.size > HOLES_HASHED_MAX_BYTES
+
+
+@pytest.mark.parametrize("hole_bytes", [(HOLES_HASHED_MAX_BYTES - 4096) // 250, 2**40 // 250])
+def test_a_file_with_a_megabyte_of_data_and_many_holes_takes_half_a_second_at_most(
+    tmp_path: Path, hole_bytes: int
+) -> None:
+    with (tmp_path / "file").open("wb") as file:
+        for _ in range(250):
+            file.write(b"x")
+            file.truncate(file.seek(hole_bytes, os.SEEK_CUR))
+    began_s = time.thread_time()
+    digest_of_file(tmp_path / "file")
+    assert time.thread_time() - began_s < 0.5
 
 
 def test_a_digest_that_is_no_longer_wanted_ends(tmp_path: Path) -> None:

@@ -8,16 +8,18 @@ import os
 import struct
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
-from enum import IntFlag
+from typing import NamedTuple
 
 _HEAD = struct.Struct("iIII")  # watch, mask, cookie, length of the name
 _READ_BYTES = 1 << 16
 AVAILABLE = sys.platform == "linux"
 
 
-class Mask(IntFlag):
-    """Source: <sys/inotify.h>"""
+class Mask:
+    """Bits of a mask, plain numbers because a job may cause thousands of events a second, which enumerations would slow.
+
+    Source: <sys/inotify.h>
+    """
 
     CLOSE_WRITE = 0x008
     MOVED_FROM = 0x040
@@ -43,12 +45,11 @@ _WANTED = (
 )
 
 
-@dataclass(frozen=True, kw_only=True)
-class Event:
-    """`name` is the affected entry of the watched directory; `watch` is -1 on overflow."""
+class Event(NamedTuple):
+    """`name` is the affected entry of the watched directory; `watch` is -1 on overflow; `mask` has bits of `Mask`."""
 
     watch: int
-    mask: Mask
+    mask: int
     name: str
 
 
@@ -66,7 +67,7 @@ class Inotify:
         Raises:
             OSError: the directory is gone, or the user has too many watches (ENOSPC).
         """
-        return self._checked(self._libc.inotify_add_watch(self.descriptor, os.fsencode(path), int(_WANTED)))
+        return self._checked(self._libc.inotify_add_watch(self.descriptor, os.fsencode(path), _WANTED))
 
     def read(self) -> Iterator[Event]:
         """The events since the last read."""
@@ -80,7 +81,7 @@ class Inotify:
             at += _HEAD.size
             name = data[at : at + length].rstrip(b"\0")
             at += length
-            yield Event(watch=watch, mask=Mask(mask), name=os.fsdecode(name))
+            yield Event(watch, mask, os.fsdecode(name))
 
     def close(self) -> None:
         os.close(self.descriptor)

@@ -97,7 +97,7 @@ def takes_include(verb: Verb) -> Verb:
         "--include",
         multiple=True,
         metavar="PATH",
-        help="pack this file of the script's folder though it seems to hold a secret, or is a link out of the folder; repeatable",
+        help="pack this file of the script's folder though it seems to hold a secret, or is a link to a file that is not packed; repeatable",
     )(verb)
 
 

@@ -160,15 +160,20 @@ def test_what_was_downloaded_is_not_packed_and_the_rest_of_its_folder_is(tmp_pat
     assert "model/saved_model.pb" in pack_script(script).files
 
 
-def test_a_link_out_of_the_folder_is_refused_unless_it_is_included(tmp_path: Path) -> None:
+def test_a_link_to_a_file_that_is_not_packed_is_refused_unless_it_is_included(tmp_path: Path) -> None:
     script = write(tmp_path / "own")
     (tmp_path / "passwd").write_text("x")
     (script.parent / "users.txt").symlink_to("../passwd")
     with pytest.raises(Refused, match=rf"users\.txt -> {tmp_path / 'passwd'}.*--include users\.txt"):
         pack_script(script)
     assert pack_script(script, include=["users.txt"]).files == ("train.py", "users.txt")
-    (tmp_path / "linked").symlink_to(script.parent)
     (script.parent / "users.txt").unlink()
+    (script.parent / ".env").write_text("x")
+    (script.parent / "settings.txt").symlink_to(".env")
+    with pytest.raises(Refused, match=r"settings\.txt -> .*\.env"):
+        pack_script(script)
+    (script.parent / "settings.txt").unlink()
+    (tmp_path / "linked").symlink_to(script.parent)
     assert pack_script(tmp_path / "linked" / "train.py").files == ("train.py",)
 
 
@@ -196,22 +201,36 @@ SECRETS = {
     "old.p12": ("", "a PKCS #12 key store"),
     "shadow": ("root:$6$salt$hash:19000:0:99999:7:::\n", "hashes of passwords"),
     "settings.toml": (f'token = "hf_{"a" * 34}"\n', "a Hugging Face token"),
+    "notebook.ipynb": (
+        '["-----BEGIN RSA PRIVATE KEY-----\\n",\n   "MIIEowIBAAKCAQEAabcd\\n"]',
+        "a private key",
+    ),
+    "key.txt": ("\ufeff-----BEGIN RSA PRIVATE KEY-----\r\nMIIEowIBAAKCAQEA\r\n", "a private key"),
+    "openai.yaml": (f"key: sk-proj-{'a1' * 20}T3BlbkFJ{'b2' * 20}", "an OpenAI key"),
+    "anthropic.yaml": (f"key: sk-ant-api03-{'a1' * 30}", "an Anthropic key"),
+    "gitlab.txt": (f"glpat-{'a1' * 10}", "a GitLab token"),
+    "stripe.txt": (f"sk_live_{'a1' * 12}", "a Stripe key"),
+    "databricks.cfg": (f"token = dapi{'0a' * 16}", "a Databricks token"),
+    "wandb.sh": (f"export WANDB_API_KEY={'0a' * 20}", "a Weights & Biases key"),
+    "kaggle.sh": (f"KAGGLE_KEY={'0a' * 16}", "a Kaggle key"),
+    "prod.env": ("DB_PASSWORD=correct-horse", "a variable with a secret"),
     "remote.cfg": ("url = https://me:0123456789@example.com/repo.git\n", "a password in a URI"),
 }
 
 
 def test_files_with_secrets_are_left_out_by_their_content_and_named_with_its_kind(tmp_path: Path) -> None:
     other = {
-        "config.json": '{"key": "value", "client_secret": null}',
+        "config.json": '{"key": "0123456789abcdef0123456789abcdef", "client_secret": null}',
+        "proxy.yaml": 'url: "http://{user}:{password}@{host}/ or http://user:password@host"\n',
         "ca.pem": "-----BEGIN CERTIFICATE-----\nMIIEvQIBADANBgkqhkiG9w0B\n",
         "connect.py": 'URL = "postgres://user:password@host/db"\n',
         "find_keys.py": 'KEY = "-----BEGIN PRIVATE KEY-----"\nif KEY in text: print(os.environ["PASSWORD"])\n',
     }
     script = write(tmp_path, **other)
     for name, (text, _) in SECRETS.items():
-        (tmp_path / name).write_bytes(text.encode("latin-1"))
+        (tmp_path / name).write_bytes(text.encode("utf-16-le" if text.startswith("\ufeff") else "latin-1"))
     packed = pack_script(script)
-    assert packed.files == ("ca.pem", "config.json", "connect.py", "find_keys.py", "train.py")
+    assert packed.files == ("ca.pem", "config.json", "connect.py", "find_keys.py", "proxy.yaml", "train.py")
     assert packed.left_out == {
         Why.CONFIDENTIAL: tuple(sorted(f"{name} ({kind})" for name, (_, kind) in SECRETS.items()))
     }

@@ -81,8 +81,8 @@ class _Found:
     counts: Counter[str] = field(default_factory=Counter)
     seen: Counter[str] = field(default_factory=Counter)
     """Packed or not, files and folders."""
-    strays: dict[str, Path] = field(default_factory=dict)
-    """Links to files outside the folder, with what they lead to."""
+    links: dict[str, Path] = field(default_factory=dict)
+    """Links to files, with what they lead to."""
 
     def add(self, path: Path, size_bytes: int) -> None:
         name = path.relative_to(self.folder).as_posix()
@@ -95,11 +95,15 @@ class _Found:
         """The entry of the whole folder that this one is, or is in, with '/'; `./` for the whole folder."""
         return f"{next(iter(folder.relative_to(self.folder).parts), '.')}/"
 
-    def note_stray(self, link: Path) -> None:
-        """Keep the link's target if it is outside the folder and the link is not to be included."""
-        name, target = link.relative_to(self.folder).as_posix(), link.resolve()
-        if name not in self.include and not target.is_relative_to(self.folder.resolve()):
-            self.strays[name] = target
+    @property
+    def strays(self) -> dict[str, Path]:
+        """The links to files that are not packed themselves, but those to be included."""
+        packed = {self.folder.resolve() / name for name in self.files.keys() - self.links.keys()}
+        return {
+            name: target
+            for name, target in sorted(self.links.items())
+            if name not in self.include and target not in packed
+        }
 
     def leave_out(self, path: Path, why: Why) -> None:
         slash = "/" if why is Why.STATE else ""
@@ -110,18 +114,18 @@ def pack_script(script: Path, root: Path | None = None, *, include: Iterable[str
     """The archive of the folder `root`, by default the one that holds `script`, which is in it.
 
     Left out are what .gitignore names, and always names that begin with a dot, Python's caches, virtual environments,
-    the state of local stacks, what `trainmaster download` wrote, and files that seem to hold a secret. Links to files
-    of the folder are packed as files.
+    the state of local stacks, what `trainmaster download` wrote, and files that seem to hold a secret. Links to packed
+    files are packed as files.
 
     Args:
         script: path of a Python file.
         root: a folder above it.
         include: paths in the folder, with '/', of files that are packed though they seem to hold a secret or are links
-            that lead out of the folder.
+            to files that are not packed.
 
     Raises:
         Refused: `script` is not a Python file or not in `root`, the folder is itself a stack's state, a file
-            cannot be read, a Python file seems to hold a secret, a link leads out of the folder, a name of `include`
+            cannot be read, a Python file seems to hold a secret, a link leads to a file that is not packed, a name of `include`
             would not be packed anyway, a .gitignore is too large or has too many wildcards, or the folder has more than
             FILES_MAX files or BYTES_MAX bytes; the message has the entries that take most.
     """
@@ -185,7 +189,7 @@ def _walk(folder: Path, ignored: Ignored, found: _Found) -> Iterator[tuple[Path,
                 found.left_out[Why.DOWNLOADED].add(downloads.shown(path))
             else:
                 if entry.is_symlink():
-                    found.note_stray(path)
+                    found.links[path.relative_to(folder).as_posix()] = path.resolve()
                 yield path, entry.stat().st_size
 
 
@@ -231,14 +235,15 @@ def _check_included(found: _Found) -> None:
 
 
 def _check_links(found: _Found) -> None:
-    """Refuse links to files elsewhere: they could be anything that this user can read."""
-    if found.strays:
-        shown = [f"{name} -> {target}" for name, target in sorted(found.strays.items())[:STRAYS_SHOWN]]
-        more = len(found.strays) - len(shown)
+    """Refuse links to files that are not packed: they could be anything that this user can read."""
+    strays = found.strays
+    if strays:
+        shown = [f"{name} -> {target}" for name, target in list(strays.items())[:STRAYS_SHOWN]]
+        more = len(strays) - len(shown)
         raise Refused(
-            f"Links lead out of the script's folder {str(found.folder)!r}: {', '.join(shown)}"
-            f"{f' and {more} more' if more else ''}. Copy the files there, name the links in a .gitignore, or pack what "
-            f"they lead to with --include {min(found.strays)}"
+            f"Links in the script's folder {str(found.folder)!r} lead out of it, or to files that are not packed: "
+            f"{', '.join(shown)}{f' and {more} more' if more else ''}. Copy the files there, name the links in a "
+            f".gitignore, or pack what they lead to with --include {min(strays)}"
         )
 
 

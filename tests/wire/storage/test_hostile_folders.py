@@ -223,20 +223,36 @@ class Recorder(DropScanner):
         self.asked.append(name)
         return super().look(bucket, name, reread=reread)
 
-    def refresh(self, bucket: str, prefix: str = "") -> None:
-        self.asked.append(f"all of {prefix!r}")
-        super().refresh(bucket, prefix)
+    def rescan(self, bucket: str) -> None:
+        super().rescan(bucket)
         self.has_all.set()
 
 
-def test_hints_beyond_the_limit_become_one_scan(bucket_store: Store) -> None:
-    scanner = Recorder(bucket_store)
+def test_hints_beyond_the_limit_become_one_scan_that_sees_files_rewritten_in_place(
+    bucket_store: Store,
+) -> None:
+    scanner, folder = Recorder(bucket_store), bucket_store.buckets_path / "bucket"
+    for number in range(10):
+        (folder / f"{number}").write_text("first")
+    scanner.may_begin.set()
+    eventually_settled(scanner)
+    scanner.may_begin.clear()
     threads = BucketThreads(scanner, hints_max=3)
-    for number in range(100):
-        (bucket_store.buckets_path / "bucket" / f"{number}").touch()
+    for number in range(10):
+        with (folder / f"{number}").open("r+") as file:
+            file.write("other")
         threads.look("bucket", f"{number}")
     scanner.may_begin.set()
     assert scanner.has_all.wait(60)
     threads.close()
-    assert "all of ''" in scanner.asked
-    assert bucket_store.find("bucket", "50", strict=False) is not None
+    known = bucket_store.catalog.plain_in_folder("bucket", "")
+    assert known == {f"{number}": Folder(folder).fingerprint(f"{number}") for number in range(10)}
+
+
+def eventually_settled(scanner: DropScanner) -> None:
+    """Refresh until the folder counts as unchanged: its files are older than a tick of the clock."""
+    deadline = time.monotonic() + 60
+    while not scanner.unchanged_folders("bucket"):
+        assert time.monotonic() < deadline
+        scanner.look_again("bucket")
+        scanner.refresh("bucket")

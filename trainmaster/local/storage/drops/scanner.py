@@ -82,12 +82,28 @@ class DropScanner:
         with self._lock:
             return {bucket for bucket, _ in self._waiting}
 
+    def unchanged_folders(self, bucket: str) -> set[str]:
+        """The folders that `refresh` takes for unchanged as long as their modification times are."""
+        with self._lock:
+            return {folder for other, folder in self._unchanged if other == bucket}
+
     def look_again(self, bucket: str) -> None:
         """Check again every file of the bucket that was open or very young the last time."""
         with self._lock:
             waiting = [name for other, name in self._waiting if other == bucket]
         for name in waiting:
             self.look(bucket, name, reread=True)
+
+    def rescan(self, bucket: str) -> None:
+        """Record all changes in the bucket, also of files that were rewritten in place: every folder is read again.
+
+        Raises:
+            RefusedError: as `refresh`.
+        """
+        with self._lock:
+            for key in [key for key in self._unchanged if key[0] == bucket]:
+                del self._unchanged[key]
+        self.refresh(bucket)
 
     def refresh(self, bucket: str, prefix: str = "") -> None:
         """Record all changes among the files whose object names begin with `prefix`.

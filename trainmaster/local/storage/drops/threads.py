@@ -13,7 +13,9 @@ from trainmaster.local.storage.objects.errors import RefusedError
 
 THREADS_EACH = 4
 HINTS_MAX = 10_000
-"""Paths of a bucket that wait for a look; more become one scan of the whole bucket."""
+"""Paths of a bucket that wait for a look; more become one scan of all its folders."""
+_EVERYTHING = "\0"
+"""No path: a hint about files that nobody names any more."""
 _log = logging.getLogger(__name__)
 _Result = TypeVar("_Result")
 
@@ -35,6 +37,7 @@ class BucketThreads:
         self._pools: dict[str, ThreadPoolExecutor] = {}
         self._refreshes: dict[tuple[str, str], Future[None]] = {}
         self._hints: dict[str, dict[str, None]] = {}
+        self._is_closed = False
 
     async def run(self, bucket: str, work: Callable[..., _Result], *args: object) -> _Result:
         """The result of `work` in a thread of the bucket. Cancelling the caller does not stop it."""
@@ -76,13 +79,15 @@ class BucketThreads:
         self._hint(bucket, prefix)
 
     def refresh_all(self) -> None:
+        """The watch calls it when it has lost hints."""
         for bucket in self._scanner.buckets():
-            self._hint(bucket, "")
+            self._hint(bucket, _EVERYTHING)
 
     def close(self) -> None:
         """Stop the work at the next file or megabyte, and wait for that."""
         self._scanner.stop()
         with self._lock:
+            self._is_closed = True
             pools, self._pools = list(self._pools.values()), {}
         for pool in pools:
             pool.shutdown(cancel_futures=True)
@@ -95,23 +100,27 @@ class BucketThreads:
 
     def _hint(self, bucket: str, name: str) -> None:
         with self._lock:
-            names = self._hints.get(bucket)
-            if names is not None:
-                if len(names) >= self._hints_max:
-                    names.clear()
-                    name = ""
-                names.pop(name, None)
-                names[name] = None
+            if self._is_closed:
                 return
-            self._hints[bucket] = {name: None}
-        self._pool(bucket).submit(self._follow, bucket)
+            names = self._hints.get(bucket)
+            if names is None:
+                self._hints[bucket] = {name: None}
+                self._pool(bucket).submit(self._follow, bucket)
+                return
+            if len(names) >= self._hints_max:
+                names.clear()
+                name = _EVERYTHING
+            names.pop(name, None)
+            names[name] = None
 
     def _follow(self, bucket: str) -> None:
         with self._lock:
             names = self._hints.pop(bucket)
         for name in names:
             try:
-                if not name or name.endswith("/"):
+                if name == _EVERYTHING:
+                    self._scanner.rescan(bucket)
+                elif not name or name.endswith("/"):
                     self._scanner.refresh(bucket, name)
                 else:
                     self._scanner.look(bucket, name)

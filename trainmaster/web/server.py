@@ -96,16 +96,22 @@ class _Impatient(H11Protocol):
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
-        if self.cycle is not None and not self.cycle.more_body and not self.cycle.response_complete:
-            self._stop_waiting()
+        self._note_progress()
 
     def on_response_complete(self) -> None:
-        self._wait_for_request()
-        super().on_response_complete()
+        super().on_response_complete()  # and begins the next request, if it has arrived already
+        self._note_progress()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_waiting()
         super().connection_lost(exc)
+
+    def _note_progress(self) -> None:
+        cycle = self.cycle
+        if cycle is not None and not cycle.more_body and not cycle.response_complete:
+            self._stop_waiting()
+        elif not self.waits_since:
+            self._wait_for_request()
 
     def _wait_for_request(self) -> None:
         self._stop_waiting()

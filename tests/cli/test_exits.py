@@ -20,11 +20,12 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def exceptions(package: str, paths: list[str]) -> Iterator[type[Exception]]:
-    """Those that the package's modules define."""
+    """Those that the package's modules define; a private one ends in its own module."""
     for found in pkgutil.walk_packages(paths, f"{package}."):
         module = importlib.import_module(found.name)
         for _, each in inspect.getmembers(module, inspect.isclass):
-            if issubclass(each, Exception) and each.__module__ == found.name:
+            is_own = each.__module__ == found.name and not each.__name__.startswith("_")
+            if is_own and issubclass(each, Exception):
                 yield each
 
 

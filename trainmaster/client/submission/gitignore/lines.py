@@ -7,6 +7,7 @@ As there, a byte is a character.
 
 from dataclasses import dataclass, field
 
+from trainmaster.client.errors import Refused
 from trainmaster.client.submission.gitignore.wildmatch import has_wildcard, re2_expression
 from trainmaster.patterns import Pattern, PatternError
 
@@ -21,7 +22,7 @@ _BOM = b"\xef\xbb\xbf"
 _EXPRESSION_MAX_CHARS = 16 * MAX_WILDCARD_BYTES
 
 
-class GitignoreError(ValueError):
+class GitignoreError(Refused):
     """A .gitignore beyond what is matched here; the message continues after its path."""
 
 

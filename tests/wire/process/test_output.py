@@ -10,7 +10,7 @@ from typing import IO
 
 import pytest
 
-from trainmaster.local.process.output import LineCutter, Output, Stream
+from trainmaster.local.process.output import LINES_AT_ONCE, LineCutter, Output, Stream
 
 SILENCE_S = 0.05
 
@@ -65,6 +65,36 @@ def test_a_pipe_that_stays_open_in_silence_is_left_with_all_that_was_written_hea
     drained(work)
     assert heard == [b"one", b"two", b"three"]
     assert pipe[0].closed
+
+
+def test_between_the_lines_of_a_flood_others_have_their_turn(pipe: Pipe) -> None:
+    """One read of a pipe may have as many lines as bytes."""
+    file, writing = pipe
+    flood = os.write(writing, b"\n" * 60_000)
+    batches = list[int]()
+    turns_before_batch = list[int]()
+
+    async def flooded() -> None:
+        turns = 0
+
+        async def take_turns() -> None:
+            nonlocal turns
+            while True:
+                turns += 1
+                await asyncio.sleep(0)
+
+        def note(_: Stream, lines: list[bytes]) -> None:
+            batches.append(len(lines))
+            turns_before_batch.append(turns)
+
+        other = asyncio.create_task(take_turns())
+        await Output({Stream.STDOUT: file}, note, silence_s=SILENCE_S).drain()
+        other.cancel()
+
+    drained(flooded)
+    assert sum(batches) == flood
+    assert max(batches) <= LINES_AT_ONCE
+    assert turns_before_batch == sorted(set(turns_before_batch))
 
 
 def test_a_pipe_that_a_stranger_keeps_writing_to_is_left_in_the_end(pipe: Pipe) -> None:

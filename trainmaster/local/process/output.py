@@ -21,7 +21,9 @@ OnLines = Callable[[Stream, list[bytes]], Awaitable[None] | None]
 
 LINE_LIMIT_BYTES = 224 * 1024
 """Less than the 256 KiB of a log entry, which counts its labels and the escapes of its text too."""
-_CHUNK_BYTES = 256 * 1024
+LINES_AT_ONCE = 250
+"""For a listener: others have their turn in the event loop after this number of lines, of which one read may have 65,536."""
+_CHUNK_BYTES = 64 * 1024
 
 
 @dataclass(kw_only=True)
@@ -127,8 +129,11 @@ class Output:
     async def _hand_over(self, lines: list[bytes], stream: Stream) -> None:
         self._being_handed_over += 1
         try:
-            if lines and (waiting := self._on_lines(stream, lines)) is not None:
-                await waiting
+            for first in range(0, len(lines), LINES_AT_ONCE):
+                waiting = self._on_lines(stream, lines[first : first + LINES_AT_ONCE])
+                if waiting is not None:
+                    await waiting
+                await asyncio.sleep(0)
         finally:
             self._being_handed_over -= 1
 

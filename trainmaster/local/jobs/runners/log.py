@@ -6,6 +6,7 @@ Source of the service's lines: logs of training jobs published in public reposit
 import asyncio
 import contextlib
 import logging
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from urllib.parse import quote
@@ -72,12 +73,18 @@ class JobLog:
         await self.flush()
 
     async def worker(self, task_name: str, stream: Stream, lines: Sequence[bytes]) -> None:
-        """Log lines that a replica printed; they are written within 100 ms."""
+        """Log lines that a replica printed; they are written within 100 ms.
+
+        Of a flood, returns only after a pause as long as its last thousand lines took: writing them keeps a processor
+        busy, and the stack has other work. The program waits meanwhile, when its pipe is full.
+        """
         for line in lines:
             for payload in entries_from_line(line.decode("utf-8", "replace"), stream.value, tag=task_name):
                 self._add(task_name, task_name, payload)
         if len(self._pending) >= _MANY:
+            began_s = time.monotonic()
             await self.flush()
+            await asyncio.sleep(time.monotonic() - began_s)
         elif self._pending and self._timer is None:
             self._timer = asyncio.create_task(self._flush_soon())
 

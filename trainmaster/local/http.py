@@ -10,7 +10,7 @@ import socket
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import h11
 import uvicorn
@@ -33,6 +33,10 @@ _IDLE_S = 600
 """How long a connection may be idle. A client that pauses for longer may send its next request into a closed
 connection.
 """
+_HEAD_S = 60.0
+"""How long a connection may take to send a request's first lines, from its beginning or from their first byte."""
+_MOST_WAITING = 500
+"""Connections of a server without a request: half of the 1024 files that a process may usually open."""
 _CLOSING_POLL_S = 0.005
 
 _Running = TypeVar("_Running")
@@ -156,10 +160,14 @@ class Server:
         host: str = "127.0.0.1",
         listener: socket.socket | None = None,
         most_connections: int | None = None,
+        most_waiting: int = _MOST_WAITING,
+        head_within_s: float = _HEAD_S,
     ) -> None:
         """Bind the port; 0 picks a free one. A `listener` is used instead, and closed with the server.
 
-        Connections beyond `most_connections` at once are closed unanswered; None for no limit.
+        Connections beyond `most_connections` at once are closed unanswered; None for no limit. Beyond `most_waiting`
+        without a request, an older one is closed for each new one. A connection is closed if the head of its first request
+        is not complete within `head_within_s`, or that of a later one so long after its first byte.
 
         Raises:
             OSError: the port is taken.
@@ -175,7 +183,9 @@ class Server:
                 app,
                 access_log=False,
                 log_config=None,
-                http=functools.partial(_Cuttable, most_connections),  # type: ignore[arg-type]  # called as a class is
+                http=functools.partial(  # type: ignore[arg-type]  # called as a class is
+                    _Connection, _Bounds(most_connections, most_waiting, head_within_s)
+                ),
                 ws="none",
                 proxy_headers=False,
                 timeout_keep_alive=_IDLE_S,
@@ -206,18 +216,40 @@ class Server:
         self._socket.close()
 
 
-class _Cuttable(H11Protocol):
-    """A connection that an application finds in its scope's state; see `cut`."""
+class _Bounds(NamedTuple):
+    """As in `Server`."""
 
-    def __init__(self, most_connections: int | None, *arguments: Any, **more: Any) -> None:
+    most_connections: int | None
+    most_waiting: int
+    head_within_s: float
+
+
+class _Connection(H11Protocol):
+    """A connection that an application finds in its scope's state; see `cut`.
+
+    Without a request, it makes room for newer ones, and it may not be half-way through a request's head for long. While it
+    sends a body or waits for an answer, nothing ends it.
+    """
+
+    waits_since = 0.0
+    """For a request, by the loop's clock; 0 while there is one."""
+    has_asked = False
+    _deadline: asyncio.TimerHandle | None = None
+
+    def __init__(self, bounds: _Bounds, *arguments: Any, **more: Any) -> None:
         super().__init__(*arguments, **more)
-        self._most_connections = most_connections
+        self._bounds = bounds
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
         super().connection_made(transport)
-        if self._most_connections is not None and len(self.connections) > self._most_connections:
-            transport.abort()
         self.app_state = {**self.app_state, _CONNECTION: transport}
+        most = self._bounds.most_connections
+        if most is not None and len(self.connections) > most:
+            transport.abort()
+            return
+        self._make_room()
+        self.waits_since = self.loop.time()
+        self._expect_head()
 
     def data_received(self, data: bytes) -> None:
         # TensorFlow's client sends `Transfer-Encoding: identity`, which has no effect and which h11 refuses.
@@ -226,6 +258,40 @@ class _Cuttable(H11Protocol):
             head, end, body = data.partition(b"\r\n\r\n")
             data = _IDENTITY.sub(b"", head) + end + body
         super().data_received(data)
+        if self.cycle is not None and not self.cycle.response_complete:
+            self.has_asked = True
+            self._stop_waiting()
+        elif self.conn.their_state is h11.IDLE and self._deadline is None:
+            self._expect_head()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        if self.cycle.response_complete:  # or the next request had arrived already
+            self.waits_since = self.loop.time()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._stop_waiting()
+        super().connection_lost(exc)
+
+    def give_up(self) -> None:
+        """Close the connection. It no longer counts, although uvicorn keeps it until the loop's next iteration."""
+        self._stop_waiting()
+        self.transport.abort()
+
+    def _make_room(self) -> None:
+        """Close the oldest connection that waits, first of those that have never had a request."""
+        waiting = [each for each in self.connections if isinstance(each, _Connection) and each.waits_since]
+        if len(waiting) >= self._bounds.most_waiting:
+            min(waiting, key=lambda each: (each.has_asked, each.waits_since)).give_up()
+
+    def _expect_head(self) -> None:
+        self._deadline = self.loop.call_later(self._bounds.head_within_s, self.give_up)
+
+    def _stop_waiting(self) -> None:
+        self.waits_since = 0.0
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
 
 
 def cut(scope: Scope) -> None:

@@ -4,15 +4,19 @@ import asyncio
 import gc
 import select
 import socket
+import threading
 import warnings
-from contextlib import suppress
+from collections.abc import AsyncIterator
+from contextlib import ExitStack, asynccontextmanager, suppress
 
 import httpx
 import pytest
 from starlette.responses import PlainTextResponse
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from trainmaster.local.http import Server, google_error, in_thread, serving
+
+WHOLE = b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
 
 
 async def hello(scope: Scope, receive: Receive, send: Send) -> None:
@@ -107,6 +111,94 @@ def test_a_connection_that_comes_while_a_server_stops_is_closed(turns: int) -> N
         with suppress(ConnectionResetError):
             assert client.recv(1) == b""
     assert not leaks
+
+
+@asynccontextmanager
+async def impatient(
+    app: ASGIApp = hello, *, most_waiting: int = 500, head_within_s: float = 60.0
+) -> AsyncIterator[tuple[str, int]]:
+    """Where a server with these bounds answers."""
+    server = Server(app, most_waiting=most_waiting, head_within_s=head_within_s)
+    await server.start()
+    try:
+        yield "127.0.0.1", server.port
+    finally:
+        await server.stop()
+
+
+def ask(client: socket.socket, *parts: bytes) -> bytes:
+    """The answer's body to a request in these parts; its length is 5."""
+    for part in parts:
+        client.sendall(part)
+    received = b""
+    while not received.endswith(b"hello"):
+        received += (more := client.recv(4096))
+        assert more, received
+    return received[-5:]
+
+
+def is_closed(client: socket.socket) -> bool:
+    """Whether the server closes it, waiting until it does."""
+    client.settimeout(60)
+    try:
+        return client.recv(1) == b""
+    except ConnectionResetError:
+        return True
+
+
+def test_half_sent_requests_make_room_for_newer_ones_before_idle_connections_do() -> None:
+    with ExitStack() as held, in_thread(lambda: impatient(most_waiting=20)) as address:
+        idle = held.enter_context(socket.create_connection(address, 60))
+        assert ask(idle, WHOLE) == b"hello"
+        slow = [held.enter_context(socket.create_connection(address, 60)) for _ in range(60)]
+        for each in slow:
+            with suppress(ConnectionError):
+                each.sendall(WHOLE[:10])
+        assert all(is_closed(each) for each in slow[:40])
+        assert ask(idle, WHOLE) == b"hello"
+        assert ask(slow[-1], WHOLE[10:]) == b"hello"
+        with socket.create_connection(address, 60) as other:
+            assert ask(other, WHOLE) == b"hello"
+
+
+@pytest.mark.parametrize("begun", [b"", WHOLE[:10]])
+def test_a_request_whose_head_does_not_arrive_in_time_is_closed(begun: bytes) -> None:
+    with in_thread(lambda: impatient(head_within_s=0.1)) as address:
+        for asked in ((), (WHOLE,)) if begun else ((),):
+            with socket.create_connection(address, 60) as client:
+                for each in asked:
+                    assert ask(client, each) == b"hello"
+                client.sendall(begun)
+                assert is_closed(client)
+
+
+@pytest.mark.slow
+def test_slow_bodies_late_answers_and_idle_connections_outlive_the_deadline_of_a_head() -> None:
+    within_s, has_head = 0.2, threading.Event()
+
+    async def late(scope: Scope, receive: Receive, send: Send) -> None:
+        assert scope["type"] == "http"
+        has_head.set()
+        while (await receive()).get("more_body"):
+            continue
+        await asyncio.sleep(2 * within_s)
+        await hello(scope, receive, send)
+
+    with (
+        in_thread(lambda: impatient(late, most_waiting=2, head_within_s=within_s)) as address,
+        ExitStack() as held,
+    ):
+        client = held.enter_context(socket.create_connection(address, 60))
+        client.sendall(b"POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 3\r\n\r\n")
+        assert has_head.wait(60)
+        for _ in range(10):  # as many as make a connection that waits be closed
+            held.enter_context(socket.create_connection(address, 60))
+        for part in b"abc":
+            assert not select.select([client], [], [], 2 * within_s)[0]
+            client.sendall(bytes([part]))
+        assert ask(client) == b"hello"
+        assert not select.select([client], [], [], 2 * within_s)[0]
+        assert ask(client, WHOLE) == b"hello"
 
 
 def test_what_fails_inside_the_block_is_raised_and_the_server_is_gone() -> None:

@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 import zipfile
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -63,13 +64,24 @@ class Checkout:
         return self.root / ".venv" / ".installed-from-lock"
 
     def make_setup(
-        self, *, python: str = sys.executable, **variables: str
+        self, *, python: str = sys.executable, under: Sequence[str] = (), **variables: str
     ) -> "subprocess.CompletedProcess[str]":
         """Run make with the index of the folder unless `variables` say otherwise."""
+        with self.start_setup(python=python, under=under, **variables) as started:
+            try:
+                printed = started.communicate(timeout=120)
+            finally:
+                started.kill()
+        return subprocess.CompletedProcess(started.args, started.returncode, *printed)
+
+    def start_setup(
+        self, *, python: str = sys.executable, under: Sequence[str] = (), **variables: str
+    ) -> "subprocess.Popen[str]":
+        """Start make in its own process group, by the command `under` if one is given: see `make_setup`."""
         (self.root / "requirements.lock").write_text("".join(self.index.locked))
         offline = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(self.index.folder)}
-        return subprocess.run(
-            ["make", "setup", f"PYTHON={python}"],
+        return subprocess.Popen(
+            [*under, "make", "setup", f"PYTHON={python}"],
             cwd=self.root,
             env={
                 "PATH": self.path,
@@ -77,20 +89,20 @@ class Checkout:
                 "PIP_CONFIG_FILE": os.devnull,
                 **(variables or offline),
             },
-            capture_output=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
             text=True,
-            timeout=120,
-            check=False,
+            process_group=0,
         )
 
-    def refused(self, *, python: str = sys.executable, **variables: str) -> str:
+    def refused(self, *, python: str = sys.executable, under: Sequence[str] = (), **variables: str) -> str:
         """The sentences with which set-up fails, less make's own line and the log's place."""
-        done = self.make_setup(python=python, **variables)
+        done = self.make_setup(python=python, under=under, **variables)
         assert done.returncode != 0, done.stdout
         assert "Traceback" not in done.stderr
         assert not self.stamp.exists()
         lines = done.stderr.splitlines()
-        return "\n".join(line for line in lines if not line.startswith(("make: ", "pip's output is in ")))
+        return "\n".join(line for line in lines if not line.startswith(("make: ", "pip's output ")))
 
     def version_of(self, name: str) -> str:
         code = f"import {name}; print({name}.VERSION)"

@@ -1,6 +1,9 @@
 """`make setup`: what it installs, with old pips too, and how it continues."""
 
+import os
 import shutil
+import signal
+import time
 from pathlib import Path
 
 import pytest
@@ -76,4 +79,29 @@ def test_an_environment_without_pip_is_made_again(checkout: Checkout) -> None:
     for found in checkout.root.glob(".venv/lib/*/site-packages/pip*"):
         shutil.rmtree(found)
     assert "Making .venv with Python" in checkout.make_setup().stdout
+    assert checkout.version_of("alpha") == "1"
+
+
+def test_an_environment_whose_removal_was_cut_off_is_made_again(checkout: Checkout) -> None:
+    (packages,) = checkout.root.glob(".venv/lib/*/site-packages")
+    shutil.rmtree(packages / "pip" / "_internal" / "utils")
+    done = checkout.make_setup()
+    assert done.returncode == 0, done.stderr
+    assert checkout.version_of("alpha") == "1"
+
+
+def test_set_up_continues_after_an_interrupt_while_pip_is_installed(tmp_path: Path) -> None:
+    """As Ctrl-C does, the signal reaches make and all that it has started."""
+    checkout = make_checkout(tmp_path)
+    with checkout.start_setup() as started:
+        deadline = time.monotonic() + 60
+        while not [*checkout.root.glob(".venv/lib/*/site-packages/pip/_internal")]:
+            assert started.poll() is None
+            assert time.monotonic() < deadline
+            time.sleep(0.002)
+        os.killpg(started.pid, signal.SIGINT)
+        _, said = started.communicate(timeout=60)
+    assert "Set-up was interrupted; make setup continues it." in said
+    done = checkout.make_setup()
+    assert done.returncode == 0, done.stderr
     assert checkout.version_of("alpha") == "1"

@@ -1,5 +1,6 @@
 """The virtual environment of the checkout: made, filled with the locked packages and the command, marked as complete."""
 
+import csv
 import re
 import shutil
 import subprocess
@@ -50,7 +51,7 @@ def set_up() -> None:
     started = time.monotonic()
     pins = read_lock()
     try:
-        if not _has_this_python():
+        if not (_has_whole_pip() and _has_this_python()):
             make_environment(packages=len(pins))
         _remove_halves()
         install_lock(pins)
@@ -63,13 +64,24 @@ def set_up() -> None:
     print(f"Set up in {time.monotonic() - started:.0f} s.", flush=True)
 
 
-def _has_this_python() -> bool:
-    """Whether .venv has pip and was made by the Python that runs this."""
-    code = "import pip, sys; print(sys.base_prefix, sys.version)"
-    python = ENVIRONMENT / "bin" / "python"
-    if not python.exists():
+def _has_whole_pip() -> bool:
+    """Whether .venv has every module of its pip: ensurepip, when interrupted, and rm leave some of them."""
+    packages = packages_folder(ENVIRONMENT)
+    records = [folder / "RECORD" for folder in packages.glob("pip-*.dist-info")]
+    if not records or not all(record.exists() for record in records):  # RECORD is written last
         return False
-    found = subprocess.run([python, "-Ic", code], capture_output=True, text=True, check=False)
+    names = [row[0] for record in records for row in csv.reader(record.read_text().splitlines()) if row]
+    return all((packages / name).exists() for name in names if name.endswith(".py"))
+
+
+def _has_this_python() -> bool:
+    """Whether .venv was made by the Python that runs this."""
+    code = "import sys; print(sys.base_prefix, sys.version)"
+    python = ENVIRONMENT / "bin" / "python"
+    try:
+        found = subprocess.run([python, "-Ic", code], capture_output=True, text=True, check=False)
+    except OSError:  # it is missing, or links to a Python that this user may not start
+        return False
     return found.stdout == f"{sys.base_prefix} {sys.version}\n"
 
 

@@ -169,3 +169,85 @@ def test_a_disk_that_becomes_full_ends_set_up_with_a_sentence(small: Path) -> No
     checkout = make_checkout(small)
     checkout.index.add("gamma", "1", files=3000)
     assert checkout.refused().startswith("The disk became full while packages were installed. ")
+
+
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="giving files to another user needs root")
+ORDINARY_USER = ("setpriv", "--bounding-set=-all")
+"""Runs root's commands without the right to read and write everything."""
+
+
+def give_away(folder: Path) -> None:
+    subprocess.run(["chown", "--no-dereference", "--recursive", "daemon:", str(folder)], check=True)
+
+
+@needs_root
+@pytest.mark.parametrize("half", [False, True], ids=["whole pip", "half a pip"])
+def test_a_checkout_of_another_user_is_named_with_its_owner(checkout: Checkout, half: bool) -> None:
+    if half:
+        next(checkout.root.glob(".venv/lib/*/site-packages/pip-*.dist-info/RECORD")).unlink()
+    give_away(checkout.root)
+    said = checkout.refused(under=ORDINARY_USER)
+    assert said.startswith(f"Set-up cannot read or write {checkout.root}/.venv")
+    assert ": Permission denied (errno 13). " in said
+    assert said.endswith(
+        " belongs to daemon, and you are root. Run make setup as daemon, or in a clone of your own."
+    )
+
+
+@needs_root
+def test_an_environment_that_another_user_made_is_named_with_the_command_that_removes_it(
+    checkout: Checkout,
+) -> None:
+    give_away(checkout.root / ".venv")
+    said = checkout.refused(under=ORDINARY_USER)
+    assert said.endswith(" belongs to daemon, and you are root. Run sudo rm -rf .venv, then make setup.")
+
+
+@needs_root
+def test_a_complete_environment_in_which_the_command_cannot_be_written_is_refused(checkout: Checkout) -> None:
+    assert checkout.make_setup().returncode == 0
+    checkout.stamp.unlink()
+    give_away(checkout.root / ".venv" / "bin")
+    said = checkout.refused(under=ORDINARY_USER)
+    assert said.startswith(
+        f"Set-up cannot read or write {checkout.root}/.venv/bin/trainmaster: Permission denied (errno 13). "
+    )
+
+
+def test_a_file_in_place_of_the_environment_is_named(tmp_path: Path) -> None:
+    checkout = make_checkout(tmp_path)
+    (checkout.root / ".venv").touch()
+    said = checkout.refused()
+    assert said == (
+        f"{checkout.root}/.venv is a file, and set-up needs a folder there. Remove it: rm .venv. "
+        "make setup then makes the folder."
+    )
+
+
+def test_a_link_in_place_of_the_environment_is_named(tmp_path: Path) -> None:
+    checkout = make_checkout(tmp_path)
+    (tmp_path / "elsewhere").mkdir()
+    (checkout.root / ".venv").symlink_to(tmp_path / "elsewhere")
+    assert checkout.refused().startswith(f"{checkout.root}/.venv is a link, and set-up needs a folder there.")
+
+
+def test_a_path_that_no_environment_may_have_is_named(tmp_path: Path) -> None:
+    (tmp_path / "a:b").mkdir()
+    checkout = make_checkout(tmp_path / "a:b")
+    assert checkout.refused().endswith(
+        " has a : in its path, which no virtual environment may have. Move the checkout."
+    )
+
+
+def test_a_traceback_of_pips_ends_set_up_with_its_last_line_a_repair_and_the_log(
+    checkout: Checkout,
+) -> None:
+    (main,) = checkout.root.glob(".venv/lib/*/site-packages/pip/_internal/cli/main.py")
+    main.write_text("raise ModuleNotFoundError('what pip lacks')\n")
+    done = checkout.make_setup()
+    assert done.returncode != 0
+    assert done.stderr.splitlines()[:3] == [
+        "pip failed: ModuleNotFoundError: what pip lacks",
+        "If it fails so again, run rm -rf .venv, then make setup, which makes it again.",
+        f"pip's output is in {checkout.root}/.venv/set-up.log.",
+    ]

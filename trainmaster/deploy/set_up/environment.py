@@ -11,7 +11,7 @@ import venv
 from importlib.metadata import distributions
 from pathlib import Path
 
-from trainmaster.deploy.set_up import machine, pip_failures
+from trainmaster.deploy.set_up import machine, pip_failures, refusals
 from trainmaster.deploy.set_up.pip_run import packages_folder, run_pip
 from trainmaster.deploy.set_up.progress import Progress
 from trainmaster.resources import ROOT
@@ -49,18 +49,18 @@ def set_up() -> None:
         SystemExit: it failed; the exit's sentence has the likely repair.
     """
     started = time.monotonic()
-    pins = read_lock()
     try:
+        pins = read_lock()
         if not (_has_whole_pip() and _has_this_python()):
             make_environment(packages=len(pins))
         _remove_halves()
         install_lock(pins)
+        write_command(ENVIRONMENT / "bin" / "trainmaster")
+        STAMP.touch()
     except KeyboardInterrupt:
         sys.exit("Set-up was interrupted; make setup continues it.")
     except OSError as error:
-        sys.exit(pip_failures.sentence_for(str(error)))
-    write_command(ENVIRONMENT / "bin" / "trainmaster")
-    STAMP.touch()
+        sys.exit(refusals.sentence_for(error, ENVIRONMENT))
     print(f"Set up in {time.monotonic() - started:.0f} s.", flush=True)
 
 
@@ -98,7 +98,7 @@ def make_environment(*, packages: int) -> None:
     try:
         venv.create(ENVIRONMENT, clear=True, symlinks=True, with_pip=True)
     except subprocess.CalledProcessError as error:
-        sys.exit(pip_failures.sentence_for(str(error.stdout, "utf-8", "replace")))
+        sys.exit(pip_failures.sentence_for(str(error.stdout, "utf-8", "replace"), ENVIRONMENT))
 
 
 def _remove_halves() -> None:

@@ -1,6 +1,7 @@
 """What the machine needs before anything is installed."""
 
 import importlib.util
+import os
 import shutil
 import subprocess
 import sys
@@ -46,6 +47,15 @@ def faults(environment: Path, *, packages: int) -> "list[str]":
         found.append(
             f"{sys.executable} lacks the module that makes virtual environments. "
             f"On Debian and Ubuntu: apt-get install python3.{sys.version_info[1]}-venv"
+        )
+    if environment.is_symlink() or environment.is_file():
+        found.append(
+            f"{environment} is a {'link' if environment.is_symlink() else 'file'}, and set-up needs a folder there. "
+            "Remove it: rm .venv. make setup then makes the folder."
+        )
+    if os.pathsep in str(environment):
+        found.append(
+            f"{environment} has a {os.pathsep} in its path, which no virtual environment may have. Move the checkout."
         )
     needs = {environment.parent: INSTALLED_MB, Path(tempfile.gettempdir()): DOWNLOADED_MB}
     if len({folder.stat().st_dev for folder in needs}) == 1:

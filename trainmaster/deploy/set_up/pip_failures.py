@@ -1,11 +1,12 @@
 """One sentence, with the likely repair, for each way in which pip fails."""
 
+import os
 import platform
 import re
+from pathlib import Path
 
-from trainmaster.deploy.set_up import machine
+from trainmaster.deploy.set_up import refusals
 
-_DISK = re.compile(r"No space left on device|Disk quota exceeded|No usable temporary directory")
 _OTHER_FILE = re.compile(r"DO NOT MATCH THE HASHES.*?\n\s+(?P<package>\S+==\S+)", re.DOTALL)
 _UNREACHED = re.compile(
     r"Could not fetch URL (?P<url>\S+): (?P<why>.*) - skipping"
@@ -18,14 +19,18 @@ _REASON = re.compile(
 )
 _LOGIN = re.compile(r"EOF when reading a line|401 (?:Client )?Error")
 _NO_WHEEL = re.compile(r"No matching distribution found for (?P<package>\S+)")
+_REFUSED = re.compile(
+    r"^(?:ERROR: .*|\w+Error: )\[Errno (?P<number>\d+)\] [^:\n]+: '(?P<path>[^'\n]+)'", re.MULTILINE
+)
+_TRACEBACK = re.compile(r"^Traceback \(most recent call last\):\n(?:[ \t].*\n)+(?P<last>\S.*)", re.MULTILINE)
 
 _INDEX = "Name your own package index in PIP_INDEX_URL or in pip.conf (`pip config debug` lists the files)"
 
 
-def sentence_for(output: str) -> str:
+def sentence_for(output: str, environment: Path) -> str:
     """What went wrong in a run of pip that printed `output`, and the likely repair."""
-    if _DISK.search(output):
-        return f"The disk became full while packages were installed. {machine.MORE_ROOM} make setup then continues."
+    if refusals.FULL.search(output):
+        return refusals.DISK_FULL
     if _LOGIN.search(output):
         return f"The package index asks for a login. {_INDEX}, with its user and password."
     if match := _OTHER_FILE.search(output):
@@ -49,8 +54,24 @@ def sentence_for(output: str) -> str:
             "Trainmaster needs x86-64 or ARM64 Linux with glibc 2.28 or newer; if yours is, the index is an incomplete "
             "mirror: set PIP_INDEX_URL or pip.conf."
         )
-    errors = re.findall(r"^(?:ERROR: |error: )(.*)", output, re.MULTILINE)
-    return f"pip failed: {errors[0] if errors else 'it printed no error'}"
+    return _other_failure(output, environment)
+
+
+def _other_failure(output: str, environment: Path) -> str:
+    if match := _REFUSED.search(output):
+        number = int(match["number"])
+        return refusals.sentence_for(OSError(number, os.strerror(number), match["path"]), environment)
+    return f"pip failed: {_find_error(output)}\nIf it fails so again, run rm -rf .venv, then make setup, which makes it again."
+
+
+def _find_error(output: str) -> str:
+    """The line that says most: a traceback's last one, else pip's first error, else what it printed last."""
+    if raised := _TRACEBACK.findall(output):
+        return str(raised[-1])
+    if errors := re.findall(r"^(?:ERROR: |error: )(.*)", output, re.MULTILINE):
+        return str(errors[0])
+    lines = output.split("\n")
+    return next((line for line in reversed(lines) if line.strip()), "it printed nothing")
 
 
 def _reason(match: "re.Match[str]") -> str:

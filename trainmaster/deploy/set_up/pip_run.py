@@ -6,7 +6,6 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
@@ -25,7 +24,8 @@ def run_pip(environment: Path, arguments: Sequence[str], progress: Progress | No
     """Run pip with its configured package index, and show its progress in place of its output.
 
     Raises:
-        SystemExit: pip failed; the exit's sentence says why, and `LOG` in the environment has pip's whole output.
+        SystemExit: pip failed; the exit's sentences say why, and that `LOG` in the environment has pip's whole output,
+            or why it cannot be written.
     """
     lines: list[str] = []
     with subprocess.Popen(
@@ -48,10 +48,18 @@ def run_pip(environment: Path, arguments: Sequence[str], progress: Progress | No
     if progress:
         progress.show(output, last=True)
     if process.returncode != 0:
-        log = environment / LOG
-        with suppress(OSError):
-            log.write_text(output)
-        sys.exit(f"{pip_failures.sentence_for(output)}\npip's output is in {log}.")
+        sys.exit(
+            f"{pip_failures.sentence_for(output, environment)}\n{_keep_output(output, environment / LOG)}"
+        )
+
+
+def _keep_output(output: str, log: Path) -> str:
+    """Write the log, and return the sentence that says where it is or why it is not."""
+    try:
+        log.write_text(output)
+    except OSError as error:
+        return f"pip's output could not be kept in {log}: {error.strerror}."
+    return f"pip's output is in {log}."
 
 
 def _read_lines(printed: IO[str] | None, lines: list[str]) -> None:

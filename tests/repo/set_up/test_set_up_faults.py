@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.repo.set_up.checkout import ROOT, Checkout, make_checkout
+from trainmaster.deploy.set_up import machine
 
 pytestmark = pytest.mark.slow(seconds=30)
 
@@ -151,10 +152,33 @@ def small(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Path]:
 def test_a_disk_with_too_little_room_is_refused_before_anything_is_written(small: Path) -> None:
     checkout = make_checkout(small)
     said = checkout.refused()
-    assert said.startswith(
-        f"{checkout.root} has 0.0 GB free, and set-up needs 0.1 GB there. Free some, or set TMPDIR"
-    )
+    assert said.startswith(f"{checkout.root} has 0.0 GB free, and set-up needs 0.1 GB there. Free some.")
+    assert "TMPDIR" not in said
     assert not (checkout.root / ".venv").exists()
+
+
+@needs_mounts
+@pytest.mark.parametrize("small", ["size=16m"], indirect=True)
+def test_a_temporary_folder_with_too_little_room_can_be_another_one(checkout: Checkout, small: Path) -> None:
+    shutil.rmtree(checkout.root / ".venv")
+    with (small / "large").open("wb") as file:
+        os.posix_fallocate(file.fileno(), 0, 15_000_000)
+    said = checkout.refused(TMPDIR=str(small))
+    assert said.startswith(
+        f"{small} has 0.0 GB free, and set-up needs 0.0 GB there. Free some, or set TMPDIR"
+    )
+
+
+@needs_mounts
+@pytest.mark.parametrize("small", ["size=100m"], indirect=True)
+def test_the_room_of_an_environment_that_is_made_again_counts_as_free(small: Path) -> None:
+    environment = small / ".venv"
+    environment.mkdir()
+    with (environment / "large").open("wb") as file:
+        os.posix_fallocate(file.fileno(), 0, 60_000_000)
+    assert machine.faults(environment, packages=3) == []
+    (environment / "large").rename(small / "large")
+    assert len(machine.faults(environment, packages=3)) == 1
 
 
 @needs_mounts

@@ -14,8 +14,6 @@ OLDEST, NEWEST = (3, 11), (3, 13)
 INSTALLED_MB, DOWNLOADED_MB = 22.0, 8.5
 """Room that a package needs in .venv, and meanwhile in the temporary folder: measured averages over the lock, x86-64."""
 
-MORE_ROOM = "Free some, or set TMPDIR to a folder on another disk."
-
 
 def refuse_other_pythons() -> None:
     """End this process with a sentence unless its Python is supported."""
@@ -41,7 +39,10 @@ def _starts(name: str) -> bool:
 
 
 def faults(environment: Path, *, packages: int) -> "list[str]":
-    """Why this machine cannot make `environment`, which may not exist yet, and install that number of packages in it."""
+    """Why this machine cannot make `environment`, which may not exist yet, and install that number of packages in it.
+
+    What is there is removed first, so that its room counts as free.
+    """
     found = []
     if any(importlib.util.find_spec(module) is None for module in ("venv", "ensurepip")):
         found.append(
@@ -57,13 +58,23 @@ def faults(environment: Path, *, packages: int) -> "list[str]":
         found.append(
             f"{environment} has a {os.pathsep} in its path, which no virtual environment may have. Move the checkout."
         )
+    room = _room_of(environment)
     needs = {environment.parent: INSTALLED_MB, Path(tempfile.gettempdir()): DOWNLOADED_MB}
     if len({folder.stat().st_dev for folder in needs}) == 1:
         needs = {environment.parent: INSTALLED_MB + DOWNLOADED_MB}
     for folder, megabytes in needs.items():
-        free, needed = shutil.disk_usage(str(folder)).free / 1e9, megabytes * packages / 1000
+        freed = room if folder.stat().st_dev == environment.parent.stat().st_dev else 0
+        free, needed = (shutil.disk_usage(str(folder)).free + freed) / 1e9, megabytes * packages / 1000
         if free < needed:
+            other = folder != environment.parent or free >= INSTALLED_MB * packages / 1000
             found.append(
-                f"{folder} has {free:.1f} GB free, and set-up needs {needed:.1f} GB there. {MORE_ROOM}"
+                f"{folder} has {free:.1f} GB free, and set-up needs {needed:.1f} GB there. "
+                f"Free some{', or set TMPDIR to a folder on another disk' if other else ''}."
             )
     return found
+
+
+def _room_of(folder: Path) -> int:
+    """Bytes that removing this folder frees. Files with other hard links count as none."""
+    found = (Path(root, name).lstat() for root, _, names in os.walk(str(folder)) for name in names)
+    return sum(each.st_blocks * 512 for each in found if each.st_nlink == 1)

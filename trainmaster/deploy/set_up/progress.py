@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 
 QUIET_S = 10.0
-"""Seconds between two lines where a line cannot be replaced: in a log file, or in continuous integration."""
+"""Seconds at least between two lines where a line cannot be replaced: in a log file, or in continuous integration."""
 
 _TAKEN = re.compile(
     r"^(?:Collecting|Processing|Requirement already satisfied:) (?P<what>[^\s=]+)", re.MULTILINE
@@ -16,7 +16,7 @@ _LEFT_OUT = re.compile(r"^Ignoring ", re.MULTILINE)  # packages of other platfor
 
 
 class Progress:
-    """One line that is replaced on a terminal, and repeated every `QUIET_S` elsewhere."""
+    """One line that is replaced on a terminal. Elsewhere it is printed when it has changed, once in `QUIET_S` at most."""
 
     def __init__(self, packages: Path, *, total: int) -> None:
         """`packages`: the folder that packages are installed in. `total`: how many are downloaded before that."""

@@ -11,7 +11,7 @@ from trainmaster.deploy.organisation import FAULTS, WARNINGS, policy_from
 from trainmaster.deploy.up import REFUSED
 
 pytestmark = pytest.mark.slow
-SOFT_DELETE, KEYS, POOLS, MEMBERS = [*FAULTS, *WARNINGS]
+SOFT_DELETE, KEYS, POOLS, MEMBERS = {**FAULTS, **WARNINGS}
 KEY = f"projects/{PROJECT}/locations/{REGION}/keyRings/r/cryptoKeys/k"
 POOL = f"projects/{PROJECT}/locations/{REGION}/workerPools/own"
 
@@ -78,11 +78,64 @@ def test_a_restriction_of_members_is_a_warning_where_teams_have_any() -> None:
         ({"allowedValues": ["604800"]}, False),
         ({"deniedValues": ["0"]}, False),
         ({"deniedValues": ["604800"]}, True),
+        ({"allowedValues": ["in:short-periods"]}, None),
+        ({"allowedValues": ["in:short-periods"], "deniedValues": ["0"]}, False),
+        ({"deniedValues": ["in:short-periods"]}, None),
         ({}, True),
     ],
 )
-def test_a_policy_allows_what_it_lists(listed: dict[str, object], *, allows: bool) -> None:
+def test_a_policy_allows_what_it_lists(listed: dict[str, object], *, allows: bool | None) -> None:
     assert policy_from({"constraint": SOFT_DELETE, "listPolicy": listed}).allows("0") is allows
+
+
+@pytest.mark.parametrize(
+    ("listed", "allows"),
+    [
+        ({"allowedValues": [POOL]}, True),
+        ({"allowedValues": [f"is:{POOL}"]}, True),
+        ({"allowedValues": [f"under:projects/{PROJECT}", "under:organizations/1"]}, True),
+        ({"allowedValues": [f"under:projects/{PROJECT}-2", POOL.replace("own", "other")]}, False),
+        ({"allowedValues": [POOL.replace("own", "other"), "under:organizations/1"]}, None),
+        ({"allowedValues": ["under:folders/1"]}, None),
+        ({"allowedValues": ["under:projects/4711"]}, None),
+        ({"allowedValues": ["projects/4711/locations/us-central1/workerPools/own"]}, None),
+        ({"allowedValues": [POOL], "deniedValues": [f"under:projects/{PROJECT}"]}, False),
+        ({"allowedValues": [POOL], "deniedValues": ["under:folders/1"]}, None),
+        ({"allowedValues": ["under:folders/1"], "deniedValues": ["under:folders/2"]}, None),
+    ],
+)
+def test_a_policy_allows_the_pools_under_a_project_that_it_lists(
+    listed: dict[str, object], *, allows: bool | None
+) -> None:
+    assert policy_from({"constraint": POOLS, "listPolicy": listed}).allows(POOL) is allows
+
+
+def test_a_pool_that_the_policy_excludes_is_refused_with_those_that_it_allows(cloud: Cloud) -> None:
+    (cloud.folder / SETTINGS).write_text(f'build_worker_pool = "{POOL}"\n')
+    cloud.content["policies"] = {POOLS: {"allowedValues": ["under:projects/shared-builds"]}}
+    ran = cloud.up("--check")
+    assert ran.status == REFUSED
+    assert (
+        f"refused: {POOLS}: the functions may not be built in {POOL}; allowed: under:projects/shared-builds: name"
+        in ran.err
+    )
+    cloud.content["policies"] = {POOLS: {"allValues": "DENY"}}
+    assert f"may not be built in {POOL}: name" in cloud.up("--check").err
+
+
+def test_a_pool_that_only_the_organisation_can_judge_gets_a_warning(cloud: Cloud) -> None:
+    (cloud.folder / SETTINGS).write_text(f'build_worker_pool = "{POOL}"\n')
+    other = "projects/shared-builds/locations/us-central1/workerPools/w"
+    cloud.content["policies"] = {POOLS: {"allowedValues": [other, "under:organizations/1"]}}
+    ran = cloud.up("--check")
+    assert ran.status == 0
+    assert (
+        f"warning: {POOLS}: only your organisation knows whether the functions may be built in {POOL}"
+        in ran.err
+    )
+    assert f"allowed: {other}, under:organizations/1" in ran.err
+    cloud.content["policies"] = {POOLS: {"allowedValues": [f"under:projects/{PROJECT}"]}}
+    assert "only your organisation knows" not in cloud.up("--check").err
 
 
 def test_the_guide_lists_every_policy() -> None:

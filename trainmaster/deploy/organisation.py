@@ -5,6 +5,7 @@ needs the permission orgpolicy.policy.get; without it, nothing is known, and the
 Source: https://cloud.google.com/resource-manager/docs/organization-policy/org-policy-constraints (read 2026-11-26)
 """
 
+import re
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -15,11 +16,13 @@ from trainmaster.deploy.names import SETTINGS, Names, setting
 
 KEYED = ("artifactregistry", "cloudfunctions", "pubsub", "run", "storage")
 """Services whose resources `kms_key` encrypts; policies name them with `.googleapis.com`."""
+_OPAQUE = re.compile(r"in:|under:(organizations|folders)/|(under:)?projects/[0-9]")
+"""What only the cloud can compare: a value that stands for others, and a project's number with an id."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Policy:
-    """The effective policy of a constraint that lists values. `allowed` empty: every value that is not denied."""
+    """The effective policy of a list constraint; values keep `under:` and `in:`. `allowed` empty: all that is not denied."""
 
     allowed: frozenset[str]
     denied: frozenset[str]
@@ -29,10 +32,17 @@ class Policy:
     def is_restricted(self) -> bool:
         return self.denies_all or bool(self.allowed) or bool(self.denied)
 
-    def allows(self, value: str) -> bool:
-        return (
-            not self.denies_all and value not in self.denied and (not self.allowed or value in self.allowed)
-        )
+    def allows(self, value: str) -> bool | None:
+        """None: only the organisation knows, because it depends on what an `under:` or `in:` contains."""
+        denied = self.denies_all or _covered(value, self.denied)
+        allowed = not self.allowed or _covered(value, self.allowed)
+        return False if denied or allowed is False else None if denied is None else allowed
+
+
+def _covered(value: str, listed: frozenset[str]) -> bool | None:
+    if any(value == each or value.startswith(f"{each.removeprefix('under:')}/") for each in listed):
+        return True
+    return None if listed and any(_OPAQUE.match(each) for each in (*listed, value)) else False
 
 
 def policy_from(answer: Mapping[str, Any]) -> Policy:  # Any: JSON
@@ -50,14 +60,13 @@ def policy_from(answer: Mapping[str, Any]) -> Policy:  # Any: JSON
 
 def _soft_delete_fault(policy: Policy, _: Names) -> str:
     seconds = setting("soft_delete_s") or "0"
-    if policy.allows(seconds):
+    if policy.allows(seconds) is not False:
         return ""
-    allowed = f"; allowed: {', '.join(sorted(policy.allowed))}" if policy.allowed else ""
-    return f"no bucket may keep deleted objects for {seconds} s{allowed}: set soft_delete_s in {SETTINGS}"
+    return f"no bucket may keep deleted objects for {seconds} s{_allowed(policy)}: set soft_delete_s in {SETTINGS}"
 
 
 def _key_fault(policy: Policy, _: Names) -> str:
-    required = [name for name in KEYED if not policy.allows(f"{name}.googleapis.com")]
+    required = [name for name in KEYED if policy.allows(f"{name}.googleapis.com") is False]
     if not required or setting("kms_key"):
         return ""
     return (
@@ -67,12 +76,25 @@ def _key_fault(policy: Policy, _: Names) -> str:
 
 
 def _pool_fault(policy: Policy, names: Names) -> str:
-    if not policy.is_restricted or setting("build_worker_pool"):
+    pool = setting("build_worker_pool")
+    if not policy.is_restricted or (pool and policy.allows(pool) is not False):
         return ""
+    where = "Cloud Build's own pool" if pool is None else f"{pool}{_allowed(policy)}"
     return (
-        "the functions may not be built in Cloud Build's own pool: name a private one that is allowed, build_worker_pool = "
+        f"the functions may not be built in {where}: name a private one that is allowed, build_worker_pool = "
         f'"projects/P/locations/{names.region}/workerPools/W" in {SETTINGS}'
     )
+
+
+def _pool_warning(policy: Policy, _: Names) -> str:
+    pool = setting("build_worker_pool")
+    if pool is None or policy.allows(pool) is not None:
+        return ""
+    return f"only your organisation knows whether the functions may be built in {pool}{_allowed(policy)}: ask its administrator"
+
+
+def _allowed(policy: Policy) -> str:
+    return f"; allowed: {', '.join(sorted(policy.allowed))}" if policy.allowed else ""
 
 
 def _member_warning(policy: Policy, names: Names) -> str:
@@ -92,6 +114,7 @@ FAULTS: Mapping[str, Callable[[Policy, Names], str]] = {
     "constraints/cloudbuild.allowedWorkerPools": _pool_fault,
 }
 WARNINGS: Mapping[str, Callable[[Policy, Names], str]] = {
+    "constraints/cloudbuild.allowedWorkerPools": _pool_warning,
     # It lists customer ids, which members' addresses do not show.
     "constraints/iam.allowedPolicyMemberDomains": _member_warning,
 }
@@ -99,13 +122,12 @@ WARNINGS: Mapping[str, Callable[[Policy, Names], str]] = {
 
 def policy_findings(names: Names) -> tuple[list[str], list[str]]:
     """What the policies certainly stop, and what they may stop. Unreadable policies are one warning."""
-    constraints = [*FAULTS, *WARNINGS]
+    constraints = {**FAULTS, **WARNINGS}
     with ThreadPoolExecutor(len(constraints)) as pool:
-        answers = dict(
-            zip(constraints, pool.map(lambda each: _answer(each, names.project), constraints), strict=True)
-        )
+        found = pool.map(lambda each: _answer(each, names.project), constraints)
+        answers = dict(zip(constraints, found, strict=True))
     unread = [str(answer) for answer in answers.values() if isinstance(answer, GcloudFailed)]
-    policies = {name: policy_from(found) for name, found in answers.items() if isinstance(found, dict)}
+    policies = {name: policy_from(said) for name, said in answers.items() if isinstance(said, dict)}
     faults, warnings = (
         [
             f"{name}: {said}"

@@ -46,6 +46,7 @@ class Cloud:
             "disabled": [],
             "lacking": {},
             "credentials": True,
+            "login": True,
             "asking_for_agents": "",
             "agents": [],
             "binding": "",
@@ -60,11 +61,18 @@ class Cloud:
         self.has_bucket(f"{PROJECT}-terraform")
         self.content["objects"][STATE] = json.dumps({"version": 4, "resources": resources})
 
-    def run(self, verb: str, *words: str, project: str = PROJECT, region: str = REGION) -> Ran:
+    def run(
+        self,
+        verb: str,
+        *words: str,
+        project: str = PROJECT,
+        region: str = REGION,
+        path: str | None = None,
+    ) -> Ran:
         (self.folder / "cloud.value").write_bytes(marshal.dumps(self.content))
         (self.folder / "terraform.value").write_bytes(marshal.dumps(self.terraform))
         (self.folder / "asked").write_text("")
-        path = f"{PROGRAMS}{os.pathsep}{os.environ['PATH']}"
+        path = path or f"{PROGRAMS}{os.pathsep}{os.environ['PATH']}"
         ran = trainmaster(
             *(verb, "--project", project, "--region", region, *words),
             cwd=self.folder,
@@ -73,8 +81,8 @@ class Cloud:
         asked = (self.folder / "asked").read_text().splitlines()
         return Ran(status=ran.status, out=ran.out, err=ran.err, asked=tuple(asked))
 
-    def up(self, *words: str, project: str = PROJECT, region: str = REGION) -> Ran:
-        return self.run("deploy", *words, project=project, region=region)
+    def up(self, *words: str, project: str = PROJECT, region: str = REGION, path: str | None = None) -> Ran:
+        return self.run("deploy", *words, project=project, region=region, path=path)
 
     def down(self, *words: str, region: str = REGION) -> Ran:
         return self.run("undeploy", *words, region=region)

@@ -1,10 +1,11 @@
 """Everything that prevents a deployment is reported at once, and nothing is created."""
 
+import sys
 from pathlib import Path
 
 import pytest
 
-from tests.deploy.cloud import PROJECT, REGION, STATE, Cloud, Ran, managed
+from tests.deploy.cloud import FAKES, PROJECT, REGION, STATE, Cloud, Ran, managed
 from trainmaster.deploy.names import SETTINGS, building_regions, setting, training_regions
 from trainmaster.deploy.up import REFUSED
 
@@ -48,7 +49,9 @@ def test_a_region_without_vertex_ai_is_refused_with_those_that_have_it(cloud: Cl
 
 @pytest.mark.parametrize("project", ["Upper", "a; rm -rf /"])
 def test_what_can_be_no_project_id_is_refused(cloud: Cloud, project: str) -> None:
-    assert f"--project is {project!r}" in refused(cloud.up(project=project))
+    message = refused(cloud.up(project=project))
+    assert f"--project is {project!r}" in message
+    assert message.count("refused: ") == 1
 
 
 def test_a_bucket_in_another_location_is_refused(cloud: Cloud) -> None:
@@ -195,6 +198,27 @@ def test_every_reason_is_reported_at_once(cloud: Cloud) -> None:
     assert message.count("refused: ") == 6
     assert "terraform 1.3.0 is too old" in message
     assert "gcloud auth application-default login" in message
+
+
+def test_a_missing_login_is_not_taken_for_a_missing_project(cloud: Cloud) -> None:
+    cloud.content["login"] = cloud.content["credentials"] = False
+    message = refused(cloud.up())
+    assert message.count("refused: ") == 2
+    assert "gcloud auth application-default login" in message
+    assert "refused: gcloud has no login that works" in message
+    assert "run `gcloud auth login`" in message
+    assert "does not exist" not in message
+    assert "gcloud projects create" not in message
+
+
+def test_a_missing_gcloud_is_refused_alone(cloud: Cloud) -> None:
+    programs = cloud.folder / "programs"
+    programs.mkdir()
+    (programs / "terraform").symlink_to(FAKES / "terraform")
+    (programs / "python3").symlink_to(sys.executable)
+    message = refused(cloud.up(path=str(programs)))
+    assert message.count("refused: ") == 1
+    assert "gcloud is not on PATH" in message
 
 
 def test_what_may_not_be_listed_is_refused(cloud: Cloud) -> None:

@@ -1,8 +1,9 @@
-"""Checks before a deployment creates anything; all faults are reported at once."""
+"""Checks before a deployment creates anything; faults are reported together, without those that others cause."""
 
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from shutil import which
 
 from trainmaster.deploy.existing import Existing, Role, find_existing
 from trainmaster.deploy.gcloud import GcloudFailed, described, gcloud
@@ -38,7 +39,10 @@ class PreflightResult:
 
 def clearance_of(names: Names) -> PreflightResult:
     """Look up what exists, and check it. Creates nothing."""
-    faults = [*_of_the_words(names), *_of_the_credentials()]
+    faults = [*_of_the_words(names)]
+    if which("gcloud") is None:
+        return PreflightResult(faults=(*faults, "gcloud is not on PATH: https://cloud.google.com/sdk"))
+    faults += _of_the_credentials()
     number, unknown = _project_number(names.project)
     faults += unknown
     if number is None:
@@ -47,9 +51,8 @@ def clearance_of(names: Names) -> PreflightResult:
     try:
         existing = find_existing(names, number)
     except GcloudFailed as failed:
-        return PreflightResult(
-            faults=(*faults, f"the existing resources could not be determined: {failed}{_elsewhere(failed)}")
-        )
+        fault = f"the existing resources could not be determined: {failed}{_elsewhere(failed)}"
+        return PreflightResult(faults=(*faults, fault))
     stopped, warnings = policy_findings(names)
     return judged(names, existing, (*faults, *stopped), (*_of_builds(names), *warnings))
 
@@ -125,6 +128,10 @@ def _project_number(project: str) -> tuple[str | None, list[str]]:
     try:
         found = described("projects", "describe", project)
     except GcloudFailed as failed:
+        if "gcloud auth login" in failed.said:
+            return None, [f"gcloud has no login that works: run `gcloud auth login` ({failed.said})"]
+        if not _PROJECT_ID.fullmatch(project):
+            return None, []  # the id's own fault says why
         fault = (
             f"project {project!r} does not exist, or you may not see it ({failed.said}): create it with "
             f"`gcloud projects create {project}`, or ask its owner for roles/viewer"

@@ -87,6 +87,15 @@ def test_on_a_full_disk_a_refused_run_is_submitted_as_soon_as_there_is_room() ->
     assert world.record(incoming.run_id).state is RunState.SUBMITTED
 
 
+def test_a_submission_without_answer_is_counted_although_the_search_for_its_job_fails() -> None:
+    world = World()
+    incoming = world.drop()
+    cut = Answering(world, SubmissionUnknown("connection cut"), does_it=False)
+    with pytest.raises(SubmissionUnknown):
+        world.launch(incoming, At("find jobs", before=raising(NO_ROOM)), cut)
+    assert world.record(incoming.run_id).submission.unanswered == 1
+
+
 def test_a_delivery_that_may_have_left_a_job_keeps_its_lease() -> None:
     world = World()
     incoming = world.drop()

@@ -15,7 +15,7 @@ THREADS_EACH = 4
 HINTS_MAX = 10_000
 """Paths of a bucket that wait for a look; more become one scan of all its folders."""
 _EVERYTHING = "\0"
-"""No path: a hint about files that nobody names any more."""
+"""No path: a hint about all files, in place of hints that were dropped."""
 _log = logging.getLogger(__name__)
 _Result = TypeVar("_Result")
 

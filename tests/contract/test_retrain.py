@@ -261,6 +261,19 @@ def test_queue_one_fires_on_the_notice_that_the_run_ended(world: RuleWorld) -> N
     assert len(world.records()) == 2  # one was queued, not two
 
 
+def test_a_firing_that_is_held_during_a_slow_launch_stays_in_the_status(world: RuleWorld) -> None:
+    world.drop_rule(rule(MANUAL, while_running="queue_one"))
+
+    def fire_again() -> None:
+        world.wait(1)
+        world.order({"fire": {"rule": "cassava"}}, "2")
+        world.wait(1)
+
+    world.order({"fire": {"rule": "cassava"}}, "1", At("submit", after=fire_again))
+    assert len(world.jobs.all()) == 1
+    assert "still running" in world.rule_status()["held"]["reason"]
+
+
 def test_replace_cancels_the_active_run(world: RuleWorld) -> None:
     world.drop_rule(rule(MANUAL, while_running="replace"))
     world.order({"fire": {"rule": "cassava"}}, "1")

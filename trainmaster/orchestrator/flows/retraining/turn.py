@@ -122,10 +122,11 @@ def _once(services: Services, rule: Rule, held: HeldState, decide: Decide, batch
         state = decision.state
     results = _decision_results(services, rule, decision)
     written = _write(services, held, state)
+    # The status's time is the state's: a launch takes seconds, and another turn may record something meanwhile.
+    now = services.clock.now()
     after, launch, _ = _without_firing(services, rule, state)
     if after.firing is None and state.firing is not None and after.last == state.last:
         _write(services, written, after)  # abandoned: a later turn must not find and launch it
-    now = services.clock.now()
     status = status_of(rule, after, now)
     if status != status_of(rule, held.state, now):
         services.rule_statuses.write(status)

@@ -254,7 +254,9 @@ class _Attempt:
             raise
         except SubmissionUnknown:
             found = None
-            with suppress(TrainmasterError):  # the lease must be kept, and the attempt counted: the job may exist
+            with suppress(
+                TrainmasterError
+            ):  # the lease must be kept, and the attempt counted: the job may exist
                 found = job_of(services, record)
             if found is None:
                 # The service may show it a moment later: until then the lease keeps other attempts away.

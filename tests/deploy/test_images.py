@@ -15,7 +15,15 @@ import pytest
 import requests
 
 from tests.e2e.project import eventually
-from trainmaster.deploy.images import IMAGES, CannotPinError, Image, digest_of, image_from, pin_images, pinned
+from trainmaster.deploy.images import (
+    IMAGES,
+    CannotPinError,
+    Image,
+    digest_of,
+    image_from,
+    pin_images,
+    with_digest,
+)
 from trainmaster.local.ports import free_port
 
 REGISTRY = "docker-registry"
@@ -53,7 +61,7 @@ def test_only_a_registry_on_this_machine_is_spoken_to_without_tls() -> None:
 @pytest.mark.parametrize("before", ["", f"@{OLD}"])
 def test_a_digest_is_added_or_replaced_after_its_own_name_alone(before: str) -> None:
     text = f"a: python:3.11{before}\nb: python:3.11-slim{before}\nc: my/python:3.11{before}\nd: 'python:3.11{before}'\n"
-    result = pinned(text, "python:3.11", NEW, file="a.yaml").splitlines()
+    result = with_digest(text, "python:3.11", NEW, file="a.yaml").splitlines()
     assert result == [f"a: python:3.11@{NEW}", *text.splitlines()[1:3], f"d: 'python:3.11@{NEW}'"]
 
 
@@ -61,14 +69,14 @@ def test_a_file_that_does_not_name_the_image_is_a_mistake_in_the_table() -> None
     with pytest.raises(
         CannotPinError, match=r"^a\.yaml does not name 'python:3\.12'\. Name it there, or change"
     ):
-        pinned("python:3.12-slim", "python:3.12", NEW, file="a.yaml")
+        with_digest("python:3.12-slim", "python:3.12", NEW, file="a.yaml")
 
 
 def test_the_projects_own_files_name_every_image(tmp_path: Path) -> None:
     root = Path(__file__).resolve().parents[2]
     for name, files in IMAGES.items():
         for file in files:
-            assert f"{name}@{NEW}" in pinned((root / file).read_text(), name, NEW, file=file)
+            assert f"{name}@{NEW}" in with_digest((root / file).read_text(), name, NEW, file=file)
 
 
 @pytest.mark.skipif(shutil.which(REGISTRY) is None, reason=f"not on this machine: {REGISTRY}")

@@ -76,12 +76,12 @@ def pin_images(root: Path, images: Mapping[str, tuple[str, ...]] = IMAGES) -> No
     for name, files in images.items():
         digest = digest_of(name)
         for file in files:
-            texts[file] = pinned(texts[file], name, digest, file=file)
+            texts[file] = with_digest(texts[file], name, digest, file=file)
     for file, text in texts.items():
         (root / file).write_text(text)
 
 
-def pinned(text: str, name: str, digest: str, *, file: str) -> str:
+def with_digest(text: str, name: str, digest: str, *, file: str) -> str:
     """The text in which the image has this digest in place of another one or of none.
 
     Raises:

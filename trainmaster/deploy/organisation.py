@@ -34,12 +34,12 @@ class Policy:
 
     def allows(self, value: str) -> bool | None:
         """None: only the organisation knows, because it depends on what an `under:` or `in:` contains."""
-        denied = self.denies_all or _covered(value, self.denied)
-        allowed = not self.allowed or _covered(value, self.allowed)
+        denied = self.denies_all or _coverage_of(value, self.denied)
+        allowed = not self.allowed or _coverage_of(value, self.allowed)
         return False if denied or allowed is False else None if denied is None else allowed
 
 
-def _covered(value: str, listed: frozenset[str]) -> bool | None:
+def _coverage_of(value: str, listed: frozenset[str]) -> bool | None:
     if any(value == each or value.startswith(f"{each.removeprefix('under:')}/") for each in listed):
         return True
     return None if listed and any(_OPAQUE.match(each) for each in (*listed, value)) else False
@@ -62,7 +62,7 @@ def _soft_delete_fault(policy: Policy, _: Names) -> str:
     seconds = setting("soft_delete_s") or "0"
     if policy.allows(seconds) is not False:
         return ""
-    return f"no bucket may keep deleted objects for {seconds} s{_allowed(policy)}: set soft_delete_s in {SETTINGS}"
+    return f"no bucket may keep deleted objects for {seconds} s{_allowed_text(policy)}: set soft_delete_s in {SETTINGS}"
 
 
 def _key_fault(policy: Policy, _: Names) -> str:
@@ -79,7 +79,7 @@ def _pool_fault(policy: Policy, names: Names) -> str:
     pool = setting("build_worker_pool")
     if not policy.is_restricted or (pool and policy.allows(pool) is not False):
         return ""
-    where = "Cloud Build's own pool" if pool is None else f"{pool}{_allowed(policy)}"
+    where = "Cloud Build's own pool" if pool is None else f"{pool}{_allowed_text(policy)}"
     return (
         f"the functions may not be built in {where}: name a private one that is allowed, build_worker_pool = "
         f'"projects/P/locations/{names.region}/workerPools/W" in {SETTINGS}'
@@ -90,10 +90,10 @@ def _pool_warning(policy: Policy, _: Names) -> str:
     pool = setting("build_worker_pool")
     if pool is None or policy.allows(pool) is not None:
         return ""
-    return f"only your organisation knows whether the functions may be built in {pool}{_allowed(policy)}: ask its administrator"
+    return f"only your organisation knows whether the functions may be built in {pool}{_allowed_text(policy)}: ask its administrator"
 
 
-def _allowed(policy: Policy) -> str:
+def _allowed_text(policy: Policy) -> str:
     return f"; allowed: {', '.join(sorted(policy.allowed))}" if policy.allowed else ""
 
 

@@ -129,7 +129,9 @@ def deployment_refused(error: Any, called: Called) -> TrainmasterError | None:
     reason = error.reason or next((known for known, words in _REASON_OF.items() if words.search(text)), "")
     if reason in _REPAIR_OF:
         service = _metadata(error, "service") or API
-        return _refused(error, called, _REPAIR_OF[reason], "" if service == API else service, service=service)
+        return _refusal_from(
+            error, called, _REPAIR_OF[reason], "" if service == API else service, service=service
+        )
     repository = _REPOSITORY.search(text)
     if repository is not None:
         return _image_denied(error, called, repository)
@@ -137,7 +139,7 @@ def deployment_refused(error: Any, called: Called) -> TrainmasterError | None:
     if constraint is None or constraint[1].startswith(_ON_REQUESTS):
         return None
     lacks = "" if constraint[1] in _ON_ALL else constraint[1]
-    return _refused(error, called, _ALLOWED, lacks, constraint=constraint[1])
+    return _refusal_from(error, called, _ALLOWED, lacks, constraint=constraint[1])
 
 
 def _permission_denied(error: Any, called: Called) -> TrainmasterError | None:
@@ -152,11 +154,11 @@ def _permission_denied(error: Any, called: Called) -> TrainmasterError | None:
     project = _PROJECT.fullmatch(resource)
     if permission.startswith(f"aiplatform.{called.kind}.") and (project or not resource):
         role = f"projects/{called.project}/roles/trainmaster_jobs"
-        return _refused(error, called, f"deploy again, or grant it {_GRANT}{role}", "")
+        return _refusal_from(error, called, f"deploy again, or grant it {_GRANT}{role}", "")
     if project is None or project[1] != called.project:
         return None
     repair = "add it to the functions' role: gcloud iam roles update trainmaster_jobs --project={project} --add-permissions={permission}"
-    return _refused(error, called, repair, permission, permission=permission)
+    return _refusal_from(error, called, repair, permission, permission=permission)
 
 
 def _image_denied(error: Any, called: Called, repository: re.Match[str]) -> TrainmasterError:
@@ -173,7 +175,7 @@ def _image_denied(error: Any, called: Called, repository: re.Match[str]) -> Trai
     return DeploymentRefused(error.code, text, repair, lacks=_class_of(f"{location}_{name}"))
 
 
-def _refused(error: Any, called: Called, repair: str, lacks: str, **values: str) -> DeploymentRefused:
+def _refusal_from(error: Any, called: Called, repair: str, lacks: str, **values: str) -> DeploymentRefused:
     """`lacks` empty: every job of this kind is refused in this region."""
     known = {"project": called.project, "uid": _metadata(error, "uid"), **values}
     known = {key: _plain(value) for key, value in known.items()}  # they become part of a command

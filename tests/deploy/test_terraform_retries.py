@@ -48,7 +48,7 @@ def asked(tmp_path: Path) -> dict[str, dict[str, str]]:
     folder = copied(tmp_path)
     module = ROOT_MODULE.format(region=REGION, number=NUMBER)
     (folder / "main.tf").write_text(module + block)
-    (tmp_path / "cloud.value").write_bytes(marshal.dumps({}))
+    (tmp_path / "cloud.value").write_bytes(marshal.dumps({"login": True}))
     environment = {
         **os.environ,
         "PATH": f"{only_gcloud(tmp_path)}{os.pathsep}{os.environ['PATH']}",

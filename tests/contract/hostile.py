@@ -5,18 +5,15 @@ import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
-from random import Random
 from typing import Any
 
 from tests.contract.retraining import SMALL, RuleWorld, rule
 from tests.contract.world import INBOX, LEDGER, Killed
 from trainmaster.orchestrator.adapters.memory import ManualClock, MemoryObjects
-from trainmaster.orchestrator.core.names import record_object
 from trainmaster.orchestrator.core.retraining.book import Book
 from trainmaster.orchestrator.core.retraining.rule import RunOutputs, state_object
 from trainmaster.orchestrator.flows.scheduled import take_tick
 from trainmaster.orchestrator.flows.services import FlowResult
-from trainmaster.orchestrator.flows.turns import ATTEMPTS_MAX
 from trainmaster.orchestrator.ports.objects import Listed, Stored
 from trainmaster.orchestrator.stores.ledger import Ledger
 
@@ -137,50 +134,3 @@ class HostileWorld(RuleWorld):
 
 def state_of(rule_id: str) -> str:
     return state_object(rule_id)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Starvation:
-    """What deadly and failing items cost. `waited`: the most ticks in a row in which an honest item had no turn."""
-
-    deadly: int
-    died: int
-    waited: int
-    violations: tuple[str, ...]
-
-
-def starve(seed: str) -> Starvation:
-    """Ticks over honest rules, runs and drops, of which some kill the tick or fail it, until these are in quarantine."""
-    random, world = Random(seed), HostileWorld()
-    rules = [f"r{number:02}" for number in range(random.randint(2, 25))]
-    world.accept_copies(*rules, while_running="replace", max_per_day=1000)
-    dropped = [f"rules/d{number}.json" for number in range(random.randint(0, 4))]
-    for name in dropped:
-        world.objects.write(INBOX, name, json.dumps(rule({"manual": {}})).encode(), if_generation=None)
-    runs = [world.drop(name=f"requests/{number}.yaml") for number in range(random.randint(0, 5))]
-    for incoming in runs:
-        world.launch(incoming)
-    names = [*map(state_of, rules), *dropped, *(record_object(each.run_id) for each in runs)]
-    hostile = random.sample(names, random.randint(1, min(6, len(names) - 1)))
-    deadly = hostile[: random.randint(0, len(hostile))]
-    world.hostility.kills.update(deadly)
-    world.hostility.raises.update(hostile[len(deadly) :])
-    honest = [rule_id for rule_id in rules if state_of(rule_id) not in hostile]
-    fired, waited, last = dict.fromkeys(honest, 0), 0, (ATTEMPTS_MAX + 1) * (len(deadly) + 1) + 2
-    for tick in range(1, last + 1):
-        before = {rule_id: world.firings(rule_id) for rule_id in honest}
-        world.minute()
-        fired.update({rule_id: tick for rule_id in honest if world.firings(rule_id) > before[rule_id]})
-        waited = max([waited, *(tick - at for at in fired.values())])
-    problems = [f"{seed}: {rule_id} fires no more" for rule_id, at in fired.items() if at < last]
-    if waited > len(deadly) + 1:
-        problems.append(
-            f"{seed}: an honest rule waited for {waited} ticks, beside {len(deadly)} deadly items"
-        )
-    for name in dropped:
-        status = world.services().rule_statuses.find(name)
-        if status is None or status.state != ("quarantined" if name in hostile else "accepted"):
-            problems.append(f"{seed}: {name} is {status.state if status is not None else 'unanswered'}")
-    return Starvation(
-        deadly=len(deadly), died=world.ticks_that_died, waited=waited, violations=tuple(problems)
-    )

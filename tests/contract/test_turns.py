@@ -7,7 +7,7 @@ from random import Random
 import pytest
 from jsonschema import Draft202012Validator
 
-from tests.contract.hostile import TIMEOUT, HostileWorld, starve, state_of
+from tests.contract.hostile import TIMEOUT, HostileWorld, state_of
 from tests.contract.retraining import MANUAL, rule
 from tests.contract.test_reconcile import ended, launched
 from tests.contract.world import INBOX, LEDGER, schema
@@ -221,17 +221,3 @@ def test_of_a_thousand_rules_the_hostile_hundred_delay_no_honest_one_beyond_the_
     assert {world.firings(rule_id) for rule_id in rules if rule_id not in hostile} == {1}
     assert world.clock.now() - began < TIMEOUT
     assert world.ticks_that_died == 0
-
-
-@pytest.mark.parametrize(
-    "seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 8))]
-)
-def test_items_at_which_ticks_die_are_found_one_by_one_and_starve_no_honest_one(seed: int) -> None:
-    assert starve(f"deadly {seed}").violations == ()
-
-
-def test_an_honest_rule_that_starves_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("trainmaster.orchestrator.flows.turns.ATTEMPTS_MAX", 1000)
-    monkeypatch.setattr("trainmaster.orchestrator.flows.turns.Turns.backwards", property(lambda _: False))
-    monkeypatch.setattr("trainmaster.orchestrator.flows.turns.Turns.careful", property(lambda _: False))
-    assert any("fires no more" in each for seed in range(8) for each in starve(f"deadly {seed}").violations)

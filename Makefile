@@ -41,7 +41,7 @@ test-fast: $(STAMP) ## the tests that take less than a second each, in about 2 m
 check: $(STAMP) ## lint, types, import rules, wording
 	$(PY) -m ruff check
 	$(PY) -m ruff format --check
-	$(PY) -m mypy functions/main.py trainmaster trainer bench examples/demo_dataset.py tests
+	$(PY) -m mypy functions/main.py trainmaster trainer tools bench examples/demo_dataset.py tests
 	.venv/bin/lint-imports
 	$(PY) -m tests.repo.wording
 
@@ -66,7 +66,7 @@ doctor: $(STAMP) ## test every part of a deployment: make doctor PROJECT=… REG
 
 first-day: $(STAMP) ## deploy, run four small jobs, save what is answered: make first-day PROJECT=… [YES=1], or STATE=.trainmaster
 	$(if $(or $(STATE),$(PROJECT)),,$(error Set PROJECT: make first-day PROJECT=my-project [REGION=us-central1] [FIXTURES=build/first-day] [YES=1], or STATE=.trainmaster for the local stack))
-	@$(PY) -m trainmaster.deploy.first_day $(if $(STATE),--state '$(STATE)',--project '$(PROJECT)' --region '$(or $(REGION),us-central1)') --fixtures '$(or $(FIXTURES),build/first-day)' $(if $(filter 1,$(YES)),--yes)
+	@$(PY) -m tools.first_day $(if $(STATE),--state '$(STATE)',--project '$(PROJECT)' --region '$(or $(REGION),us-central1)') --fixtures '$(or $(FIXTURES),build/first-day)' $(if $(filter 1,$(YES)),--yes)
 
 image: $(STAMP) ## build the trainer's image on this machine, without a daemon: make image [TAG=…]
 	$(PY) -m trainmaster image $(if $(TAG),--tag '$(TAG)')
@@ -93,10 +93,10 @@ screenshots: $(STAMP) ## pictures of every page of the console, into docs/pictur
 	$(PY) -m tests.web.browser.screenshots
 
 lock: $(STAMP) ## resolve all dependencies again, export those of the functions and the trainer, pin the base images
-	$(PY) -m trainmaster.deploy.lock
+	$(PY) -m tools.lock
 
 clean:         ## remove what the other commands made
 	rm -rf .venv build .trainmaster
 
 $(STAMP): requirements.lock
-	@$(PYTHON) -m trainmaster.deploy.set_up
+	@$(PYTHON) -m tools.set_up

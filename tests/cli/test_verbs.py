@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tools.set_up.environment import write_command
 from trainmaster.cli.command import VERBS, main
-from trainmaster.deploy.set_up.environment import write_command
 
 ROOT = Path(__file__).resolve().parents[2]
 HELP_WITHIN_S = 0.4

@@ -30,7 +30,7 @@ def values(instructions: list[tuple[str, str]], name: str) -> list[str]:
 
 def test_the_base_has_the_python_of_the_tests_and_is_an_argument(instructions: list[tuple[str, str]]) -> None:
     name, _, default = values(instructions, "ARG")[0].partition("=")
-    locked = re.search(r'"--python-version=(3\.\d+)"', (ROOT / "trainmaster/deploy/lock.py").read_text())
+    locked = re.search(r'"--python-version=(3\.\d+)"', (ROOT / "tools/lock.py").read_text())
     assert locked is not None
     assert default.partition("@")[0] == f"python:{locked[1]}-slim"
     assert f"--python {locked[1]} " in " ".join(values(instructions, "RUN"))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.repo.set_up.checkout import Checkout, make_checkout
+from tests.tools.set_up.checkout import Checkout, make_checkout
 
 pytestmark = pytest.mark.slow(seconds=30)
 

@@ -2,7 +2,7 @@
 
 Then pin the images that builds start from to their present digests.
 
-    python -m trainmaster.deploy.lock [--upgrade]
+    python -m tools.lock [--upgrade]
 
 All parts share one resolution, so the functions and the trainer run the versions that were tested.
 The lock constrains the exports; a test compares them.
@@ -11,7 +11,7 @@ The lock constrains the exports; a test compares them.
 import subprocess
 import sys
 
-from trainmaster.deploy.images import CannotPinError, pin_images
+from tools.images import CannotPinError, pin_images
 from trainmaster.resources import ROOT
 
 LOCK = "requirements.lock"

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import IO
 
-from trainmaster.deploy.set_up import pip_failures
-from trainmaster.deploy.set_up.progress import Progress
+from tools.set_up import pip_failures
+from tools.set_up.progress import Progress
 
 POLL_S = 0.2
 LOG = "set-up.log"

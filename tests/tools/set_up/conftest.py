@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.repo.set_up.checkout import Checkout, make_checkout
+from tests.tools.set_up.checkout import Checkout, make_checkout
 
 
 @pytest.fixture(scope="session")

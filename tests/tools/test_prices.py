@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from tests.core.shipped import ROOT, schema
-from trainmaster.deploy.prices import HEADER, Unusable, rows_of, text_of
+from tools.prices import HEADER, Unusable, rows_of, text_of
 from trainmaster.orchestrator.core.admission.prices import Prices, prices_from
 from trainmaster.orchestrator.core.documents.validation import schema_faults
 from trainmaster.resources import DEPLOY

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.image.cloud_build import loaded, substituted, substitutions
-from trainmaster.deploy.images import IMAGES
+from tools.images import IMAGES
 
 ROOT = Path(__file__).resolve().parents[2]
 EXPORTS = ["functions/requirements.txt", "trainer/requirements-cpu.txt", "trainer/installer.txt"]

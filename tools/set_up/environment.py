@@ -11,9 +11,9 @@ import venv
 from importlib.metadata import distributions
 from pathlib import Path
 
-from trainmaster.deploy.set_up import machine, pip_failures, refusals
-from trainmaster.deploy.set_up.pip_run import packages_folder, run_pip
-from trainmaster.deploy.set_up.progress import Progress
+from tools.set_up import machine, pip_failures, refusals
+from tools.set_up.pip_run import packages_folder, run_pip
+from tools.set_up.progress import Progress
 from trainmaster.resources import ROOT
 
 LOCK = ROOT / "requirements.lock"

@@ -15,7 +15,7 @@ import pytest
 import requests
 
 from tests.e2e.project import eventually
-from trainmaster.deploy.images import (
+from tools.images import (
     IMAGES,
     CannotPinError,
     Image,

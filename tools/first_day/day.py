@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from tools.first_day.stand_ins import NUMBER, PROJECT, StandIns
 from trainmaster.client.context import Context
 from trainmaster.client.stack import environment_on
 from trainmaster.deploy.doctor.questions import Questions
-from trainmaster.deploy.first_day.stand_ins import NUMBER, PROJECT, StandIns
 from trainmaster.resources import ROOT
 
 

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.repo.set_up.checkout import ROOT, Checkout, make_checkout
-from trainmaster.deploy.set_up import machine
+from tests.tools.set_up.checkout import ROOT, Checkout, make_checkout
+from tools.set_up import machine
 
 pytestmark = pytest.mark.slow(seconds=30)
 
@@ -23,9 +23,9 @@ BASE = Path(sys.base_prefix) / "bin" / f"python3.{sys.version_info.minor}"
 RUN_BY_OLD_PYTHONS = (
     "trainmaster/__init__.py",
     "trainmaster/deploy/__init__.py",
-    "trainmaster/deploy/set_up/__init__.py",
-    "trainmaster/deploy/set_up/__main__.py",
-    "trainmaster/deploy/set_up/machine.py",
+    "tools/set_up/__init__.py",
+    "tools/set_up/__main__.py",
+    "tools/set_up/machine.py",
 )
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.environments import run_uv
-from trainmaster.deploy.set_up import machine
+from tools.set_up import machine
 
 LOCK = Path(__file__).resolve().parents[3] / "requirements.lock"
 PYTHONS = [f"3.{minor}" for minor in range(machine.OLDEST[1], machine.NEWEST[1] + 1)]

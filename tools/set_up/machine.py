@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 
 OLDEST, NEWEST = (3, 11), (3, 13)
-"""The Pythons that every package of the lock has a wheel for; tests/repo/set_up/ asks the package index."""
+"""The Pythons that every package of the lock has a wheel for; tests/tools/set_up/ asks the package index."""
 
 INSTALLED_MB, DOWNLOADED_MB = 22.0, 8.5
 """Room that a package needs in .venv, and meanwhile in the temporary folder: measured averages over the lock, x86-64."""

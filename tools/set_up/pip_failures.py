@@ -5,7 +5,7 @@ import platform
 import re
 from pathlib import Path
 
-from trainmaster.deploy.set_up import refusals
+from tools.set_up import refusals
 
 _OTHER_FILE = re.compile(r"DO NOT MATCH THE HASHES.*?\n\s+(?P<package>\S+==\S+)", re.DOTALL)
 _UNREACHED = re.compile(

@@ -7,6 +7,8 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
+from tools.first_day.day import Day, StepFailed, run_command
+from tools.first_day.observed import entries_of, jobs_of, refusals
 from trainmaster.client.clients import Clients
 from trainmaster.client.context import Context
 from trainmaster.client.errors import TimedOut
@@ -18,8 +20,6 @@ from trainmaster.client.submission.prepare import prepare
 from trainmaster.client.submission.rules import deployed_rules
 from trainmaster.client.submission.send import Sent, recorded, upload
 from trainmaster.client.wait import wait_for_end
-from trainmaster.deploy.first_day.day import Day, StepFailed, run_command
-from trainmaster.deploy.first_day.observed import entries_of, jobs_of, refusals
 from trainmaster.orchestrator.core.events.self_test import NO_JOB_ID
 from trainmaster.orchestrator.core.job_names import job_id
 from trainmaster.orchestrator.core.runs.states import RunState

@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 
 from tests.deploy.cloud import PROGRAMS, PROJECT, REGION, ROOT, Cloud
+from tools.first_day.__main__ import COST_MAX_USD
+from tools.first_day.day import Day, run_command
+from tools.first_day.stand_ins import StandIns
+from tools.first_day.steps import REQUESTS, RUNS
 from trainmaster.client.context import context_in_cloud
 from trainmaster.client.request_files import SHIPPED_POLICY, read_policy, rules_for, shipped_prices
 from trainmaster.client.submission.edits import Edits
 from trainmaster.client.submission.prepare import prepare
-from trainmaster.deploy.first_day.__main__ import COST_MAX_USD
-from trainmaster.deploy.first_day.day import Day, run_command
-from trainmaster.deploy.first_day.stand_ins import StandIns
-from trainmaster.deploy.first_day.steps import REQUESTS, RUNS
 from trainmaster.orchestrator.core.admission.cost import estimate_of
 from trainmaster.orchestrator.core.requests.candidates import parse_candidates
 from trainmaster.resources import DEPLOY, parse_yaml
@@ -90,7 +90,7 @@ def first_day(cloud: Cloud, *words: str) -> "subprocess.CompletedProcess[str]":
     (cloud.folder / "asked").write_text("")
     path = f"{PROGRAMS}{os.pathsep}{os.environ['PATH']}"
     environment = {**os.environ, "PATH": path, "FAKE_CLOUD": str(cloud.folder), "PYTHONPATH": str(ROOT)}
-    command = [sys.executable, "-m", "trainmaster.deploy.first_day", *words]
+    command = [sys.executable, "-m", "tools.first_day", *words]
     return subprocess.run(
         command, cwd=cloud.folder, env=environment, stdin=subprocess.DEVNULL,
         capture_output=True, text=True, timeout=120, check=False,

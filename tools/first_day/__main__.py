@@ -1,6 +1,6 @@
 """Deploy to a project, run four small jobs, and save what the services answered as fixtures: docs/how-to/deploy.md.
 
-python -m trainmaster.deploy.first_day (--project ID [--region REGION] | --state DIR) [--fixtures DIR] [--yes]
+python -m tools.first_day (--project ID [--region REGION] | --state DIR) [--fixtures DIR] [--yes]
 """
 
 import argparse
@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
+from tools.first_day.day import Day
+from tools.first_day.steps import TRAINMASTER, take_day
 from trainmaster.client.context import Context, context_in_cloud, context_of_stack
 from trainmaster.client.stack import NoStack, environment_on
-from trainmaster.deploy.first_day.day import Day
-from trainmaster.deploy.first_day.steps import TRAINMASTER, take_day
 
 COST_MAX_USD = 1
 """By the price table, of all machines together in any region; a test adds them up."""

@@ -1,14 +1,14 @@
 """Set up .venv with the packages of requirements.lock and the command.
 
-    python3 -m trainmaster.deploy.set_up
+    python3 -m tools.set_up
 
 Needs only the standard library. This module and `machine` also run under older Pythons, from 3.6, to refuse them.
 """
 
-from trainmaster.deploy.set_up import machine
+from tools.set_up import machine
 
 if __name__ == "__main__":
     machine.refuse_other_pythons()
-    from trainmaster.deploy.set_up.environment import set_up
+    from tools.set_up.environment import set_up
 
     set_up()

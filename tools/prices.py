@@ -1,6 +1,6 @@
 """functions/prices.yaml, from two public catalogues of Compute Engine's prices.
 
-python -m trainmaster.deploy.prices --machines pricing.yml --accelerators vms.csv --accelerators-as-of 2025-05-01 \
+python -m tools.prices --machines pricing.yml --accelerators vms.csv --accelerators-as-of 2025-05-01 \
     > functions/prices.yaml
 
 pricing.yml: https://github.com/Cyclenerd/google-cloud-pricing-cost-calculator, made of Google's Cloud Billing Catalog,
@@ -47,7 +47,7 @@ NO_PRICE = Decimal(700)
 HEADER = """\
 # What custom training costs, for the estimates and caps of docs/reference/admission.md; schemas/prices.v1.schema.json.
 # Read only if the policy has caps on cost or asks for estimates. A price that no row has is unknown.
-# Made by `python -m trainmaster.deploy.prices`; add your own rows at the end: they win over those before them.
+# Made by `python -m tools.prices`; add your own rows at the end: they win over those before them.
 #
 # A price is for all regions of its row, or it has a column for each of them, in their order; ~ is unknown.
 # n1-standard-* is the price of one unit of the number in n1-standard-4, n1-standard-8 and so on.
@@ -244,7 +244,7 @@ _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m trainmaster.deploy.prices", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m tools.prices", description=__doc__)
     parser.add_argument("--machines", type=Path, required=True, metavar="pricing.yml")
     parser.add_argument("--accelerators", type=Path, required=True, metavar="vms.csv")
     parser.add_argument("--accelerators-as-of", required=True, metavar="DAY", help="the day of vms.csv")

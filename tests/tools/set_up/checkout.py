@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[3]
-PARTS = ("Makefile", "trainmaster/__init__.py", "trainmaster/resources.py", "trainmaster/deploy/__init__.py")
+PARTS = ("Makefile", "trainmaster/__init__.py", "trainmaster/resources.py", "tools/__init__.py")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,7 +122,7 @@ def make_checkout(folder: Path, environment: Path | None = None) -> Checkout:
     for part in PARTS:
         (root / part).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / part, root / part)
-    shutil.copytree(ROOT / "trainmaster" / "deploy" / "set_up", root / "trainmaster" / "deploy" / "set_up")
+    shutil.copytree(ROOT / "tools" / "set_up", root / "tools" / "set_up")
     if environment:
         shutil.copytree(environment, root / ".venv", symlinks=True)
     index = Index(folder=wheels)

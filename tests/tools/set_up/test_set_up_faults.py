@@ -21,8 +21,7 @@ pytestmark = pytest.mark.slow(seconds=30)
 
 BASE = Path(sys.base_prefix) / "bin" / f"python3.{sys.version_info.minor}"
 RUN_BY_OLD_PYTHONS = (
-    "trainmaster/__init__.py",
-    "trainmaster/deploy/__init__.py",
+    "tools/__init__.py",
     "tools/set_up/__init__.py",
     "tools/set_up/__main__.py",
     "tools/set_up/machine.py",

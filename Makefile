@@ -41,7 +41,7 @@ test-fast: $(STAMP) ## the tests that take less than a second each, in about 2 m
 check: $(STAMP) ## lint, types, import rules, wording
 	$(PY) -m ruff check
 	$(PY) -m ruff format --check
-	$(PY) -m mypy functions/main.py trainmaster trainer tools bench examples/demo_dataset.py tests
+	$(PY) -m mypy functions/main.py trainmaster trainstack trainer tools bench examples/demo_dataset.py tests
 	.venv/bin/lint-imports
 	$(PY) -m tests.repo.wording
 

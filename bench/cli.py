@@ -148,7 +148,7 @@ def environment_of(project: Project, home: Path) -> dict[str, str]:
         [sys.executable, "-m", "trainmaster", "stack", "env", "--state", str(project.state)],
         cwd=ROOT, capture_output=True, text=True, check=True,
     ).stdout  # fmt: skip
-    from trainmaster.client.stack import read_stack_env
+    from trainstack.find import read_stack_env
 
     kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     return {**kept, **read_stack_env(printed), "HOME": str(home)}

@@ -12,7 +12,7 @@ from jsonschema import Draft202012Validator
 from tests.command import Done, trainmaster
 from tests.core.shipped import ROOT, schema
 from tests.ready_stack import stack_on
-from trainmaster.client.stack import register_stack
+from trainstack.find import register_stack
 
 REQUEST = """\
 model_name: m

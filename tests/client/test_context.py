@@ -17,8 +17,8 @@ from trainmaster.client.context import (
     kept_choice,
     refuse_elsewhere,
 )
-from trainmaster.client.stack import register_stack
 from trainmaster.resources import DEPLOY
+from trainstack.find import register_stack
 
 
 @pytest.fixture

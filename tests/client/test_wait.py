@@ -22,11 +22,11 @@ from trainmaster.client.durations import parse_duration
 from trainmaster.client.errors import NotFound, TimedOut
 from trainmaster.client.find import Run, find_run
 from trainmaster.client.logs import survive
-from trainmaster.client.stack import NoStack
 from trainmaster.client.wait import wait_for_end
 from trainmaster.local.storage import serve
 from trainmaster.orchestrator.core.documents.codec import decoded
 from trainmaster.orchestrator.core.runs.record import RunRecord
+from trainstack.find import NoStack
 
 RUN = "cassava-20260302t081500-3f9a1c04de"
 

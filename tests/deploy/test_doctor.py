@@ -18,6 +18,7 @@ from starlette.routing import Route
 from tests.core.parsed import parse_request
 from tests.core.shipped import NAMES, REQUEST_RULES
 from tests.judges.judged import Judged
+from trainmaster.cli.stack.product import read_topology
 from trainmaster.deploy.doctor.access import account_findings
 from trainmaster.deploy.doctor.deployment import Deployment, GrantTarget, deployment_of
 from trainmaster.deploy.doctor.finding import Verdict, failed, ok, summary, unknown
@@ -31,7 +32,6 @@ from trainmaster.local import logging
 from trainmaster.local.http import google_error, in_thread, serving
 from trainmaster.local.project import project_number
 from trainmaster.local.stack.access import grants_of
-from trainmaster.local.stack.topology import read_topology
 from trainmaster.orchestrator.core.requests.request import Request as SoundRequest
 
 PROJECT, REGION = "p-one", "us-central1"

@@ -10,6 +10,7 @@ import httpx
 import pytest
 
 from tests.client.served import served_context
+from trainmaster.cli.stack.product import read_topology
 from trainmaster.deploy.doctor.access import account_findings
 from trainmaster.deploy.doctor.deployment import Deployment, deployment_of
 from trainmaster.deploy.doctor.finding import Verdict
@@ -20,7 +21,6 @@ from trainmaster.local.http import in_thread, serving
 from trainmaster.local.iam import Grants, application
 from trainmaster.local.iam.principals import Tokens
 from trainmaster.local.stack.access import grants_of
-from trainmaster.local.stack.topology import read_topology
 from trainmaster.local.storage.server import Storage
 
 PROJECT, REGION = "p-one", "us-central1"

@@ -9,6 +9,7 @@ from google.pubsub_v1 import Subscription
 from tests.deploy.hcl import TERRAFORM
 from tests.deploy.plan import NUMBER, PROJECT, REGION, TERRAFORM_BINARY, plan
 from tests.deploy.reach import Call, calls_of
+from trainmaster.cli.stack.product import read_topology
 from trainmaster.deploy.names import permissions
 from trainmaster.local.events.backoff import Backoff
 from trainmaster.local.events.eventarc import subscription_of, transport_of
@@ -16,7 +17,7 @@ from trainmaster.local.functions.environment import environment_of
 from trainmaster.local.functions.function import BucketTrigger, Function, TopicTrigger
 from trainmaster.local.logging.filters import parse_filter
 from trainmaster.local.stack.provision import kept_subscription
-from trainmaster.local.stack.topology import Topology, read_topology
+from trainmaster.local.stack.topology import Topology
 from trainmaster.orchestrator.core.events.self_test import SELF_TEST_PREFIX
 from trainmaster.orchestrator.core.names import STARTED_PREFIX, cap_object
 from trainmaster.orchestrator.flows.reconcile import STARTS_KEPT

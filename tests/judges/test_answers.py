@@ -13,6 +13,7 @@ import pytest
 
 from tests.judges.discovery import api
 from tests.judges.judged import Judged, error_faults
+from trainmaster.cli.stack.product import read_topology
 from trainmaster.deploy.doctor.deployment import GrantTarget
 from trainmaster.deploy.doctor.questions import Questions
 from trainmaster.local.http import in_thread, serving
@@ -23,7 +24,6 @@ from trainmaster.local.logging import Logging
 from trainmaster.local.pubsub import PubSub
 from trainmaster.local.pubsub.rest_calls import services as pubsub_calls
 from trainmaster.local.stack.access import grants_of
-from trainmaster.local.stack.topology import read_topology
 from trainmaster.local.storage.server import Storage
 from trainmaster.local.transcoding import RestApplication
 from trainmaster.local.vertex import Jobs

@@ -10,7 +10,7 @@ import grimp
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-PACKAGES = ("trainmaster", "trainer", "tools")
+PACKAGES = ("trainmaster", "trainstack", "trainer", "tools")
 MODULES_MAX = 15
 MEDIAN_LINES_MAX = 7
 P90_LINES_MAX = 20

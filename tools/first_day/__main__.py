@@ -14,7 +14,7 @@ from pathlib import Path
 from tools.first_day.day import Day
 from tools.first_day.steps import TRAINMASTER, take_day
 from trainmaster.client.context import Context, context_in_cloud, context_of_stack
-from trainmaster.client.stack import NoStack, environment_on
+from trainstack.find import NoStack, environment_on
 
 COST_MAX_USD = 1
 """By the price table, of all machines together in any region; a test adds them up."""

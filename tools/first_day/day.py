@@ -8,9 +8,9 @@ from typing import Any
 
 from tools.first_day.stand_ins import NUMBER, PROJECT, StandIns
 from trainmaster.client.context import Context
-from trainmaster.client.stack import environment_on
 from trainmaster.deploy.doctor.questions import Questions
 from trainmaster.resources import ROOT
+from trainstack.find import environment_on
 
 
 class StepFailed(Exception):

@@ -42,9 +42,9 @@ from trainmaster.client.request_files import (
     read_policy,
     rules_for,
 )
-from trainmaster.client.stack import own_state
 from trainmaster.client.submission.scripts import with_script_faults
 from trainmaster.client.terminal import plural
+from trainstack.find import own_state
 
 LOCAL_PROJECT, LOCAL_REGION = "trainmaster-local", "us-central1"
 """Those of `trainmaster up` without options."""

@@ -107,7 +107,7 @@ _STATUSES = {
     Exit.TIMED_OUT: {"trainmaster.client.errors.TimedOut"},
     Exit.UNREACHABLE: {
         "trainmaster.client.context.NoContext",
-        "trainmaster.client.stack.NoStack",
+        "trainstack.find.NoStack",
         f"{_CORE}.GoogleAPICallError",
         f"{_CORE}.RetryError",
         "google.auth.exceptions.GoogleAuthError",

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from trainmaster.client.stack import (
+from trainstack.find import (
     DEFAULT_STATE,
     PROJECT,
     NoStack,

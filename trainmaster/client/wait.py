@@ -9,9 +9,9 @@ from trainmaster.client.errors import TimedOut
 from trainmaster.client.find import Run, find_run, read_run
 from trainmaster.client.logs.survive import survive_restarts
 from trainmaster.client.runs.facts import is_active_tuning, trials_text
-from trainmaster.client.stack import NoStack
 from trainmaster.orchestrator.core.completion.steps import is_over
 from trainmaster.orchestrator.core.runs.states import RunState
+from trainstack.find import NoStack
 
 if TYPE_CHECKING:
     from trainmaster.client.clients import Clients

@@ -100,7 +100,7 @@ _KINDS = (
         {
             "trainmaster.client.context.NoContext",
             "trainmaster.client.context.UnknownContext",
-            "trainmaster.client.stack.NoStack",
+            "trainstack.find.NoStack",
             f"{_CORE}.GoogleAPICallError",
             f"{_CORE}.RetryError",
             "google.auth.exceptions.GoogleAuthError",

@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 
 from trainmaster.client.clients import Clients
 from trainmaster.client.context import Context
-from trainmaster.client.stack import is_open
 from trainmaster.web.shared import Shared
+from trainstack.find import is_open
 
 SHARED_MAX, SHARED_IDLE_S = 16, 60.0
 """Runs and selections of logs that pages follow at once, and how long one is kept after it was last shown."""

@@ -7,7 +7,7 @@ import pytest
 
 from tests.command import Done, trainmaster
 from tests.ready_stack import stack_on
-from trainmaster.client.stack import register_stack
+from trainstack.find import register_stack
 
 CHANGES = (
     "submit --script fit.py",

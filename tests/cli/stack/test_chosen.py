@@ -8,7 +8,7 @@ import pytest
 from tests.command import trainmaster
 from tests.ready_stack import stack_on
 from trainmaster.client.context import keep_choice
-from trainmaster.client.stack import register_stack
+from trainstack.find import register_stack
 
 
 @pytest.mark.parametrize("verb", ["status", "env"])

@@ -9,7 +9,7 @@ from jsonschema import Draft202012Validator
 
 from tests.e2e.project import ROOT, Project
 from tests.e2e.verbs.conftest import Trainmaster
-from trainmaster.client.stack import read_stack_env
+from trainstack.find import read_stack_env
 
 pytestmark = pytest.mark.slow
 

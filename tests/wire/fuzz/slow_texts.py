@@ -20,6 +20,7 @@ from trainmaster.local.jobs.images.requirements import lines_of, names_a_path, n
 from trainmaster.local.jobs.listing import filters as job_filters
 from trainmaster.local.jobs.resource.errors import ApiError
 from trainmaster.local.logging.filters import FilterError, FilterTooCostlyError, Work, parse_filter
+from trainmaster.local.patterns import Pattern
 from trainmaster.local.pubsub.checks import filters as message_filters
 from trainmaster.local.pubsub.errors import InvalidArgument
 from trainmaster.local.storage.objects.errors import RefusedError
@@ -27,7 +28,6 @@ from trainmaster.local.storage.objects.listing import glob_pattern
 from trainmaster.orchestrator.core.admission.prices import series_of
 from trainmaster.orchestrator.core.policy.policy import glob_matches
 from trainmaster.orchestrator.core.retraining.book import may_hold
-from trainmaster.patterns import Pattern
 from trainmaster.web.faults import WrongQuery
 from trainmaster.web.pages.runs import filters_of
 from trainmaster.web.subject import Ask

@@ -21,12 +21,12 @@ from tests.core.fuzz.verdicts import Finding, Verdict, promised
 from tests.wire.fuzz import shapes
 from tests.wire.fuzz.functions import function
 from tests.wire.fuzz.http_requests import Drawing, HttpRequest, asked
+from trainmaster.cli.stack.product import read_topology
 from trainmaster.local import logging, pubsub, storage
 from trainmaster.local.http import in_thread, serving
 from trainmaster.local.iam import application
 from trainmaster.local.iam.api import TAKEN
 from trainmaster.local.stack.access import grants_of
-from trainmaster.local.stack.topology import read_topology
 from trainmaster.local.vertex import Jobs, serve
 
 DEPLOY = Path(__file__).resolve().parents[3] / "trainmaster" / "deploy"

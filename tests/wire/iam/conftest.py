@@ -13,13 +13,13 @@ from google.pubsub_v1 import types
 from starlette.types import ASGIApp
 
 from tests.wire.services import jobs_service
+from trainmaster.cli.stack.product import read_topology
 from trainmaster.local.http import in_thread, serving
 from trainmaster.local.iam import Grants, application
 from trainmaster.local.iam.principals import Principal, Tokens
 from trainmaster.local.logging import Logging
 from trainmaster.local.pubsub import PubSub
 from trainmaster.local.stack.access import grants_of
-from trainmaster.local.stack.topology import read_topology
 from trainmaster.local.storage.server import Storage
 
 DEPLOY = Path(__file__).resolve().parents[3] / "trainmaster" / "deploy"

@@ -11,12 +11,13 @@ from google.api_core.exceptions import Forbidden
 from google.cloud.storage import Client
 from google.oauth2.credentials import Credentials
 
+from trainmaster.cli.stack.product import read_topology
 from trainmaster.deploy.names import ACCOUNT_PREFIX as DEPLOYED_PREFIX
 from trainmaster.local.http import in_thread, serving
 from trainmaster.local.iam import Grants, application
 from trainmaster.local.iam.principals import Principal, Tokens, TooManyTokensError
 from trainmaster.local.stack.access import ACCOUNT_PREFIX, grants_of
-from trainmaster.local.stack.topology import Topology, read_topology
+from trainmaster.local.stack.topology import Topology
 from trainmaster.local.storage.server import served
 
 DEPLOY = Path(__file__).resolve().parents[3] / "trainmaster" / "deploy"

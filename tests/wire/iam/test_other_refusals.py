@@ -6,9 +6,9 @@ import grpc
 import pytest
 from google.pubsub_v1 import types
 
+from trainmaster.cli.stack.product import read_topology
 from trainmaster.local.http import in_thread
 from trainmaster.local.stack.access import grants_of
-from trainmaster.local.stack.topology import read_topology
 
 from .conftest import (
     DEPLOY,

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from trainmaster.cli.stack.product import read_topology
 from trainmaster.local.http import in_thread
 from trainmaster.local.stack.access import grants_of
-from trainmaster.local.stack.topology import read_topology
 
 from .conftest import DEPLOY, JOBS, PROJECT, REGION, Served, denied, email, running
 from .test_other_refusals import job

@@ -5,9 +5,9 @@ from pathlib import Path
 from google.auth.credentials import AnonymousCredentials
 from google.cloud import storage
 
+from trainmaster.cli.stack.product import read_topology
 from trainmaster.local.stack.access import grants_of, markers_of
 from trainmaster.local.stack.provision import ensure_marker
-from trainmaster.local.stack.topology import read_topology
 from trainmaster.local.storage import serve
 from trainmaster.resources import DEPLOY
 

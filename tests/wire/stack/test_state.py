@@ -11,10 +11,10 @@ import pytest
 from tests.ready_stack import announce
 from trainmaster.cli.command import main
 from trainmaster.cli.exits import Exit
-from trainmaster.client.stack import read_stack_env, was_stopped
 from trainmaster.local.process.processes import ProcessGuard
 from trainmaster.local.stack.errors import StateError
 from trainmaster.local.stack.state import StateFolder, owner_of, refuse_other_project
+from trainstack.find import read_stack_env, was_stopped
 
 
 def test_a_claimed_folder_is_refused_to_others_and_free_after_close(tmp_path: Path) -> None:

@@ -5,10 +5,11 @@ from pathlib import Path
 import pytest
 import yaml
 
+from trainmaster.cli.stack.product import read_topology
 from trainmaster.local.events.eventarc import transport_of
 from trainmaster.local.functions import BucketTrigger, TopicTrigger
 from trainmaster.local.stack.errors import BadTopologyError
-from trainmaster.local.stack.topology import read_topology, sources_of
+from trainmaster.local.stack.topology import sources_of
 
 ROOT = Path(__file__).resolve().parents[3]
 

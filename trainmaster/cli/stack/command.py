@@ -9,7 +9,7 @@ import click
 
 from trainmaster.cli.exits import Exit, Stop
 from trainmaster.cli.stack.options import chosen_state_option, images_by_uri, state_option
-from trainmaster.client.stack import NoStack, environment_on, start_command
+from trainstack.find import NoStack, environment_on, start_command
 
 CHIEF = "workerpool0-0"
 _NOT_FOUND = 404

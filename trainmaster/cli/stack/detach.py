@@ -20,17 +20,17 @@ from trainmaster.cli.stack.process import (
     stop_process,
     wait_until_ready,
 )
+from trainmaster.cli.submit.first_commands import first_commands
 from trainmaster.cli.verb import settings_folder, talk
 from trainmaster.client.context import LOCAL, NoContext, UnknownContext, choose_context
-from trainmaster.client.stack import (
+from trainmaster.local.stack.state import StateFolder, owner_of
+from trainstack.find import (
     DEFAULT_STATE,
     NoStack,
     environment_on,
-    first_commands,
     plain_path,
     register_stack,
 )
-from trainmaster.local.stack.state import StateFolder, owner_of
 
 LOG = "stack.log"
 

@@ -7,14 +7,14 @@ import click
 
 from trainmaster.cli.stack.options import nearest_state_option
 from trainmaster.cli.verb import settings_folder, talk
-from trainmaster.client.stack import (
+from trainmaster.orchestrator.core.names import ACTIVE_PREFIX, is_run_id
+from trainstack.find import (
     is_of,
     read_stack_env,
     running_stacks,
     start_command,
     started_at,
 )
-from trainmaster.orchestrator.core.names import ACTIVE_PREFIX, is_run_id
 
 
 @click.command()

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from trainmaster.client.stack import DEFAULT_STATE, nearest_state, state_of
+from trainstack.find import DEFAULT_STATE, nearest_state, state_of
 
 
 def state_option(verb: Callable[..., Any]) -> Callable[..., Any]:  # Any: click's callback

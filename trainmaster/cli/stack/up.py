@@ -3,6 +3,7 @@
 import gc
 import logging
 import os
+import shlex
 import sys
 from contextlib import suppress
 from dataclasses import fields
@@ -14,8 +15,11 @@ import click
 from trainmaster.cli.exits import stop_for
 from trainmaster.cli.stack.console import OFF, READ, WRITE, announced_console
 from trainmaster.cli.stack.options import images_by_uri, state_option
+from trainmaster.cli.submit.first_commands import first_commands
 from trainmaster.cli.verb import settings_folder
 from trainmaster.partial_import import VERTEX_CLIENT, import_parts_of
+from trainmaster.resources import TOPOLOGY
+from trainstack.find import DEFAULT_STATE
 
 if TYPE_CHECKING:
     from trainmaster.local.stack.options import Options
@@ -146,12 +150,12 @@ def up(
     # Otherwise grpc's core logs every connection that a stop closes to the terminal; it reads this at import.
     os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
     import_parts_of(*VERTEX_CLIENT)  # the services need Vertex AI's messages, and none of its clients
+    from trainmaster.cli.stack.product import read_topology
     from trainmaster.local.stack.state import StateFolder, owner_of, refuse_other_project
-    from trainmaster.local.stack.topology import read_topology
 
     options = _options(given)
     options.check()
-    topology = read_topology(options.topology, project=options.project, region=options.region)
+    topology = read_topology(given["topology"] or TOPOLOGY, project=options.project, region=options.region)
     if owner_of(options.state) is None:
         refuse_other_project(options.state, options.project, options.region)
     if detach:
@@ -173,7 +177,7 @@ def _run(options: "Options", topology: "Topology", state: "StateFolder", access:
         # The address is printed before these imports, which take a moment. They leave little garbage, and what they load
         # stays: collections would take a fifth of that moment.
         gc.disable()
-        from trainmaster.cli.stack.describe import describe_stack
+        from trainmaster.cli.stack.product import product_of
         from trainmaster.local.stack.stack import run_until_stopped
 
         gc.freeze()
@@ -183,7 +187,7 @@ def _run(options: "Options", topology: "Topology", state: "StateFolder", access:
             topology,
             state,
             settings=settings_folder(),
-            describe=describe_stack,
+            product=product_of(topology, options.functions, welcome=welcome_text(options.state)),
             console=console,
         )
         _say_unfinished(options.state, topology.buckets.get("ledger", ""))
@@ -204,13 +208,22 @@ def _say_unfinished(state: Path, ledger: str) -> None:
             click.echo(of_unfinished(runs, state), err=True)
 
 
+def welcome_text(state: Path) -> str:
+    """What to do next with a stack on `state` in the foreground, which is ready."""
+    first = ", then ".join(command for _, command in first_commands(Path.cwd()))
+    of_state = "" if state == DEFAULT_STATE else f" --state {shlex.quote(str(state))}"
+    return (
+        f"The local stack is ready. In another shell: {first}. "
+        f"Ctrl-C here, or trainmaster down{of_state}, stops the stack."
+    )
+
+
 def _options(given: dict[str, Any]) -> "Options":
     from trainmaster.local.events.backoff import Backoff
     from trainmaster.local.injections import Plan
-    from trainmaster.local.stack.options import DEFAULT_TOPOLOGY, Options, injections_of, quota_of
+    from trainmaster.local.stack.options import Options, injections_of, quota_of
 
     chosen = given | {
-        "topology": given["topology"] or DEFAULT_TOPOLOGY,
         "backoff": Backoff(min_s=given["retry_min_s"], max_s=given["retry_max_s"]),
         "injections": injections_of(given["injections"]) if given["injections"] else Plan(),
         "quota": quota_of(given["quota"]) if given["quota"] else None,

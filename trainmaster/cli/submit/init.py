@@ -8,8 +8,8 @@ from pathlib import Path
 import click
 
 from trainmaster.cli.exits import Exit, Stop, why_unwritable
+from trainmaster.cli.submit.first_commands import REQUEST, SCRIPT
 from trainmaster.cli.verb import print_names, talk
-from trainmaster.client.stack import REQUEST, SCRIPT
 from trainmaster.orchestrator.core.names import model_name_from
 from trainmaster.resources import EDITOR_LINE, ROOT
 

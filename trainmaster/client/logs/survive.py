@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from trainmaster.client.context import Context, context_of_stack
 from trainmaster.client.errors import TimedOut
-from trainmaster.client.stack import NoStack, environment_on, was_stopped
+from trainstack.find import NoStack, environment_on, was_stopped
 
 GIVE_UP_S, LOCAL_GIVE_UP_S = 120.0, 30.0
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.2, 5.0

@@ -13,10 +13,10 @@ from pathlib import Path
 from trainmaster.client.errors import Refused
 from trainmaster.client.files.secrets import find_secret
 from trainmaster.client.nearest import nearest_names
-from trainmaster.client.stack import is_state
 from trainmaster.client.submission.gitignore.ignored import Ignored, ignored_above
 from trainmaster.client.submission.strangers import Downloads, Why
 from trainmaster.client.terminal import size_text
+from trainstack.find import is_state
 
 FILES_MAX = 2000
 BYTES_MAX = 32 * 1024 * 1024

@@ -16,7 +16,6 @@ from google.auth.exceptions import GoogleAuthError
 
 from trainmaster.client.clients import log_reader, pubsub_clients, storage_client
 from trainmaster.client.context import Context, context_of_stack
-from trainmaster.client.stack import environment_on
 from trainmaster.deploy.doctor.access import account_findings
 from trainmaster.deploy.doctor.caller import caller_finding, refused_project
 from trainmaster.deploy.doctor.deployment import Deployment, deployment_of
@@ -32,6 +31,7 @@ from trainmaster.deploy.doctor.questions import AskRefusedError, Questions
 from trainmaster.deploy.doctor.sink import sink_findings
 from trainmaster.deploy.doctor.teams import teams_of
 from trainmaster.deploy.doctor.witness import witness
+from trainstack.find import environment_on
 
 if TYPE_CHECKING:
     from google.cloud.logging import Client as LoggingClient

@@ -16,13 +16,19 @@ from trainmaster.local.process.scratch import empty_folder
 _SERVER = Path(__file__).resolve().parent / "serve.py"
 
 
-def fork_server(source: Path, environment: Mapping[str, str], guard: ProcessGuard) -> ForkServer:
+def fork_server(
+    source: Path, environment: Mapping[str, str], guard: ProcessGuard, *, preload: str = ""
+) -> ForkServer:
     """The server from which the functions of a source directory, with `main.py`, are forked.
 
     `environment` has those variables of every function that Python, or a library that is imported, may read at once.
+    `preload` is a module that is imported before, if the source has it.
     """
     return ForkServer(
-        [sys.executable, "-P", str(_SERVER)], env=server_environment(environment), cwd=source, guard=guard
+        [sys.executable, "-P", str(_SERVER)],
+        env=server_environment({**environment, "PRELOAD_MODULE": preload}),
+        cwd=source,
+        guard=guard,
     )
 
 

@@ -48,15 +48,8 @@ _MAX_BODY_BYTES = 32 << 20
 """The largest request that Cloud Run accepts over HTTP/1: https://cloud.google.com/run/quotas"""
 _FUNCTIONS = Path(__file__).resolve().parent
 _SOURCE = Path("main.py")
-_LATE = (
-    "google.auth.transport.requests",
-    "google.cloud.aiplatform_v1.services.job_service",
-    "google.cloud.logging",
-    "google.cloud.pubsub_v1",
-    "google.cloud.storage",
-    "jsonschema.validators",
-)
-"""What the orchestrator imports with its first events, so that an instance in the cloud starts sooner."""
+_PRELOAD = "PRELOAD_MODULE"
+"""The variable with the name of a module to import before functions are forked, if the source has it."""
 
 
 def main() -> None:
@@ -67,7 +60,7 @@ def main() -> None:
     # precedence.
     sys.path.insert(0, str(Path.cwd()))
     _load_imports(_SOURCE)
-    _load_late()
+    _preload(os.environ.pop(_PRELOAD, ""))
     gc.freeze()
     forks.take_orders(int(sys.argv[1]))
     _serve(loopback)
@@ -93,14 +86,11 @@ def _load_imports(source: Path) -> None:
                 import_module(statement.module)
 
 
-def _load_late() -> None:
-    """Each library is loaded once here, and not with the first event of each function."""
-    with contextlib.suppress(ImportError):  # a source without the orchestrator
-        from trainmaster.partial_import import VERTEX_CLIENT, import_parts_of
-
-        import_parts_of(*VERTEX_CLIENT)
-        for name in _LATE:
-            import_module(name)
+def _preload(module: str) -> None:
+    """Libraries that a function imports with its first event are loaded once here, and not by each function."""
+    if module:
+        with contextlib.suppress(ImportError):  # another source
+            import_module(module)
 
 
 def _serve(loopback: ModuleType) -> None:

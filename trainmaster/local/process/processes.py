@@ -15,12 +15,12 @@ from typing import Self
 from trainmaster.local.process.child import Child
 from trainmaster.local.process.family import CLEAN, IGNORED, MARK
 from trainmaster.local.process.output import OnLines
-from trainmaster.resources import IMPORTED_FROM
 
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 """The PATH of a child that must not inherit this shell's."""
 
 _WATCHER = "trainmaster.local.process.guard"
+_IMPORTED_FROM = Path(__file__).resolve().parents[_WATCHER.count(".")]
 _WATCHER_END_S = 30.0
 
 
@@ -138,7 +138,7 @@ def _start_watcher(token: str, grace_s: float) -> "subprocess.Popen[bytes]":
             cwd="/",
             env={
                 **{name: value for name, value in os.environ.items() if name != MARK},
-                "PYTHONPATH": str(IMPORTED_FROM),
+                "PYTHONPATH": str(_IMPORTED_FROM),
             },
             start_new_session=True,
         )

@@ -1,9 +1,10 @@
 """Brings events to functions: the resources that events need, a delivery for each trigger, and the scheduler."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from datetime import timedelta
+from typing import TypeAlias
 
 from google.api_core.exceptions import GoogleAPICallError
 
@@ -19,11 +20,13 @@ from trainmaster.local.iam import Grants
 from trainmaster.local.injections import Injections
 from trainmaster.local.stack.access import markers_of
 from trainmaster.local.stack.errors import StackRefusedError
-from trainmaster.local.stack.news import News
 from trainmaster.local.stack.options import Options
 from trainmaster.local.stack.provision import provision
 from trainmaster.local.stack.services import Services
 from trainmaster.local.stack.topology import Source, Topology
+
+Show: TypeAlias = Callable[[str, bytes], None]
+"""Gets the id of a topic and the body of the event that a function is about to get for a message on it. Called in threads."""
 
 
 async def deliver_events(
@@ -34,7 +37,7 @@ async def deliver_events(
     host: FunctionsHost,
     *,
     running: AsyncExitStack,
-    news: News,
+    show: Show,
     grants: Grants,
 ) -> None:
     """Deliver events from now on, until `running` ends.
@@ -62,10 +65,7 @@ async def deliver_events(
             transport=transports[source.trigger.name],
             subscriber=clients.subscriber,
             invoke=_showing(
-                news,
-                source.trigger,
-                topology,
-                _posting_to(host.instances[source.function], services.injections),
+                show, source.trigger, _posting_to(host.instances[source.function], services.injections)
             ),
         )
         for source in sources
@@ -86,16 +86,17 @@ async def _stop_all(deliveries: Sequence[Delivery]) -> None:
     await asyncio.gather(*(delivery.stop() for delivery in deliveries))
 
 
-def _showing(news: News, function: Function, topology: Topology, invoke: Invoke) -> Invoke:
-    """`invoke`, after which a notice is shown."""
-    if function.trigger != TopicTrigger(topic=topology.topics.get("notices", "")):
-        return invoke
+def _showing(show: Show, function: Function, invoke: Invoke) -> Invoke:
+    """`invoke`, before which an event of a topic is shown."""
+    match function.trigger:
+        case TopicTrigger(topic=topic):
 
-    def invoked(event: CloudEvent) -> int:
-        news.show(event)
-        return invoke(event)
+            def show_and_invoke(event: CloudEvent) -> int:
+                show(topic, event.body)
+                return invoke(event)
 
-    return invoked
+            return show_and_invoke
+    return invoke
 
 
 def _posting_to(instance: Instance, injections: Injections) -> Invoke:

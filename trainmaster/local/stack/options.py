@@ -9,14 +9,12 @@ from typing import TYPE_CHECKING, TypeVar
 from trainmaster.local.events.backoff import Backoff
 from trainmaster.local.injections import BadInjectionsError, Plan, plan_from
 from trainmaster.local.stack.errors import BadOptionsError
-from trainmaster.resources import TOPOLOGY
+from trainstack.find import DEFAULT_STATE
 
 if TYPE_CHECKING:
     from trainmaster.local.jobs.capacity.quota import Quota
     from trainmaster.local.vertex import IsolationChoice, MountChoice, RuntimeChoice
 
-DEFAULT_STATE = Path(".trainmaster")
-DEFAULT_TOPOLOGY = TOPOLOGY
 DEFAULT_PROJECT = "trainmaster-local"
 DEFAULT_REGION = "us-central1"
 
@@ -30,8 +28,8 @@ _Parsed = TypeVar("_Parsed")
 class Options:
     """The options of a stack.
 
-    `functions` is the staged source directory; None stages the repository's own. `images` are the source
-    trees of images by URI, in addition to the repository's trainer. `port_base` is the first of five ports
+    `functions` is the staged source directory; None stages the product's own. `images` are the source
+    trees of images by URI, in addition to the product's own. `port_base` is the first of five ports
     that must be free; None keeps the last stack's ports if they are free. `isolation`: whether the services refuse
     accounts what they have no permission for, and replicas are confined. `registry`: whether to run an image
     registry too. `tick_s` replaces the schedules' cron by an interval in seconds. `injections` take effect
@@ -39,7 +37,6 @@ class Options:
     """
 
     state: Path = DEFAULT_STATE
-    topology: Path = DEFAULT_TOPOLOGY
     functions: Path | None = None
     images: Mapping[str, Path] = field(default_factory=dict)
     project: str = DEFAULT_PROJECT

@@ -3,36 +3,33 @@
 import asyncio
 import contextlib
 import os
+import shlex
 import signal
 import sys
 import threading
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from urllib.parse import quote
 
-from trainmaster.client.stack import registered_stack
-from trainmaster.local.events.rest import CallRefusedError, call
 from trainmaster.local.functions import Deployment, FunctionsHost, StartFailedError, fork_server
 from trainmaster.local.process.fork_server import ForkServer
 from trainmaster.local.process.output import Stream
 from trainmaster.local.process.processes import ProcessGuard
 from trainmaster.local.sqlite import DiskFullError, StateDamagedError, StateInUseError
-from trainmaster.local.stack.access import grants_of, policy_path, read_teams
+from trainmaster.local.stack.access import grants_of
 from trainmaster.local.stack.clients import function_addresses, function_variables, user_variables
 from trainmaster.local.stack.console import SERVICE as CONSOLE
 from trainmaster.local.stack.console import Console, keep_console
-from trainmaster.local.stack.deliveries import deliver_events
+from trainmaster.local.stack.deliveries import Show, deliver_events
 from trainmaster.local.stack.errors import StackRefusedError, StateError
 from trainmaster.local.stack.images import ProvidedImages, provide, remembered
-from trainmaster.local.stack.news import News
 from trainmaster.local.stack.options import Options
 from trainmaster.local.stack.services import Services, running_services
 from trainmaster.local.stack.state import USER_FOLDER, StateFolder
-from trainmaster.local.stack.table import endpoints, show
+from trainmaster.local.stack.table import endpoints, show_table
 from trainmaster.local.stack.topology import Topology, sources_of
-from trainmaster.resources import DEPLOY, IMPORTED_FROM, ROOT
+from trainstack.find import registered_stack
 
 _GUARD_GRACE_S = 2.0
 STOP_DEADLINE_S = 9.0
@@ -41,14 +38,32 @@ STOP_DEADLINE_S = 9.0
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-Describe = Callable[[Topology, Path], Mapping[str, object]]
-"""The document about a stack, by its topology and the folder of its functions' source.
+@dataclass(frozen=True, kw_only=True)
+class Product:
+    """What runs on a stack, which knows nothing more about it.
 
-Raises:
-    OSError, ValueError: a file that it needs cannot be read.
-"""
-DEPLOYMENT = "deployment.json"
-"""The document's name in the ledger."""
+    Attributes:
+        stage: a command that makes the folder of the functions' source, with `main.py`, and the working directory for it.
+            It gets the folder as its last argument, at every start unless the options name a folder.
+        preload: a module that the functions' server imports, if the source has it, so that functions start sooner.
+        images: source trees by the URI of the image that each provides, unless the user provides it.
+        permissions: the file with the grants of accounts, such as trainmaster/deploy/permissions.yaml.
+        teams: each with the topic of its requests, if it has one.
+        publish: called once when the functions run, in a thread, with the folder of their source and the address of Cloud
+            Storage. It may raise `StackRefusedError`.
+        show: see `Show`.
+        announce: called when the stack is ready; its text is printed before the table of addresses.
+    """
+
+    stage: Sequence[str]
+    stage_in: Path
+    preload: str = ""
+    images: Mapping[str, Path] = field(default_factory=dict)
+    permissions: Path
+    teams: Mapping[str, str | None] = field(default_factory=dict)
+    publish: Callable[[Path, str], None]
+    show: Show
+    announce: Callable[[], str]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,14 +112,13 @@ async def running_stack(
     topology: Topology,
     state: StateFolder,
     *,
-    news: News,
-    describe: Describe,
+    product: Product,
     console: Console | None,
 ) -> AsyncIterator[Stack]:
     """Run a stack on a claimed state folder while the block runs; no process of it remains afterwards.
 
-    `news` sees every notice that is delivered; the result of `describe` is written into the ledger. `console` starts with
-    the first browser that connects, to which it says that the stack is starting, and at the latest when the stack is ready.
+    `console` starts with the first browser that connects, to which it says that the stack is starting, and at the latest
+    when the stack is ready.
 
     Raises:
         StackRefusedError: a service cannot run or refuses a resource; or the functions cannot be staged, or
@@ -117,16 +131,17 @@ async def running_stack(
         ready = asyncio.Event()
         if console is not None:
             _start_console(console, guard, state, running, ready=ready)
-        loading = asyncio.create_task(_fork_server(options, topology, state, guard, running))
+        loading = asyncio.create_task(
+            _fork_server(options, topology, state, guard, running=running, product=product)
+        )
         running.callback(loading.cancel)
-        teams = read_teams(policy_path(topology, options.functions or ROOT / "functions"))
         enforced = options.isolation == "enforced"
-        grants = grants_of(topology, DEPLOY / "permissions.yaml", teams, enforced=enforced)
+        grants = grants_of(topology, product.permissions, product.teams, enforced=enforced)
         services = await running.enter_async_context(
             running_services(
                 options,
                 state=state,
-                images=_images(options, topology, state),
+                images=_images(options, product, state),
                 guard=guard,
                 grants=grants,
                 images_topic=_images_topic(options, topology),
@@ -152,13 +167,11 @@ async def running_stack(
             await host.start()
         except StartFailedError as error:
             raise StackRefusedError(str(error)) from error
-        sources = sources_of(topology, teams)
+        sources = sources_of(topology, product.teams)
         await deliver_events(
-            options, topology, sources, services, host, running=running, news=news, grants=grants
+            options, topology, sources, services, host, running=running, show=product.show, grants=grants
         )
-        await asyncio.to_thread(
-            _publish, describe, topology, deployment.server.cwd, storage_url=services.storage_url
-        )
+        await asyncio.to_thread(product.publish, deployment.server.cwd, services.storage_url)
         # Only from here on: injections must not affect the start of a stack.
         services.injections.put(options.injections)
         gcloud, clients = await user_variables(
@@ -191,20 +204,6 @@ def _start_console(
     running.callback(asyncio.create_task(keep_console(console, guard, ready=ready, log=log, say=_say)).cancel)
 
 
-def _publish(describe: Describe, topology: Topology, source: Path, *, storage_url: str) -> None:
-    try:
-        document = describe(topology, source)
-        ledger = quote(topology.buckets["ledger"])
-        call(
-            "POST",
-            storage_url,
-            f"/upload/storage/v1/b/{ledger}/o?uploadType=media&name={DEPLOYMENT}",
-            document,
-        )
-    except (OSError, ValueError, KeyError, CallRefusedError) as fault:
-        raise StackRefusedError(f"Cannot write {DEPLOYMENT} into the ledger: {fault}") from fault
-
-
 def _images_topic(options: Options, topology: Topology) -> str:
     if "images" in topology.topics:
         return topology.topic_name("images")
@@ -215,54 +214,55 @@ def _images_topic(options: Options, topology: Topology) -> str:
     return ""
 
 
-def _images(options: Options, topology: Topology, state: StateFolder) -> ProvidedImages:
-    """The images by URI, including the repository's trainer unless the user provides it."""
-    own = {topology.images["trainer"]: ROOT} if (ROOT / "Dockerfile").is_file() else {}
+def _images(options: Options, product: Product, state: StateFolder) -> ProvidedImages:
+    """The images by URI, the product's own too unless the user provides them."""
     provide(state.path, options.images)
     remembered(state.path)  # refuses a damaged file now, not at the first job
-    return ProvidedImages(state.path, own)
+    return ProvidedImages(state.path, product.images)
 
 
 async def _fork_server(
-    options: Options, topology: Topology, state: StateFolder, guard: ProcessGuard, running: AsyncExitStack
+    options: Options,
+    topology: Topology,
+    state: StateFolder,
+    guard: ProcessGuard,
+    *,
+    running: AsyncExitStack,
+    product: Product,
 ) -> ForkServer:
     """The functions' server, which loads their modules while the services start.
 
     Raises:
         StackRefusedError: the functions cannot be staged.
     """
-    source = await _source_directory(options.functions, destination=state.path / "functions", guard=guard)
-    server = fork_server(source, topology.environment, guard)
+    source = options.functions or await _stage_functions(product, state.path / "functions", guard)
+    server = fork_server(source, topology.environment, guard, preload=product.preload)
     running.push_async_callback(server.stop)
     server.start()
     return server
 
 
-async def _source_directory(given: Path | None, *, destination: Path, guard: ProcessGuard) -> Path:
-    """The directory of `main.py`.
-
-    Without `given`, the repository's functions are staged to `destination` first, at every start.
+async def _stage_functions(product: Product, destination: Path, guard: ProcessGuard) -> Path:
+    """Have the folder made that has `main.py`, and return it.
 
     Raises:
-        StackRefusedError: staging ended with an error.
+        StackRefusedError: the command failed.
     """
-    if given is not None:
-        return given
     output: list[bytes] = []
 
     def keep(_stream: Stream, lines: list[bytes]) -> None:
         output.extend(lines)
 
     staging = guard.start(
-        [sys.executable, "-m", "trainmaster.deploy.stage", "--bytecode", str(destination)],
+        [*product.stage, str(destination)],
         env={"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"},
-        cwd=IMPORTED_FROM,
+        cwd=product.stage_in,
         on_lines=keep,
     )
     if code := await staging.wait():
         said = b"\n".join(output).decode(errors="replace")
         raise StackRefusedError(
-            f"Staging the functions failed: trainmaster/staging ended with status {code}:\n{said}"
+            f"Staging the functions failed: {shlex.join(product.stage)} ended with status {code}:\n{said}"
         )
     return destination
 
@@ -273,13 +273,12 @@ def run_until_stopped(
     state: StateFolder,
     *,
     settings: Path,
-    describe: Describe,
+    product: Product,
     console: Console | None = None,
 ) -> None:
     """Run a stack on a claimed state folder until SIGINT, SIGTERM or SIGHUP, and release the folder.
 
-    While it is ready, it is on the list of stacks in `settings`, and prints what happens to runs. The ledger has the result
-    of `describe` as `deployment.json`. `console` runs beside the stack.
+    While it is ready, it is on the list of stacks in `settings`. `console` runs beside the stack.
 
     A second signal, or a stop that takes longer than STOP_DEADLINE_S, ends this process at once, with status 1.
 
@@ -288,17 +287,12 @@ def run_until_stopped(
     """
     try:
         asyncio.run(
-            _until_stopped(options, topology, state, settings=settings, describe=describe, console=console)
+            _run_until_signal(options, topology, state, settings=settings, product=product, console=console)
         )
     except (StateDamagedError, StateInUseError, DiskFullError) as error:
         raise StateError(str(error)) from error
     finally:
         state.close()
-
-
-def _print_line(line: str) -> None:
-    sys.stdout.write(f"{line}\n")
-    sys.stdout.flush()
 
 
 def _say(line: str) -> None:
@@ -307,13 +301,13 @@ def _say(line: str) -> None:
         sys.stderr.flush()
 
 
-async def _until_stopped(
+async def _run_until_signal(
     options: Options,
     topology: Topology,
     state: StateFolder,
     *,
     settings: Path,
-    describe: Describe,
+    product: Product,
     console: Console | None,
 ) -> None:
     loop = asyncio.get_running_loop()
@@ -336,11 +330,8 @@ async def _until_stopped(
 
     for number in _SIGNALS:
         loop.add_signal_handler(number, stop)
-    news = News(_print_line)
     with contextlib.suppress(asyncio.CancelledError):
-        async with running_stack(
-            options, topology, state, news=news, describe=describe, console=console
-        ) as stack:
+        async with running_stack(options, topology, state, product=product, console=console) as stack:
             # So that files can be copied there at once; the folders themselves are not objects.
             inbox = stack.services.buckets_dir / topology.buckets["inbox"]
             for folder in ("requests", "rules"):
@@ -348,11 +339,10 @@ async def _until_stopped(
             functions = [(instance.function, instance.url) for instance in stack.host.instances.values()]
             enforced = options.isolation == "enforced"
             table = endpoints(stack.services, topology, functions, env_path=state.env_path, enforced=enforced)
-            show(table, options.state)
+            show_table(table, product.announce())
             state.keep_client_variables("gcloud", stack.gcloud)
             state.keep_client_variables("gateway", stack.clients)
             state.keep_project(topology.project, topology.region)
             state.announce(stack.variables())
             with registered_stack(state.path, settings):
-                news.start()
                 await asyncio.Event().wait()

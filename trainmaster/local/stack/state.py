@@ -10,16 +10,13 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from trainmaster.client.stack import plain_path
 from trainmaster.local.stack.errors import StateError
+from trainstack.find import DEFAULT_STATE, PROJECT, plain_path
 
 LEFTOVERS_DEADLINE_S = 20.0
 STOP_DEADLINE_S = 20.0
 USER_FOLDER = "user"
 """The folder that only the local user can read: an access token, and the variables that refer to it."""
-PROJECT = "project.json"
-"""The file that names the project and the region of the folder's data."""
-_DEFAULT = ".trainmaster"
 _SHOWN = 3
 _WATCHER_MODULE = b"trainmaster.local.process.guard"
 _POLL_S = 0.05
@@ -217,7 +214,7 @@ def _refuse_others_files(path: Path) -> None:
         StateError: it has visible files and no stack has run on it.
         OSError: it cannot be read.
     """
-    if path.name == _DEFAULT or not path.is_dir():
+    if path.name == DEFAULT_STATE.name or not path.is_dir():
         return
     names = sorted(each.name for each in path.iterdir())
     others = [name for name in names if not name.startswith(".")]
@@ -225,7 +222,7 @@ def _refuse_others_files(path: Path) -> None:
         more = ", …" if len(others) > _SHOWN else ""
         raise StateError(
             f"The state folder {str(path)!r} holds files that are not a stack's: {', '.join(others[:_SHOWN])}{more}. "
-            f"Choose an empty or a new one, for example --state {shlex.quote(str(path / _DEFAULT))}."
+            f"Choose an empty or a new one, for example --state {shlex.quote(str(path / DEFAULT_STATE))}."
         )
 
 

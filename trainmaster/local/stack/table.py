@@ -10,7 +10,6 @@ from rich.console import Console
 from rich.measure import Measurement
 from rich.table import Table
 
-from trainmaster.client.stack import DEFAULT_STATE, first_commands
 from trainmaster.local.functions.function import BucketTrigger, Function
 from trainmaster.local.stack.services import Services
 from trainmaster.local.stack.topology import Topology
@@ -57,24 +56,15 @@ def endpoints(
     return table
 
 
-def show(table: Table, state: Path) -> None:
-    """Print what to do next with the stack on `state`, and the table.
+def show_table(table: Table, announcement: str) -> None:
+    """Print the announcement, and the table.
 
     Lines are never wrapped, not even on a narrow terminal or in a pipe: users copy addresses from them.
     """
-    sys.stdout.write(f"{_welcome(state)}\n")
+    sys.stdout.write(f"{announcement}\n")
     console = Console()
     unlimited = console.options.update(width=_WIDEST)
     Console(width=Measurement.get(console, unlimited, table).maximum).print(table)
-
-
-def _welcome(state: Path) -> str:
-    first = ", then ".join(command for _, command in first_commands(Path.cwd()))
-    of_state = "" if state == DEFAULT_STATE else f" --state {shlex.quote(str(state))}"
-    return (
-        f"The local stack is ready. In another shell: {first}. "
-        f"Ctrl-C here, or trainmaster down{of_state}, stops the stack."
-    )
 
 
 def _source(function: Function) -> str:

@@ -1,17 +1,14 @@
-"""Reads `trainmaster/deploy/topology.yaml`: the resources of a project."""
+"""The resources of a project, from a mapping such as trainmaster/deploy/topology.yaml has."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from trainmaster.local.events.schedule import BadScheduleError, Schedule
 from trainmaster.local.functions.function import BucketTrigger, DeadLetter, Function, TopicTrigger, Trigger
 from trainmaster.local.reading import Reading, is_count
 from trainmaster.local.stack.errors import BadTopologyError
-from trainmaster.resources import NotATopology, parse_topology
 
 MAX_ATTEMPTS = range(5, 101)
 """Allowed delivery attempts before dead-lettering; source: the DeadLetterPolicy reference page."""
@@ -83,18 +80,12 @@ def sources_of(topology: Topology, team_topics: Mapping[str, str | None]) -> lis
     ]
 
 
-def read_topology(path: Path, *, project: str, region: str) -> Topology:
-    """The topology of a project, with substitutions applied.
+def topology_from(loaded: Mapping[str, Any], path: Path, *, project: str, region: str) -> Topology:
+    """The topology of a project. `loaded` is the content of the file `path`, which the filters of sinks lie beside.
 
     Raises:
         BadTopologyError: with every fault found.
     """
-    try:
-        loaded = parse_topology(path, project=project, region=region)
-    except NotATopology as error:
-        raise BadTopologyError(str(error)) from error
-    except (OSError, UnicodeDecodeError, ValueError, yaml.YAMLError) as error:
-        raise BadTopologyError(f"cannot read {path}: {error}") from error
     reader = _Reader(loaded, project=project, region=region, folder=path.parent)
     topology = reader.topology()
     if reader.faults:

@@ -6,10 +6,12 @@ As there, a byte is a character.
 """
 
 from dataclasses import dataclass, field
+from typing import Any
+
+import re2
 
 from trainmaster.client.errors import Refused
 from trainmaster.client.submission.gitignore.wildmatch import has_wildcard, re2_expression
-from trainmaster.patterns import Pattern, PatternError
 
 MAX_BYTES = 512 * 1024
 MAX_WILDCARD_BYTES = 32 * 1024
@@ -19,7 +21,8 @@ MAX_SIZE = 10_000
 """Of the expressions of all runs, in instructions. The longest of GitHub's templates has 3,000."""
 
 _BOM = b"\xef\xbb\xbf"
-_EXPRESSION_MAX_CHARS = 16 * MAX_WILDCARD_BYTES
+_MAX_MEMORY_BYTES = 1024 * 1024
+"""Of one pattern's program and of the states that RE2 keeps for it."""
 
 
 class GitignoreError(Refused):
@@ -40,15 +43,20 @@ class _Run:
     names: set[bytes] = field(default_factory=set)
     paths: set[bytes] = field(default_factory=set)
     expressions: dict[bytes, dict[bytes, None]] = field(default_factory=dict)
-    pattern: Pattern | None = None
+    pattern: Any = None  # Any: RE2's, which ships no types
 
-    def compile(self, max_size: int) -> int:
-        """Returns the size of its pattern. Raises `PatternError`."""
-        if self.expressions:
-            kinds = (b"%s(?:%s)" % (before, b"|".join(each)) for before, each in self.expressions.items())
-            whole = b"(?s)(?:%s)" % b"|".join(kinds)
-            self.pattern = Pattern(whole, max_size=max_size, max_chars=_EXPRESSION_MAX_CHARS)
-        return self.pattern.size if self.pattern else 0
+    def compile(self) -> int:
+        """Returns the size of its pattern, in instructions. Raises `re2.error` for one that takes too much memory."""
+        if not self.expressions:
+            return 0
+        kinds = (b"%s(?:%s)" % (before, b"|".join(each)) for before, each in self.expressions.items())
+        options = re2.Options()
+        options.log_errors = False
+        options.never_capture = True
+        options.max_mem = _MAX_MEMORY_BYTES
+        options.encoding = re2.Options.Encoding.LATIN1
+        self.pattern = re2.compile(b"(?s)(?:%s)" % b"|".join(kinds), options)
+        return int(self.pattern.programsize)
 
     def holds(self, path: bytes, *, is_folder: bool) -> bool:
         name = path.rpartition(b"/")[2]
@@ -56,7 +64,7 @@ class _Run:
             return True
         if is_folder and (name + b"/" in self.names or path + b"/" in self.paths):
             return True
-        return self.pattern is not None and self.pattern.matches((b"d" if is_folder else b"f") + path)
+        return self.pattern is not None and bool(self.pattern.fullmatch((b"d" if is_folder else b"f") + path))
 
 
 class Gitignore:
@@ -81,9 +89,13 @@ class Gitignore:
         left = MAX_SIZE
         try:
             for run in self._runs:
-                left -= run.compile(left)
-        except PatternError as fault:
-            raise GitignoreError(f"has too many wildcards, for the pattern of its lines {fault}") from fault
+                left -= run.compile()
+        except re2.error:
+            left = -1
+        if left < 0:
+            raise GitignoreError(
+                f"has too many wildcards: the pattern of its lines would have more than {MAX_SIZE} instructions"
+            )
 
     def verdict(self, path: bytes, *, is_folder: bool) -> bool | None:
         """Whether git ignores the path, relative to the file's folder; None where no line matches.

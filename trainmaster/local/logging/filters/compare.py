@@ -9,7 +9,7 @@ from trainmaster.local.logging.filters.fields import DEFAULTS, Kind, getter, res
 from trainmaster.local.logging.filters.severity import RANKS, severity_name
 from trainmaster.local.logging.filters.terms import FilterError, Operator, Value
 from trainmaster.local.logging.filters.work import ANY_SHAPE, ONE_VALUE, SHORT_VALUES, Work
-from trainmaster.patterns import Pattern, PatternError
+from trainmaster.local.patterns import Pattern, PatternError
 
 Predicate: TypeAlias = Callable[[Mapping[str, object], Work], bool]
 """Whether an entry, in its JSON form, matches."""

@@ -6,10 +6,10 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from trainmaster.local.patterns import MAX_CHARS, Pattern, PatternError
 from trainmaster.local.storage.objects.errors import invalid
 from trainmaster.local.storage.objects.names import after
 from trainmaster.local.storage.objects.records import StoredObject
-from trainmaster.patterns import MAX_CHARS, Pattern, PatternError
 
 MAX_RESULTS = 1000
 GLOB_MAX_SIZE = 10_000

@@ -3,12 +3,11 @@
 from pathlib import Path
 
 import pytest
-from rich.table import Table
 
 from tests.ready_stack import stack_on
 from trainmaster.cli.stack.detach import data_bucket, next_steps
+from trainmaster.cli.stack.up import welcome_text
 from trainmaster.client.context import keep_choice
-from trainmaster.local.stack.table import show
 
 
 @pytest.fixture(autouse=True)
@@ -41,13 +40,11 @@ def test_the_first_run_starts_from_what_lies_in_the_folder(
     first: list[str],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
     for file in files:
         Path(file).touch()
-    show(Table(), Path(".trainmaster"))
-    assert f"In another shell: {', then '.join(first)}. " in capsys.readouterr().out
+    assert f"In another shell: {', then '.join(first)}. " in welcome_text(Path(".trainmaster"))
     with stack_on(Path(".trainmaster")) as state:
         commands = commands_for(state)
     assert commands[: commands.index("trainmaster ls")] == first
@@ -66,11 +63,8 @@ def test_the_data_bucket_is_named_with_its_folder_if_the_stack_has_one(tmp_path:
     ("state", "stops"),
     [(".trainmaster", "trainmaster down,"), ("my stack", "trainmaster down --state 'my stack',")],
 )
-def test_a_stack_in_the_foreground_says_what_stops_it(
-    state: str, stops: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    show(Table(), Path(state))
-    assert f"or {stops} stops the stack" in capsys.readouterr().out
+def test_a_stack_in_the_foreground_says_what_stops_it(state: str, stops: str) -> None:
+    assert f"or {stops} stops the stack" in welcome_text(Path(state))
 
 
 def test_they_choose_the_stack_where_the_folder_does_not(

@@ -22,17 +22,13 @@ class PatternError(ValueError):
 class Pattern:
     """A regular expression of RE2's. Thread-safe; searching lets other threads run, compiling does not.
 
-    One of bytes matches bytes, one for each character; one of text matches text.
-
     Attributes:
         size: of its program, in instructions. Searching a text takes at most its bytes times this size in steps.
     """
 
     __slots__ = ("_compiled", "size")
 
-    def __init__(
-        self, expression: str | bytes, *, max_size: int = MAX_SIZE, max_chars: int = MAX_CHARS
-    ) -> None:
+    def __init__(self, expression: str, *, max_size: int = MAX_SIZE, max_chars: int = MAX_CHARS) -> None:
         """Compile it.
 
         Raises:
@@ -44,10 +40,8 @@ class Pattern:
         options.log_errors = False
         options.never_capture = True
         options.max_mem = _MAX_MEMORY_BYTES
-        if isinstance(expression, bytes):
-            options.encoding = re2.Options.Encoding.LATIN1
         try:
-            self._compiled = re2.compile(_bytes_of(expression), options)
+            self._compiled = re2.compile(expression.encode(errors="replace"), options)
         except re2.error as fault:
             raise PatternError(f"is not a regular expression of RE2's: {_said(fault)}") from fault
         self.size: int = self._compiled.programsize
@@ -57,17 +51,13 @@ class Pattern:
                 "repeat less in it, and use fewer classes such as \\pL"
             )
 
-    def is_in(self, text: str | bytes) -> bool:
+    def is_in(self, text: str) -> bool:
         """Whether any part of the text matches."""
-        return self._compiled.search(_bytes_of(text)) is not None
+        return self._compiled.search(text.encode(errors="replace")) is not None
 
-    def matches(self, text: str | bytes) -> bool:
+    def matches(self, text: str) -> bool:
         """Whether the whole text matches."""
-        return self._compiled.fullmatch(_bytes_of(text)) is not None
-
-
-def _bytes_of(text: str | bytes) -> bytes:
-    return text if isinstance(text, bytes) else text.encode(errors="replace")
+        return self._compiled.fullmatch(text.encode(errors="replace")) is not None
 
 
 def _said(fault: Exception) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.ready_stack import announce, stop
-from trainmaster.client.stack import (
+from trainstack.find import (
     DEFAULT_STATE,
     NoStack,
     environment_on,

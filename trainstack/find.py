@@ -14,10 +14,7 @@ from urllib.parse import urlsplit
 
 DEFAULT_STATE = Path(".trainmaster")
 PROJECT = "project.json"
-"""In a state folder once a stack has run on it."""
-REQUEST = "request.yaml"
-SCRIPT = "train.py"
-"""What `trainmaster init` writes."""
+"""Names the project and the region of a state folder's data, once a stack has run on it."""
 ANSWERS_WITHIN_S = 5
 STACKS_MAX = 100
 LOCK_MAX_BYTES = 4096
@@ -44,19 +41,6 @@ def start_command(state: Path) -> str:
     is_default = state == DEFAULT_STATE or state == Path.cwd() / DEFAULT_STATE
     words = ["trainmaster", "up", "--detach", *([] if is_default else ["--state", str(state)])]
     return shlex.join(words)
-
-
-def first_commands(folder: Path) -> list[tuple[str, str]]:
-    """How to start a run with what lies in the folder: titles with commands.
-
-    The script is train.py, else the only Python file.
-    """
-    scripts = sorted(each.name for each in folder.glob("*.py"))
-    script = SCRIPT if SCRIPT in scripts else "".join(scripts[:1] if len(scripts) == 1 else ())
-    if script and not (folder / REQUEST).exists():
-        return [(f"Run {script}", f"trainmaster submit --script {shlex.quote(script)} --logs")]
-    init = [] if (folder / REQUEST).exists() else [("Write a first request", "trainmaster init")]
-    return [*init, ("Submit it", f"trainmaster submit {REQUEST} --logs")]
 
 
 def environment_on(state: Path) -> dict[str, str]:

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from trainmaster.local.events.cloudevent import CloudEvent, Message, from_message
-from trainmaster.local.stack.news import REMEMBERED, News
+from trainmaster.cli.stack.news import REMEMBERED, News
+from trainmaster.local.events.cloudevent import Message, from_message
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "schemas" / "examples" / "valid"
 
@@ -20,11 +20,11 @@ def example(name: str) -> dict[str, Any]:
     return notice
 
 
-def delivered(data: bytes) -> CloudEvent:
+def delivered(data: bytes) -> bytes:
     message = Message(data=data, attributes={}, message_id="1", publish_time=datetime(2026, 3, 1, tzinfo=UTC))
     return from_message(
         message, topic_name="projects/p/topics/t", subscription_name="projects/p/subscriptions/s"
-    )
+    ).body
 
 
 def lines_of(*notices: dict[str, Any]) -> list[str]:
@@ -87,7 +87,7 @@ def test_a_message_that_is_no_notice_is_ignored(data: bytes) -> None:
     news = News(lines.append)
     news.start()
     news.show(delivered(data))
-    news.show(CloudEvent(headers={}, body=b'{"message": {"data": "' + base64.b64encode(data) + b'"'))
+    news.show(b'{"message": {"data": "' + base64.b64encode(data) + b'"')
     assert lines == []
 
 

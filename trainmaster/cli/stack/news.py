@@ -10,7 +10,6 @@ from datetime import datetime
 from typing import Any
 
 from trainmaster.client.terminal import one_line
-from trainmaster.local.events.cloudevent import CloudEvent
 
 REMEMBERED = 1000
 """Ids of notices that are not printed again; a notice may be published and delivered more than once."""
@@ -33,9 +32,9 @@ class News:
             for line in kept:
                 self._print(line)
 
-    def show(self, event: CloudEvent) -> None:
-        """The line of a notice as it is delivered to a function; anything else is ignored."""
-        notice = _read_notice(event.body)
+    def show(self, body: bytes) -> None:
+        """Print the line of a notice, of which `body` is the event as a function gets it; anything else is ignored."""
+        notice = _read_notice(body)
         if notice is None:
             return
         with self._lock:

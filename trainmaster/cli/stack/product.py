@@ -1,0 +1,121 @@
+"""What the local stack runs: the functions, the trainer's image, and the grants and teams of a deployment."""
+
+import sys
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+import yaml
+
+from trainmaster.cli.stack.news import News
+from trainmaster.client.deployment import deployment_document
+from trainmaster.orchestrator.core.names import DEPLOYMENT_OBJECT
+from trainmaster.resources import DEPLOY, IMPORTED_FROM, ROOT, NotATopology, parse_topology, parse_yaml
+
+if TYPE_CHECKING:
+    from trainmaster.local.stack.stack import Product
+    from trainmaster.local.stack.topology import Topology
+
+
+def product_of(topology: "Topology", functions: Path | None, *, welcome: str) -> "Product":
+    """What runs on a stack with this topology. `functions`: the source folder, unless this version's own is staged."""
+    from trainmaster.local.stack.stack import Product
+
+    news = News(_print_line)
+
+    def announce() -> str:
+        news.start()
+        return welcome
+
+    def show(topic: str, body: bytes) -> None:
+        if topic == topology.topics.get("notices"):
+            news.show(body)
+
+    return Product(
+        stage=[sys.executable, "-m", "trainmaster.deploy.stage", "--bytecode"],
+        stage_in=IMPORTED_FROM,
+        preload="trainmaster.orchestrator.preload",
+        images={topology.images["trainer"]: ROOT} if (ROOT / "Dockerfile").is_file() else {},
+        permissions=DEPLOY / "permissions.yaml",
+        teams=read_teams(policy_path(topology, functions or ROOT / "functions")),
+        publish=partial(_publish_deployment, topology),
+        show=show,
+        announce=announce,
+    )
+
+
+def read_topology(path: Path, *, project: str, region: str) -> "Topology":
+    """The topology of a project, with substitutions applied.
+
+    Raises:
+        BadTopologyError: with every fault found.
+    """
+    from trainmaster.local.stack.errors import BadTopologyError
+    from trainmaster.local.stack.topology import topology_from
+
+    try:
+        loaded = parse_topology(path, project=project, region=region)
+    except NotATopology as error:
+        raise BadTopologyError(str(error)) from error
+    except (OSError, ValueError, yaml.YAMLError) as error:
+        raise BadTopologyError(f"cannot read {path}: {error}") from error
+    return topology_from(loaded, path, project=project, region=region)
+
+
+def policy_path(topology: "Topology", functions: Path) -> Path:
+    """The policy that the functions in this source folder read."""
+    return Path(topology.environment.get("TRAINMASTER_POLICY") or functions / "policy.yaml")
+
+
+def read_teams(policy: Path) -> dict[str, str | None]:
+    """The names of the policy's teams, each with the topic of its requests.
+
+    Empty for a file without a policy, which the functions refuse.
+    """
+    try:
+        document = parse_yaml(policy.read_text())
+    except (OSError, ValueError, yaml.YAMLError):
+        return {}
+    teams = document.get("teams") if isinstance(document, dict) else None
+    if not isinstance(teams, dict):
+        return {}
+    topics = {
+        team: settings.get("requests_topic") if isinstance(settings, dict) else None
+        for team, settings in teams.items()
+    }
+    return {str(team): topic if isinstance(topic, str) else None for team, topic in topics.items()}
+
+
+def _publish_deployment(topology: "Topology", functions: Path, storage_url: str) -> None:
+    """Write into the ledger what `trainmaster deploy` does for a deployment.
+
+    Raises:
+        StackRefusedError: a file of the functions cannot be read, or the ledger cannot be written.
+    """
+    from trainmaster.local.events.rest import CallRefusedError, call
+    from trainmaster.local.stack.errors import StackRefusedError
+
+    try:
+        bucket = quote(topology.buckets["ledger"])
+        path = f"/upload/storage/v1/b/{bucket}/o?uploadType=media&name={DEPLOYMENT_OBJECT}"
+        call("POST", storage_url, path, _deployment(topology, functions))
+    except (OSError, ValueError, KeyError, CallRefusedError) as fault:
+        raise StackRefusedError(f"Cannot write {DEPLOYMENT_OBJECT} into the ledger: {fault}") from fault
+
+
+def _deployment(topology: "Topology", functions: Path) -> Mapping[str, Any]:  # Any: a JSON document
+    """The document, schemas/deployment.v1.schema.json, with the policy and prices that the functions' source reads."""
+    return deployment_document(
+        {"buckets": topology.buckets, "topics": topology.topics, "images": topology.images},
+        project=topology.project,
+        region=topology.region,
+        policy=policy_path(topology, functions).read_bytes(),
+        prices=(functions / "prices.yaml").read_bytes(),
+    )
+
+
+def _print_line(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()

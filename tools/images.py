@@ -2,6 +2,9 @@
 
 Sources: https://distribution.github.io/distribution/spec/api/#pulling-an-image and
 https://distribution.github.io/distribution/spec/auth/token/, read 2026-11.
+
+A tag may change between the tests and a release; a digest does not. Reading a digest takes two GET requests,
+so no further program is needed.
 """
 
 import hashlib

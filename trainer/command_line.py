@@ -1,4 +1,7 @@
-"""The command line of `python -m trainer.task`: common flags, and those of the workload that `--workload` names."""
+"""The command line of `python -m trainer.task`: common flags, and those of the workload that `--workload` names.
+
+A flag that the chosen workload does not read is refused: a study over it would spend its trials on nothing.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,7 @@
-"""Terraform's configuration, read with python-hcl2, with blocks distinguished from maps."""
+"""Terraform's configuration, read with python-hcl2, with blocks distinguished from maps.
+
+`terraform validate` would need the provider, which is not available everywhere.
+"""
 
 import re
 from collections.abc import Iterator, Mapping

@@ -1,6 +1,8 @@
 """The bodies that Terraform's provider sends for our resources, as Terraform itself evaluates the configuration.
 
 What the cloud alone knows, such as another resource's id, is the text "later".
+
+A plan would need the provider and a project; `terraform console` needs neither.
 """
 
 import json

@@ -2,6 +2,9 @@
 
 Places count the examples of a whole run, from 0; pass i through the training split has `length` of them, from
 i * `length` on. Which example is at a place depends on the seed, the pass and the place alone, never on the share.
+
+An order of indices, not of files: data sets have fewer files than replicas. `tf.random.experimental.index_shuffle` is
+not used, because its permutations of a few hundred examples are far from uniform.
 """
 
 from collections.abc import Callable, Sequence

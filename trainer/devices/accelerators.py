@@ -18,7 +18,7 @@ TPU_VARIABLES = ("TPU_NAME", "KUBE_GOOGLE_CLOUD_TPU_ENDPOINTS")  # tensorflow/py
 LOCAL_STACK = "TRAINMASTER_STACK"
 _POOLS = (Role.CHIEF, Role.WORKER, Role.PARAMETER_SERVER, Role.EVALUATOR)  # by the number of the worker pool
 _REPAIRS = {
-    GPU: "Build the image with _VARIANT=cuda (docs/decisions/003-trainer-image-base.md)",
+    GPU: "Build the image with _VARIANT=cuda (docs/decisions/029-trainer-image-base.md)",
     TPU: "Use an image whose TensorFlow supports TPUs",
 }
 _GPU_FILE = re.compile(r"nvidia\d+")

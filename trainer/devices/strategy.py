@@ -1,4 +1,8 @@
-"""The tf.distribute strategy for the cluster and this machine, and each replica's share of the processors."""
+"""The tf.distribute strategy for the cluster and this machine, and each replica's share of the processors.
+
+Gradients travel in packs of 8 MiB: as one pack, the default, they are copied whole several times at once
+(ResNet50 in two processes: 2.1 GB at the peak, 1.5 GB with packs).
+"""
 
 import os
 from typing import Any

@@ -3,6 +3,8 @@
 Its protocol: https://github.com/horovod/horovod/blob/master/horovod/common/gloo/http_store.cc. A process
 puts its addresses under /SCOPE/KEY, polls for those of the others (404: not yet), and
 deletes its own once all are connected.
+
+`horovodrun` would start the processes by ssh, which replicas of Vertex AI do not serve.
 """
 
 import os

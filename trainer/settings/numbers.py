@@ -1,4 +1,8 @@
-"""Numbers that follow from the settings and the size of the data."""
+"""Numbers that follow from the settings and the size of the data.
+
+The averages of batch normalization follow the length of the run: at the usual momentum, 0.99, they still hold
+82 % of their first value after 20 steps.
+"""
 
 from trainer.faults import Unusable
 

@@ -2,6 +2,8 @@
 
 Those layers, the backbone, are frozen and compute as they do when the model is served: batch normalization uses its
 averages, dropout is off. Checkpoints, evaluations and the export are those of the whole model.
+
+Every worker keeps all features, so which examples share a batch does not depend on the number of workers.
 """
 
 import time

@@ -1,4 +1,7 @@
-"""What callbacks have counted so far, kept in checkpoints so that a restarted run goes on with it."""
+"""What callbacks have counted so far, kept in checkpoints so that a restarted run goes on with it.
+
+Keras keeps nothing of them: an `EarlyStopping` whose run is preempted every hour would never stop it.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

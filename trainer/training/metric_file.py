@@ -3,6 +3,9 @@
 One JSON object per line, keys sorted, metric and step as strings; each report rewrites the file, which has the
 last 100. Sources: hypertune/hypertune.py of cloudml-hypertune 0.1.0.dev6, also for the defaults of the variables;
 for the variables, "Create a hyperparameter tuning job" and the code requirements of the Vertex AI guide.
+
+The package is not used: it keeps its reports in memory alone, so that a restarted trial would empty the file, and its
+last release is of 2019.
 """
 
 import errno

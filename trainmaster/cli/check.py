@@ -1,4 +1,8 @@
-"""`trainmaster check`: every fault of requests, rules and orders in files, before anything is submitted."""
+"""`trainmaster check`: every fault of requests, rules and orders in files, before anything is submitted.
+
+It takes the folder's own stack, never another that happens to run, so its answer depends only on the folder
+and the user's choice.
+"""
 
 import os
 import sys

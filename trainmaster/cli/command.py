@@ -2,6 +2,9 @@
 
 A verb's module is imported when the verb runs, so `--help` and `--version` load no client library.
 Every verb returns its exit status, one of `exits.Exit`.
+
+It is built with click, which functions-framework brings already and which completes words in a shell;
+argparse does not.
 """
 
 import sys

@@ -1,6 +1,9 @@
 """Where the command works: the local stack of a folder, or a project and region of Google Cloud.
 
 The order of choice: an explicit name, the environment variable, the kept choice, a running stack.
+
+A verb that changes something uses another folder's stack only if that stack was chosen: a script cannot
+answer a question, and when a warning appears the run has already started.
 """
 
 import json

@@ -1,4 +1,8 @@
-"""What a deployment publishes about itself in its ledger: schemas/deployment.v1.schema.json"""
+"""What a deployment publishes about itself in its ledger: schemas/deployment.v1.schema.json
+
+A client needs the policy and the prices that its requests meet, and can read only the ledger. In one document
+they always belong together.
+"""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

@@ -1,4 +1,8 @@
-"""Builds the trainer image on this machine, by default on a small base image made from Debian packages."""
+"""Builds the trainer image on this machine, by default on a small base image made from Debian packages.
+
+Neither a container engine nor namespaces are needed, so it works inside the containers of continuous
+integration.
+"""
 
 import os
 import shutil

@@ -1,6 +1,8 @@
 """A deployment simulated on a virtual clock: requests, jobs, events that are late, repeated or lost, and crashes.
 
 All steps happen in one order, drawn from the seed: the same seed repeats the same simulation.
+
+Real threads and a real clock could not repeat a failure, and coroutines would have the flows written for their test.
 """
 
 import heapq

@@ -1,4 +1,8 @@
-"""`trainmaster up --detach`: leaves a stack running in the background, and says how to use it."""
+"""`trainmaster up --detach`: leaves a stack running in the background, and says how to use it.
+
+The command is started again as a separate process, not forked: gRPC's threads do not survive a fork, and the
+folder's lock, the watcher and `down` work unchanged.
+"""
 
 import contextlib
 import fcntl

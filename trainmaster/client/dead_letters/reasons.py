@@ -1,4 +1,8 @@
-"""Reads from the functions' log why an event failed, and what happened when it was replayed."""
+"""Reads from the functions' log why an event failed, and what happened when it was replayed.
+
+A function logs each failure under a hash of the event, because Pub/Sub gives a dead letter a new id. The log
+works while Cloud Storage and Pub/Sub do not, which is when events fail.
+"""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,8 @@
-"""Replays letters, once each, and watches the outcome."""
+"""Replays letters, once each, and watches the outcome.
+
+A letter is published again before it is acknowledged, which may repeat it and never loses it. It carries its
+former id and publish time, because the id of a message names its run.
+"""
 
 import math
 import time

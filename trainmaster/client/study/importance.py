@@ -1,4 +1,9 @@
-"""How much each parameter of a study explains its results."""
+"""How much each parameter of a study explains its results.
+
+It is the eta squared of the Kruskal-Wallis test: a parameter's share of the differences between results, by
+ranks. It takes words and numbers, and needs no fitted forest, which would be unstable for the twenty to fifty
+trials of a usual study.
+"""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence

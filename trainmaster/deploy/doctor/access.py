@@ -1,4 +1,8 @@
-"""Checks that every account has the permissions that the deployment grants it, and names missing bindings."""
+"""Checks that every account has the permissions that the deployment grants it, and names missing bindings.
+
+`testIamPermissions` answers for its caller only, so each account is tested as itself where the user may
+impersonate it; elsewhere the deployment's bindings are compared.
+"""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence

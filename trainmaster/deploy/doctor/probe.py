@@ -1,6 +1,9 @@
 """Two probes of the running deployment: a log entry that reports a job's end, and a dry-run request.
 
 docs/how-to/deploy.md, section "Self-test", describes their form.
+
+Their answers lie in the ledger: a log line comes late, or not at all, where logging itself is broken. No real
+job is run, because it costs money and minutes.
 """
 
 import json

@@ -1,4 +1,7 @@
-"""Delivery of events to one function: streaming pull, one HTTP request per event, ack or nack by its response."""
+"""Delivery of events to one function: streaming pull, one HTTP request per event, ack or nack by its response.
+
+A push subscription would send another envelope than Eventarc does.
+"""
 
 import asyncio
 import logging

@@ -1,4 +1,7 @@
-"""Cloud Scheduler: publishes a message to a topic at the times of a cron expression."""
+"""Cloud Scheduler: publishes a message to a topic at the times of a cron expression.
+
+cronsim parses the expressions, as it does those of retraining rules.
+"""
 
 import asyncio
 import logging

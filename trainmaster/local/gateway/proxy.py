@@ -1,4 +1,7 @@
-"""The proxy: reads one CONNECT, authenticates the client, then copies bytes between it and a service."""
+"""The proxy: reads one CONNECT, authenticates the client, then copies bytes between it and a service.
+
+It copies bytes and does not read HTTP, or it would have to keep up with the habits of every client.
+"""
 
 import asyncio
 import base64

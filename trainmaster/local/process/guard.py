@@ -3,6 +3,9 @@
 Started by `ProcessGuard` as `python -m trainmaster.local.process.guard TOKEN GRACE_S` with the read end of a
 pipe as standard input. The stack holds the only write end, so the kernel reports its end in every case, even
 SIGKILL.
+
+PR_SET_PDEATHSIG would end children only, not what they start, and control groups need privileges. The mark in
+the environment survives `setsid` and double forks.
 """
 
 import os

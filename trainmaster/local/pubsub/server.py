@@ -1,4 +1,8 @@
-"""The complete emulator: a port, a state folder, and background tasks."""
+"""The complete emulator: a port, a state folder, and background tasks.
+
+Calls are served by grpc.aio, because a streaming pull is open as long as its subscriber lives and would hold
+a thread each. Messages are plain protobuf classes: the official wrappers take five to eight times as long.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -1,4 +1,8 @@
-"""Topics, subscriptions and messages on disk: one SQLite file that survives a kill at any time."""
+"""Topics, subscriptions and messages on disk: one SQLite file that survives a kill at any time.
+
+Leases are not stored. After a kill, a message that was leased is ready again, which at-least-once delivery
+allows.
+"""
 
 import time
 from collections.abc import Sequence

@@ -1,4 +1,7 @@
-"""Runs Docker's registry, from a Debian package, and receives its notifications."""
+"""Runs Docker's registry, from a Debian package, and receives its notifications.
+
+With Docker's own registry, clients push with the real protocol and get the real digest.
+"""
 
 import asyncio
 import json

@@ -4,6 +4,8 @@ A control group bounds memory and processes, and shares the processors fairly wi
 one, the program's user namespace bounds its processes, and the kernel prefers to end it when memory runs out.
 
 Sources: https://docs.kernel.org/admin-guide/cgroup-v2.html, cgroups(7) for version 1, setrlimit(2), proc_pid_oom_score_adj(5).
+
+A plain ssh session gets no group of its own; `systemd-run --user --scope` starts the stack in one.
 """
 
 import os

@@ -1,4 +1,8 @@
-"""Objects and their files, changed together: every change is atomic, survives a kill, and respects its preconditions."""
+"""Objects and their files, changed together: every change is atomic, survives a kill, and respects its preconditions.
+
+The record is written before the staged file is renamed into place. After a kill in between, the next start finishes
+the rename; in the other order the object would come back as a foreign file, without its metadata.
+"""
 
 import contextlib
 import dataclasses

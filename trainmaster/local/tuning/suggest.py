@@ -1,6 +1,10 @@
 """Suggests parameters: Bayesian by default, random, or the whole grid in order.
 
 One `Suggestions` belongs to one study; after a restart, it is rebuilt from the study's trials.
+
+Suggestions are Optuna's, because it is driven from outside (`ask`, `tell`), resumes a study trial by trial
+and needs no GPU stack. Vizier's Gaussian process needs JAX, Ax needs PyTorch, and Hyperopt calls the
+objective itself.
 """
 
 import warnings

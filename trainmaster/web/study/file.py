@@ -1,4 +1,8 @@
-"""A study as one HTML file, drawn by the same templates and scripts as its page. It opens without a network."""
+"""A study as one HTML file, drawn by the same templates and scripts as its page. It opens without a network.
+
+Console and file use the same templates, scripts and data, so there is one way to draw. ECharts draws on a canvas,
+evaluates no text as code and needs no build step.
+"""
 
 import base64
 import hashlib

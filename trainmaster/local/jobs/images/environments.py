@@ -2,6 +2,9 @@
 
 An environment is kept by the content that it was made from, so that the next job, and the next stack, find it ready.
 It is made where it stays, because scripts in it name their interpreter by its full path; a file says that it is whole.
+
+The stack's own environment comes first, because the examples and most first tries need no more. Images are not built:
+that needs privileges and minutes, and `--runtime container` runs built ones.
 """
 
 import asyncio

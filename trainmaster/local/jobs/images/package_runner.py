@@ -6,6 +6,9 @@ Packages go into a folder of the replica's own, which stands before the packages
 What they need and it has is not installed again; the rest is asked of the package index: the one that pip's variables
 name, else the one that this machine's user has chosen, as uv's variables in the JSON file INDEXES beside TMPDIR.
 Exit status 1, with the reason on standard error, where they cannot be installed.
+
+uv installs them one by one with `--no-deps`: it is there even where the environment has no pip, and `--target` with
+dependencies would fetch TensorFlow again.
 """
 
 import functools

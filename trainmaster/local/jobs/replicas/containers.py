@@ -6,6 +6,9 @@ supervises podman's process, which stays in the foreground, forwards signals and
 exit status. The guard's mark is in the container's environment, so the container ends with the stack.
 
 Source of the flags: podman-run(1), version 4.3.
+
+podman needs no daemon, so a container is a child of the stack and ends with it; a Docker engine's would outlive a
+killed stack.
 """
 
 import json

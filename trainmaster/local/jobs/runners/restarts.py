@@ -4,6 +4,8 @@ One loss causes others: soon after a machine is lost, its peers end too, each wi
 exits known at one time are judged together, and one loss is counted once.
 
 Source: https://cloud.google.com/vertex-ai/docs/training/understanding-training-service, read 2026-11.
+
+There is no fixed pause after an exit: a process itself shows whether its end has begun.
 """
 
 from collections import Counter

@@ -1,6 +1,8 @@
 """The Logging query language.
 
 Source: https://cloud.google.com/logging/docs/view/logging-query-language
+
+It is a lark grammar, as Google publishes it, so the two can be compared.
 """
 
 from trainmaster.local.logging.filters.parse import Filter, parse_filter

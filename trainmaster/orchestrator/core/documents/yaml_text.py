@@ -1,4 +1,8 @@
-"""YAML 1.1 as plain values, parsed by libyaml: aliases, tags, merges and deep nesting are refused during parsing."""
+"""YAML 1.1 as plain values, parsed by libyaml: aliases, tags, merges and deep nesting are refused during parsing.
+
+PyYAML's scanner in Python takes 7 to 12 s for a request of 256 KiB, libyaml's less than one. PyYAML's own CSafeLoader
+also builds the nodes in C, where an alias bomb cannot be stopped.
+"""
 
 import math
 import re

@@ -89,7 +89,7 @@ bench: $(STAMP) ## every benchmark, one after the other; bench/README.md has the
 	$(PY) bench/fuzz.py --surfaces
 	$(PY) bench/upload_flood.py
 
-screenshots: $(STAMP) ## pictures of every page of the console, into docs/pictures; needs Chromium
+screenshots: $(STAMP) ## pictures of every page of the console, into build/pictures; renews those that docs/ shows; needs Chromium
 	$(PY) -m tests.web.browser.screenshots
 
 lock: $(STAMP) ## resolve all dependencies again, export those of the functions and the trainer, pin the base images

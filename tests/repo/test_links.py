@@ -75,3 +75,11 @@ def test_the_index_of_the_documentation_links_to_every_page() -> None:
     decisions = INDEX.parent / "decisions" / "README.md"
     linked |= {(decisions.parent / link["path"]).resolve() for link in LINK.finditer(prose(decisions))}
     assert {ROOT / page for page in PAGES if page.startswith("docs/")} - linked - {INDEX} == set()
+
+
+def test_every_picture_of_the_documentation_is_shown_by_a_page() -> None:
+    shown = {
+        (ROOT / page).parent / link["path"] for page in PAGES for link in LINK.finditer(prose(ROOT / page))
+    }
+    pictures = set((ROOT / "docs" / "pictures").iterdir())
+    assert pictures - {path.resolve() for path in shown} == set()

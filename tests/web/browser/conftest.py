@@ -8,7 +8,6 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
@@ -135,8 +134,3 @@ def window(browser: Browser, sample: Sample) -> Iterator[Window]:
 def console_of(sample: Sample) -> str:
     """The address of the console of the project's stack."""
     return sample.project.env["TRAINMASTER_CONSOLE"]
-
-
-def folder_of_pictures() -> Path:
-    """Where the pictures of the documents are."""
-    return Path(__file__).resolve().parents[3] / "docs" / "pictures"

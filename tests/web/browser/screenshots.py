@@ -1,7 +1,8 @@
-"""Takes the pictures of every page for the documents, light and dark, at three widths.
+"""Takes pictures of every page, light and dark, at three widths, and renews those that the documents show.
 
 python -m tests.web.browser.screenshots [FOLDER]
 
+Without FOLDER, the pictures are in build/pictures, which git ignores.
 Starts a stack of its own with one run of each kind; takes two minutes, and needs Chromium.
 """
 
@@ -20,13 +21,15 @@ from playwright.sync_api import Browser, sync_playwright
 
 from tests.e2e.project import running_project
 
-from .conftest import CHROMIUM, SWITCHES, console_of, folder_of_pictures, window_of
+from .conftest import CHROMIUM, SWITCHES, console_of, window_of
 from .places import places
 from .sample import PROJECT_ID, Sample, filled, options
 
 SIZES = ((360, 740), (1280, 800), (3840, 2160))
 FIRST, FIRST_HEIGHT = ("overview", SIZES[1]), 1100
 """The page whose upper part is the README's picture, `console-THEME.png`."""
+ROOT = Path(__file__).resolve().parents[3]
+SHOWN = ROOT / "docs" / "pictures"
 SETTLED_MS = 2500
 """For charts to be drawn, and for the parts that are loaded after the first paint."""
 COLOURS = 256
@@ -34,7 +37,7 @@ COLOURS = 256
 
 
 def main(folder: Path) -> int:
-    """Write `NAME-WIDTH-THEME.png` into the folder."""
+    """Write `NAME-WIDTH-THEME.png` into the folder, and again into docs/pictures those that are there."""
     if CHROMIUM is None:
         sys.stderr.write("Chromium is not installed. On Debian: apt-get install chromium\n")
         return 1
@@ -49,6 +52,8 @@ def main(folder: Path) -> int:
         for size, theme in product(SIZES, ("light", "dark")):
             take(browser, sample, folder, size, theme)
         browser.close()
+    for shown in SHOWN.glob("*.png"):
+        shutil.copyfile(folder / shown.name, shown)
     return 0
 
 
@@ -92,4 +97,4 @@ def keep(taken: Image.Image, path: Path) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1]) if len(sys.argv) > 1 else folder_of_pictures()))
+    sys.exit(main(Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "build" / "pictures"))

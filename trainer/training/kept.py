@@ -1,6 +1,6 @@
-"""What callbacks have counted so far, kept in checkpoints so that a restarted run goes on with it.
+"""What callbacks have counted so far, kept in checkpoints so that a restarted run continues from it.
 
-Keras keeps nothing of them: an `EarlyStopping` whose run is preempted every hour would never stop it.
+Keras keeps none of this: an `EarlyStopping` whose run is preempted every hour would never stop it.
 """
 
 from collections.abc import Mapping, Sequence

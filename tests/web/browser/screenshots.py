@@ -3,7 +3,7 @@
 python -m tests.web.browser.screenshots [FOLDER]
 
 Without FOLDER, the pictures are in build/pictures, which git ignores.
-Starts a stack of its own with one run of each kind; takes two minutes, and needs Chromium.
+Starts a separate stack with one run of each kind; takes two minutes, and needs Chromium.
 """
 
 import shutil

@@ -14,7 +14,7 @@ from tests.core.fuzz.recipes import MOST_BYTES, Growth, Recipe, changed_recipe, 
 from tests.core.fuzz.slow import DECLARED, SLOW_PARSERS, SlowParser
 
 MOST_CALLS = 3_500_000
-"""The most expensive input takes 2 million, and more where the messages of faults are recorded: tests/repo/faults."""
+"""The most expensive input takes 2 million."""
 BY_NAME = {parser.name: parser for parser in SLOW_PARSERS}
 FOUND: tuple[tuple[str, Recipe], ...] = (
     ("request", Recipe(example=3, growths=(Growth(how="keys", fragment={}, count=2400, path=("env",)),))),

@@ -1,6 +1,7 @@
 """The tree stays one that a stranger can read: small folders, short functions, no import that runs in a circle."""
 
 import ast
+import re
 import statistics
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
@@ -82,6 +83,32 @@ def test_no_folder_has_more_modules_than_can_be_kept_in_mind() -> None:
         if path.name != "__init__.py"
     )
     assert {str(folder): number for folder, number in modules.items() if number > MODULES_MAX} == {}
+
+
+def rooms_of_contributing() -> dict[str, set[str]]:
+    """Each room of CONTRIBUTING's table of layout, with the rooms that it may import."""
+    rows = re.findall(
+        r"^\| `([\w/]+)/` \|[^|]*\|([^|]*)\|$", (ROOT / "CONTRIBUTING.md").read_text(), re.MULTILINE
+    )
+    return {room: set(re.findall(r"`([\w/]+)/`", allowed)) for room, allowed in rows}
+
+
+def test_the_table_of_layout_has_the_imports_of_every_room(imports: Mapping[str, set[str]]) -> None:
+    rooms = {
+        path.parent.relative_to(ROOT).as_posix()
+        for pattern in ("trainer", "tools", "trainmaster/*")
+        for path in ROOT.glob(f"{pattern}/__init__.py")
+    }
+    used: dict[str, set[str]] = {room: set() for room in rooms}
+    for module, imported in imports.items():
+        room = next((room for room in rooms if f"{module}.".startswith(f"{room.replace('/', '.')}.")), None)
+        if room is not None:
+            paths = {f"{other.replace('.', '/')}/" for other in imported}
+            used[room] |= {
+                other for other in rooms - {room} for path in paths if path.startswith(f"{other}/")
+            }
+    table = rooms_of_contributing()
+    assert used == {room: table.get(room) for room in rooms}
 
 
 def functions() -> Iterator[int]:

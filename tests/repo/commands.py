@@ -1,6 +1,6 @@
-"""Writes the part of docs/reference/command.md that the command itself says: `python -m tests.repo.commands`."""
+"""Writes the pages of verbs, and their list in docs/reference/command.md: `python -m tests.repo.commands`."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import click
@@ -8,30 +8,47 @@ import click
 from trainmaster.cli.command import SECTIONS, verbs
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "command.md"
+FOLDER = PAGE.parent / "verbs"
 MARKER = "<!-- What follows is written by: python -m tests.repo.commands -->"
 SKIPPED = ("--help", "-h, --help")
+HEAD = """\
+# {title}: the verbs
+
+Usage and options of each verb, as `trainmaster VERB --help` prints them. [The command](../command.md) says how to use them.
+`python -m tests.repo.commands` writes this page: do not edit it.
+"""
 
 
-def page(text: str) -> str:
-    """The page with everything below the marker written again."""
-    above = text.partition(MARKER)[0].rstrip()
-    return f"{above}\n\n{MARKER}\n\n" + "\n".join(reference()) + "\n"
+def pages() -> Mapping[Path, str]:
+    """Every page with what the command says now: a page for each section of `trainmaster --help`, and their list."""
+    above = PAGE.read_text().partition(MARKER)[0].rstrip()
+    found = {FOLDER / _file(title): "\n".join(_section(title)) + "\n" for title in SECTIONS}
+    return {PAGE: f"{above}\n\n{MARKER}\n\n" + "\n".join(_list()) + "\n", **found}
 
 
-def reference() -> Iterator[str]:
-    """Every verb by its section in `trainmaster --help`: usage, help and options."""
-    root = click.Context(verbs, info_name="trainmaster")
-    yield "## Verbs"
+def _file(title: str) -> str:
+    return f"{title.lower().replace(' ', '-')}.md"
+
+
+def _list() -> Iterator[str]:
+    yield "## Verbs\n\n| page | verbs |\n|---|---|"
     for title, entries in SECTIONS.items():
-        yield f"\n### {title}"
-        for name in entries:
-            command = verbs.get_command(root, name)
-            assert command is not None, name
-            yield from _described(command, click.Context(command, info_name=name, parent=root))
+        page = f"verbs/{_file(title)}"
+        links = ", ".join(f"[{name}]({page}#trainmaster-{name})" for name in entries)
+        yield f"| [{title}]({page}) | {links} |"
 
 
-def _described(command: click.Command, call: click.Context) -> Iterator[str]:
-    yield f"\n#### {call.command_path}\n"
+def _section(title: str) -> Iterator[str]:
+    yield HEAD.format(title=title).rstrip()
+    root = click.Context(verbs, info_name="trainmaster")
+    for name in SECTIONS[title]:
+        command = verbs.get_command(root, name)
+        assert command is not None, name
+        yield from _described(command, click.Context(command, info_name=name, parent=root), "##")
+
+
+def _described(command: click.Command, call: click.Context, level: str) -> Iterator[str]:
+    yield f"\n{level} {call.command_path}\n"
     usage = " ".join([call.command_path, *command.collect_usage_pieces(call)])
     yield f"```\n{usage}\n```"
     yield from _help(command)
@@ -40,7 +57,7 @@ def _described(command: click.Command, call: click.Context) -> Iterator[str]:
         for name in command.list_commands(call):
             below = command.get_command(call, name)
             assert below is not None, name
-            yield from _described(below, click.Context(below, info_name=name, parent=call))
+            yield from _described(below, click.Context(below, info_name=name, parent=call), f"{level}#")
 
 
 def _help(command: click.Command) -> Iterator[str]:
@@ -71,4 +88,6 @@ def _cell(text: str) -> str:
 
 
 if __name__ == "__main__":
-    PAGE.write_text(page(PAGE.read_text()))
+    for page, text in pages().items():
+        page.parent.mkdir(exist_ok=True)
+        page.write_text(text)

@@ -15,7 +15,7 @@ from .files import ROOT, project_files
 
 FILES = list(project_files())
 PAGES = [path for path in FILES if path.endswith(".md")]
-INDEX = ROOT / "docs" / "README.md"
+INDEXES = [ROOT / "docs" / name for name in ("README.md", "decisions/README.md", "reference/command.md")]
 FENCE = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
 LINK = re.compile(r"\]\((?!https?:)(?P<path>[^)#]*)(?:#(?P<anchor>[^)]*))?\)")
 HEADING = re.compile(r"^#{1,6} (.+)$", re.MULTILINE)
@@ -70,11 +70,11 @@ def test_every_page_of_docs_that_a_file_names_exists() -> None:
     assert missing == set()
 
 
-def test_the_index_of_the_documentation_links_to_every_page() -> None:
-    linked = {(INDEX.parent / link["path"]).resolve() for link in LINK.finditer(prose(INDEX)) if link["path"]}
-    decisions = INDEX.parent / "decisions" / "README.md"
-    linked |= {(decisions.parent / link["path"]).resolve() for link in LINK.finditer(prose(decisions))}
-    assert {ROOT / page for page in PAGES if page.startswith("docs/")} - linked - {INDEX} == set()
+def test_the_indexes_of_the_documentation_link_to_every_page() -> None:
+    linked = {
+        (index.parent / link["path"]).resolve() for index in INDEXES for link in LINK.finditer(prose(index))
+    }
+    assert {ROOT / page for page in PAGES if page.startswith("docs/")} - linked - set(INDEXES) == set()
 
 
 def test_every_picture_of_the_documentation_is_shown_by_a_page() -> None:

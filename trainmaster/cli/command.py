@@ -18,20 +18,22 @@ from trainmaster.cli.exits import Exit, Stop, open_standard_streams, stop_for, s
 from trainmaster.version import VERSION
 
 SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
-    "Runs": {
+    "Start and end runs": {
         "init": ("submit.init:init", "Write a request and a script to start from."),
         "check": ("check:check_files", "Check requests, rules and orders before anything is submitted."),
         "plan": ("plan.command:plan", "Show what would happen to a request, and why."),
         "submit": ("submit.command:submit", "Start runs of request files, or of a script."),
+        "wait": ("submit.wait:wait", "Wait until a run has ended."),
+        "again": ("submit.again:again", "Submit the request of a run once more."),
+        "cancel": ("runs.cancel:cancel", "End runs: cancel their jobs, or take them out of the queue."),
+    },
+    "Follow runs": {
         "ls": ("runs.ls:ls", "List the newest runs."),
         "status": ("runs.status:status", "Show one run, or a file or message without one."),
         "why": ("runs.why:why", "Explain a run, or where a model comes from."),
         "queue": ("runs.queue:queue", "Show which runs wait, and for what."),
         "logs": ("logs.command:logs", "Print or follow the log of a run."),
         "watch": ("watch.command:watch", "Show a run live, from its event to its record."),
-        "wait": ("submit.wait:wait", "Wait until a run has ended."),
-        "again": ("submit.again:again", "Submit the request of a run once more."),
-        "cancel": ("runs.cancel:cancel", "End runs: cancel their jobs, or take them out of the queue."),
         "web": ("web.command:web", "Show all of it in the browser, live."),
         "download": ("results.download:download", "Download the model of a run, and verify it."),
         "study": ("study.command:study", "Show a tuning: trials, parameters, learning curves and results."),

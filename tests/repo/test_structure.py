@@ -94,11 +94,11 @@ def rooms_of_contributing() -> dict[str, set[str]]:
 
 
 def test_the_table_of_layout_has_the_imports_of_every_room(imports: Mapping[str, set[str]]) -> None:
-    rooms = {
-        path.parent.relative_to(ROOT).as_posix()
-        for pattern in ("trainer", "tools", "trainmaster/*")
-        for path in ROOT.glob(f"{pattern}/__init__.py")
-    }
+    packages = [
+        *PACKAGES[1:],
+        *(f"trainmaster.{path.parent.name}" for path in ROOT.glob("trainmaster/*/__init__.py")),
+    ]
+    rooms = {package.replace(".", "/") for package in packages}
     used: dict[str, set[str]] = {room: set() for room in rooms}
     for module, imported in imports.items():
         room = next((room for room in rooms if f"{module}.".startswith(f"{room.replace('/', '.')}.")), None)

@@ -5,7 +5,7 @@ one, the program's user namespace bounds its processes, and the kernel prefers t
 
 Sources: https://docs.kernel.org/admin-guide/cgroup-v2.html, cgroups(7) for version 1, setrlimit(2), proc_pid_oom_score_adj(5).
 
-A plain ssh session cannot make one; `systemd-run --user --scope` starts the stack in one.
+A plain ssh session cannot make a group; `systemd-run --user --scope` starts the stack in one.
 """
 
 import os

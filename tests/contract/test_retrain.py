@@ -374,17 +374,17 @@ def test_one_rules_damaged_state_keeps_no_other_rule_waiting(world: RuleWorld) -
     assert world.batches() == []
 
 
-def test_a_storm_trips_the_breaker_and_dropping_the_rule_again_closes_it(world: RuleWorld) -> None:
+def test_a_storm_puts_the_rule_into_quarantine_until_it_is_dropped_again(world: RuleWorld) -> None:
     stormy = rule({"alert": {"policy": "*"}}, request=SMALL, while_running="replace", max_per_day=1000)
     world.drop_rule(stormy)
     for number in range(70):
         world.wait(10)
         world.signal(world.alerted(str(number), "drift"))
     assert len(world.records()) == 60
-    told = world.rule_status()
-    assert told["state"] == "tripped"
-    assert "breaker" in told["held"]["reason"]
-    (notice,) = [each for each in world.notices.published if each.type == "trainmaster.rule.tripped.v1"]
+    status = world.rule_status()
+    assert (status["state"], status["firings"]) == ("quarantined", 60)
+    assert "more than 60 firings within an hour" in status["reason"]
+    (notice,) = [each for each in world.notices.published if each.type == "trainmaster.rule.quarantined.v1"]
     assert (notice.subject, notice.data["firings"]) == ("cassava", 60)
     world.wait(10)
     world.drop_rule(stormy)

@@ -86,6 +86,10 @@ def test_a_rule_that_harms_the_tick_costs_each_other_rule_one_turn_at_most(
     assert held is not None
     assert not held.enabled
     BOOK.validate(world.document("rules/book.json"))
+    notices = [
+        notice for notice in world.notices.published if notice.type == "trainmaster.rule.quarantined.v1"
+    ]
+    assert [notice.subject for notice in notices] == [place]
     assert world.services().attempts.read() == Traces()
 
 

@@ -25,7 +25,6 @@ from trainmaster.orchestrator.core.names import is_run_id
 from trainmaster.orchestrator.core.retraining.condition import ConditionKind
 from trainmaster.orchestrator.core.retraining.decision import (
     STORM,
-    BreakerTripped,
     Decision,
     Facts,
     Fire,
@@ -260,7 +259,7 @@ class TestWhileRunning:
 
 
 class TestLimits:
-    """Cooldown, daily cap and breaker."""
+    """Cooldown, daily cap and storms."""
 
     def test_a_cooldown_is_kept_and_told(self) -> None:
         one = rule(MANUAL, cooldown_s=3600)
@@ -308,21 +307,18 @@ class TestLimits:
         assert isinstance(call(one, state, end - SECOND), Hold)
         assert isinstance(call(one, state, end), Fire)
 
-    def test_a_storm_trips_the_breaker_until_the_rule_is_dropped_again(self) -> None:
-        one = rule(MANUAL, max_per_day=1000)
+    def test_a_storm_counts_from_when_the_rule_was_dropped_last(self) -> None:
+        one = rule(MANUAL, max_per_day=1000, while_running="queue_one")
         state = fresh(one, NOON - DAY)
         for second in range(STORM):
             state = launched(fired(call(one, state, NOON + second * SECOND)).state)
-        trip = call(one, state, NOON + MINUTE)
-        assert isinstance(trip, BreakerTripped)
-        assert "breaker" in trip.reason
-        assert trip.state.held is not None
-        assert trip.state.tripped_at == NOON + MINUTE
-        assert isinstance(call(one, trip.state, NOON + DAY), NothingDue)
-        assert isinstance(tick(one, trip.state, NOON + DAY), NothingDue)
+        storm = held(call(one, state, NOON + MINUTE))
+        assert storm.is_storm
+        assert "more than 60 firings within an hour" in storm.reason
+        assert storm.state.queued is None
         again = rule(MANUAL, max_per_day=1000, generation=2)
-        closed = state_for(again, trip.state, NOON + 2 * MINUTE)
-        assert isinstance(call(again, closed, NOON + 2 * MINUTE), Fire)
+        state = state_for(again, storm.state, NOON + 2 * MINUTE)
+        assert isinstance(call(again, state, NOON + 2 * MINUTE), Fire)
 
     def test_one_firing_a_minute_is_no_storm(self) -> None:
         one = rule({"schedule": {"cron": "* * * * *"}}, max_per_day=1000)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.core.deciding import DATA, HOURLY, MANUAL, call, tick
 from tests.core.retraining_cases import DAY, NOON, arrived, batch, fresh, rule
-from trainmaster.orchestrator.core.retraining.decision import BreakerTripped, Decision, Fire, Hold, NothingDue
+from trainmaster.orchestrator.core.retraining.decision import Decision, Fire, Hold, NothingDue
 from trainmaster.orchestrator.core.retraining.rule import Rule
 from trainmaster.orchestrator.core.retraining.state import RuleState, folded, launched
 
@@ -35,7 +35,7 @@ class Life:
                 if not crash:
                     self.state = launched(state)
                     self.ended = False
-            case Hold(state=state) | BreakerTripped(state=state):
+            case Hold(state=state):
                 self.state = state
             case NothingDue():
                 pass

@@ -260,7 +260,9 @@ class TestNotices:
         assert matches(rule({"upstream": {"model_name": "features", "event": "promoted"}}), parsed.signal)
         assert parsed.ended_run_id is None
 
-    @pytest.mark.parametrize("kind", ["trainmaster.champion.rolled_back.v1", "trainmaster.rule.tripped.v1"])
+    @pytest.mark.parametrize(
+        "kind", ["trainmaster.champion.rolled_back.v1", "trainmaster.rule.quarantined.v1"]
+    )
     def test_other_notices_fire_nothing(self, kind: str) -> None:
         assert isinstance(parse_notice(message(notice(kind))), Ignored)
 

@@ -216,7 +216,6 @@ def worst() -> RuleState:
         batches=counted.batches,
         identities=counted.identities,
         image="x" * 80,
-        tripped_at=NOON,
         held=held,
         last=Fired(number=1, run_id=run_id, condition=ConditionKind.NEW_DATA, at=NOON),
     )
@@ -252,13 +251,13 @@ def test_the_last_hundred_signals_are_known() -> None:
 
 def test_a_new_generation_keeps_what_it_still_watches_and_what_fired_today() -> None:
     counted = folded(fresh(WATCHING), WATCHING, [batch("x", pictures(3))])
-    old = replace(counted, fired_at=(NOON,), fired_last_at=NOON, tripped_at=NOON, current_run="r-1", number=4)
+    old = replace(counted, fired_at=(NOON,), fired_last_at=NOON, current_run="r-1", number=4)
     later = NOON + DAY
     one = rule({"new_data": {"objects": "gs://data-1/cassava/"}}, generation=2)
     kept = state_for(one, old, later)
     assert [(each.objects, each.count) for each in kept.data] == [("gs://data-1/cassava/**", 3)]
     assert (kept.fired_at, kept.current_run, kept.number) == ((NOON,), "r-1", 4)
-    assert (kept.tripped_at, kept.since, kept.scheduled_until) == (None, later, later)
+    assert (kept.since, kept.scheduled_until) == (later, later)
     other = state_for(rule({"manual": {}}, generation=3), old, later)
     assert (other.data, other.arrived) == ((), None)
     assert state_for(WATCHING, old, later) is old

@@ -1,7 +1,5 @@
 """The status tells where a rule stands, in the form that its schema promises."""
 
-from dataclasses import replace
-
 import pytest
 from jsonschema import Draft202012Validator
 
@@ -38,9 +36,7 @@ def after_a_firing_and_a_hold() -> RuleState:
     [
         (ONE, None, RuleStanding.ACCEPTED),
         (ONE, after_a_firing_and_a_hold(), RuleStanding.ACCEPTED),
-        (ONE, replace(fresh(ONE), tripped_at=NOON), RuleStanding.TRIPPED),
         (rule({"manual": {}}, enabled=False), None, RuleStanding.DISABLED),
-        (rule({"manual": {}}, generation=2), replace(fresh(ONE), tripped_at=NOON), RuleStanding.ACCEPTED),
     ],
 )
 def test_a_status_says_where_the_rule_stands(

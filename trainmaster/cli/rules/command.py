@@ -260,7 +260,7 @@ def pause(clients: "Clients", rules: tuple[str, ...], wait_s: float) -> int:
 @_WAIT
 @takes_context_to_change
 def resume(clients: "Clients", rules: tuple[str, ...], wait_s: float) -> int:
-    """Let each RULE fire again, after `pause`, a tripped breaker or quarantine, and print its state.
+    """Let each RULE fire again, after `pause` or quarantine, and print its state.
 
     Sets `enabled: true` in its file, and drops the file again. What was due meanwhile is not made up for. If one of
     several RULEs is unknown or cannot be resumed, none is. One that is not paused stays as it is.

@@ -69,8 +69,7 @@ class FoundRule:
     @property
     def decides(self) -> bool:
         """Whether the rule may fire."""
-        tripped = self.status is not None and self.status.state is RuleStanding.TRIPPED
-        return self.rule is not None and self.rule.enabled and self.has_file and not tripped
+        return self.rule is not None and self.rule.enabled and self.has_file
 
     def document(self, now: datetime) -> dict[str, Any]:
         """For programs: schemas/rule_view.v1.schema.json."""

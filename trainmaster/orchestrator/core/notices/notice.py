@@ -20,9 +20,11 @@ RUN_PREFIX = "trainmaster.run."
 RUN_TYPES: Mapping[RunState, str] = {state: f"{RUN_PREFIX}{state}.v1" for state in RunState}
 CHAMPION_PROMOTED = "trainmaster.champion.promoted.v1"
 CHAMPION_ROLLED_BACK = "trainmaster.champion.rolled_back.v1"
-RULE_TRIPPED = "trainmaster.rule.tripped.v1"
+RULE_QUARANTINED = "trainmaster.rule.quarantined.v1"
 CAP_REACHED = "trainmaster.cap.reached.v1"
-TYPES = frozenset({*RUN_TYPES.values(), CHAMPION_PROMOTED, CHAMPION_ROLLED_BACK, RULE_TRIPPED, CAP_REACHED})
+TYPES = frozenset(
+    {*RUN_TYPES.values(), CHAMPION_PROMOTED, CHAMPION_ROLLED_BACK, RULE_QUARANTINED, CAP_REACHED}
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,7 +72,7 @@ class ChampionPayload:
 
 @dataclass(frozen=True, kw_only=True)
 class RulePayload:
-    """The breaker silenced a rule. `generation` is that of the rule's file."""
+    """A rule was put into quarantine. `generation` is that of the rule's file."""
 
     rule_id: str
     generation: int
@@ -118,9 +120,9 @@ def champion_changed(notice_type: str, changed: ChampionPayload, at: datetime) -
     return _notice(notice_id, notice_type, changed.model_name, at, changed)
 
 
-def rule_tripped(tripped: RulePayload, at: datetime) -> Notice:
-    notice_id = f"rules/{tripped.rule_id}/{tripped.generation}/tripped"
-    return _notice(notice_id, RULE_TRIPPED, tripped.rule_id, at, tripped)
+def rule_quarantined(rule: RulePayload, at: datetime) -> Notice:
+    notice_id = f"rules/{rule.rule_id}/{rule.generation}/quarantined"
+    return _notice(notice_id, RULE_QUARANTINED, rule.rule_id, at, rule)
 
 
 def cap_reached(reached: CapPayload, at: datetime) -> Notice:

@@ -6,8 +6,8 @@ A decision holds the state to write. A run is launched only after that write suc
     launch                idempotent by the firing's run id
     `launched(state)`     written; the rule may fire again
 
-A due firing passes these gates, in this order: the rule's last run (`while_running`), the cooldown, the breaker, the
-daily cap, and values for every placeholder. With `queue_one`, a firing held back by any gate but the last waits until
+A due firing passes these gates, in this order: the rule's last run (`while_running`), the cooldown, the number of
+firings within an hour, the daily cap, and values for every placeholder. With `queue_one`, a firing held back by any gate but the last waits until
 all let it pass; otherwise a scheduled time or a signal that is held back is skipped. Data and age stay due.
 """
 
@@ -34,7 +34,7 @@ from trainmaster.orchestrator.core.retraining.state import (
 
 STORM = 60
 STORM_WITHIN = timedelta(hours=1)
-"""More firings of one rule than STORM within this time trip its breaker."""
+"""More firings of one rule than STORM within this time put it into quarantine."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,18 +47,14 @@ class Fire:
 
 @dataclass(frozen=True, kw_only=True)
 class Hold:
-    """A due firing is held back. Write `state` if it differs from the one read."""
+    """A due firing is held back. Write `state` if it differs from the one read.
+
+    `is_storm`: the rule fired too often. Put it into quarantine before `state` is written.
+    """
 
     state: RuleState
     reason: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class BreakerTripped:
-    """The breaker trips. Write `state`, then report it: notice, status, ERROR line."""
-
-    state: RuleState
-    reason: str
+    is_storm: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,7 +64,7 @@ class NothingDue:
     reason: str = ""
 
 
-Decision = Fire | Hold | BreakerTripped | NothingDue
+Decision = Fire | Hold | NothingDue
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,9 +87,8 @@ def decide_on_tick(rule: Rule, state: RuleState, facts: Facts) -> Decision:
     If several firings are due, the first that may fire stands for all of them.
     `state` must come from `state_for`, with all arrivals folded in and no firing left to launch.
     """
-    silent = _silent(rule, state)
-    if silent is not None:
-        return silent
+    if not rule.enabled:
+        return NothingDue(reason="the rule is disabled")
     held: Hold | None = None
     for due in _due(rule, state, facts):
         decision = _decided(rule, held.state if held else state, due, facts)
@@ -108,9 +103,8 @@ def decide_on_signal(rule: Rule, signal: Signal, state: RuleState, facts: Facts)
     """The decision about this signal; NothingDue if the signal already fired the rule or was queued."""
     if not matches(rule, signal):
         return NothingDue(reason="no condition of the rule matches it")
-    silent = _silent(rule, state)
-    if silent is not None:
-        return silent
+    if not rule.enabled:
+        return NothingDue(reason="the rule is disabled")
     if has_seen(state, signal.id):
         return NothingDue(reason="the rule has already seen it")
     image = signal.facts.get("digest") if signal.kind is ConditionKind.NEW_IMAGE else None
@@ -120,15 +114,6 @@ def decide_on_signal(rule: Rule, signal: Signal, state: RuleState, facts: Facts)
     values = {name: text[: VALUE_MAX_CHARS + 1] for name, text in signal.values.items()}
     due = DueFiring(condition=signal.kind, event_id=signal.id, at=facts.now, values=values, image=image)
     return _decided(rule, state, due, facts)
-
-
-def _silent(rule: Rule, state: RuleState) -> NothingDue | None:
-    """Why the rule cannot fire at all."""
-    if state.tripped_at is not None:
-        return NothingDue(reason="the circuit breaker tripped; drop the rule again to reset it")
-    if not rule.enabled:
-        return NothingDue(reason="the rule is disabled")
-    return None
 
 
 def _due(rule: Rule, state: RuleState, facts: Facts) -> Iterator[DueFiring]:
@@ -171,7 +156,7 @@ def _age_due(condition: Age, state: RuleState, facts: Facts) -> datetime | None:
     return facts.now if facts.now - since >= timedelta(seconds=condition.older_than_s) else None
 
 
-def _decided(rule: Rule, state: RuleState, due: DueFiring, facts: Facts) -> Fire | Hold | BreakerTripped:
+def _decided(rule: Rule, state: RuleState, due: DueFiring, facts: Facts) -> Fire | Hold:
     stopped = _stopped(rule, state, due, facts)
     if stopped is not None:
         return stopped
@@ -182,17 +167,18 @@ def _decided(rule: Rule, state: RuleState, due: DueFiring, facts: Facts) -> Fire
     return Fire(state=with_firing(state, firing, due), firing=firing)
 
 
-def _stopped(rule: Rule, state: RuleState, due: DueFiring, facts: Facts) -> Hold | BreakerTripped | None:
-    """The gate that holds the firing back: the last run, the cooldown, the breaker, the daily cap."""
+def _stopped(rule: Rule, state: RuleState, due: DueFiring, facts: Facts) -> Hold | None:
+    """The gate that holds the firing back: the last run, the cooldown, a storm of firings, the daily cap."""
     now = facts.now
     if _is_going(state, facts) and rule.while_running is not WhileRunning.REPLACE:
         return _held(rule, state, due, now, f"its run {state.current_run} is still running")
     free_at = state.fired_last_at + rule.cooldown if state.fired_last_at else now
     if now < free_at:
         return _held(rule, state, due, now, f"its cooldown lasts until {encoded_time(free_at)}")
-    # Dropping the rule again resets the breaker: earlier firings do not count.
+    # Dropping the rule again ends its quarantine: earlier firings do not count.
     if _fired_since(state, max(now - STORM_WITHIN, state.since)) >= STORM:
-        return _tripped(state, due, now)
+        reason = f"more than {STORM} firings within an hour; drop its file again to let it fire"
+        return replace(_held(rule, state, due, now, reason, waits=False), is_storm=True)
     if _fired_since(state, now - DAY) >= rule.max_per_day:
         often = "once" if rule.max_per_day == 1 else f"{rule.max_per_day} times"
         reason = f"it fired {often} within 24 hours, as often as max_per_day allows"
@@ -241,12 +227,3 @@ def _held(
     elif waits and rule.while_running is WhileRunning.QUEUE_ONE and due.condition not in STAYS_DUE:
         state = state if is_queued else with_seen(replace(state, queued=due), due.event_id)
     return Hold(state=state, reason=reason)
-
-
-def _tripped(state: RuleState, due: DueFiring, now: datetime) -> BreakerTripped:
-    reason = (
-        f"more than {STORM} firings within an hour: the circuit breaker tripped, and the rule will not fire "
-        "until its file is dropped again"
-    )
-    held = HeldBack(condition=due.condition, reason=reason, at=now)
-    return BreakerTripped(state=replace(state, tripped_at=now, queued=None, held=held), reason=reason)

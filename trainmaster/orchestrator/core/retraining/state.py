@@ -101,7 +101,6 @@ class RuleState:
         fired_last_at: the time of the last firing, at any age.
         image: the digest of the last firing by an image; pushing it again does not fire.
         signals, batches, identities: hashes of the latest ones seen, oldest first, HASH_CHARS each.
-        tripped_at: when the breaker tripped; the rule does not fire until its file is dropped again.
     """
 
     schema: str = "rule_state.v1"
@@ -121,7 +120,6 @@ class RuleState:
     batches: str = ""
     identities: str = ""
     image: str | None = None
-    tripped_at: datetime | None = None
     held: HeldBack | None = None
     last: Fired | None = None
 
@@ -129,7 +127,7 @@ class RuleState:
 def state_for(rule: Rule, state: RuleState | None, now: datetime) -> RuleState:
     """The state to use with this generation of the rule: the given one, a new one, or one carried over.
 
-    A newer generation restarts its schedule and resets the breaker. It keeps the firings of the last day, the current
+    A newer generation restarts its schedule. It keeps the firings of the last day, the current
     run, and the counts of patterns that it still has. Returns the same state if nothing changes.
     """
     if state is None:
@@ -146,7 +144,6 @@ def state_for(rule: Rule, state: RuleState | None, now: datetime) -> RuleState:
         queued=None,
         data=data,
         arrived=state.arrived if data else None,
-        tripped_at=None,
         held=None,
     )
 
@@ -248,7 +245,7 @@ def given_up(state: RuleState, reason: str, now: datetime) -> RuleState:
 def why_held(state: RuleState | None) -> str | None:
     """Why the rule did not fire on the order just decided; None if it fired."""
     held = state.held if state is not None else None
-    if state is None or held is None or (held.condition is not ConditionKind.MANUAL and not state.tripped_at):
+    if state is None or held is None or held.condition is not ConditionKind.MANUAL:
         return None
     waits = state.queued is not None and state.queued.condition is ConditionKind.MANUAL
     return f"{held.reason}; it fires when that is over" if waits else held.reason
@@ -259,7 +256,6 @@ class RuleStanding(StrEnum):
     REFUSED = "refused"
     RETRYING = "retrying"
     DISABLED = "disabled"
-    TRIPPED = "tripped"
     QUARANTINED = "quarantined"
     RETIRED = "retired"
 
@@ -297,8 +293,6 @@ def status_of(rule: Rule, state: RuleState | None, now: datetime) -> RuleStatus:
     """The status of an accepted rule."""
     if rule.quarantine is not None:
         standing = RuleStanding.QUARANTINED
-    elif state is not None and state.tripped_at is not None and state.generation >= rule.generation:
-        standing = RuleStanding.TRIPPED
     else:
         standing = RuleStanding.ACCEPTED if rule.enabled else RuleStanding.DISABLED
     return RuleStatus(

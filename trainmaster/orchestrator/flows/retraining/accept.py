@@ -121,7 +121,7 @@ def _template(services: Services, uri: str | None) -> tuple[bytes | Refused | No
 
 
 def _begun(services: Services, rule: Rule) -> HeldState:
-    """The state of the new rule: its schedules count from now, and a tripped breaker is closed."""
+    """The state of the new rule: its schedules count from now."""
     for _ in range(RACES_MAX):
         held = services.rule_states.read(rule.rule_id)
         state = state_for(rule, held.state, services.clock.now())

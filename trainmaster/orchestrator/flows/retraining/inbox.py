@@ -12,7 +12,7 @@ from trainmaster.orchestrator.core.retraining.reading import rule_id_of
 from trainmaster.orchestrator.core.retraining.rule import Rule
 from trainmaster.orchestrator.core.retraining.state import RuleStanding, RuleStatus
 from trainmaster.orchestrator.flows.retraining.accept import accept, answer_without_rule
-from trainmaster.orchestrator.flows.retraining.quarantine import quarantined, rule_item
+from trainmaster.orchestrator.flows.retraining.quarantine import quarantine_result, rule_item
 from trainmaster.orchestrator.flows.retraining.turn import Turn, decide_nothing, take_turn
 from trainmaster.orchestrator.flows.services import FlowResult, Services
 from trainmaster.orchestrator.flows.turns import ATTEMPTS_MAX, Done, Turns, described
@@ -89,7 +89,7 @@ def _quarantine(services: Services, turns: Turns, item: Item, why: str) -> Itera
             message=f"{item.name} could not be put into quarantine yet: {error}", severity="WARNING"
         )
     else:
-        yield quarantined(item.name, why)
+        yield quarantine_result(item.name, why)
 
 
 def retire_deleted(

@@ -1,9 +1,10 @@
-"""Takes rules out of force whose turns keep failing, so that they cost the others nothing."""
+"""Takes rules out of force whose turns keep failing or that fire too often, so that they cost the others nothing."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from trainmaster.orchestrator.core.errors import TrainmasterError
+from trainmaster.orchestrator.core.notices.notice import RulePayload, rule_quarantined
 from trainmaster.orchestrator.core.retraining.rule import Quarantine, Rule
 from trainmaster.orchestrator.core.retraining.state import RuleStanding, RuleStatus
 from trainmaster.orchestrator.flows.services import FlowResult, Services
@@ -18,37 +19,57 @@ def rule_item(rule: Rule) -> Item:
 
 
 def quarantine_rules(services: Services, turns: Turns, held: HeldBook) -> Iterator[FlowResult]:
-    """Put each rule that failed too often into quarantine: first its status says so, then the book.
-
-    A crash in between, or a rule that is accepted meanwhile, leaves the rest to the next tick.
-    """
+    """Put each rule whose turn failed too often into quarantine."""
     rules = {rule_item(rule): rule for rule in held.book.rules}
-    found = turns.quarantined(rules)
-    if not found:
-        return
-    book, now = held.book, services.clock.now()
+    failing = turns.quarantined(rules)
+    again = "drop its file again to try again"
+    reasons = [
+        (rules[item], f"its turn failed {ATTEMPTS_MAX} times in a row: {why}; {again}")
+        for item, why in failing
+    ]
     try:
-        for item, why in found:
-            rule = rules[item]
-            reason = f"its turn failed {ATTEMPTS_MAX} times in a row: {why}; drop its file again to try again"
-            _show(services, rule, reason)
-            book = book.with_quarantined(replace(rule, quarantine=Quarantine(reason=reason, at=now)))
-        if book != held.book:
-            services.rule_book.replace(held, book)
-        for item, why in found:
+        quarantine(services, held, reasons)
+        for item, why in failing:
             turns.release(item)
-            yield quarantined(f"rule {item.name}", why)
+            yield quarantine_result(f"rule {item.name}", why)
     except TrainmasterError as error:
         yield FlowResult(message=f"rules could not be put into quarantine yet: {error}", severity="WARNING")
 
 
-def quarantined(what: str, why: str) -> FlowResult:
+def quarantine_result(what: str, why: str) -> FlowResult:
+    """The log line about a rule or a file in quarantine."""
     message = f"{what} is in quarantine until its file is dropped again: {why}"
     return FlowResult(message=message, severity="ERROR", event=LogEvent.QUARANTINED)
 
 
-def _show(services: Services, rule: Rule, reason: str) -> None:
-    """The firings so far stay in the status; the rule's state is not read, because that may be what fails."""
+def quarantine(services: Services, held: HeldBook, reasons: Sequence[tuple[Rule, str]]) -> None:
+    """Put the rules into quarantine, each for its reason: first their notices and statuses, then the book.
+
+    A crash in between leaves the rest to the next attempt. A rule that was dropped again meanwhile stays in force.
+
+    Raises:
+        GenerationMoved: the book changed meanwhile.
+    """
+    book, now = held.book, services.clock.now()
+    for rule, reason in reasons:
+        status = _quarantine_status(services, rule, reason)
+        payload = RulePayload(
+            rule_id=rule.rule_id,
+            generation=rule.generation,
+            model_name=rule.model_name,
+            firings=status.firings or 0,
+            reason=reason,
+            team=rule.team,
+        )
+        services.notices.publish(rule_quarantined(payload, now))
+        services.rule_statuses.write(status)
+        book = book.with_quarantined(replace(rule, quarantine=Quarantine(reason=reason, at=now)))
+    if book != held.book:
+        services.rule_book.replace(held, book)
+
+
+def _quarantine_status(services: Services, rule: Rule, reason: str) -> RuleStatus:
+    """With the firings so far from the last status; the rule's state is not read, because that may be what fails."""
     present = services.rule_statuses.find(rule.dropped_name)
     if present is None or present.generation != rule.generation:
         present = RuleStatus(
@@ -58,12 +79,10 @@ def _show(services: Services, rule: Rule, reason: str) -> None:
             updated_at=services.clock.now(),
             rule_id=rule.rule_id,
         )
-    services.rule_statuses.write(
-        replace(
-            present,
-            state=RuleStanding.QUARANTINED,
-            updated_at=services.clock.now(),
-            in_force=None,
-            reason=reason,
-        )
+    return replace(
+        present,
+        state=RuleStanding.QUARANTINED,
+        updated_at=services.clock.now(),
+        in_force=None,
+        reason=reason,
     )

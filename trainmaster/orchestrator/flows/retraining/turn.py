@@ -22,13 +22,11 @@ from trainmaster.orchestrator.core.errors import (
     TrainmasterError,
 )
 from trainmaster.orchestrator.core.names import object_uri
-from trainmaster.orchestrator.core.notices.notice import RulePayload, rule_tripped
 from trainmaster.orchestrator.core.requests.incoming import IncomingDocument, decode_text
 from trainmaster.orchestrator.core.requests.request import Refused
 from trainmaster.orchestrator.core.retraining.arrivals import Batch
 from trainmaster.orchestrator.core.retraining.condition import Age
 from trainmaster.orchestrator.core.retraining.decision import (
-    BreakerTripped,
     Decision,
     Facts,
     Fire,
@@ -49,6 +47,7 @@ from trainmaster.orchestrator.core.retraining.state import (
 )
 from trainmaster.orchestrator.core.runs.record import Source
 from trainmaster.orchestrator.flows.completion.champion import champion_facts
+from trainmaster.orchestrator.flows.retraining.quarantine import quarantine, quarantine_result
 from trainmaster.orchestrator.flows.services import FlowResult, Services
 from trainmaster.orchestrator.flows.submission.launch import take_request
 from trainmaster.orchestrator.flows.submission.resume import cancel
@@ -122,6 +121,8 @@ def _once(services: Services, rule: Rule, held: HeldState, decide: Decide, batch
         state = decision.state
     results = _decision_results(services, rule, decision)
     written = _write(services, held, state)
+    if isinstance(decision, Hold) and decision.is_storm:
+        return Turn(results=(*earlier, *results))  # its status says so
     # The status's time is the state's: a launch takes seconds, and another turn may record something meanwhile.
     now = services.clock.now()
     after, launch, _ = _without_firing(services, rule, state)
@@ -181,28 +182,16 @@ def _without_firing(
 
 
 def _decision_results(services: Services, rule: Rule, decision: Decision) -> tuple[FlowResult, ...]:
-    """The log lines about the decision; a tripped breaker is also published.
+    """The log lines about the decision; a rule that fired too often is put into quarantine.
 
-    Before the decision is recorded: afterwards no process would know that it still has to be reported.
+    Before the decision is recorded: afterwards no process would know that it still has to be done.
     """
     match decision:
+        case Hold(reason=reason, is_storm=True):
+            quarantine(services, services.rule_book.read(), [(rule, reason)])
+            return (quarantine_result(f"rule {rule.rule_id}", reason),)
         case Hold(reason=reason):
             return (FlowResult(message=f"{rule.rule_id} is held: {reason}", severity="NOTICE"),)
-        case BreakerTripped(state=state, reason=reason):
-            tripped = RulePayload(
-                rule_id=rule.rule_id,
-                generation=rule.generation,
-                model_name=rule.model_name,
-                firings=state.number,
-                reason=reason,
-                team=rule.team,
-            )
-            services.notices.publish(rule_tripped(tripped, services.clock.now()))
-            return (
-                FlowResult(
-                    message=f"the circuit breaker of {rule.rule_id} tripped: {reason}", severity="ERROR"
-                ),
-            )
         case Fire() | NothingDue():
             return ()
 

@@ -72,7 +72,7 @@ def propose_resuming(ask: Ask) -> Proposal:
         effects=[
             f"`enabled: true` is written into {found.dropped_name}, and the file is checked again.",
             "Its schedule starts now: what was due meanwhile is not made up for. Counts so far are kept.",
-            "A tripped breaker is reset, and a quarantine ends.",
+            "A quarantine ends.",
         ],
         command=f"trainmaster rules resume {shlex.quote(found.name)}",
         button="Resume the rule",

@@ -97,7 +97,7 @@ def _changes(rule: FoundRule) -> Iterator[tuple[str, str]]:
 
 
 def _reasons(rule: FoundRule) -> Iterator[str]:
-    """Why the rule does not fire: it is refused, in quarantine, tripped, paused, or held back."""
+    """Why the rule does not fire: it is refused, in quarantine, paused, or held back."""
     status = rule.status
     if status is None:
         yield "the service has not answered the file yet"
@@ -107,8 +107,6 @@ def _reasons(rule: FoundRule) -> Iterator[str]:
         yield from status.problems or filter(None, [status.reason])
         if status.in_force is not None and rule.rule is not None and status.generation != status.in_force:
             yield "the previous version is in force"
-    if status is not None and status.state == "tripped":
-        yield "it fired too often within an hour; resume it to reset the breaker"
     if rule.rule is not None and not rule.rule.document.get("enabled", True):
         yield "it is paused"
     if held := rule.held_reason():

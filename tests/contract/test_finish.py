@@ -13,8 +13,8 @@ from tests.contract.world import World, schema
 from trainmaster.orchestrator.core.completion.steps import BUG_ATTEMPTS_MAX, OUTAGE_ATTEMPTS_MAX
 from trainmaster.orchestrator.core.documents.codec import encoded
 from trainmaster.orchestrator.core.errors import ServiceFailed
+from trainmaster.orchestrator.flows.completion.complete import STEPS
 from trainmaster.orchestrator.flows.completion.finish import (
-    STEPS,
     End,
     Step,
     all_done,

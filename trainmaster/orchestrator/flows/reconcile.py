@@ -19,8 +19,8 @@ from trainmaster.orchestrator.core.events.envelope import DELIVERED_WITHIN
 from trainmaster.orchestrator.core.runs.end import EndReport
 from trainmaster.orchestrator.core.runs.job import Failure
 from trainmaster.orchestrator.core.runs.states import OVER, RunState
-from trainmaster.orchestrator.flows.completion.complete import complete_run
-from trainmaster.orchestrator.flows.completion.finish import STEPS, all_done, finish_run
+from trainmaster.orchestrator.flows.completion.complete import STEPS, complete_run
+from trainmaster.orchestrator.flows.completion.finish import all_done, finish_run
 from trainmaster.orchestrator.flows.completion.status import add_row, warned
 from trainmaster.orchestrator.flows.completion.transitions import second_look_done
 from trainmaster.orchestrator.flows.services import FlowResult, Services

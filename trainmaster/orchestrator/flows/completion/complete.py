@@ -1,6 +1,6 @@
 """The end of a job becomes the end of its run. Whatever reports it, only the job itself is trusted."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from trainmaster.orchestrator.core.admission.actual_cost import with_cost
@@ -26,12 +26,24 @@ from trainmaster.orchestrator.core.job_names import JobKind, job_kind
 from trainmaster.orchestrator.core.names import RUN_LABEL, is_run_id
 from trainmaster.orchestrator.core.requests.candidates import current_candidate
 from trainmaster.orchestrator.core.requests.spec import JobSpec, Tuning, spec_from
-from trainmaster.orchestrator.core.runs.end import EndReport
+from trainmaster.orchestrator.core.runs.end import Completion, EndReport, LongCopy
 from trainmaster.orchestrator.core.runs.job import Job, Progress
 from trainmaster.orchestrator.core.runs.moves import gave_up, job_of_run
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.core.runs.states import END_OF, RunState
-from trainmaster.orchestrator.flows.completion.finish import STEPS, finish_run, refresh_status
+from trainmaster.orchestrator.flows.completion.champion import challenge
+from trainmaster.orchestrator.flows.completion.copying import StillCopying
+from trainmaster.orchestrator.flows.completion.explain import explain_failure
+from trainmaster.orchestrator.flows.completion.finish import (
+    CHAMPION,
+    REASON,
+    STEPS_WITHOUT_JOB,
+    End,
+    Step,
+    finish_run,
+    refresh_status,
+    steps_done,
+)
 from trainmaster.orchestrator.flows.completion.status import publish_states, show, show_again, warned
 from trainmaster.orchestrator.flows.completion.transitions import (
     cancel_second_jobs,
@@ -272,3 +284,46 @@ def tuning_of(record: RunRecord) -> Tuning | None:
 def _is_of_a_trial(record: RunRecord, job: Job) -> bool:
     """Each trial runs as a custom job, labelled like its study: its end is not the run's."""
     return job_kind(job.name) is JobKind.CUSTOM and tuning_of(record) is not None
+
+
+def _explain_failure(end: End) -> str | None:
+    if end.record.state is RunState.SUCCEEDED and end.record.tuning is None:
+        return None
+    result = explain_failure(end.services, end.held)
+    if isinstance(result, str):
+        return result
+    end.held = result
+    if "status" in steps_done(end.record):  # an earlier pass wrote it without the reason
+        show(end.services, result)
+    return None
+
+
+def _compare_with_champion(end: End) -> str | None:
+    request = end.record.request
+    spec = spec_from(request.document) if request is not None else None
+    if spec is None or spec.champion is None:
+        return None
+    verdict = challenge(end.services, end.record, spec)
+    if not isinstance(verdict, StillCopying):
+        end.verdict = verdict
+        return None
+    _keep_long_copy(end, verdict.long)
+    return verdict.reason
+
+
+def _keep_long_copy(end: End, long_copy: LongCopy | None) -> None:
+    """Record how the next attempt continues the file that takes several calls."""
+
+    def changed(record: RunRecord) -> RunRecord | None:
+        completion = record.completion or Completion()
+        if completion.long_copy == long_copy:
+            return None
+        now, attempt = end.services.clock.now(), end.services.attempt
+        completion = replace(completion, long_copy=long_copy)
+        return replace(record, completion=completion, updated_at=now, attempt=attempt)
+
+    end.held = end.services.ledger.update(end.held, changed)
+
+
+STEPS: Mapping[str, Step] = {**STEPS_WITHOUT_JOB, REASON: _explain_failure, CHAMPION: _compare_with_champion}
+"""What follows the end of a run that had a job, in this order."""

@@ -15,16 +15,11 @@ from dataclasses import dataclass, field, replace
 from trainmaster.orchestrator.core.completion.steps import is_due, is_over, with_outcomes
 from trainmaster.orchestrator.core.errors import TrainmasterError
 from trainmaster.orchestrator.core.notices.notice import CapPayload, cap_reached
-from trainmaster.orchestrator.core.requests.spec import spec_from
-from trainmaster.orchestrator.core.runs.end import ChampionVerdict, Completion, LongCopy
+from trainmaster.orchestrator.core.runs.end import ChampionVerdict, Completion
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.core.runs.states import RunState
-from trainmaster.orchestrator.flows.completion.champion import challenge
-from trainmaster.orchestrator.flows.completion.copying import StillCopying
-from trainmaster.orchestrator.flows.completion.explain import explain_failure
 from trainmaster.orchestrator.flows.completion.status import (
     publish_states,
-    show,
     show_again,
     write_row,
     write_status,
@@ -57,16 +52,6 @@ Step = Callable[[End], str | None]
 """Returns what a slow step still waits for; the reconciler calls it again. None: the step is done."""
 
 
-def _explain_failure(end: End) -> str | None:
-    result = explain_failure(end.services, end.held)
-    if isinstance(result, str):
-        return result
-    end.held = result
-    if "status" in steps_done(end.record):  # an earlier pass wrote it without the reason
-        show(end.services, result)
-    return None
-
-
 def _update_index(end: End) -> None:
     # Even if the status shows this version: that step runs after this one has failed, too.
     write_row(end.services, end.held)
@@ -74,36 +59,6 @@ def _update_index(end: End) -> None:
 
 def _update_status(end: End) -> None:
     write_status(end.services, end.held, is_explained=REASON not in end.waiting)
-
-
-def _compare_with_champion(end: End) -> str | None:
-    request = end.record.request
-    if request is None:
-        return None
-    verdict = challenge(end.services, end.record, spec_from(request.document))
-    if not isinstance(verdict, StillCopying):
-        end.verdict = verdict
-        return None
-    _keep_long_copy(end, verdict.long)
-    return verdict.reason
-
-
-def _keep_long_copy(end: End, long_copy: LongCopy | None) -> None:
-    """Record how the next attempt continues the file that takes several calls."""
-
-    def changed(record: RunRecord) -> RunRecord | None:
-        completion = record.completion or Completion()
-        if completion.long_copy == long_copy:
-            return None
-        now, attempt = end.services.clock.now(), end.services.attempt
-        completion = replace(completion, long_copy=long_copy)
-        return replace(record, completion=completion, updated_at=now, attempt=attempt)
-
-    end.held = end.services.ledger.update(end.held, changed)
-
-
-def _compare_nothing(_: End) -> None:
-    """A run without a job has no model."""
 
 
 def _publish_notices(end: End) -> str | None:
@@ -142,19 +97,25 @@ def _free_slots(end: End) -> None:
     give_back(end.services, end.record.admission.slots)
 
 
+def _do_nothing(_: End) -> None:
+    """A run without a job has neither a log nor a model."""
+
+
 REASON, CHAMPION = "reason", "champion"
-_FIRST: Mapping[str, Step] = {REASON: _explain_failure, "index": _update_index, "status": _update_status}
-_LAST: Mapping[str, Step] = {
+STEPS_WITHOUT_JOB: Mapping[str, Step] = {
+    REASON: _do_nothing,
+    "index": _update_index,
+    "status": _update_status,
+    CHAMPION: _do_nothing,
     "notices": _publish_notices,
     "cap_notice": _publish_cap_notice,
     "queue": _leave_queue,
     "slots": _free_slots,
 }
-STEPS: Mapping[str, Step] = {**_FIRST, CHAMPION: _compare_with_champion, **_LAST}
-"""The reason of a failure is read before it is reported. Champions are compared before the notices: a rule that waits
-for the end of a run sees the champion after it."""
-STEPS_WITHOUT_JOB: Mapping[str, Step] = {**_FIRST, CHAMPION: _compare_nothing, **_LAST}
-"""For a run that never had a job: the functions that only start runs need no access to models."""
+"""For a run that never had a job; `completion/complete.py` has the table of one that had.
+
+The reason of a failure is read before it is reported. Champions are compared before the notices: a rule that waits for
+the end of a run sees the champion after it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -221,7 +182,7 @@ def refresh_status(services: Services, held: Held, message: str) -> FlowResult:
 
 def all_done(record: RunRecord) -> bool:
     """Whether no step is left: each is done, or was given up."""
-    return all(is_over(record, name) for name in STEPS)
+    return all(is_over(record, name) for name in STEPS_WITHOUT_JOB)
 
 
 def steps_done(record: RunRecord) -> tuple[str, ...]:

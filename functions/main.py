@@ -30,10 +30,10 @@ from trainmaster.orchestrator.core.retraining.signals import (
     parse_notice,
 )
 from trainmaster.orchestrator.flows.intake import answer_entry, take_message, take_upload
+from trainmaster.orchestrator.flows.queue_pass import complete_and_admit
 from trainmaster.orchestrator.flows.retraining.events import take_notice, take_signal
 from trainmaster.orchestrator.flows.scheduled import take_tick
 from trainmaster.orchestrator.flows.services import FlowResult, Services
-from trainmaster.orchestrator.flows.submission.queue_pass import complete_and_admit
 from trainmaster.orchestrator.settings import settings_from
 from trainmaster.orchestrator.wiring import Wiring
 

@@ -35,7 +35,7 @@ from trainmaster.orchestrator.core.runs.job import JobState
 from trainmaster.orchestrator.core.runs.moves import taken_over
 from trainmaster.orchestrator.core.runs.states import RunState
 from trainmaster.orchestrator.flows.intake import take_and_admit
-from trainmaster.orchestrator.flows.queue import place_of
+from trainmaster.orchestrator.flows.lifecycle.slots import place_of
 from trainmaster.orchestrator.flows.submission.submit import SUBMIT_NEEDS
 
 

@@ -14,7 +14,7 @@ from trainmaster.orchestrator.core.completion.steps import BUG_ATTEMPTS_MAX, OUT
 from trainmaster.orchestrator.core.documents.codec import encoded
 from trainmaster.orchestrator.core.errors import ServiceFailed
 from trainmaster.orchestrator.flows.completion.complete import STEPS
-from trainmaster.orchestrator.flows.completion.finish import (
+from trainmaster.orchestrator.flows.lifecycle.finish import (
     End,
     Step,
     all_done,

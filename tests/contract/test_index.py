@@ -16,7 +16,7 @@ from trainmaster.orchestrator.core.requests.submission import Submission
 from trainmaster.orchestrator.core.runs.index_row import INDEX_PREFIX, IndexRow, bounded_text
 from trainmaster.orchestrator.core.runs.job import Job, JobState
 from trainmaster.orchestrator.core.runs.states import RunState
-from trainmaster.orchestrator.flows.completion.status import show
+from trainmaster.orchestrator.flows.lifecycle.status import show
 
 T = TypeVar("T")
 LABELLED = b"""

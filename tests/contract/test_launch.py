@@ -28,7 +28,7 @@ from trainmaster.orchestrator.core.job_names import JobKind
 from trainmaster.orchestrator.core.runs.job import JobState
 from trainmaster.orchestrator.core.runs.states import RunState
 from trainmaster.orchestrator.core.sizes import MIB
-from trainmaster.orchestrator.flows.completion.status import write_status
+from trainmaster.orchestrator.flows.lifecycle.status import write_status
 
 RECORD = Draft202012Validator(schema("run_record.v2"))
 SUBMITTED = Draft202012Validator(schema("submitted_request.v1"))

@@ -35,7 +35,7 @@ from trainmaster.orchestrator.core.runs.job import Job, JobState
 from trainmaster.orchestrator.core.runs.moves import taken_over
 from trainmaster.orchestrator.flows.completion.complete import complete_from_log
 from trainmaster.orchestrator.flows.intake import take_and_admit
-from trainmaster.orchestrator.flows.queue import limits_for
+from trainmaster.orchestrator.flows.lifecycle.slots import limits_for
 from trainmaster.orchestrator.flows.submission.submit import SUBMIT_NEEDS, submit
 
 

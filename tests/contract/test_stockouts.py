@@ -15,7 +15,7 @@ from trainmaster.orchestrator.core.errors import SubmissionUnknown
 from trainmaster.orchestrator.core.runs.job import Failure, JobState
 from trainmaster.orchestrator.core.runs.states import RunState
 from trainmaster.orchestrator.flows.intake import take
-from trainmaster.orchestrator.flows.submission.queue_pass import admit
+from trainmaster.orchestrator.flows.queue_pass import admit
 
 STATUS = Draft202012Validator(schema("drop_status.v1"))
 

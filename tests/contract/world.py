@@ -38,9 +38,9 @@ from trainmaster.orchestrator.core.sizes import MIB
 from trainmaster.orchestrator.flows.ended_attempts import EndedAttempts
 from trainmaster.orchestrator.flows.hint_reads import HintReads
 from trainmaster.orchestrator.flows.intake import take
+from trainmaster.orchestrator.flows.queue_pass import complete_and_admit
 from trainmaster.orchestrator.flows.reconcile import reconcile
 from trainmaster.orchestrator.flows.services import FlowResult, Services
-from trainmaster.orchestrator.flows.submission.queue_pass import complete_and_admit
 from trainmaster.orchestrator.flows.turns import Turns
 from trainmaster.orchestrator.ports.objects import Listed, Objects, Stored, Unfinished
 from trainmaster.orchestrator.ports.services import JobLogs, Notices, TrainingJobs

@@ -14,7 +14,7 @@ from trainmaster.orchestrator.core.requests.candidates import candidates_of
 from trainmaster.orchestrator.core.requests.submission import Submission
 from trainmaster.orchestrator.core.runs.job import Job
 from trainmaster.orchestrator.core.runs.states import OVER, RunState
-from trainmaster.orchestrator.flows.queue import place_of
+from trainmaster.orchestrator.flows.lifecycle.slots import place_of
 from trainmaster.orchestrator.ports.objects import Listed
 
 LIMITS = (

@@ -30,10 +30,10 @@ from trainmaster.orchestrator.core.requests.submission import Submission
 from trainmaster.orchestrator.core.retraining.signals import ParsedNotice, parse_notice
 from trainmaster.orchestrator.core.runs.job import Job
 from trainmaster.orchestrator.flows.intake import take_and_admit
+from trainmaster.orchestrator.flows.queue_pass import complete_and_admit
 from trainmaster.orchestrator.flows.retraining.events import take_notice
 from trainmaster.orchestrator.flows.scheduled import take_tick
 from trainmaster.orchestrator.flows.services import FlowResult, Services
-from trainmaster.orchestrator.flows.submission.queue_pass import complete_and_admit
 
 FUNCTION_TIMEOUT_S = 120.0
 """As trainmaster/deploy/topology.yaml sets it; the lease lasts a minute longer."""

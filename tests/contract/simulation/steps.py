@@ -14,7 +14,7 @@ from trainmaster.orchestrator.core.retraining.arrivals import ArrivedObject
 from trainmaster.orchestrator.core.runs.job import JobState, Measured, Trial, TrialState
 from trainmaster.orchestrator.core.runs.states import END_OF
 from trainmaster.orchestrator.flows.intake import take_and_admit
-from trainmaster.orchestrator.flows.submission.queue_pass import complete_and_admit
+from trainmaster.orchestrator.flows.queue_pass import complete_and_admit
 
 
 @dataclass(frozen=True, kw_only=True)

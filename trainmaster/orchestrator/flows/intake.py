@@ -51,16 +51,16 @@ from trainmaster.orchestrator.core.retraining.signals import Signal, manual_call
 from trainmaster.orchestrator.core.retraining.state import has_seen, why_held
 from trainmaster.orchestrator.core.sizes import MAX_REQUEST_BYTES
 from trainmaster.orchestrator.flows.completion.champion import roll_back
-from trainmaster.orchestrator.flows.completion.status import (
+from trainmaster.orchestrator.flows.lifecycle.status import (
     failures_in_status,
     write_ignored_status,
     write_order_status,
 )
+from trainmaster.orchestrator.flows.queue_pass import admit
 from trainmaster.orchestrator.flows.retraining.accept import accept, rule_failures_in_status
 from trainmaster.orchestrator.flows.retraining.events import take_signal
 from trainmaster.orchestrator.flows.services import FlowResult, Services
 from trainmaster.orchestrator.flows.submission.launch import checked_text, reject, take_request
-from trainmaster.orchestrator.flows.submission.queue_pass import admit
 from trainmaster.orchestrator.flows.submission.resume import cancel, resume
 
 ADMITTED_PER_ARRIVAL_MAX = 2

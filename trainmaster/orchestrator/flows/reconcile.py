@@ -20,11 +20,11 @@ from trainmaster.orchestrator.core.runs.end import EndReport
 from trainmaster.orchestrator.core.runs.job import Failure
 from trainmaster.orchestrator.core.runs.states import OVER, RunState
 from trainmaster.orchestrator.flows.completion.complete import STEPS, complete_run
-from trainmaster.orchestrator.flows.completion.finish import all_done, finish_run
-from trainmaster.orchestrator.flows.completion.status import add_row, warned
-from trainmaster.orchestrator.flows.completion.transitions import second_look_done
+from trainmaster.orchestrator.flows.lifecycle.finish import all_done, finish_run
+from trainmaster.orchestrator.flows.lifecycle.status import add_row, warned
+from trainmaster.orchestrator.flows.lifecycle.transitions import second_look_done
+from trainmaster.orchestrator.flows.queue_pass import admit
 from trainmaster.orchestrator.flows.services import FlowResult, Services
-from trainmaster.orchestrator.flows.submission.queue_pass import admit
 from trainmaster.orchestrator.flows.submission.resume import resume
 from trainmaster.orchestrator.flows.turns import ATTEMPTS_MAX, RUNS_SHARE, Done, Turns, described, run_item
 from trainmaster.orchestrator.log_events import LogEvent

@@ -1,1 +1,1 @@
-"""A recorded run changes state: it gets its job, waits for one, or ends; and the steps that follow the end."""
+"""The end of a job becomes the end of its run: its model, the reason of its failure, and its champion."""

@@ -34,7 +34,7 @@ from trainmaster.orchestrator.core.runs.states import END_OF, RunState
 from trainmaster.orchestrator.flows.completion.champion import challenge
 from trainmaster.orchestrator.flows.completion.copying import StillCopying
 from trainmaster.orchestrator.flows.completion.explain import explain_failure
-from trainmaster.orchestrator.flows.completion.finish import (
+from trainmaster.orchestrator.flows.lifecycle.finish import (
     CHAMPION,
     REASON,
     STEPS_WITHOUT_JOB,
@@ -44,8 +44,8 @@ from trainmaster.orchestrator.flows.completion.finish import (
     refresh_status,
     steps_done,
 )
-from trainmaster.orchestrator.flows.completion.status import publish_states, show, show_again, warned
-from trainmaster.orchestrator.flows.completion.transitions import (
+from trainmaster.orchestrator.flows.lifecycle.status import publish_states, show, show_again, warned
+from trainmaster.orchestrator.flows.lifecycle.transitions import (
     cancel_second_jobs,
     look_for_second_job,
     put_in_queue,

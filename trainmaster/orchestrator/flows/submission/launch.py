@@ -46,7 +46,7 @@ from trainmaster.orchestrator.core.runs.record import (
     SubmissionState,
 )
 from trainmaster.orchestrator.core.runs.states import RunState
-from trainmaster.orchestrator.flows.completion.status import show, warned, write_status
+from trainmaster.orchestrator.flows.lifecycle.status import show, warned, write_status
 from trainmaster.orchestrator.flows.services import FlowResult, Services
 from trainmaster.orchestrator.flows.submission.resume import resume
 from trainmaster.orchestrator.flows.submission.submit import submit

@@ -19,9 +19,9 @@ from trainmaster.orchestrator.core.runs.job import Failure
 from trainmaster.orchestrator.core.runs.moves import live_lease, taken_over
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.core.runs.states import RunState
-from trainmaster.orchestrator.flows.completion.finish import refresh_status
-from trainmaster.orchestrator.flows.completion.status import show_again, warned
-from trainmaster.orchestrator.flows.completion.transitions import cancelled, failed, job_of, submitted
+from trainmaster.orchestrator.flows.lifecycle.finish import refresh_status
+from trainmaster.orchestrator.flows.lifecycle.status import show_again, warned
+from trainmaster.orchestrator.flows.lifecycle.transitions import cancelled, failed, job_of, submitted
 from trainmaster.orchestrator.flows.services import FlowResult, Services
 from trainmaster.orchestrator.flows.submission.submit import submit, wait_for_repair
 from trainmaster.orchestrator.stores.ledger import Held

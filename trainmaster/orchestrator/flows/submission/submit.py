@@ -47,18 +47,18 @@ from trainmaster.orchestrator.core.requests.submission import submission_of
 from trainmaster.orchestrator.core.runs.job import Failure
 from trainmaster.orchestrator.core.runs.moves import with_lease_given_back
 from trainmaster.orchestrator.core.runs.record import RunRecord, Waiting
-from trainmaster.orchestrator.flows.completion.transitions import (
-    failed,
-    job_of,
-    kept_waiting,
-    submitted,
-)
-from trainmaster.orchestrator.flows.queue import (
+from trainmaster.orchestrator.flows.lifecycle.slots import (
     full_limit,
     limits_for,
     place_of,
     start_pass,
     take_slots,
+)
+from trainmaster.orchestrator.flows.lifecycle.transitions import (
+    failed,
+    job_of,
+    kept_waiting,
+    submitted,
 )
 from trainmaster.orchestrator.flows.services import FlowResult, Services
 from trainmaster.orchestrator.log_events import LogEvent

@@ -18,13 +18,13 @@ from trainmaster.orchestrator.core.notices.notice import CapPayload, cap_reached
 from trainmaster.orchestrator.core.runs.end import ChampionVerdict, Completion
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.core.runs.states import RunState
-from trainmaster.orchestrator.flows.completion.status import (
+from trainmaster.orchestrator.flows.lifecycle.slots import give_back, leave_queue
+from trainmaster.orchestrator.flows.lifecycle.status import (
     publish_states,
     show_again,
     write_row,
     write_status,
 )
-from trainmaster.orchestrator.flows.queue import give_back, leave_queue
 from trainmaster.orchestrator.flows.services import FlowResult, Services
 from trainmaster.orchestrator.stores.ledger import Held
 

@@ -1,7 +1,7 @@
 """A pass along the queue submits the runs for which there is room, by priority, then by arrival.
 
 A pass follows the end of a run, which makes room, a new run that has to wait for its turn, and every tick, because room
-also becomes free without an event. `submit.py` submits each run under a lease. If two passes meet at a run, the second
+also becomes free without an event. `submission/submit.py` submits each run under a lease. If two passes meet at a run, the second
 one continues with the next run and leaves the first one's slot under a limit free.
 """
 
@@ -22,7 +22,7 @@ from trainmaster.orchestrator.core.requests.candidates import candidates_of
 from trainmaster.orchestrator.core.runs.moves import live_lease
 from trainmaster.orchestrator.core.runs.states import RunState
 from trainmaster.orchestrator.flows.completion.complete import complete_from_log
-from trainmaster.orchestrator.flows.queue import full_limit, limits_for, place_of, start_pass
+from trainmaster.orchestrator.flows.lifecycle.slots import full_limit, limits_for, place_of, start_pass
 from trainmaster.orchestrator.flows.services import FlowResult, Services
 from trainmaster.orchestrator.flows.submission.resume import take_over
 from trainmaster.orchestrator.flows.submission.submit import SUBMIT_NEEDS

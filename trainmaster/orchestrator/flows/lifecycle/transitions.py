@@ -27,9 +27,9 @@ from trainmaster.orchestrator.core.runs.moves import (
 )
 from trainmaster.orchestrator.core.runs.record import RunRecord, Waiting
 from trainmaster.orchestrator.core.runs.states import OVER, RunState
-from trainmaster.orchestrator.flows.completion.finish import STEPS_WITHOUT_JOB, finish_run
-from trainmaster.orchestrator.flows.completion.status import publish_states, show, warned
-from trainmaster.orchestrator.flows.queue import give_back, leave_queue, place_of
+from trainmaster.orchestrator.flows.lifecycle.finish import STEPS_WITHOUT_JOB, finish_run
+from trainmaster.orchestrator.flows.lifecycle.slots import give_back, leave_queue, place_of
+from trainmaster.orchestrator.flows.lifecycle.status import publish_states, show, warned
 from trainmaster.orchestrator.flows.services import FlowResult, Services
 from trainmaster.orchestrator.log_events import LogEvent
 from trainmaster.orchestrator.stores.ledger import Held

@@ -8,10 +8,11 @@ from tests.core.shipped import NAMES, REQUEST_RULES, ROOT, deployed_policy_docum
 from trainmaster.orchestrator.core.admission.cost import priced
 from trainmaster.orchestrator.core.admission.prices import Prices, prices_from
 from trainmaster.orchestrator.core.documents.document import Document, parse_document
+from trainmaster.orchestrator.core.documents.faults import Refused
 from trainmaster.orchestrator.core.policy.policy import Policy, policy_from
 from trainmaster.orchestrator.core.requests.candidates import Candidate, parse_candidates
 from trainmaster.orchestrator.core.requests.reading import checked_request
-from trainmaster.orchestrator.core.requests.request import Refused, Request, RequestRules
+from trainmaster.orchestrator.core.requests.request import Request, RequestRules
 
 CHIEF: dict[str, Any] = {"machine": "n1-standard-4"}
 V100: dict[str, Any] = {"type": "NVIDIA_TESLA_V100", "count": 1}

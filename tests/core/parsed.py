@@ -1,8 +1,9 @@
 """A request in bytes, read as the launch flow reads what was dropped or published."""
 
 from trainmaster.orchestrator.core.documents.document import parse_document
+from trainmaster.orchestrator.core.documents.faults import Refused
 from trainmaster.orchestrator.core.requests.reading import checked_request, with_places
-from trainmaster.orchestrator.core.requests.request import Refused, Request, RequestRules, too_large
+from trainmaster.orchestrator.core.requests.request import Request, RequestRules, too_large
 
 
 def parse_request(

@@ -8,9 +8,8 @@ from typing import Any
 import yaml
 
 from tests.core.shipped import REQUEST_RULES, schema
-from trainmaster.orchestrator.core.documents.faults import Fault
+from trainmaster.orchestrator.core.documents.faults import Fault, Refused
 from trainmaster.orchestrator.core.names import Buckets
-from trainmaster.orchestrator.core.requests.request import Refused
 from trainmaster.orchestrator.core.retraining.arrivals import ArrivedObject, Batch
 from trainmaster.orchestrator.core.retraining.book import Book
 from trainmaster.orchestrator.core.retraining.reading import RULE_SCHEMA, parse_rule

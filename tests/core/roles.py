@@ -7,9 +7,9 @@ from typing import Any
 
 from tests.core.parsed import parse_request
 from tests.core.shipped import NAMES, REQUEST_RULES, deployed_policy_document
-from trainmaster.orchestrator.core.documents.faults import Fault
+from trainmaster.orchestrator.core.documents.faults import Fault, Refused
 from trainmaster.orchestrator.core.policy.policy import policy_from
-from trainmaster.orchestrator.core.requests.request import Refused, Request
+from trainmaster.orchestrator.core.requests.request import Request
 from trainmaster.orchestrator.core.requests.submission import Submission, Target, submission_of
 
 TRAINER = "us-central1-docker.pkg.dev/my-project/trainmaster/trainer:latest"

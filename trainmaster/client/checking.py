@@ -11,7 +11,7 @@ from pathlib import Path
 from trainmaster.client.request_files import STDIN, is_json_file, shipped_prices
 from trainmaster.orchestrator.core.admission.cost import ReadPrices, priced
 from trainmaster.orchestrator.core.documents.document import Document, parse_document
-from trainmaster.orchestrator.core.documents.faults import Fault, Suggestions
+from trainmaster.orchestrator.core.documents.faults import Fault, Refused, Suggestions
 from trainmaster.orchestrator.core.documents.placing import placed
 from trainmaster.orchestrator.core.documents.unvalidated import at, text_at
 from trainmaster.orchestrator.core.names import RULES_PREFIX, Buckets, model_name_from
@@ -19,12 +19,7 @@ from trainmaster.orchestrator.core.requests.checks.secrets import secret_lines
 from trainmaster.orchestrator.core.requests.draft import SCRIPT
 from trainmaster.orchestrator.core.requests.orders import ORDER_SCHEMA, is_order, parse_order
 from trainmaster.orchestrator.core.requests.reading import checked_request, with_places
-from trainmaster.orchestrator.core.requests.request import (
-    Refused,
-    Request,
-    RequestRules,
-    too_large,
-)
+from trainmaster.orchestrator.core.requests.request import Request, RequestRules, too_large
 from trainmaster.orchestrator.core.requests.script import ARCHIVE_SUFFIX
 from trainmaster.orchestrator.core.retraining.book import Book
 from trainmaster.orchestrator.core.retraining.reading import parse_rule, template_uri

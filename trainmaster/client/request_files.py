@@ -14,6 +14,7 @@ from trainmaster.client.errors import Refused
 from trainmaster.client.machines import shipped_machines
 from trainmaster.orchestrator.core.admission.prices import Prices, prices_from
 from trainmaster.orchestrator.core.documents.document import is_json, parse_document
+from trainmaster.orchestrator.core.documents.faults import Refused as RefusedRequest
 from trainmaster.orchestrator.core.documents.faults import listed
 from trainmaster.orchestrator.core.documents.placing import placed, rendered
 from trainmaster.orchestrator.core.documents.validation import schema_faults
@@ -21,7 +22,6 @@ from trainmaster.orchestrator.core.names import Buckets
 from trainmaster.orchestrator.core.policy.policy import Policy, policy_from
 from trainmaster.orchestrator.core.requests.orders import ORDER_SCHEMA
 from trainmaster.orchestrator.core.requests.request import REQUEST_SCHEMA, RequestRules
-from trainmaster.orchestrator.core.requests.request import Refused as RefusedRequest
 from trainmaster.orchestrator.core.retraining.reading import RULE_SCHEMA
 from trainmaster.orchestrator.core.sizes import MAX_REQUEST_BYTES
 from trainmaster.resources import ROOT

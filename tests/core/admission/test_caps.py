@@ -12,8 +12,9 @@ from trainmaster.orchestrator.adapters.memory import ManualClock, MemoryObjects
 from trainmaster.orchestrator.core.admission.caps import COUNTED_MAX, CountedStart, over_cap
 from trainmaster.orchestrator.core.admission.cost import currency_problem
 from trainmaster.orchestrator.core.admission.prices import prices_from
+from trainmaster.orchestrator.core.documents.faults import Refused
 from trainmaster.orchestrator.core.policy.admission import Caps, UnknownPrices
-from trainmaster.orchestrator.core.requests.request import Refused, Request
+from trainmaster.orchestrator.core.requests.request import Request
 from trainmaster.orchestrator.stores.admission import Starts
 
 NOON = datetime(2026, 11, 21, 12, 30, tzinfo=UTC)

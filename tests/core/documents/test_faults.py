@@ -3,8 +3,7 @@
 from jsonschema import Draft202012Validator
 
 from tests.core.shipped import schema
-from trainmaster.orchestrator.core.documents.faults import MAX_FAULTS, TEXT_MAX_CHARS, Fault
-from trainmaster.orchestrator.core.requests.request import Refused
+from trainmaster.orchestrator.core.documents.faults import MAX_FAULTS, TEXT_MAX_CHARS, Fault, Refused
 
 REPORT = Draft202012Validator(schema("rejection_report.v1"))
 

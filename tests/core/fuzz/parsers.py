@@ -20,7 +20,7 @@ from trainmaster.orchestrator.core.completion.entry import JobHint, parse_hint
 from trainmaster.orchestrator.core.completion.model import ModelDirectory, ModelFile, find_model
 from trainmaster.orchestrator.core.documents.codec import encoded
 from trainmaster.orchestrator.core.documents.document import parse_document
-from trainmaster.orchestrator.core.documents.faults import Fault, json_path
+from trainmaster.orchestrator.core.documents.faults import Fault, Refused, json_path
 from trainmaster.orchestrator.core.errors import EventMalformed
 from trainmaster.orchestrator.core.events.envelope import (
     KEY_CHARS,
@@ -52,7 +52,7 @@ from trainmaster.orchestrator.core.requests.orders import (
     is_order,
     parse_order,
 )
-from trainmaster.orchestrator.core.requests.request import Refused, Request, RequestRules
+from trainmaster.orchestrator.core.requests.request import Request, RequestRules
 from trainmaster.orchestrator.core.requests.submission import Target, submission_of
 from trainmaster.orchestrator.core.retraining.arrivals import (
     ArrivedObject,

@@ -12,12 +12,11 @@ from tests.core.fuzz.verdicts import Verdict
 from tests.core.parsed import parse_request
 from trainmaster.orchestrator.core.completion.model import ModelDirectory, ModelFile, find_model
 from trainmaster.orchestrator.core.documents.document import parse_document
-from trainmaster.orchestrator.core.documents.faults import MAX_COLLECTED
+from trainmaster.orchestrator.core.documents.faults import MAX_COLLECTED, Refused
 from trainmaster.orchestrator.core.errors import EventMalformed
 from trainmaster.orchestrator.core.events.envelope import Envelope, PubsubMessage
 from trainmaster.orchestrator.core.events.self_test import parse_dry_run
 from trainmaster.orchestrator.core.requests.incoming import parse_upload
-from trainmaster.orchestrator.core.requests.request import Refused
 from trainmaster.orchestrator.core.retraining.arrivals import parse_arrived_object
 from trainmaster.orchestrator.core.retraining.signals import ParsedNotice, parse_alert, parse_notice
 

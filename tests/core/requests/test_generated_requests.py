@@ -13,8 +13,9 @@ from tests.judges.jobs import job_faults
 from trainmaster.local.jobs.resource.validation import faults_of as faults_of_job
 from trainmaster.local.tuning.validation import faults_of as faults_of_tuning_job
 from trainmaster.orchestrator.adapters.job_messages import message_of
+from trainmaster.orchestrator.core.documents.faults import Refused
 from trainmaster.orchestrator.core.requests.draft import ROLES
-from trainmaster.orchestrator.core.requests.request import Refused, Request
+from trainmaster.orchestrator.core.requests.request import Request
 from trainmaster.orchestrator.core.requests.submission import submission_of
 
 TRIES = 12

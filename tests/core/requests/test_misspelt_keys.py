@@ -6,8 +6,7 @@ import pytest
 
 from tests.core.parsed import parse_request
 from tests.core.shipped import REQUEST_RULES
-from trainmaster.orchestrator.core.documents.faults import KEYS_SHOWN
-from trainmaster.orchestrator.core.requests.request import Refused
+from trainmaster.orchestrator.core.documents.faults import KEYS_SHOWN, Refused
 
 IMAGE = "us-central1-docker.pkg.dev/my-project/trainmaster/trainer:1"
 MACHINE = {"machine": "n1-standard-4"}

@@ -8,6 +8,7 @@ import yaml
 from tests.core.retraining_cases import NOON, REQUEST
 from tests.core.shipped import ROOT, schema
 from trainmaster.orchestrator.core.documents.document import parse_document
+from trainmaster.orchestrator.core.documents.faults import Refused
 from trainmaster.orchestrator.core.requests.orders import (
     ORDER_SCHEMA,
     CancelOrder,
@@ -18,7 +19,6 @@ from trainmaster.orchestrator.core.requests.orders import (
     parse_order,
     unknown_rule,
 )
-from trainmaster.orchestrator.core.requests.request import Refused
 
 SCHEMA = schema(ORDER_SCHEMA)
 

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from tests.core.parsed import parse_request
 from tests.core.shipped import REQUEST_RULES
-from trainmaster.orchestrator.core.requests.request import Refused, Request, too_large
+from trainmaster.orchestrator.core.documents.faults import Refused
+from trainmaster.orchestrator.core.requests.request import Request, too_large
 from trainmaster.orchestrator.core.requests.submission import Target, submission_of
 from trainmaster.orchestrator.core.sizes import MAX_REQUEST_BYTES
 

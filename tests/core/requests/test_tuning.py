@@ -11,8 +11,9 @@ from google.cloud.aiplatform_v1.types import StudySpec
 from tests.core.parsed import parse_request
 from tests.core.shipped import REQUEST_RULES
 from trainmaster.orchestrator.adapters.job_messages import message_of
+from trainmaster.orchestrator.core.documents.faults import Refused
 from trainmaster.orchestrator.core.job_names import JobKind
-from trainmaster.orchestrator.core.requests.request import Refused, Request
+from trainmaster.orchestrator.core.requests.request import Request
 from trainmaster.orchestrator.core.requests.study import ALGORITHMS, MEASUREMENTS, SCALES
 from trainmaster.orchestrator.core.requests.submission import Submission, Target, submission_of
 

@@ -12,8 +12,9 @@ from tests.core.parsed import parse_request
 from tests.core.retraining_cases import NOON, REQUEST, document, dropped, rule
 from tests.core.shipped import NAMES as SHIPPED_NAMES
 from tests.core.shipped import REQUEST_RULES
+from trainmaster.orchestrator.core.documents.faults import Refused
 from trainmaster.orchestrator.core.requests import placeholders
-from trainmaster.orchestrator.core.requests.request import Refused, Request
+from trainmaster.orchestrator.core.requests.request import Request
 from trainmaster.orchestrator.core.retraining.condition import CONDITIONS, NewData, condition_from
 from trainmaster.orchestrator.core.retraining.filling import (
     NAMES,

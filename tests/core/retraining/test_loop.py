@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.core.retraining_cases import document, dropped, faults
+from trainmaster.orchestrator.core.documents.faults import Refused
 from trainmaster.orchestrator.core.policy.policy import glob_matches
-from trainmaster.orchestrator.core.requests.request import Refused
 from trainmaster.orchestrator.core.retraining.book import Book, loops_of, may_hold
 from trainmaster.orchestrator.core.retraining.rule import Rule
 

@@ -20,7 +20,7 @@ from tests.core.retraining_cases import (
 )
 from tests.core.shipped import ROOT
 from trainmaster.orchestrator.core.documents.codec import encoded
-from trainmaster.orchestrator.core.requests.request import Refused
+from trainmaster.orchestrator.core.documents.faults import Refused
 from trainmaster.orchestrator.core.retraining.book import MAX_RULES, Book, parse_book
 from trainmaster.orchestrator.core.retraining.condition import (
     Age,

@@ -17,6 +17,7 @@ from trainmaster.client.rules.orders import give_order
 from trainmaster.client.wait import poll
 from trainmaster.orchestrator.core.documents.document import parse_document
 from trainmaster.orchestrator.core.documents.faults import Fault
+from trainmaster.orchestrator.core.documents.faults import Refused as RefusedDocument
 from trainmaster.orchestrator.core.names import (
     REQUEST_SUFFIXES,
     RULES_PREFIX,
@@ -26,7 +27,6 @@ from trainmaster.orchestrator.core.names import (
     split_object_uri,
 )
 from trainmaster.orchestrator.core.requests.dialects import has_request_key
-from trainmaster.orchestrator.core.requests.request import Refused as RefusedDocument
 from trainmaster.orchestrator.core.requests.request import RequestRules
 from trainmaster.orchestrator.core.retraining.condition import ConditionKind
 from trainmaster.orchestrator.core.retraining.reading import parse_rule, template_uri

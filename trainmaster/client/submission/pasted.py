@@ -23,8 +23,8 @@ from trainmaster.client.submission.prepare import Prepared, prepare
 from trainmaster.client.submission.send import is_refused, problems_of, recorded, upload
 from trainmaster.orchestrator.core.admission.prices import Prices
 from trainmaster.orchestrator.core.documents.document import parse_document
+from trainmaster.orchestrator.core.documents.faults import Refused as RefusedRequest
 from trainmaster.orchestrator.core.names import REQUEST_SUFFIXES
-from trainmaster.orchestrator.core.requests.request import Refused as RefusedRequest
 from trainmaster.orchestrator.core.requests.request import Request, RequestRules
 from trainmaster.orchestrator.core.sizes import MAX_REQUEST_BYTES
 

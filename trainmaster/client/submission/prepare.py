@@ -36,6 +36,7 @@ from trainmaster.client.submission.syntax import syntax_problem
 from trainmaster.orchestrator.core.admission.prices import Prices
 from trainmaster.orchestrator.core.documents.document import parse_document
 from trainmaster.orchestrator.core.documents.faults import Fault, is_within, listed
+from trainmaster.orchestrator.core.documents.faults import Refused as RefusedRequest
 from trainmaster.orchestrator.core.documents.placing import placed
 from trainmaster.orchestrator.core.documents.quoting import cut
 from trainmaster.orchestrator.core.documents.unvalidated import text_at
@@ -53,7 +54,6 @@ from trainmaster.orchestrator.core.names import (
 from trainmaster.orchestrator.core.requests.checks.secrets import secret_lines
 from trainmaster.orchestrator.core.requests.dialects import OWN, dialect_of
 from trainmaster.orchestrator.core.requests.draft import SCRIPT
-from trainmaster.orchestrator.core.requests.request import Refused as RefusedRequest
 from trainmaster.orchestrator.core.requests.request import Request, RequestRules
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any, assert_never
 
 from trainmaster.orchestrator.core.documents.document import is_json
-from trainmaster.orchestrator.core.documents.faults import Fault
+from trainmaster.orchestrator.core.documents.faults import Fault, Refused
 from trainmaster.orchestrator.core.documents.placing import placed
 from trainmaster.orchestrator.core.errors import ObjectGone, ObjectTooLarge
 from trainmaster.orchestrator.core.events.envelope import Envelope, pubsub_message
@@ -44,7 +44,7 @@ from trainmaster.orchestrator.core.requests.orders import (
     unknown_rule,
     unknown_run,
 )
-from trainmaster.orchestrator.core.requests.request import Refused, Request, oversized, too_large
+from trainmaster.orchestrator.core.requests.request import Request, oversized, too_large
 from trainmaster.orchestrator.core.requests.submission import submission_of
 from trainmaster.orchestrator.core.retraining.rule import Rule
 from trainmaster.orchestrator.core.retraining.signals import Signal, manual_call, matches

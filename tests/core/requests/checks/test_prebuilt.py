@@ -10,10 +10,11 @@ import yaml
 from tests.core.legacy_jobs import package, pool, with_packages
 from tests.core.parsed import parse_request
 from tests.core.shipped import REQUEST_RULES
+from trainmaster.orchestrator.core.documents.faults import Refused
 from trainmaster.orchestrator.core.policy.policy import RetiredImages
 from trainmaster.orchestrator.core.requests.checks.prebuilt import CONTAINERS, READ_ON, container_of
 from trainmaster.orchestrator.core.requests.legacy.tables import EXECUTOR
-from trainmaster.orchestrator.core.requests.request import Refused, Request
+from trainmaster.orchestrator.core.requests.request import Request
 
 END = date(2026, 7, 11)
 DAY = timedelta(days=1)

@@ -9,10 +9,10 @@ from tests.core.parsed import parse_request
 from tests.core.roles import MACHINE, OTHER, accepted, answer, request, told
 from tests.core.shipped import REQUEST_RULES
 from trainmaster.orchestrator.core.documents.document import parse_document
+from trainmaster.orchestrator.core.documents.faults import Refused
 from trainmaster.orchestrator.core.documents.values import Document
 from trainmaster.orchestrator.core.requests.checks.secrets import secret_lines
 from trainmaster.orchestrator.core.requests.reading import with_places
-from trainmaster.orchestrator.core.requests.request import Refused
 from trainmaster.orchestrator.core.sizes import MAX_REQUEST_BYTES
 
 REFERENCE = "projects/my-project/secrets/wandb/versions/3"

@@ -12,6 +12,7 @@ from tests.core.legacy_cases import CASES
 from tests.core.legacy_jobs import IMAGE, Case, custom, with_image, with_packages
 from tests.core.parsed import parse_request
 from tests.core.shipped import REQUEST_RULES, ROOT
+from trainmaster.orchestrator.core.documents.faults import Refused
 from trainmaster.orchestrator.core.names import MODEL_LABEL, RUN_LABEL
 from trainmaster.orchestrator.core.requests.checks.prebuilt import container_of
 from trainmaster.orchestrator.core.requests.checks.scheduling import FLEX_START_ACCELERATORS
@@ -27,7 +28,7 @@ from trainmaster.orchestrator.core.requests.legacy.tables import (
     TIERS,
     Machine,
 )
-from trainmaster.orchestrator.core.requests.request import Refused, Request
+from trainmaster.orchestrator.core.requests.request import Request
 from trainmaster.orchestrator.core.requests.spec import spec_from
 from trainmaster.orchestrator.core.requests.submission import Target, submission_of
 

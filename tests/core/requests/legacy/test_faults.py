@@ -9,7 +9,7 @@ import yaml
 from tests.core.legacy_jobs import IMAGE, custom, with_image, with_packages
 from tests.core.parsed import parse_request
 from tests.core.shipped import REQUEST_RULES
-from trainmaster.orchestrator.core.documents.faults import Fault
+from trainmaster.orchestrator.core.documents.faults import Fault, Refused
 from trainmaster.orchestrator.core.requests.legacy.tables import (
     MACHINES,
     RETIRED_ACCELERATORS,
@@ -17,7 +17,7 @@ from trainmaster.orchestrator.core.requests.legacy.tables import (
     RETIRED_RUNTIMES,
     TIERS,
 )
-from trainmaster.orchestrator.core.requests.request import Refused, Request
+from trainmaster.orchestrator.core.requests.request import Request
 
 HERE = "$.trainingInput"
 

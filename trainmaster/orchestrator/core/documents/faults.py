@@ -93,6 +93,20 @@ class Fault:
         return "; ".join(filter(None, parts))
 
 
+@dataclass(frozen=True, kw_only=True)
+class Refused:
+    """A faulty request, rule or order: every fault, sorted by path; of more than MAX_FAULTS the first, and how many there were."""
+
+    faults: tuple[Fault, ...]
+
+    def __post_init__(self) -> None:
+        more = len(self.faults) - MAX_FAULTS
+        if more > 1:  # one more takes the place of the note, which a refusal made of a refusal keeps
+            count = f"at least {more}" if len(self.faults) >= MAX_COLLECTED else str(more)
+            rest = Fault(path="$", problem=f"{count} more faults are not listed", repair="fix these first")
+            object.__setattr__(self, "faults", (*self.faults[:MAX_FAULTS], rest))
+
+
 class Suggestions:
     """Similar words for the misspelt ones of one check, while its budget lasts: the first faults are those reported.
 

@@ -9,9 +9,8 @@ from datetime import datetime
 from typing import Any
 
 from trainmaster.orchestrator.core.documents.document import Document
-from trainmaster.orchestrator.core.documents.faults import Fault, listed, nearest
+from trainmaster.orchestrator.core.documents.faults import Fault, Refused, listed, nearest
 from trainmaster.orchestrator.core.documents.validation import schema_faults
-from trainmaster.orchestrator.core.requests.request import Refused
 
 ORDER_SCHEMA = "order.v1"
 ORDER_KEYS = ("fire", "rollback", "cancel")

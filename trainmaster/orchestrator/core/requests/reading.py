@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from trainmaster.orchestrator.core.documents.document import Document
-from trainmaster.orchestrator.core.documents.faults import Fault
+from trainmaster.orchestrator.core.documents.faults import Fault, Refused
 from trainmaster.orchestrator.core.documents.placing import placed
 from trainmaster.orchestrator.core.documents.unvalidated import text_at
 from trainmaster.orchestrator.core.documents.work import Work, units
@@ -17,13 +17,7 @@ from trainmaster.orchestrator.core.requests.dialects import OWN, dialect_of, is_
 from trainmaster.orchestrator.core.requests.draft import SCRIPT, Draft
 from trainmaster.orchestrator.core.requests.gpus import with_machines
 from trainmaster.orchestrator.core.requests.placeholders import request_with_deployment
-from trainmaster.orchestrator.core.requests.request import (
-    REQUEST_SCHEMA,
-    Refused,
-    Request,
-    RequestRules,
-    checked,
-)
+from trainmaster.orchestrator.core.requests.request import REQUEST_SCHEMA, Request, RequestRules, checked
 from trainmaster.orchestrator.core.requests.translation.misspelt import with_meant_keys
 from trainmaster.orchestrator.core.requests.translation.own_document import Translated
 

@@ -10,9 +10,8 @@ from functools import partial
 from typing import Any
 
 from trainmaster.orchestrator.core.documents.faults import (
-    MAX_COLLECTED,
-    MAX_FAULTS,
     Fault,
+    Refused,
     Suggestions,
     without_echoes,
 )
@@ -94,20 +93,6 @@ class Request:
     """Whether the timeout is the policy's, because the user wrote none."""
     written_path: Callable[[str], str] = field(default=str, repr=False, compare=False)
     """Where the user's text says what the canonical document has at a path."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Refused:
-    """A faulty request: every fault, sorted by path; of more than MAX_FAULTS the first, and how many there were."""
-
-    faults: tuple[Fault, ...]
-
-    def __post_init__(self) -> None:
-        more = len(self.faults) - MAX_FAULTS
-        if more > 1:  # one more takes the place of the note, which a refusal made of a refusal keeps
-            count = f"at least {more}" if len(self.faults) >= MAX_COLLECTED else str(more)
-            rest = Fault(path="$", problem=f"{count} more faults are not listed", repair="fix these first")
-            object.__setattr__(self, "faults", (*self.faults[:MAX_FAULTS], rest))
 
 
 _ELSEWHERE = "store data where the trainer can read it, and pass its location in args"

@@ -5,10 +5,9 @@ from dataclasses import replace
 from datetime import datetime
 
 from trainmaster.orchestrator.core.documents.codec import encoded_time
-from trainmaster.orchestrator.core.documents.faults import Fault
+from trainmaster.orchestrator.core.documents.faults import Fault, Refused
 from trainmaster.orchestrator.core.documents.json_text import json_line
 from trainmaster.orchestrator.core.names import run_id_at
-from trainmaster.orchestrator.core.requests.request import Refused
 from trainmaster.orchestrator.core.retraining.condition import ConditionKind
 from trainmaster.orchestrator.core.retraining.filling import filled, find_placeholders, unfilled
 from trainmaster.orchestrator.core.retraining.request_check import made_by, parse_template

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from trainmaster.orchestrator.core.documents.document import Document, parse_document
-from trainmaster.orchestrator.core.documents.faults import Fault, PathPart, json_path, listed
+from trainmaster.orchestrator.core.documents.faults import Fault, PathPart, Refused, json_path, listed
 from trainmaster.orchestrator.core.documents.placing import placed
 from trainmaster.orchestrator.core.documents.validation import schema_faults
 from trainmaster.orchestrator.core.documents.work import Work, units
@@ -21,7 +21,7 @@ from trainmaster.orchestrator.core.policy.policy import Policy
 from trainmaster.orchestrator.core.policy.teams import may_watch, template_folder
 from trainmaster.orchestrator.core.requests.checks.secrets import secret_lines
 from trainmaster.orchestrator.core.requests.placeholders import with_deployment
-from trainmaster.orchestrator.core.requests.request import Refused, oversized, too_large
+from trainmaster.orchestrator.core.requests.request import oversized, too_large
 from trainmaster.orchestrator.core.retraining.book import MAX_RULES, Book, loops_of
 from trainmaster.orchestrator.core.retraining.condition import Condition, NewData, condition_from
 from trainmaster.orchestrator.core.retraining.request_check import (

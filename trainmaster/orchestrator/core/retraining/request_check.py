@@ -8,7 +8,7 @@ from typing import Any
 
 from trainmaster.orchestrator.core.admission.cost import ReadPrices, priced
 from trainmaster.orchestrator.core.documents.document import Document, parse_document
-from trainmaster.orchestrator.core.documents.faults import MAX_COLLECTED, Fault, json_path, listed
+from trainmaster.orchestrator.core.documents.faults import MAX_COLLECTED, Fault, Refused, json_path, listed
 from trainmaster.orchestrator.core.documents.unvalidated import mapping_at, text_at
 from trainmaster.orchestrator.core.documents.work import Work, units
 from trainmaster.orchestrator.core.names import Buckets, output_uri
@@ -17,7 +17,7 @@ from trainmaster.orchestrator.core.requests.dialects import dialect_of
 from trainmaster.orchestrator.core.requests.draft import Draft
 from trainmaster.orchestrator.core.requests.placeholders import with_deployment
 from trainmaster.orchestrator.core.requests.reading import checked_request
-from trainmaster.orchestrator.core.requests.request import Refused, RequestRules, too_large
+from trainmaster.orchestrator.core.requests.request import RequestRules, too_large
 from trainmaster.orchestrator.core.retraining.condition import (
     SAMPLE_RUN_ID,
     SAMPLE_TIME,

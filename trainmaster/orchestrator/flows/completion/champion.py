@@ -14,7 +14,7 @@ from trainmaster.orchestrator.core.champions.promotion import (
     verdict_on,
     wins,
 )
-from trainmaster.orchestrator.core.documents.faults import Fault
+from trainmaster.orchestrator.core.documents.faults import Fault, Refused
 from trainmaster.orchestrator.core.notices.notice import (
     CHAMPION_PROMOTED,
     CHAMPION_ROLLED_BACK,
@@ -22,7 +22,6 @@ from trainmaster.orchestrator.core.notices.notice import (
     champion_changed,
 )
 from trainmaster.orchestrator.core.requests.orders import RollbackOrder
-from trainmaster.orchestrator.core.requests.request import Refused
 from trainmaster.orchestrator.core.requests.spec import JobSpec
 from trainmaster.orchestrator.core.retraining.rule import ChampionFacts
 from trainmaster.orchestrator.core.runs.end import ChampionVerdict

@@ -4,6 +4,7 @@ import contextlib
 from collections.abc import Iterator
 from dataclasses import replace
 
+from trainmaster.orchestrator.core.documents.faults import Refused
 from trainmaster.orchestrator.core.errors import (
     GenerationMoved,
     ObjectGone,
@@ -14,7 +15,7 @@ from trainmaster.orchestrator.core.errors import (
 from trainmaster.orchestrator.core.names import split_object_uri
 from trainmaster.orchestrator.core.policy.teams import team_of_drop
 from trainmaster.orchestrator.core.requests.incoming import IncomingDocument, StoredObject
-from trainmaster.orchestrator.core.requests.request import Refused, oversized
+from trainmaster.orchestrator.core.requests.request import oversized
 from trainmaster.orchestrator.core.retraining.reading import (
     oversized_rule,
     parse_rule,

@@ -13,7 +13,7 @@ allows one write a second per object name.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from trainmaster.orchestrator.core.documents.faults import Fault
+from trainmaster.orchestrator.core.documents.faults import Fault, Refused
 from trainmaster.orchestrator.core.errors import (
     GenerationMoved,
     LeaseHeld,
@@ -23,7 +23,6 @@ from trainmaster.orchestrator.core.errors import (
 )
 from trainmaster.orchestrator.core.names import object_uri
 from trainmaster.orchestrator.core.requests.incoming import IncomingDocument, decode_text
-from trainmaster.orchestrator.core.requests.request import Refused
 from trainmaster.orchestrator.core.retraining.arrivals import Batch
 from trainmaster.orchestrator.core.retraining.condition import Age
 from trainmaster.orchestrator.core.retraining.decision import (

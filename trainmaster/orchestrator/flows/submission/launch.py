@@ -29,12 +29,13 @@ from decimal import Decimal
 from trainmaster.orchestrator.core.admission.caps import CapReached, CountedStart, over_cap
 from trainmaster.orchestrator.core.admission.cost import priced
 from trainmaster.orchestrator.core.documents.codec import encoded
+from trainmaster.orchestrator.core.documents.faults import Refused
 from trainmaster.orchestrator.core.errors import RecordExists, TrainmasterError
 from trainmaster.orchestrator.core.names import model_name_from, stem
 from trainmaster.orchestrator.core.policy.admission import Caps
 from trainmaster.orchestrator.core.requests.incoming import IncomingDocument, Text, submitted_document
 from trainmaster.orchestrator.core.requests.reading import checked_request, with_places
-from trainmaster.orchestrator.core.requests.request import Refused, Request, RequestRules
+from trainmaster.orchestrator.core.requests.request import Request, RequestRules
 from trainmaster.orchestrator.core.runs.drop_status import first_faults
 from trainmaster.orchestrator.core.runs.end import Rejection
 from trainmaster.orchestrator.core.runs.record import (

@@ -13,8 +13,9 @@ from dataclasses import replace
 from trainmaster.orchestrator.core.admission.cost import priced
 from trainmaster.orchestrator.core.admission.queue import QueuePass
 from trainmaster.orchestrator.core.admission.waiting import UNANSWERED_MAX
+from trainmaster.orchestrator.core.documents.faults import Refused
 from trainmaster.orchestrator.core.errors import DeploymentRefused, LeaseHeld, TrainmasterError
-from trainmaster.orchestrator.core.requests.request import Refused, Request, checked_again
+from trainmaster.orchestrator.core.requests.request import Request, checked_again
 from trainmaster.orchestrator.core.runs.job import Failure
 from trainmaster.orchestrator.core.runs.moves import live_lease, taken_over
 from trainmaster.orchestrator.core.runs.record import RunRecord

@@ -24,10 +24,10 @@ from trainmaster.orchestrator.core.events.envelope import Envelope
 from trainmaster.orchestrator.core.job_names import JobKind, location_name
 from trainmaster.orchestrator.core.names import RUN_LABEL
 from trainmaster.orchestrator.core.notices.notice import Notice
+from trainmaster.orchestrator.core.orders.order import ORDER_SCHEMA
 from trainmaster.orchestrator.core.policy.admission import Admission
 from trainmaster.orchestrator.core.policy.policy import policy_from
 from trainmaster.orchestrator.core.requests.incoming import IncomingDocument, parse_message, parse_upload
-from trainmaster.orchestrator.core.requests.orders import ORDER_SCHEMA
 from trainmaster.orchestrator.core.requests.placeholders import DEPLOYMENT
 from trainmaster.orchestrator.core.requests.request import RequestRules
 from trainmaster.orchestrator.core.requests.submission import Submission

@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Any
 
-from trainmaster.orchestrator.core.requests.orders import FireOrder
+from trainmaster.orchestrator.core.orders.order import FireOrder
 from trainmaster.orchestrator.core.retraining.decision import (
     Decision,
     Facts,

@@ -15,9 +15,10 @@ from trainmaster.orchestrator.core.documents.faults import Fault, Refused, Sugge
 from trainmaster.orchestrator.core.documents.placing import placed
 from trainmaster.orchestrator.core.documents.unvalidated import at, text_at
 from trainmaster.orchestrator.core.names import RULES_PREFIX, Buckets, model_name_from
+from trainmaster.orchestrator.core.orders.order import ORDER_SCHEMA, parse_order
 from trainmaster.orchestrator.core.requests.checks.secrets import secret_lines
 from trainmaster.orchestrator.core.requests.draft import SCRIPT
-from trainmaster.orchestrator.core.requests.orders import ORDER_SCHEMA, is_order, parse_order
+from trainmaster.orchestrator.core.requests.incoming import is_order
 from trainmaster.orchestrator.core.requests.reading import checked_request, with_places
 from trainmaster.orchestrator.core.requests.request import Request, RequestRules, too_large
 from trainmaster.orchestrator.core.requests.script import ARCHIVE_SUFFIX

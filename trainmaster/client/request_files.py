@@ -19,8 +19,8 @@ from trainmaster.orchestrator.core.documents.faults import listed
 from trainmaster.orchestrator.core.documents.placing import placed, rendered
 from trainmaster.orchestrator.core.documents.validation import schema_faults
 from trainmaster.orchestrator.core.names import Buckets
+from trainmaster.orchestrator.core.orders.order import ORDER_SCHEMA
 from trainmaster.orchestrator.core.policy.policy import Policy, policy_from
-from trainmaster.orchestrator.core.requests.orders import ORDER_SCHEMA
 from trainmaster.orchestrator.core.requests.request import REQUEST_SCHEMA, RequestRules
 from trainmaster.orchestrator.core.retraining.reading import RULE_SCHEMA
 from trainmaster.orchestrator.core.sizes import MAX_REQUEST_BYTES

@@ -24,9 +24,9 @@ from trainmaster.orchestrator.core.documents.validation import schema_faults
 from trainmaster.orchestrator.core.errors import EventMalformed
 from trainmaster.orchestrator.core.events.envelope import Envelope, PubsubMessage, event_key, pubsub_message
 from trainmaster.orchestrator.core.events.self_test import parse_dry_run
+from trainmaster.orchestrator.core.orders.order import parse_order
 from trainmaster.orchestrator.core.policy.policy import policy_from
-from trainmaster.orchestrator.core.requests.incoming import parse_message, parse_upload
-from trainmaster.orchestrator.core.requests.orders import is_order, parse_order
+from trainmaster.orchestrator.core.requests.incoming import is_order, parse_message, parse_upload
 from trainmaster.orchestrator.core.retraining.arrivals import parse_arrived_object, parse_batch
 from trainmaster.orchestrator.core.retraining.book import Book, parse_book
 from trainmaster.orchestrator.core.retraining.reading import parse_rule, template_uri

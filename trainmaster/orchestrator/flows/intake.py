@@ -5,11 +5,10 @@ A self-test is answered in the ledger, where its caller looks for the answer; it
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any, assert_never
+from typing import Any
 
 from trainmaster.orchestrator.core.documents.document import is_json
 from trainmaster.orchestrator.core.documents.faults import Fault, Refused
-from trainmaster.orchestrator.core.documents.placing import placed
 from trainmaster.orchestrator.core.errors import ObjectGone, ObjectTooLarge
 from trainmaster.orchestrator.core.events.envelope import Envelope, pubsub_message
 from trainmaster.orchestrator.core.events.self_test import (
@@ -19,9 +18,8 @@ from trainmaster.orchestrator.core.events.self_test import (
     MarkedEntry,
     parse_dry_run,
 )
-from trainmaster.orchestrator.core.names import is_rule_object, object_uri, status_object
+from trainmaster.orchestrator.core.names import is_rule_object
 from trainmaster.orchestrator.core.policy.teams import team_of_drop, team_of_topic
-from trainmaster.orchestrator.core.requests.checks.secrets import secret_lines
 from trainmaster.orchestrator.core.requests.incoming import (
     Ignored,
     IncomingDocument,
@@ -29,39 +27,20 @@ from trainmaster.orchestrator.core.requests.incoming import (
     Text,
     decode_text,
     drop_of,
+    is_order,
     parse_message,
     parse_upload,
 )
-from trainmaster.orchestrator.core.requests.orders import (
-    ORDER_SCHEMA,
-    CancelOrder,
-    FireOrder,
-    Order,
-    RollbackOrder,
-    is_order,
-    parse_order,
-    removed_rule,
-    unknown_rule,
-    unknown_run,
-)
 from trainmaster.orchestrator.core.requests.request import Request, oversized, too_large
 from trainmaster.orchestrator.core.requests.submission import submission_of
-from trainmaster.orchestrator.core.retraining.rule import Rule
-from trainmaster.orchestrator.core.retraining.signals import Signal, manual_call, matches
-from trainmaster.orchestrator.core.retraining.state import has_seen, why_held
 from trainmaster.orchestrator.core.sizes import MAX_REQUEST_BYTES
-from trainmaster.orchestrator.flows.completion.champion import roll_back
-from trainmaster.orchestrator.flows.lifecycle.status import (
-    failures_in_status,
-    write_ignored_status,
-    write_order_status,
-)
+from trainmaster.orchestrator.flows.lifecycle.status import failures_in_status, write_ignored_status
+from trainmaster.orchestrator.flows.orders import take_order
 from trainmaster.orchestrator.flows.queue_pass import admit
 from trainmaster.orchestrator.flows.retraining.accept import accept, rule_failures_in_status
-from trainmaster.orchestrator.flows.retraining.events import take_signal
 from trainmaster.orchestrator.flows.services import FlowResult, Services
 from trainmaster.orchestrator.flows.submission.launch import checked_text, reject, take_request
-from trainmaster.orchestrator.flows.submission.resume import cancel, resume
+from trainmaster.orchestrator.flows.submission.resume import resume
 
 ADMITTED_PER_ARRIVAL_MAX = 2
 """How many queued runs are admitted when a new run has to wait, so that the queue does not grow by what it delays."""
@@ -146,7 +125,7 @@ def _take_new(services: Services, incoming: IncomingDocument) -> FlowResult:
     if isinstance(text, Refused):
         return reject(services, incoming, text)
     if is_order(text.read.value):
-        return _take_order(services, incoming, text)
+        return take_order(services, incoming, text)
     return take_request(services, incoming, text)
 
 
@@ -179,91 +158,6 @@ def _gone(gone: ObjectGone) -> Refused:
         repair="if it was overwritten, the newer upload becomes its own request; otherwise drop the file again",
     )
     return Refused(faults=(fault,))
-
-
-def _take_order(services: Services, incoming: IncomingDocument, text: Text) -> FlowResult:
-    """Orders start no run, so a valid one leaves no run record. Its identity is the document's."""
-    schema, given_at = services.request_rules().schemas[ORDER_SCHEMA], incoming.source.event_time
-    order = parse_order(text.read, schema, incoming.run_id, given_at)
-    done = order if isinstance(order, Refused) else _carried_out(services, incoming, order)
-    if not isinstance(done, Refused):
-        return done
-    marked = placed(done.faults, text.read, secret_lines(text.read, ()))
-    return reject(services, incoming, Refused(faults=marked), of_order=True)
-
-
-def _carried_out(services: Services, incoming: IncomingDocument, order: Order) -> FlowResult | Refused:
-    match order:
-        case FireOrder():
-            return _fire(services, incoming, order)
-        case RollbackOrder():
-            return _roll_back(services, incoming, order)
-        case CancelOrder(run_id=run_id):
-            return _cancel(services, incoming, run_id)
-        case _:
-            assert_never(order)
-
-
-def _fire(services: Services, incoming: IncomingDocument, order: FireOrder) -> FlowResult | Refused:
-    rule_id, team = order.rule_id, incoming.source.team
-    own = [each for each in services.rule_book.read().book.rules if each.team == team]
-    rule = next((each for each in own if each.rule_id == rule_id), None)
-    if rule is None:
-        return unknown_rule(rule_id, [each.rule_id for each in own])
-    call = manual_call(order)
-    if _is_removed(services, rule, call):
-        return removed_rule(rule_id)
-    if rule.quarantine is not None:
-        fault = Fault(
-            path="$.fire.rule",
-            problem=f"the rule is in quarantine: {rule.quarantine.reason}",
-            value=rule_id,
-            repair="drop its file again",
-        )
-        return Refused(faults=(fault,))
-    if not matches(rule, call):
-        fault = Fault(
-            path="$.fire.rule",
-            problem="the rule does not accept orders to fire",
-            value=rule_id,
-            repair="add `manual: {}` to its `when`, and make sure it is enabled",
-        )
-        return Refused(faults=(fault,))
-    done = list(take_signal(services, call))
-    status_uri = object_uri(services.buckets.ledger, status_object(rule.dropped_name))
-    held = why_held(services.rule_states.read(rule_id).state)
-    write_order_status(services, incoming, about_uri=status_uri, held=held)
-    message = (
-        "; ".join(each.message for each in done) or f"the order to fire {rule_id} was already carried out"
-    )
-    return FlowResult(message=message, is_due=any(each.is_due for each in done))
-
-
-def _is_removed(services: Services, rule: Rule, call: Signal) -> bool:
-    """Whether the rule's file is deleted, and the rule has not decided on this order before that: it may be redelivered."""
-    if services.inbox.has(rule.dropped_name):
-        return False
-    state = services.rule_states.read(rule.rule_id).state
-    return state is None or not has_seen(state, call.id)
-
-
-def _roll_back(services: Services, incoming: IncomingDocument, order: RollbackOrder) -> FlowResult | Refused:
-    team = incoming.source.team
-    reign = roll_back(services, order, team)
-    if isinstance(reign, Refused):
-        return reign
-    champion_uri = services.champions.uri(order.model_name, team)
-    write_order_status(services, incoming, about_uri=champion_uri, model_uri=reign.model_uri)
-    return FlowResult(message=f"the champion of {order.model_name} is {reign.run_id}: {reign.model_uri}")
-
-
-def _cancel(services: Services, incoming: IncomingDocument, run_id: str) -> FlowResult | Refused:
-    held = services.ledger.find(run_id)
-    if held is None or held.record.source.team != incoming.source.team:
-        return unknown_run(run_id)  # no team learns which runs another one has
-    result = cancel(services, held)
-    write_order_status(services, incoming, about_uri=services.ledger.record_uri(run_id))
-    return result
 
 
 def answer_entry(services: Services, entry: MarkedEntry) -> FlowResult:

@@ -27,6 +27,9 @@ from trainmaster.orchestrator.core.names import (
 )
 from trainmaster.orchestrator.core.runs.record import Source
 
+ORDER_KEYS = ("fire", "rollback", "cancel")
+"""A document is an order when it has one of these keys; no request has such a key."""
+
 IDEMPOTENCY_KEY = "idempotency_key"
 MESSAGE_BASE = "message"
 GENERATION_MAX = 2**63 - 1
@@ -230,3 +233,8 @@ def submitted_document(run_id: str, dialect: str, text: Text) -> Mapping[str, ob
         "text": text.content.decode(),
         "lines": parse_line_numbers(text.content.decode("utf-8-sig"), as_json=text.as_json),
     }
+
+
+def is_order(document: object) -> bool:
+    """Whether the document is an order: it starts no job by itself."""
+    return isinstance(document, dict) and not document.keys().isdisjoint(ORDER_KEYS)

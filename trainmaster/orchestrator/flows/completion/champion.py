@@ -21,7 +21,7 @@ from trainmaster.orchestrator.core.notices.notice import (
     ChampionPayload,
     champion_changed,
 )
-from trainmaster.orchestrator.core.requests.orders import RollbackOrder
+from trainmaster.orchestrator.core.orders.order import RollbackOrder
 from trainmaster.orchestrator.core.requests.spec import JobSpec
 from trainmaster.orchestrator.core.retraining.rule import ChampionFacts
 from trainmaster.orchestrator.core.runs.end import ChampionVerdict

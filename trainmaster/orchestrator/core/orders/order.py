@@ -13,8 +13,6 @@ from trainmaster.orchestrator.core.documents.faults import Fault, Refused, liste
 from trainmaster.orchestrator.core.documents.validation import schema_faults
 
 ORDER_SCHEMA = "order.v1"
-ORDER_KEYS = ("fire", "rollback", "cancel")
-"""A document is an order when it has one of these keys; no request has such a key."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,10 +41,6 @@ class CancelOrder:
 
 
 Order = FireOrder | RollbackOrder | CancelOrder
-
-
-def is_order(document: object) -> bool:
-    return isinstance(document, dict) and not document.keys().isdisjoint(ORDER_KEYS)
 
 
 def parse_order(

@@ -9,16 +9,16 @@ from tests.core.retraining_cases import NOON, REQUEST
 from tests.core.shipped import ROOT, schema
 from trainmaster.orchestrator.core.documents.document import parse_document
 from trainmaster.orchestrator.core.documents.faults import Refused
-from trainmaster.orchestrator.core.requests.orders import (
+from trainmaster.orchestrator.core.orders.order import (
     ORDER_SCHEMA,
     CancelOrder,
     FireOrder,
     Order,
     RollbackOrder,
-    is_order,
     parse_order,
     unknown_rule,
 )
+from trainmaster.orchestrator.core.requests.incoming import is_order
 
 SCHEMA = schema(ORDER_SCHEMA)
 

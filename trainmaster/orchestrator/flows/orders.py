@@ -1,0 +1,118 @@
+"""Orders are carried out: a run is cancelled, a rule fires, or a champion is rolled back."""
+
+from typing import assert_never
+
+from trainmaster.orchestrator.core.documents.faults import Fault, Refused
+from trainmaster.orchestrator.core.documents.placing import placed
+from trainmaster.orchestrator.core.names import object_uri, status_object
+from trainmaster.orchestrator.core.orders.order import (
+    ORDER_SCHEMA,
+    CancelOrder,
+    FireOrder,
+    Order,
+    RollbackOrder,
+    parse_order,
+    removed_rule,
+    unknown_rule,
+    unknown_run,
+)
+from trainmaster.orchestrator.core.requests.checks.secrets import secret_lines
+from trainmaster.orchestrator.core.requests.incoming import IncomingDocument, Text
+from trainmaster.orchestrator.core.retraining.rule import Rule
+from trainmaster.orchestrator.core.retraining.signals import Signal, manual_call, matches
+from trainmaster.orchestrator.core.retraining.state import has_seen, why_held
+from trainmaster.orchestrator.flows.completion.champion import roll_back
+from trainmaster.orchestrator.flows.lifecycle.status import write_order_status
+from trainmaster.orchestrator.flows.retraining.events import take_signal
+from trainmaster.orchestrator.flows.services import FlowResult, Services
+from trainmaster.orchestrator.flows.submission.launch import reject
+from trainmaster.orchestrator.flows.submission.resume import cancel
+
+
+def take_order(services: Services, incoming: IncomingDocument, text: Text) -> FlowResult:
+    """Carry out the order in the text, or reject it like a request. Safe to repeat: its identity is the document's.
+
+    An order starts no run, so a valid one leaves no run record.
+    """
+    schema, given_at = services.request_rules().schemas[ORDER_SCHEMA], incoming.source.event_time
+    order = parse_order(text.read, schema, incoming.run_id, given_at)
+    done = order if isinstance(order, Refused) else _carry_out(services, incoming, order)
+    if not isinstance(done, Refused):
+        return done
+    marked = placed(done.faults, text.read, secret_lines(text.read, ()))
+    return reject(services, incoming, Refused(faults=marked), of_order=True)
+
+
+def _carry_out(services: Services, incoming: IncomingDocument, order: Order) -> FlowResult | Refused:
+    match order:
+        case FireOrder():
+            return _fire(services, incoming, order)
+        case RollbackOrder():
+            return _roll_back(services, incoming, order)
+        case CancelOrder(run_id=run_id):
+            return _cancel(services, incoming, run_id)
+        case _:
+            assert_never(order)
+
+
+def _fire(services: Services, incoming: IncomingDocument, order: FireOrder) -> FlowResult | Refused:
+    rule_id, team = order.rule_id, incoming.source.team
+    rules = [rule for rule in services.rule_book.read().book.rules if rule.team == team]
+    rule = next((rule for rule in rules if rule.rule_id == rule_id), None)
+    if rule is None:
+        return unknown_rule(rule_id, [rule.rule_id for rule in rules])
+    signal = manual_call(order)
+    if _is_removed(services, rule, signal):
+        return removed_rule(rule_id)
+    if rule.quarantine is not None:
+        fault = Fault(
+            path="$.fire.rule",
+            problem=f"the rule is in quarantine: {rule.quarantine.reason}",
+            value=rule_id,
+            repair="drop its file again",
+        )
+        return Refused(faults=(fault,))
+    if not matches(rule, signal):
+        fault = Fault(
+            path="$.fire.rule",
+            problem="the rule does not accept orders to fire",
+            value=rule_id,
+            repair="add `manual: {}` to its `when`, and make sure it is enabled",
+        )
+        return Refused(faults=(fault,))
+    results = list(take_signal(services, signal))
+    status_uri = object_uri(services.buckets.ledger, status_object(rule.dropped_name))
+    held = why_held(services.rule_states.read(rule_id).state)
+    write_order_status(services, incoming, about_uri=status_uri, held=held)
+    message = (
+        "; ".join(result.message for result in results)
+        or f"the order to fire {rule_id} was already carried out"
+    )
+    return FlowResult(message=message, is_due=any(result.is_due for result in results))
+
+
+def _is_removed(services: Services, rule: Rule, signal: Signal) -> bool:
+    """Whether the rule's file is deleted, and the rule has not decided on this order before that: it may be redelivered."""
+    if services.inbox.has(rule.dropped_name):
+        return False
+    state = services.rule_states.read(rule.rule_id).state
+    return state is None or not has_seen(state, signal.id)
+
+
+def _roll_back(services: Services, incoming: IncomingDocument, order: RollbackOrder) -> FlowResult | Refused:
+    team = incoming.source.team
+    reign = roll_back(services, order, team)
+    if isinstance(reign, Refused):
+        return reign
+    champion_uri = services.champions.uri(order.model_name, team)
+    write_order_status(services, incoming, about_uri=champion_uri, model_uri=reign.model_uri)
+    return FlowResult(message=f"the champion of {order.model_name} is {reign.run_id}: {reign.model_uri}")
+
+
+def _cancel(services: Services, incoming: IncomingDocument, run_id: str) -> FlowResult | Refused:
+    held = services.ledger.find(run_id)
+    if held is None or held.record.source.team != incoming.source.team:
+        return unknown_run(run_id)  # no team learns which runs another one has
+    result = cancel(services, held)
+    write_order_status(services, incoming, about_uri=services.ledger.record_uri(run_id))
+    return result

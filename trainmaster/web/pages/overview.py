@@ -14,6 +14,7 @@ from trainmaster.client.runs.listing import Filters, RunList, list_runs
 from trainmaster.client.runs.queue import Queue, Waits, waits_text
 from trainmaster.client.study.study import number
 from trainmaster.orchestrator.core.policy.currency import shown_bound, shown_money
+from trainmaster.orchestrator.core.requests.candidates import indexed_job
 from trainmaster.orchestrator.core.requests.indexing import index_row_of
 from trainmaster.orchestrator.core.runs.index_row import IndexRow
 from trainmaster.orchestrator.core.runs.record import RunRecord
@@ -188,7 +189,7 @@ def _running(
 def _running_row(ask: Ask, run_id: str, row: IndexRow | None) -> RunningRow | None:
     record = ask.source.read(("record-of", run_id), Age.SLOW, lambda clients: _record(clients, run_id))
     if row is None:  # older than the newest runs
-        row = index_row_of(record, 0) if record is not None else None
+        row = index_row_of(record, 0, indexed_job(record)) if record is not None else None
     if row is None or row.state in ENDS:
         return None
     return RunningRow(row=row, progress=_progress(record) if record is not None else "")

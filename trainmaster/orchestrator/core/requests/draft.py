@@ -1,12 +1,16 @@
 """A request that the schema may still refuse, read once for all checks: its roles, what they run, their machines.
 
+Its candidates are the request itself, then each of its fallbacks laid over it, a whole request again.
+
 Values of the wrong kind are skipped: the schema reports them in the same report.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
+from trainmaster.orchestrator.core.documents.faults import json_path
 from trainmaster.orchestrator.core.documents.unvalidated import Path, list_at, mapping_at, text_at
 from trainmaster.orchestrator.core.policy.policy import ImageFlags, Machines, Policy
 
@@ -16,6 +20,13 @@ SCRIPT = "script"
 """The key of a request whose program is a packed script."""
 IMAGE = ("image",)
 EXECUTOR_IMAGE = ("python_package", "executor_image")
+FALLBACKS = "fallbacks"
+MAX_FALLBACKS = 8
+"""As schemas/training_request.v1.schema.json says; no more are checked."""
+FALLBACK_KEYS = ("region", "cluster", "scheduling")
+_UNMOVED = frozenset(
+    {"command", "args", "env", "python_package", "nfs_mounts", "reserved_ip_ranges", "tuning"}
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,3 +145,58 @@ class Draft:
 def names_program(place: Mapping[str, object]) -> bool:
     """Whether the role, or the request itself, says what to run rather than taking another's."""
     return "image" in place or "python_package" in place
+
+
+def candidate_documents(document: Mapping[str, Any]) -> tuple[dict[str, Any], ...]:
+    """The documents of the candidates, each without fallbacks: the request itself, then each fallback applied to it."""
+    own = without_fallbacks(document)
+    return (own, *(merged(own, patch) for _, patch in iter_fallbacks(document)))
+
+
+def without_fallbacks(document: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in document.items() if key != FALLBACKS}
+
+
+def placeable(document: Mapping[str, Any]) -> dict[str, Any]:
+    """The document without what no fallback changes and no region or machine decides: its words, data and parameters.
+
+    A request with thousands of values and eight fallbacks is checked whole only once.
+    """
+    own = {key: value for key, value in document.items() if key not in (FALLBACKS, *_UNMOVED)}
+    cluster = mapping_at(document, "cluster")
+    if cluster:
+        own["cluster"] = {
+            role: {key: value for key, value in pool.items() if key not in _UNMOVED}
+            if role in ROLES and isinstance(pool, Mapping)
+            else pool
+            for role, pool in cluster.items()
+        }
+    return {**own, "tuning": {}} if "tuning" in document else own
+
+
+def iter_fallbacks(document: Mapping[str, Any]) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    """Each fallback that is a mapping, with its place in the list."""
+    for index, patch in enumerate(list_at(document, FALLBACKS)[:MAX_FALLBACKS]):
+        if isinstance(patch, Mapping):
+            yield index, patch
+
+
+def fallback_path(index: int) -> str:
+    return json_path((FALLBACKS, index))
+
+
+# Any: a JSON document.
+def merged(document: object, patch: object) -> Any:
+    """The patch laid over the document: null takes a key away, mappings are merged, all else is replaced.
+
+    Source: JSON Merge Patch, https://www.rfc-editor.org/rfc/rfc7396#section-2
+    """
+    if not isinstance(patch, Mapping):
+        return patch
+    result = dict(document) if isinstance(document, Mapping) else {}
+    for key, value in patch.items():
+        if value is None:
+            result.pop(key, None)
+        else:
+            result[key] = merged(result.get(key), value)
+    return result

@@ -1,18 +1,29 @@
 """What the index shows of a run: its record, and the candidate that runs or runs next."""
 
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from datetime import datetime
 
-from trainmaster.orchestrator.core.job_names import job_id, job_kind, job_region
-from trainmaster.orchestrator.core.requests.candidates import current_candidate
+from trainmaster.orchestrator.core.job_names import JobKind, job_id, job_kind, job_region
 from trainmaster.orchestrator.core.runs.drop_status import reason_of
 from trainmaster.orchestrator.core.runs.index_row import IndexRow, bounded_labels, bounded_text
 from trainmaster.orchestrator.core.runs.record import Estimate, RunRecord
 from trainmaster.orchestrator.core.runs.states import RunState
 
 
-def index_row_of(record: RunRecord, generation: int) -> IndexRow:
-    """The row of this generation of the record."""
+@dataclass(frozen=True, kw_only=True)
+class IndexedJob:
+    """The job of the candidate that runs or runs next. `machines`: which, and on which terms, for people."""
+
+    kind: JobKind
+    region: str
+    machines: str
+    priority: int
+    labels: Mapping[str, str]
+
+
+def index_row_of(record: RunRecord, generation: int, job: IndexedJob | None) -> IndexRow:
+    """The row of this generation of the record; `job` is None for a run without a request."""
     row = IndexRow(
         run_id=record.run_id,
         created_at=record.history[0].at,
@@ -25,7 +36,7 @@ def index_row_of(record: RunRecord, generation: int) -> IndexRow:
         model_name=record.model_name,
         reason=_reason(record),
     )
-    return _with_job(_with_request(row, record), record)
+    return _with_job(_with_request(row, record, job), record)
 
 
 def _ended_at(record: RunRecord) -> datetime | None:
@@ -50,20 +61,19 @@ def _problems_at_end(record: RunRecord) -> tuple[str, ...]:
     return record.problems[: len(record.problems) - given_up]
 
 
-def _with_request(row: IndexRow, record: RunRecord) -> IndexRow:
-    if record.request is None:
+def _with_request(row: IndexRow, record: RunRecord, job: IndexedJob | None) -> IndexRow:
+    if record.request is None or job is None:
         return row
-    candidate = current_candidate(record)
-    spec, labels = candidate.spec, bounded_labels(candidate.spec.labels)
+    labels = bounded_labels(job.labels)
     estimate = record.request.estimate or Estimate(currency="")
     return replace(
         row,
-        job_kind=spec.kind,
-        region=candidate.region,
-        machines=bounded_text(candidate.machines),
-        priority=spec.priority,
+        job_kind=job.kind,
+        region=job.region,
+        machines=bounded_text(job.machines),
+        priority=job.priority,
         labels=labels,
-        labels_left_out=len(spec.labels) - len(labels),
+        labels_left_out=len(job.labels) - len(labels),
         currency=estimate.currency or None,
         per_hour=estimate.per_hour,
         at_most=estimate.at_most,

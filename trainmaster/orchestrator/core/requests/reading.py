@@ -10,11 +10,10 @@ from trainmaster.orchestrator.core.documents.placing import placed
 from trainmaster.orchestrator.core.documents.unvalidated import text_at
 from trainmaster.orchestrator.core.documents.work import Work, units
 from trainmaster.orchestrator.core.policy.policy import Policy, among
-from trainmaster.orchestrator.core.requests.candidates import iter_fallbacks, placeable
 from trainmaster.orchestrator.core.requests.checks.policy import policy_faults
 from trainmaster.orchestrator.core.requests.checks.secrets import secret_lines
 from trainmaster.orchestrator.core.requests.dialects import OWN, dialect_of, is_rule
-from trainmaster.orchestrator.core.requests.draft import SCRIPT, Draft
+from trainmaster.orchestrator.core.requests.draft import SCRIPT, Draft, iter_fallbacks, placeable
 from trainmaster.orchestrator.core.requests.gpus import with_machines
 from trainmaster.orchestrator.core.requests.placeholders import request_with_deployment
 from trainmaster.orchestrator.core.requests.request import REQUEST_SCHEMA, Request, RequestRules, checked

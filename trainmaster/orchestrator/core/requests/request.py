@@ -9,32 +9,30 @@ from datetime import date
 from functools import partial
 from typing import Any
 
-from trainmaster.orchestrator.core.documents.faults import (
-    Fault,
-    Refused,
-    Suggestions,
-    without_echoes,
-)
+from trainmaster.orchestrator.core.documents.faults import Fault, Refused, Suggestions, without_echoes
 from trainmaster.orchestrator.core.documents.unvalidated import text_at
 from trainmaster.orchestrator.core.documents.validation import schema_faults
 from trainmaster.orchestrator.core.names import team_account
 from trainmaster.orchestrator.core.policy.policy import Machines, Policy
 from trainmaster.orchestrator.core.policy.teams import policy_of, team_fault
-from trainmaster.orchestrator.core.requests.candidates import (
-    FALLBACK_KEYS,
+from trainmaster.orchestrator.core.requests.checks.cluster import (
+    cluster_faults,
+    cluster_warnings,
     fallback_faults,
+)
+from trainmaster.orchestrator.core.requests.checks.policy import policy_faults
+from trainmaster.orchestrator.core.requests.checks.prebuilt import prebuilt_faults, prebuilt_warnings
+from trainmaster.orchestrator.core.requests.checks.secrets import secret_faults
+from trainmaster.orchestrator.core.requests.checks.tuning import tuning_faults
+from trainmaster.orchestrator.core.requests.draft import (
+    FALLBACK_KEYS,
+    Draft,
     fallback_path,
     iter_fallbacks,
     merged,
     placeable,
     without_fallbacks,
 )
-from trainmaster.orchestrator.core.requests.checks.cluster import cluster_faults, cluster_warnings
-from trainmaster.orchestrator.core.requests.checks.policy import policy_faults
-from trainmaster.orchestrator.core.requests.checks.prebuilt import prebuilt_faults, prebuilt_warnings
-from trainmaster.orchestrator.core.requests.checks.secrets import secret_faults
-from trainmaster.orchestrator.core.requests.checks.tuning import tuning_faults
-from trainmaster.orchestrator.core.requests.draft import Draft
 from trainmaster.orchestrator.core.requests.placeholders import placeholder_faults
 from trainmaster.orchestrator.core.requests.spec import JobSpec, spec_from
 from trainmaster.orchestrator.core.runs.record import Estimate

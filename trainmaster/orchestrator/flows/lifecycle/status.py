@@ -15,6 +15,7 @@ from dataclasses import replace
 
 from trainmaster.orchestrator.core.errors import GenerationMoved, LeaseHeld, RecordMoved, TrainmasterError
 from trainmaster.orchestrator.core.notices.notice import run_entered
+from trainmaster.orchestrator.core.requests.candidates import indexed_job
 from trainmaster.orchestrator.core.requests.incoming import Ignored, IncomingDocument
 from trainmaster.orchestrator.core.requests.indexing import index_row_of
 from trainmaster.orchestrator.core.runs.drop_status import (
@@ -55,12 +56,15 @@ def write_row(services: Services, held: Held) -> None:
     A refused order is not a run, and has none.
     """
     if held.record.state is not RunState.RESERVED and not held.record.is_order:
-        services.index.put(index_row_of(held.record, held.version), is_first=_has_no_row(held.record))
+        services.index.put(
+            index_row_of(held.record, held.version, indexed_job(held.record)),
+            is_first=_has_no_row(held.record),
+        )
 
 
 def add_row(services: Services, held: Held) -> None:
     """Write the row of a reserved run, unless it has one. Safe to repeat."""
-    services.index.add(index_row_of(held.record, held.version))
+    services.index.add(index_row_of(held.record, held.version, indexed_job(held.record)))
 
 
 def _has_no_row(record: RunRecord) -> bool:

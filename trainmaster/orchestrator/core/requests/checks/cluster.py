@@ -3,17 +3,28 @@
 Source of what a cluster can be: https://cloud.google.com/vertex-ai/docs/training/distributed-training
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from trainmaster.orchestrator.core.documents.faults import Fault, listed
 from trainmaster.orchestrator.core.documents.quoting import shown
-from trainmaster.orchestrator.core.documents.unvalidated import is_true, text_at, whole_at
+from trainmaster.orchestrator.core.documents.unvalidated import is_true, mapping_at, text_at, whole_at
 from trainmaster.orchestrator.core.policy.image import repository
 from trainmaster.orchestrator.core.policy.policy import glob_matches
 from trainmaster.orchestrator.core.requests.checks.programs import program_faults, strategy_faults
 from trainmaster.orchestrator.core.requests.checks.scheduling import flex_start_faults
 from trainmaster.orchestrator.core.requests.disks import DISK_TYPES, boot_disks
-from trainmaster.orchestrator.core.requests.draft import Draft
+from trainmaster.orchestrator.core.requests.draft import (
+    FALLBACK_KEYS,
+    FALLBACKS,
+    ROLES,
+    Draft,
+    candidate_documents,
+    fallback_path,
+    iter_fallbacks,
+    merged,
+    without_fallbacks,
+)
 
 REDUCTION_SERVER = "*-docker.pkg.dev/vertex-ai-restricted/training/reductionserver"
 """Google's image that adds up gradients in worker pool 2, for workers that train with NCCL.
@@ -22,6 +33,9 @@ Source: https://cloud.google.com/vertex-ai/docs/training/distributed-training#re
 """
 CHECKPOINT_DIR = "AIP_CHECKPOINT_DIR"
 """The variable that tells every replica where checkpoints lie; the service sets it, below the run's directory."""
+_REGIONAL = ("encryption_key", "tensorboard", "experiment")
+"""Keys that name a resource of one region, which jobs of another cannot use:
+https://cloud.google.com/vertex-ai/docs/general/cmek, …/vertex-ai/docs/experiments/tensorboard-training"""
 
 
 def cluster_faults(draft: Draft) -> list[Fault]:
@@ -164,3 +178,80 @@ def _lonely_after_preemption(draft: Draft) -> Iterator[Fault]:
             value=True,
             repair="write restart_on_worker_restart: true, unless the program can readmit replicas",
         )
+
+
+def fallback_faults(document: Mapping[str, Any], home: str) -> list[Fault]:
+    """Every fallback that asks for nothing new, for a missing role, or for a region that another key rules out.
+
+    The document is in the project's dialect and may be faulty; `home` is the region of requests that name none. What
+    schema and policy report about the merged requests is not repeated here.
+    """
+    return [
+        *_unknown_roles(document),
+        *_repeated_resources(document, home),
+        *_regional_resources(document, home),
+    ]
+
+
+def _unknown_roles(document: Mapping[str, Any]) -> Iterator[Fault]:
+    there = [role for role in ROLES if role in mapping_at(document, "cluster")]
+    for index, patch in iter_fallbacks(document):
+        for role in ROLES:
+            if role in mapping_at(patch, "cluster") and role not in there:
+                yield Fault(
+                    at=(FALLBACKS, index, "cluster", role),
+                    problem="a fallback may change the request's roles but not add any",
+                    value=role,
+                    among=there,
+                )
+
+
+def _repeated_resources(document: Mapping[str, Any], home: str) -> Iterator[Fault]:
+    own = without_fallbacks(document)
+    earlier = [(_resources(own, home), "the request itself")]
+    for index, patch in iter_fallbacks(document):
+        resources = _resources(merged(own, patch), home)
+        same = next((what for known, what in earlier if known == resources), None)
+        if not set(FALLBACK_KEYS).issuperset(patch):
+            continue  # what it means to change is under a key that is wrong
+        if same is not None:
+            yield Fault(
+                path=fallback_path(index),
+                problem=f"it requests the same resources as {same}, so trying it would gain nothing",
+                value=patch,
+                repair="remove it, or change its region, machine, accelerator or scheduling",
+            )
+        earlier.append((resources, f"fallbacks[{index}]"))
+
+
+def _resources(document: object, home: str) -> object:
+    """What decides where and on what the job runs; what is false is as good as left out."""
+    scheduling = {
+        key: value for key, value in mapping_at(document, "scheduling").items() if value is not False
+    }
+    return text_at(document, "region") or home, mapping_at(document, "cluster"), scheduling
+
+
+def _regional_resources(document: Mapping[str, Any], home: str) -> Iterator[Fault]:
+    own = text_at(document, "region") or home
+    for number, candidate in enumerate(candidate_documents(document)):
+        region = text_at(candidate, "region") or home
+        if number > 0 and region == own:
+            continue
+        for key in _REGIONAL:
+            where = _location_of(text_at(candidate, key))
+            # Where the region stands; the key, of a request that leaves its region out.
+            of_request = ("region",) if "region" in document else (key,)
+            if where is not None and where != region:
+                yield Fault(
+                    at=(FALLBACKS, number - 1, "region") if number > 0 else of_request,
+                    problem=f"the request's {key} belongs to {where}, and jobs in another region cannot use it",
+                    value=region,
+                    allowed=where,
+                    repair=f"remove {key}, or run it in {where}",
+                )
+
+
+def _location_of(name: str | None) -> str | None:
+    parts = (name or "").split("/")
+    return parts[3] if len(parts) > 4 and parts[2] == "locations" else None  # noqa: PLR2004 - projects/P/locations/L/…

@@ -19,16 +19,11 @@ from tests.contract.rooms import (
     slots,
     states,
 )
-from tests.contract.world import (
-    ELSEWHERE,
-    LEASE,
-    Killed,
-    request_rules_with,
-)
+from tests.contract.world import ELSEWHERE, LEASE, Killed, request_rules_with
+from trainmaster.orchestrator.core.admission.candidates import candidates_of
 from trainmaster.orchestrator.core.errors import LeaseHeld, RecordMoved, SubmissionRefused
 from trainmaster.orchestrator.core.names import held_slot
 from trainmaster.orchestrator.core.policy.admission import Admission, Limit
-from trainmaster.orchestrator.core.requests.candidates import candidates_of
 from trainmaster.orchestrator.core.requests.incoming import IncomingDocument
 from trainmaster.orchestrator.core.requests.submission import Submission
 from trainmaster.orchestrator.core.runs.job import Job, JobState

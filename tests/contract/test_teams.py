@@ -28,10 +28,10 @@ from tests.contract.teams import (
 )
 from tests.contract.world import MODELS, PROJECT, schema
 from trainmaster.orchestrator.adapters.pubsub import cloud_event
+from trainmaster.orchestrator.core.admission.candidates import candidates_of
 from trainmaster.orchestrator.core.errors import PolicyInvalid
 from trainmaster.orchestrator.core.policy.admission import Admission, Limit
 from trainmaster.orchestrator.core.policy.team import Team
-from trainmaster.orchestrator.core.requests.candidates import candidates_of
 from trainmaster.orchestrator.core.requests.request import RequestRules
 from trainmaster.orchestrator.core.requests.submission import submission_of
 from trainmaster.orchestrator.core.runs.states import RunState

@@ -5,12 +5,12 @@ from dataclasses import replace
 from typing import Any
 
 from tests.core.shipped import NAMES, REQUEST_RULES, ROOT, deployed_policy_document
+from trainmaster.orchestrator.core.admission.candidates import Candidate, parse_candidates
 from trainmaster.orchestrator.core.admission.cost import priced
 from trainmaster.orchestrator.core.admission.prices import Prices, prices_from
 from trainmaster.orchestrator.core.documents.document import Document, parse_document
 from trainmaster.orchestrator.core.documents.faults import Refused
 from trainmaster.orchestrator.core.policy.policy import Policy, policy_from
-from trainmaster.orchestrator.core.requests.candidates import Candidate, parse_candidates
 from trainmaster.orchestrator.core.requests.reading import checked_request
 from trainmaster.orchestrator.core.requests.request import Request, RequestRules
 

@@ -18,8 +18,8 @@ from trainmaster.client.context import context_in_cloud
 from trainmaster.client.request_files import SHIPPED_POLICY, read_policy, rules_for, shipped_prices
 from trainmaster.client.submission.edits import Edits
 from trainmaster.client.submission.prepare import prepare
+from trainmaster.orchestrator.core.admission.candidates import parse_candidates
 from trainmaster.orchestrator.core.admission.cost import estimate_of
-from trainmaster.orchestrator.core.requests.candidates import parse_candidates
 from trainmaster.resources import DEPLOY, parse_yaml
 
 REGIONS = [str(each) for each in parse_yaml((DEPLOY / "regions.yaml").read_text())["training"]]

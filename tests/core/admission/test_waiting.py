@@ -7,6 +7,7 @@ import pytest
 
 from tests.core.admission_cases import document
 from tests.core.runs.test_record import NOW, record
+from trainmaster.orchestrator.core.admission.candidates import parse_candidates
 from trainmaster.orchestrator.core.admission.quota import is_rate_limit
 from trainmaster.orchestrator.core.admission.waiting import (
     ROUNDS_MAX,
@@ -18,7 +19,6 @@ from trainmaster.orchestrator.core.admission.waiting import (
     stocked_out,
     unanswered,
 )
-from trainmaster.orchestrator.core.requests.candidates import parse_candidates
 from trainmaster.orchestrator.core.runs.job import Job, JobState
 from trainmaster.orchestrator.core.runs.moves import gave_up
 from trainmaster.orchestrator.core.runs.record import (

@@ -22,7 +22,7 @@ from tests.core.admission_cases import (
 from tests.core.roles import T4
 from tests.core.shipped import schema
 from tests.core.vertex_files import spec_of
-from trainmaster.orchestrator.core.requests.candidates import parse_candidates
+from trainmaster.orchestrator.core.admission.candidates import parse_candidates
 from trainmaster.orchestrator.core.requests.draft import MAX_FALLBACKS, merged
 from trainmaster.orchestrator.core.requests.request import Request
 from trainmaster.orchestrator.core.requests.spec import Accelerator, Scheduling

@@ -13,12 +13,12 @@ from trainmaster.client.runs.facts import candidate_of, console_uri
 from trainmaster.client.runs.queue import Waits, waiting_place
 from trainmaster.client.runs.repairs import repair_of
 from trainmaster.client.study.now import tuning_now
+from trainmaster.orchestrator.core.admission.candidates import pools_of
 from trainmaster.orchestrator.core.champions.champion import Reign
 from trainmaster.orchestrator.core.completion.explanation import cut_lines
 from trainmaster.orchestrator.core.documents.codec import encoded
 from trainmaster.orchestrator.core.job_names import job_id
 from trainmaster.orchestrator.core.names import has_form_of_run_id
-from trainmaster.orchestrator.core.requests.candidates import pools_of
 from trainmaster.orchestrator.core.runs.end import ChampionVerdict, Cost, Model
 from trainmaster.orchestrator.core.runs.job import BestTrial, Failure, RecordedJob
 from trainmaster.orchestrator.core.runs.record import (

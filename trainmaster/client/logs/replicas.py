@@ -3,7 +3,7 @@
 from trainmaster.client.errors import NotFound
 from trainmaster.client.logs.line import SERVICE
 from trainmaster.client.logs.read import CHIEF, Selection, service_name
-from trainmaster.orchestrator.core.requests.candidates import candidates_of
+from trainmaster.orchestrator.core.admission.candidates import candidates_of
 from trainmaster.orchestrator.core.requests.spec import Cluster
 from trainmaster.orchestrator.core.runs.record import RunRecord
 

@@ -5,9 +5,9 @@ from datetime import datetime
 from decimal import Decimal
 
 from trainmaster.client.terminal import plural
+from trainmaster.orchestrator.core.admission.candidates import Candidate, current_candidate
 from trainmaster.orchestrator.core.completion.trial_ends import RAN_TOO_LONG
 from trainmaster.orchestrator.core.job_names import JobKind, job_id, job_kind, job_region
-from trainmaster.orchestrator.core.requests.candidates import Candidate, current_candidate
 from trainmaster.orchestrator.core.runs.job import TrialState
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.core.runs.states import RunState

@@ -1,9 +1,9 @@
 """How long the run of a request may take, and what it may cost: what `submit` says before it sends it."""
 
+from trainmaster.orchestrator.core.admission.candidates import parse_candidates
 from trainmaster.orchestrator.core.admission.cost import estimate_of
 from trainmaster.orchestrator.core.admission.prices import Prices
 from trainmaster.orchestrator.core.policy.currency import shown_bound
-from trainmaster.orchestrator.core.requests.candidates import parse_candidates
 from trainmaster.orchestrator.core.requests.request import Request
 
 

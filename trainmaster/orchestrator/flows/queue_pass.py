@@ -8,6 +8,7 @@ one continues with the next run and leaves the first one's slot under a limit fr
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
+from trainmaster.orchestrator.core.admission.candidates import candidates_of
 from trainmaster.orchestrator.core.admission.queue import Place, QueuePass
 from trainmaster.orchestrator.core.completion.entry import JobHint
 from trainmaster.orchestrator.core.errors import (
@@ -18,7 +19,6 @@ from trainmaster.orchestrator.core.errors import (
     SubmissionUnknown,
     TrainmasterError,
 )
-from trainmaster.orchestrator.core.requests.candidates import candidates_of
 from trainmaster.orchestrator.core.runs.moves import live_lease
 from trainmaster.orchestrator.core.runs.states import RunState
 from trainmaster.orchestrator.flows.completion.complete import complete_from_log

@@ -13,10 +13,10 @@ from trainmaster.client.runs.active import active_runs
 from trainmaster.client.runs.listing import Filters, RunList, list_runs
 from trainmaster.client.runs.queue import Queue, Waits, waits_text
 from trainmaster.client.study.study import number
+from trainmaster.orchestrator.core.admission.candidates import indexed_job
 from trainmaster.orchestrator.core.policy.currency import shown_bound, shown_money
-from trainmaster.orchestrator.core.requests.candidates import indexed_job
-from trainmaster.orchestrator.core.requests.indexing import index_row_of
 from trainmaster.orchestrator.core.runs.index_row import IndexRow
+from trainmaster.orchestrator.core.runs.indexing import index_row_of
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.core.runs.states import ENDS, RunState
 from trainmaster.web.pages.queue import queue_now

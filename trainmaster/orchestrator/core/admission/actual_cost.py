@@ -10,10 +10,10 @@ from dataclasses import replace
 from datetime import datetime
 from decimal import ROUND_HALF_UP, Decimal
 
+from trainmaster.orchestrator.core.admission.candidates import current_candidate
 from trainmaster.orchestrator.core.admission.cost import role_prices, unknown_of
 from trainmaster.orchestrator.core.admission.prices import Prices
 from trainmaster.orchestrator.core.job_names import job_region
-from trainmaster.orchestrator.core.requests.candidates import current_candidate
 from trainmaster.orchestrator.core.runs.end import Completion, Cost
 from trainmaster.orchestrator.core.runs.job import Job
 from trainmaster.orchestrator.core.runs.record import RunRecord

@@ -10,12 +10,12 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import TypeAlias
 
+from trainmaster.orchestrator.core.admission.candidates import Candidate, parse_candidates, pools_of
 from trainmaster.orchestrator.core.admission.prices import Prices, series_of
 from trainmaster.orchestrator.core.documents.faults import Fault, PathPart, Refused, listed
 from trainmaster.orchestrator.core.policy.admission import Caps, UnknownPrices
 from trainmaster.orchestrator.core.policy.currency import money
 from trainmaster.orchestrator.core.policy.policy import Policy
-from trainmaster.orchestrator.core.requests.candidates import Candidate, parse_candidates, pools_of
 from trainmaster.orchestrator.core.requests.disks import boot_disks
 from trainmaster.orchestrator.core.requests.draft import FALLBACKS
 from trainmaster.orchestrator.core.requests.request import Request

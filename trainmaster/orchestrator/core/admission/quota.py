@@ -3,8 +3,8 @@
 import hashlib
 import re
 
+from trainmaster.orchestrator.core.admission.candidates import Candidate, pools_of
 from trainmaster.orchestrator.core.job_names import JobKind
-from trainmaster.orchestrator.core.requests.candidates import Candidate, pools_of
 from trainmaster.orchestrator.core.requests.spec import WorkerPool
 
 CLASS_MAX_CHARS = 63

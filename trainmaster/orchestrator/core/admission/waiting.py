@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from trainmaster.orchestrator.core.requests.candidates import Candidate, candidates_of, current_candidate
+from trainmaster.orchestrator.core.admission.candidates import Candidate, candidates_of, current_candidate
 from trainmaster.orchestrator.core.runs.job import Job
 from trainmaster.orchestrator.core.runs.moves import moved, with_job
 from trainmaster.orchestrator.core.runs.record import (

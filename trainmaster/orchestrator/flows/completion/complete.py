@@ -4,14 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from trainmaster.orchestrator.core.admission.actual_cost import with_cost
+from trainmaster.orchestrator.core.admission.candidates import current_candidate
 from trainmaster.orchestrator.core.admission.waiting import may_wait, stocked_out
 from trainmaster.orchestrator.core.completion.entry import JobHint
 from trainmaster.orchestrator.core.completion.locations import model_locations, shared_location
-from trainmaster.orchestrator.core.completion.model import (
-    ModelDirectory,
-    RecordedFiles,
-    overwriting_problem,
-)
+from trainmaster.orchestrator.core.completion.model import ModelDirectory, RecordedFiles, overwriting_problem
 from trainmaster.orchestrator.core.completion.outcome import (
     Outcome,
     completed,
@@ -24,7 +21,6 @@ from trainmaster.orchestrator.core.completion.progress import metrics_uri, progr
 from trainmaster.orchestrator.core.errors import JobNotFound, PolicyInvalid, ReasonPending, RecordMoved
 from trainmaster.orchestrator.core.job_names import JobKind, job_kind
 from trainmaster.orchestrator.core.names import RUN_LABEL, is_run_id
-from trainmaster.orchestrator.core.requests.candidates import current_candidate
 from trainmaster.orchestrator.core.requests.spec import JobSpec, Tuning, spec_from
 from trainmaster.orchestrator.core.runs.end import Completion, EndReport, LongCopy
 from trainmaster.orchestrator.core.runs.job import Job, Progress

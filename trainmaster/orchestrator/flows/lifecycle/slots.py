@@ -17,6 +17,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from trainmaster.orchestrator.core.admission.candidates import candidates_of
 from trainmaster.orchestrator.core.admission.listed import Slot
 from trainmaster.orchestrator.core.admission.queue import Place, QueuePass, SlotSet, limits_of
 from trainmaster.orchestrator.core.admission.quota import quota_class
@@ -24,7 +25,6 @@ from trainmaster.orchestrator.core.errors import GenerationMoved, RecordDamaged
 from trainmaster.orchestrator.core.events.envelope import DELIVERED_WITHIN
 from trainmaster.orchestrator.core.job_names import JobKind
 from trainmaster.orchestrator.core.names import held_slot_parts
-from trainmaster.orchestrator.core.requests.candidates import candidates_of
 from trainmaster.orchestrator.core.requests.spec import JobSpec
 from trainmaster.orchestrator.core.runs.moves import live_lease
 from trainmaster.orchestrator.core.runs.record import RunRecord

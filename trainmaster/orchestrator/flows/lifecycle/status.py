@@ -13,11 +13,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 
+from trainmaster.orchestrator.core.admission.candidates import indexed_job
 from trainmaster.orchestrator.core.errors import GenerationMoved, LeaseHeld, RecordMoved, TrainmasterError
 from trainmaster.orchestrator.core.notices.notice import run_entered
-from trainmaster.orchestrator.core.requests.candidates import indexed_job
 from trainmaster.orchestrator.core.requests.incoming import Ignored, IncomingDocument
-from trainmaster.orchestrator.core.requests.indexing import index_row_of
 from trainmaster.orchestrator.core.runs.drop_status import (
     HELD,
     IGNORED,
@@ -26,6 +25,7 @@ from trainmaster.orchestrator.core.runs.drop_status import (
     status_of_run,
     status_of_source,
 )
+from trainmaster.orchestrator.core.runs.indexing import index_row_of
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.core.runs.states import RunState
 from trainmaster.orchestrator.flows.services import FlowResult, Services

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 
+from trainmaster.orchestrator.core.admission.candidates import candidates_of, regions_of
 from trainmaster.orchestrator.core.admission.waiting import waits
 from trainmaster.orchestrator.core.errors import RecordMoved
 from trainmaster.orchestrator.core.job_names import same_job
-from trainmaster.orchestrator.core.requests.candidates import candidates_of, regions_of
 from trainmaster.orchestrator.core.runs.job import Failure, Job
 from trainmaster.orchestrator.core.runs.moves import (
     found_second,

@@ -15,6 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
+from trainmaster.orchestrator.core.admission.candidates import Candidate, candidates_of, current_candidate
 from trainmaster.orchestrator.core.admission.queue import Place, QueuePass, SlotSet
 from trainmaster.orchestrator.core.admission.quota import deployment_class, is_rate_limit, quota_class
 from trainmaster.orchestrator.core.admission.waiting import (
@@ -38,11 +39,6 @@ from trainmaster.orchestrator.core.errors import (
     SubmissionUnknown,
     TrainmasterError,
 )
-from trainmaster.orchestrator.core.requests.candidates import (
-    Candidate,
-    candidates_of,
-    current_candidate,
-)
 from trainmaster.orchestrator.core.requests.submission import submission_of
 from trainmaster.orchestrator.core.runs.job import Failure
 from trainmaster.orchestrator.core.runs.moves import with_lease_given_back
@@ -54,12 +50,7 @@ from trainmaster.orchestrator.flows.lifecycle.slots import (
     start_pass,
     take_slots,
 )
-from trainmaster.orchestrator.flows.lifecycle.transitions import (
-    failed,
-    job_of,
-    kept_waiting,
-    submitted,
-)
+from trainmaster.orchestrator.flows.lifecycle.transitions import failed, job_of, kept_waiting, submitted
 from trainmaster.orchestrator.flows.services import FlowResult, Services
 from trainmaster.orchestrator.log_events import LogEvent
 from trainmaster.orchestrator.stores.ledger import Held

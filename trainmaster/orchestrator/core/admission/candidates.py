@@ -6,8 +6,8 @@ from typing import Any
 
 from trainmaster.orchestrator.core.names import output_prefix_uri
 from trainmaster.orchestrator.core.requests.draft import ROLES, candidate_documents
-from trainmaster.orchestrator.core.requests.indexing import IndexedJob
 from trainmaster.orchestrator.core.requests.spec import Cluster, JobSpec, Scheduling, WorkerPool, spec_from
+from trainmaster.orchestrator.core.runs.indexing import IndexedJob
 from trainmaster.orchestrator.core.runs.record import RunRecord
 
 

@@ -9,8 +9,7 @@ import pytest
 from tests.contract.rooms import Room, ends, launched, limited, slots, states
 from tests.contract.world import LEDGER, MODELS, World
 from trainmaster.orchestrator.core.completion.model import SHOWN_FILES
-from trainmaster.orchestrator.core.documents.codec import encoded
-from trainmaster.orchestrator.core.documents.json_text import json_bytes
+from trainmaster.orchestrator.core.documents.codec import encoded, json_bytes
 from trainmaster.orchestrator.core.policy.admission import Limit
 from trainmaster.orchestrator.core.runs.job import JobState
 from trainmaster.orchestrator.core.runs.states import RunState

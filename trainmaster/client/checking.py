@@ -13,7 +13,7 @@ from trainmaster.orchestrator.core.admission.cost import ReadPrices, priced
 from trainmaster.orchestrator.core.documents.document import Document, parse_document
 from trainmaster.orchestrator.core.documents.faults import Fault, Refused, Suggestions
 from trainmaster.orchestrator.core.documents.placing import placed
-from trainmaster.orchestrator.core.documents.unvalidated import at, text_at
+from trainmaster.orchestrator.core.documents.values import at, text_at
 from trainmaster.orchestrator.core.names import RULES_PREFIX, Buckets, model_name_from
 from trainmaster.orchestrator.core.orders.order import ORDER_SCHEMA, parse_order
 from trainmaster.orchestrator.core.requests.checks.secrets import secret_lines

@@ -13,7 +13,7 @@ from trainmaster.client.records import read_json
 from trainmaster.client.runs.listing import Filters, list_runs
 from trainmaster.client.runs.origin import LocalFile, read_local_file, submitted_text
 from trainmaster.orchestrator.core.documents.codec import decoded
-from trainmaster.orchestrator.core.documents.unvalidated import list_at
+from trainmaster.orchestrator.core.documents.values import list_at
 from trainmaster.orchestrator.core.names import (
     REQUESTS_PREFIX,
     RULES_PREFIX,

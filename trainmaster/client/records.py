@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from trainmaster.client.errors import NotFound
-from trainmaster.orchestrator.core.documents.json_text import parse_json
+from trainmaster.orchestrator.core.documents.codec import parse_json
 from trainmaster.orchestrator.core.names import object_uri
 from trainmaster.orchestrator.core.sizes import MAX_BOOK_BYTES
 

@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainmaster.orchestrator.core.documents.codec import decoded, encoded
-from trainmaster.orchestrator.core.documents.json_text import (
+from trainmaster.orchestrator.core.documents.codec import (
     MAX_DEPTH_STORED,
     TooDeep,
+    decoded,
+    encoded,
     json_bytes,
     json_line,
     parse_json,

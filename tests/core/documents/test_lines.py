@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainmaster.orchestrator.core.documents.lines import parse_line_numbers
-from trainmaster.orchestrator.core.documents.work import MAX_VALUES
+from trainmaster.orchestrator.core.documents.document import parse_line_numbers
+from trainmaster.orchestrator.core.documents.values import MAX_VALUES
 
 YAML = """\
 # a comment

@@ -8,7 +8,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainmaster.orchestrator.core.documents.quoting import FOUND_MAX_CHARS, shown
+from trainmaster.orchestrator.core.documents.faults import FOUND_MAX_CHARS, shown
 from trainmaster.orchestrator.core.documents.validation import schema_faults
 
 WORDS = st.sampled_from(

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from trainmaster.orchestrator.core.documents.unknown import with_unknown
+from trainmaster.orchestrator.core.documents.codec import with_unknown
 
 BEFORE: dict[str, Any] = {"a": 1, "inner": {"b": 2}, "steps": [{"s": 1}, {"s": 2}], "names": ["x"]}
 RAW: dict[str, Any] = {

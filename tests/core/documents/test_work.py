@@ -11,8 +11,7 @@ from tests.core.fuzz.parsers import BUCKETS, REQUEST_RULES
 from tests.core.parsed import parse_request
 from trainmaster.orchestrator.core.documents.document import parse_document
 from trainmaster.orchestrator.core.documents.faults import Fault, Refused
-from trainmaster.orchestrator.core.documents.values import Document
-from trainmaster.orchestrator.core.documents.work import MAX_KEY_CHARS, MAX_VALUES, Work, units
+from trainmaster.orchestrator.core.documents.values import MAX_KEY_CHARS, MAX_VALUES, Document, Work, units
 from trainmaster.orchestrator.core.requests.checks.secrets import secret_lines
 from trainmaster.orchestrator.core.requests.reading import checked_request
 from trainmaster.orchestrator.core.retraining.book import Book, may_hold

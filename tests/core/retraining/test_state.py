@@ -13,9 +13,8 @@ from jsonschema import Draft202012Validator
 
 from tests.core.retraining_cases import DAY, NOON, SECOND, arrived, batch, fresh, pictures, rule
 from tests.core.shipped import schema
-from trainmaster.orchestrator.core.documents.codec import decoded, encoded
-from trainmaster.orchestrator.core.documents.json_text import json_bytes
-from trainmaster.orchestrator.core.documents.unvalidated import mapping_at
+from trainmaster.orchestrator.core.documents.codec import decoded, encoded, json_bytes
+from trainmaster.orchestrator.core.documents.values import mapping_at
 from trainmaster.orchestrator.core.errors import EventMalformed
 from trainmaster.orchestrator.core.events.envelope import Envelope
 from trainmaster.orchestrator.core.retraining.arrivals import (

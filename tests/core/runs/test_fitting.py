@@ -12,8 +12,7 @@ from jsonschema import Draft202012Validator
 
 from tests.core.runs.test_record import NOW, record
 from tests.core.shipped import schema
-from trainmaster.orchestrator.core.documents.codec import decoded, encoded
-from trainmaster.orchestrator.core.documents.json_text import json_bytes, parse_json
+from trainmaster.orchestrator.core.documents.codec import decoded, encoded, json_bytes, parse_json
 from trainmaster.orchestrator.core.runs.end import Model, Rejection, TuningResult
 from trainmaster.orchestrator.core.runs.fitting import LEFT_OUT, PROBLEMS_MAX, TEXT_MAX_CHARS, stored_form
 from trainmaster.orchestrator.core.runs.job import Failure, RecordedTrial, TrialState

@@ -20,7 +20,7 @@ from trainmaster.client.study.study import Study, number
 from trainmaster.client.terminal import one_line
 from trainmaster.client.watch.sighting import Sighting, epochs
 from trainmaster.client.watch.timeline import AFTER_TRAINING, WAITING, Stage, timeline
-from trainmaster.orchestrator.core.documents.quoting import cut
+from trainmaster.orchestrator.core.documents.faults import cut
 
 FRAME_LINES, FRAME_COLUMNS = 2, 4
 LEAST_LINES = 3

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from trainmaster.orchestrator.core.documents.codec import time_or
-from trainmaster.orchestrator.core.documents.quoting import shown
+from trainmaster.orchestrator.core.documents.faults import shown
 from trainmaster.orchestrator.core.events.envelope import (
     REPLAYED_ID,
     REPLAYED_PUBLISH_TIME,

@@ -6,7 +6,7 @@ from pathlib import Path
 from trainmaster.client.files.download import difference
 from trainmaster.client.files.listing import RemoteFile
 from trainmaster.orchestrator.core.completion.model import MANIFEST_NAME
-from trainmaster.orchestrator.core.documents.json_text import parse_json
+from trainmaster.orchestrator.core.documents.codec import parse_json
 from trainmaster.orchestrator.core.sizes import MAX_MANIFEST_BYTES
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from trainmaster.client.errors import Damaged, NotFound, Refused
 from trainmaster.client.find import Run
 from trainmaster.orchestrator.core.champions.champion import Reign
-from trainmaster.orchestrator.core.documents.json_text import parse_json
+from trainmaster.orchestrator.core.documents.codec import parse_json
 from trainmaster.orchestrator.core.names import split_object_uri
 from trainmaster.orchestrator.core.runs.end import Model, ModelFiles
 

@@ -8,7 +8,7 @@ from datetime import timedelta
 from trainmaster.client.logs.line import LogLine
 from trainmaster.client.logs.read import LINES_MAX
 from trainmaster.orchestrator.core.documents.codec import encoded_time
-from trainmaster.orchestrator.core.documents.quoting import cut
+from trainmaster.orchestrator.core.documents.faults import cut
 
 TAIL_LINES, TAIL_CHARS = 2000, 1024 * 1024
 LINE_MAX_CHARS = 4000

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from trainmaster.client.runs.facts import metrics_of
 from trainmaster.client.times import span
-from trainmaster.orchestrator.core.documents.quoting import cut
+from trainmaster.orchestrator.core.documents.faults import cut
 from trainmaster.orchestrator.core.policy.currency import shown_bound, shown_money
 from trainmaster.orchestrator.core.runs.record import RunRecord
 

@@ -7,7 +7,7 @@ from typing import Any
 from trainmaster.client.errors import NotFound
 from trainmaster.client.study.find import Tuning
 from trainmaster.client.study.study import Trial, Value
-from trainmaster.orchestrator.core.documents.unvalidated import mapping_at
+from trainmaster.orchestrator.core.documents.values import mapping_at
 from trainmaster.orchestrator.core.requests.draft import names_program
 
 _Request = dict[str, Any]

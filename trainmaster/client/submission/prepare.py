@@ -35,12 +35,10 @@ from trainmaster.client.submission.scripts import unpacked_fault
 from trainmaster.client.submission.syntax import syntax_problem
 from trainmaster.orchestrator.core.admission.prices import Prices
 from trainmaster.orchestrator.core.documents.document import parse_document
-from trainmaster.orchestrator.core.documents.faults import Fault, is_within, listed
+from trainmaster.orchestrator.core.documents.faults import Fault, cut, is_within, listed
 from trainmaster.orchestrator.core.documents.faults import Refused as RefusedRequest
 from trainmaster.orchestrator.core.documents.placing import placed
-from trainmaster.orchestrator.core.documents.quoting import cut
-from trainmaster.orchestrator.core.documents.unvalidated import text_at
-from trainmaster.orchestrator.core.documents.values import Document
+from trainmaster.orchestrator.core.documents.values import Document, text_at
 from trainmaster.orchestrator.core.names import (
     REQUEST_SUFFIXES,
     REQUESTS_PREFIX,

@@ -18,8 +18,8 @@ from trainmaster.client.submission.pack import Packed, pack_script
 from trainmaster.client.submission.syntax import syntax_problem
 from trainmaster.orchestrator.core.documents.document import parse_document
 from trainmaster.orchestrator.core.documents.faults import Fault
-from trainmaster.orchestrator.core.documents.unvalidated import Path as At
-from trainmaster.orchestrator.core.documents.unvalidated import mapping_at, text_at
+from trainmaster.orchestrator.core.documents.values import Path as At
+from trainmaster.orchestrator.core.documents.values import mapping_at, text_at
 from trainmaster.orchestrator.core.names import object_uri, script_object
 from trainmaster.orchestrator.core.requests.draft import SCRIPT
 from trainmaster.orchestrator.core.requests.request import RequestRules

@@ -4,8 +4,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from trainmaster.orchestrator.adapters.importing import IMPORTING
-from trainmaster.orchestrator.core.documents.codec import encoded_time
-from trainmaster.orchestrator.core.documents.json_text import json_line
+from trainmaster.orchestrator.core.documents.codec import encoded_time, json_line
 from trainmaster.orchestrator.core.errors import ServiceFailed
 from trainmaster.orchestrator.core.notices.notice import Notice
 

@@ -7,9 +7,7 @@ from itertools import islice
 from typing import TypeVar
 
 from trainmaster.orchestrator.core.champions.champion import Champion
-from trainmaster.orchestrator.core.documents.codec import decoded, encoded
-from trainmaster.orchestrator.core.documents.json_text import json_bytes
-from trainmaster.orchestrator.core.documents.unknown import with_unknown
+from trainmaster.orchestrator.core.documents.codec import decoded, encoded, json_bytes, with_unknown
 from trainmaster.orchestrator.core.errors import GenerationMoved
 from trainmaster.orchestrator.core.names import champion_object, split_object_uri
 from trainmaster.orchestrator.core.sizes import MAX_CHAMPION_BYTES

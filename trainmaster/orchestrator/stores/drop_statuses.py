@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
-from trainmaster.orchestrator.core.documents.json_text import json_bytes
+from trainmaster.orchestrator.core.documents.codec import json_bytes
 from trainmaster.orchestrator.core.errors import GenerationMoved
 from trainmaster.orchestrator.core.names import is_run_id, status_object
 from trainmaster.orchestrator.core.runs.drop_status import (

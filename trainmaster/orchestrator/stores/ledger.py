@@ -10,9 +10,13 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from trainmaster.orchestrator.core.completion.model import RecordedFiles
-from trainmaster.orchestrator.core.documents.codec import decoded, encoded
-from trainmaster.orchestrator.core.documents.json_text import json_bytes, parse_json
-from trainmaster.orchestrator.core.documents.unknown import with_unknown
+from trainmaster.orchestrator.core.documents.codec import (
+    decoded,
+    encoded,
+    json_bytes,
+    parse_json,
+    with_unknown,
+)
 from trainmaster.orchestrator.core.errors import (
     DocumentDamaged,
     GenerationMoved,

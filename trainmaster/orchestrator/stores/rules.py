@@ -6,9 +6,13 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 
-from trainmaster.orchestrator.core.documents.codec import decoded, encoded
-from trainmaster.orchestrator.core.documents.json_text import json_bytes, parse_json
-from trainmaster.orchestrator.core.documents.unknown import with_unknown
+from trainmaster.orchestrator.core.documents.codec import (
+    decoded,
+    encoded,
+    json_bytes,
+    parse_json,
+    with_unknown,
+)
 from trainmaster.orchestrator.core.errors import DocumentDamaged, GenerationMoved
 from trainmaster.orchestrator.core.names import status_object
 from trainmaster.orchestrator.core.retraining.book import BOOK_OBJECT, Book, book_bytes, parse_book

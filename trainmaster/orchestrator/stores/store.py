@@ -5,7 +5,7 @@ from contextlib import suppress
 from itertools import islice
 from typing import Any, TypeVar
 
-from trainmaster.orchestrator.core.documents.json_text import json_bytes, parse_json
+from trainmaster.orchestrator.core.documents.codec import json_bytes, parse_json
 from trainmaster.orchestrator.core.errors import DocumentDamaged, GenerationMoved, ObjectGone, ObjectTooLarge
 from trainmaster.orchestrator.core.names import object_uri
 from trainmaster.orchestrator.ports.objects import Listed, Objects, Stored

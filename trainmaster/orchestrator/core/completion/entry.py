@@ -8,9 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from trainmaster.orchestrator.core.documents.codec import time_or
-from trainmaster.orchestrator.core.documents.json_text import parse_json
-from trainmaster.orchestrator.core.documents.unvalidated import at, mapping_at
+from trainmaster.orchestrator.core.documents.codec import parse_json, time_or
+from trainmaster.orchestrator.core.documents.values import at, mapping_at
 from trainmaster.orchestrator.core.errors import EventMalformed
 from trainmaster.orchestrator.core.events.envelope import PubsubMessage
 

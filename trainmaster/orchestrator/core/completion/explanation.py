@@ -20,7 +20,7 @@ from trainmaster.orchestrator.core.completion.last_error import (
 )
 from trainmaster.orchestrator.core.completion.replica_exit import ReplicaExit, parse_exit, restarts_text
 from trainmaster.orchestrator.core.completion.trial_ends import was_cancelled
-from trainmaster.orchestrator.core.documents.quoting import cut
+from trainmaster.orchestrator.core.documents.faults import cut
 from trainmaster.orchestrator.core.job_names import job_id
 from trainmaster.orchestrator.core.requests.draft import SCRIPT
 from trainmaster.orchestrator.core.runs.end import TuningResult

@@ -13,13 +13,11 @@ from datetime import datetime
 from typing import Any
 
 from trainmaster.orchestrator.core.completion.formats import format_of
-from trainmaster.orchestrator.core.documents.codec import decoded
+from trainmaster.orchestrator.core.documents.codec import TooDeep, decoded, parse_json
 from trainmaster.orchestrator.core.documents.document import MAX_DEPTH
-from trainmaster.orchestrator.core.documents.faults import listed
-from trainmaster.orchestrator.core.documents.json_text import TooDeep, parse_json
-from trainmaster.orchestrator.core.documents.quoting import plain
+from trainmaster.orchestrator.core.documents.faults import listed, plain
 from trainmaster.orchestrator.core.documents.validation import schema_faults
-from trainmaster.orchestrator.core.documents.work import has_too_many_values
+from trainmaster.orchestrator.core.documents.values import has_too_many_values
 from trainmaster.orchestrator.core.runs.end import Model, ModelData, ModelFiles
 from trainmaster.orchestrator.core.sizes import MAX_METRICS_BYTES, in_bytes
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from trainmaster.orchestrator.core.documents.quoting import plain
+from trainmaster.orchestrator.core.documents.faults import plain
 from trainmaster.orchestrator.core.errors import TrainmasterError
 from trainmaster.orchestrator.core.runs.end import ChampionVerdict, Completion, FailedStep
 from trainmaster.orchestrator.core.runs.record import RunRecord, shortened

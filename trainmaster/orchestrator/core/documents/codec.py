@@ -1,13 +1,18 @@
-"""Frozen dataclasses as JSON documents and back.
+"""Frozen dataclasses as JSON documents and back, and these as the JSON text that the service stores and publishes.
 
 `None` fields are omitted, times are RFC 3339 in UTC, enums are their values, decimals are strings.
 An integer may be written as 5.0. Unknown keys are ignored, so that an older reader understands a newer record;
-`unknown.py` keeps them in what is written.
+`with_unknown` keeps them in what is written.
+
+Whatever is parsed here can be written here, and whatever is written here can be parsed: lone surrogates become U+FFFD,
+and numbers that JSON lacks become the words of protobuf's JSON mapping.
 """
 
 import dataclasses
 import functools
+import json
 import math
+import re
 import types
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -16,6 +21,87 @@ from enum import Enum
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from trainmaster.orchestrator.core.documents.values import whole
+
+MAX_DEPTH_STORED = 64
+"""A record holds a request, which is nested up to 32 levels deep. Code that walks values recurses."""
+REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_MAY_HOLD_SURROGATES = re.compile(r"\\u[dD][89a-fA-F]|[\ud800-\udfff]")
+_WORDS = {math.inf: "Infinity", -math.inf: "-Infinity"}
+
+
+class TooDeep(ValueError):
+    """Lists and mappings are nested too deep; the message says how deep they may be."""
+
+
+def json_bytes(value: object) -> bytes:
+    """The document as it is stored, readable for people. Never fails on what `encoded` or `parse_json` returned."""
+    return json_line(value, indent=2).encode() + b"\n"
+
+
+def json_line(value: object, indent: int | None = None) -> str:
+    """The document on one line, as it is published."""
+    try:
+        text = json.dumps(value, indent=indent, ensure_ascii=False, allow_nan=False)
+    except (ValueError, RecursionError):
+        text = json.dumps(_mapped(value, _writable), indent=indent, ensure_ascii=False, allow_nan=False)
+    return _SURROGATE.sub(REPLACEMENT, text)
+
+
+def parse_json(content: bytes | str, max_depth: int = MAX_DEPTH_STORED) -> Any:  # Any: JSON
+    """The value in a text that anyone may have written.
+
+    Raises:
+        TooDeep: it is nested deeper than `max_depth` levels.
+        ValueError: it is not JSON.
+    """
+    too_deep = f"nested deeper than {max_depth} levels"
+    if isinstance(content, bytes):
+        content = content.decode(json.detect_encoding(content), "surrogatepass")
+    try:
+        value = json.loads(content)
+    except RecursionError as error:
+        raise TooDeep(too_deep) from error
+    if _is_deeper(value, max_depth):
+        raise TooDeep(too_deep)
+    return _mapped(value, _well_formed) if _MAY_HOLD_SURROGATES.search(content) else value
+
+
+def _is_deeper(value: object, most: int) -> bool:
+    """Level by level, so that no depth exhausts the stack."""
+    level = [value]
+    for _ in range(most):
+        level = [
+            part
+            for outer in level
+            if isinstance(outer, dict | list)
+            for part in (outer.values() if isinstance(outer, dict) else outer)
+            if isinstance(part, dict | list)
+        ]
+        if not level:
+            return False
+    return True
+
+
+def _mapped(value: object, leaf: Callable[[object], object], depth: int = 0) -> object:
+    """The value with `leaf` of every key and every part that holds no other. Deeper than is ever read stands `…`."""
+    match value:
+        case Mapping() | list() | tuple() if depth >= MAX_DEPTH_STORED:
+            return "…"
+        case Mapping():
+            return {str(leaf(key)): _mapped(part, leaf, depth + 1) for key, part in value.items()}
+        case list() | tuple():
+            return [_mapped(part, leaf, depth + 1) for part in value]
+    return leaf(value)
+
+
+def _well_formed(leaf: object) -> object:
+    return _SURROGATE.sub(REPLACEMENT, leaf) if isinstance(leaf, str) else leaf
+
+
+def _writable(leaf: object) -> object:
+    return _WORDS.get(leaf, "NaN") if isinstance(leaf, float) and not math.isfinite(leaf) else leaf
+
 
 _Value = TypeVar("_Value")
 
@@ -172,13 +258,13 @@ def _scalar(kind: object, document: object, path: str) -> object:
     return _expected(document, kind, path)  # type: ignore[arg-type]  # only str, int, float and bool are left
 
 
-_WORDS = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
-"""As `json_text` writes them."""
+_NUMBERS = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
+"""As `json_line` writes them."""
 
 
 def _float(document: object, path: str) -> float:
-    if isinstance(document, str) and document in _WORDS:
-        return _WORDS[document]
+    if isinstance(document, str) and document in _NUMBERS:
+        return _NUMBERS[document]
     try:
         is_integer = isinstance(document, int) and not isinstance(document, bool)
         return float(document) if is_integer else _expected(document, float, path)  # type: ignore[arg-type]
@@ -190,3 +276,40 @@ def _expected(document: object, kind: type[_Value], path: str) -> _Value:
     if not isinstance(document, kind) or (isinstance(document, bool) and kind is not bool):
         raise ValueError(f"{path}: {kind.__name__} expected, found {type(document).__name__}")
     return document
+
+
+# Any: JSON.
+def with_unknown(after: Any, before: Any, raw: Any) -> Any:
+    """`after`, with what `raw` has and `before` lacks, at every level.
+
+    `raw` is the document as it was read, `before` what this release encodes it as, and `after` its changed version.
+    An entry of a list that has not changed keeps what is unknown of it wherever it is now; a changed one is new.
+    """
+    if raw == before:
+        return after
+    if isinstance(after, dict) and isinstance(before, dict) and isinstance(raw, dict):
+        known = {
+            key: with_unknown(part, before[key], raw[key]) if key in before and key in raw else part
+            for key, part in after.items()
+        }
+        unknown = {
+            key: part
+            for key, part in raw.items()
+            if key not in before and key not in after and part is not None
+        }
+        return {**known, **unknown}
+    if isinstance(after, list) and isinstance(before, list) and isinstance(raw, list):
+        return _entries(after, before, raw)
+    return after
+
+
+def _entries(after: list[Any], before: list[Any], raw: list[Any]) -> list[Any]:
+    extended = [
+        (known, part) for known, part in zip(before, raw, strict=False) if isinstance(part, dict | list)
+    ]
+    extended = [(known, part) for known, part in extended if known != part]
+    entries: list[Any] = []
+    for entry in after:
+        at = next((at for at, (known, _) in enumerate(extended) if known == entry), None)
+        entries.append(entry if at is None else with_unknown(entry, *extended.pop(at)))
+    return entries

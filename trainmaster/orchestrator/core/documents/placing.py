@@ -4,8 +4,8 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from trainmaster.orchestrator.core.documents.document import iter_places
 from trainmaster.orchestrator.core.documents.faults import Fault
-from trainmaster.orchestrator.core.documents.lines import iter_places
 from trainmaster.orchestrator.core.documents.places import Place, quoted, split_lines
 from trainmaster.orchestrator.core.documents.values import MAX_DEPTH, Document
 

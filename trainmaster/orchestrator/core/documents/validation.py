@@ -9,17 +9,20 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from trainmaster.orchestrator.core.documents.faults import (
+    FOUND_MAX_CHARS,
     MAX_COLLECTED,
     Fault,
     PathPart,
     Suggestions,
+    cut,
     hint,
     json_path,
     nearest,
+    quote_it,
+    shown,
     unknown_key,
     without_echoes,
 )
-from trainmaster.orchestrator.core.documents.quoting import FOUND_MAX_CHARS, cut, quote_it, shown
 from trainmaster.orchestrator.core.documents.values import parse_seconds, whole
 
 if TYPE_CHECKING:

@@ -1,12 +1,88 @@
-"""The result of reading a text: plain values, and the text's faults."""
+"""The values of a document: as they are read from its text, as unvalidated parts of it, and as work that they cost.
+
+A reader refuses a document of more than MAX_VALUES values. A check that repeats, for fallbacks and for the conditions of
+a rule, takes its work from one budget of MAX_WORK units, which a rule shares with its template: every machine decides
+alike, whatever its speed.
+
+In an unvalidated document, a value of another type than expected counts as absent: the schema's check reports it.
+"""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 
 from trainmaster.orchestrator.core.documents.faults import Fault, PathPart
 from trainmaster.orchestrator.core.documents.places import Place
-from trainmaster.orchestrator.core.documents.work import MAX_KEY_CHARS
+
+MAX_VALUES = 10_000
+"""Keys, values, lists and mappings of one document. Vertex AI allows 1,000 values of a discrete parameter, 100 variables
+and 100 packages, so honest requests hold a few hundred, and large tunings a few thousand:
+https://cloud.google.com/vertex-ai/docs/reference/rest/v1/StudySpec#DiscreteValueSpec"""
+MAX_KEY_CHARS = 1000
+MAX_WORK = 30_000
+"""Checking this many units takes up to about 0.3 s of one processor."""
+CHARS_PER_UNIT = 32
+_PLACEHOLDER_BEGINS = "${"
+
+
+@dataclass(kw_only=True)
+class Work:
+    """The budget of one document, or of a rule and its template together; `spent` counts units."""
+
+    most: int = MAX_WORK
+    spent: int = 0
+
+    def take(self, units: int) -> bool:
+        """Whether the budget has this many units left. They are taken in both cases, so that all later work is refused."""
+        self.spent += units
+        return not self.is_spent
+
+    @property
+    def is_spent(self) -> bool:
+        return self.spent > self.most
+
+    def refusal(self, found: str) -> Fault:
+        """Why the document is refused once the budget is spent; `found` says on what."""
+        return Fault(
+            path="$",
+            problem="checking this document takes too much work",
+            found=found,
+            allowed=f"at most {self.most} units, in a rule for all of its conditions together",
+            repair="shorten lists and texts, or use fewer fallbacks, placeholders or conditions",
+        )
+
+
+def units(value: object) -> int:
+    """The work of one check of the value: one unit for each value, key and placeholder, and for each 32 characters."""
+    return sum(map(_unit, _iter_values(value)))
+
+
+def has_too_many_values(value: object, most: int = MAX_VALUES) -> bool:
+    return next(islice(_iter_values(value), most, None), _END) is not _END
+
+
+_END = object()
+
+
+def _unit(value: object) -> int:
+    if not isinstance(value, str):
+        return 1
+    return 1 + len(value) // CHARS_PER_UNIT + value.count(_PLACEHOLDER_BEGINS)
+
+
+def _iter_values(value: object) -> Iterator[object]:
+    """The value and everything in it, keys included, in no particular order; it does not recurse."""
+    waiting = [value]
+    while waiting:
+        each = waiting.pop()
+        yield each
+        if isinstance(each, dict):
+            waiting += each
+            waiting += each.values()
+        elif isinstance(each, list | tuple):
+            waiting += each
+
 
 MAX_DEPTH = 32
 MAX_DIGITS = 20
@@ -68,3 +144,40 @@ def whole(value: object) -> object:
     # The reader limits ints to MAX_DIGITS, so a float must not exceed that either: 1e300 has 300 digits.
     is_whole = isinstance(value, float) and value.is_integer() and abs(value) < 10**MAX_DIGITS
     return int(value) if isinstance(value, float) and is_whole else value
+
+
+Path = tuple[PathPart, ...]
+
+
+def at(document: object, *path: str) -> object:
+    """The value at the path, or None."""
+    for part in path:
+        if not isinstance(document, Mapping):
+            return None
+        document = document.get(part)
+    return document
+
+
+def text_at(document: object, *path: str) -> str | None:
+    value = at(document, *path)
+    return value if isinstance(value, str) else None
+
+
+def whole_at(document: object, *path: str) -> int | None:
+    """The integer at the path; booleans do not count."""
+    value = at(document, *path)
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def is_true(document: object, *path: str) -> bool:
+    return at(document, *path) is True
+
+
+def mapping_at(document: object, *path: str) -> Mapping[str, object]:
+    value = at(document, *path)
+    return value if isinstance(value, Mapping) else {}
+
+
+def list_at(document: object, *path: str) -> Sequence[object]:
+    value = at(document, *path)
+    return value if isinstance(value, list) else ()

@@ -20,19 +20,22 @@ from trainmaster.orchestrator.core.documents.faults import (
     PathPart,
     json_path,
     json_step,
+    plain,
+    quote_it,
+    shown,
 )
 from trainmaster.orchestrator.core.documents.places import Found, Place
-from trainmaster.orchestrator.core.documents.quoting import plain, quote_it, shown
 from trainmaster.orchestrator.core.documents.values import (
     KEEP_ONE,
     MAX_DEPTH,
     MAX_DIGITS,
+    MAX_KEY_CHARS,
+    MAX_VALUES,
     SHORTEN,
     Document,
     long_key,
     unreadable,
 )
-from trainmaster.orchestrator.core.documents.work import MAX_KEY_CHARS, MAX_VALUES
 from trainmaster.orchestrator.core.documents.yaml_errors import QUOTES, Refused, broken_yaml
 
 _Number = TypeVar("_Number", int, float)

@@ -11,9 +11,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from trainmaster.orchestrator.core.documents.codec import time_or
-from trainmaster.orchestrator.core.documents.json_text import parse_json
-from trainmaster.orchestrator.core.documents.unvalidated import text_at
+from trainmaster.orchestrator.core.documents.codec import parse_json, time_or
+from trainmaster.orchestrator.core.documents.values import text_at
 from trainmaster.orchestrator.core.events.envelope import PubsubMessage
 
 SELF_TEST_PREFIX = "self-test/"

@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import Any
 
 from trainmaster.orchestrator.core.documents.faults import json_path
-from trainmaster.orchestrator.core.documents.unvalidated import Path, list_at, mapping_at, text_at
+from trainmaster.orchestrator.core.documents.values import Path, list_at, mapping_at, text_at
 from trainmaster.orchestrator.core.policy.policy import ImageFlags, Machines, Policy
 
 ROLES = ("chief", "workers", "parameter_servers", "evaluators")

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from trainmaster.orchestrator.core.documents.faults import Fault, json_path, listed, nearest
-from trainmaster.orchestrator.core.documents.unvalidated import Path, text_at
+from trainmaster.orchestrator.core.documents.values import Path, text_at
 from trainmaster.orchestrator.core.policy.policy import TPU, Machines
 from trainmaster.orchestrator.core.requests.draft import FALLBACKS, ROLES, iter_fallbacks
 from trainmaster.orchestrator.core.requests.spec import Accelerator

@@ -6,10 +6,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from trainmaster.orchestrator.core.documents.codec import time_or
-from trainmaster.orchestrator.core.documents.document import Document, parse_document
-from trainmaster.orchestrator.core.documents.faults import listed, nearest
-from trainmaster.orchestrator.core.documents.lines import parse_line_numbers
-from trainmaster.orchestrator.core.documents.quoting import plain, shown
+from trainmaster.orchestrator.core.documents.document import Document, parse_document, parse_line_numbers
+from trainmaster.orchestrator.core.documents.faults import listed, nearest, plain, shown
 from trainmaster.orchestrator.core.errors import EventMalformed
 from trainmaster.orchestrator.core.events.envelope import Envelope, pubsub_message
 from trainmaster.orchestrator.core.names import (

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import chain, islice
 
 from trainmaster.orchestrator.core.documents.faults import MAX_COLLECTED, Fault, Suggestions, nearest
-from trainmaster.orchestrator.core.documents.unvalidated import Path, list_at, text_at
+from trainmaster.orchestrator.core.documents.values import Path, list_at, text_at
 from trainmaster.orchestrator.core.names import has_form_of_run_id
 from trainmaster.orchestrator.core.requests.draft import Draft
 

@@ -7,8 +7,7 @@ from typing import Any
 from trainmaster.orchestrator.core.documents.document import Document
 from trainmaster.orchestrator.core.documents.faults import Fault, Refused
 from trainmaster.orchestrator.core.documents.placing import placed
-from trainmaster.orchestrator.core.documents.unvalidated import text_at
-from trainmaster.orchestrator.core.documents.work import Work, units
+from trainmaster.orchestrator.core.documents.values import Work, text_at, units
 from trainmaster.orchestrator.core.policy.policy import Policy, among
 from trainmaster.orchestrator.core.requests.checks.policy import policy_faults
 from trainmaster.orchestrator.core.requests.checks.secrets import secret_lines

@@ -10,8 +10,8 @@ from functools import partial
 from typing import Any
 
 from trainmaster.orchestrator.core.documents.faults import Fault, Refused, Suggestions, without_echoes
-from trainmaster.orchestrator.core.documents.unvalidated import text_at
 from trainmaster.orchestrator.core.documents.validation import schema_faults
+from trainmaster.orchestrator.core.documents.values import text_at
 from trainmaster.orchestrator.core.names import team_account
 from trainmaster.orchestrator.core.policy.policy import Machines, Policy
 from trainmaster.orchestrator.core.policy.teams import policy_of, team_fault

@@ -5,8 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from trainmaster.orchestrator.core.documents.codec import decoded_time, encoded_time, time_or
-from trainmaster.orchestrator.core.documents.json_text import parse_json
+from trainmaster.orchestrator.core.documents.codec import decoded_time, encoded_time, parse_json, time_or
 from trainmaster.orchestrator.core.errors import EventMalformed
 from trainmaster.orchestrator.core.events.envelope import Envelope
 from trainmaster.orchestrator.core.requests.incoming import StoredObject, parse_stored_object

@@ -12,8 +12,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from trainmaster.orchestrator.core.documents.codec import decoded, encoded
-from trainmaster.orchestrator.core.documents.json_text import json_line
+from trainmaster.orchestrator.core.documents.codec import decoded, encoded, json_line
 from trainmaster.orchestrator.core.retraining.condition import Condition, NewData, Upstream, UpstreamEvent
 from trainmaster.orchestrator.core.retraining.rule import Rule
 

@@ -15,7 +15,7 @@ from functools import partial
 from itertools import islice
 
 from trainmaster.orchestrator.core.documents.faults import MAX_COLLECTED, Fault, Suggestions, nearest
-from trainmaster.orchestrator.core.documents.unvalidated import Path
+from trainmaster.orchestrator.core.documents.values import Path
 from trainmaster.orchestrator.core.requests.placeholders import (
     DEPLOYMENT,
     PLACEHOLDER,

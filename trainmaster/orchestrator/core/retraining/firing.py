@@ -4,9 +4,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 
-from trainmaster.orchestrator.core.documents.codec import encoded_time
+from trainmaster.orchestrator.core.documents.codec import encoded_time, json_line
 from trainmaster.orchestrator.core.documents.faults import Fault, Refused
-from trainmaster.orchestrator.core.documents.json_text import json_line
 from trainmaster.orchestrator.core.names import run_id_at
 from trainmaster.orchestrator.core.retraining.condition import ConditionKind
 from trainmaster.orchestrator.core.retraining.filling import filled, find_placeholders, unfilled

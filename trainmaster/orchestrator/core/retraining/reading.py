@@ -9,7 +9,7 @@ from trainmaster.orchestrator.core.documents.document import Document, parse_doc
 from trainmaster.orchestrator.core.documents.faults import Fault, PathPart, Refused, json_path, listed
 from trainmaster.orchestrator.core.documents.placing import placed
 from trainmaster.orchestrator.core.documents.validation import schema_faults
-from trainmaster.orchestrator.core.documents.work import Work, units
+from trainmaster.orchestrator.core.documents.values import Work, units
 from trainmaster.orchestrator.core.names import (
     REQUESTS_PREFIX,
     RULES_PREFIX,

@@ -9,8 +9,7 @@ from typing import Any
 from trainmaster.orchestrator.core.admission.cost import ReadPrices, priced
 from trainmaster.orchestrator.core.documents.document import Document, parse_document
 from trainmaster.orchestrator.core.documents.faults import MAX_COLLECTED, Fault, Refused, json_path, listed
-from trainmaster.orchestrator.core.documents.unvalidated import mapping_at, text_at
-from trainmaster.orchestrator.core.documents.work import Work, units
+from trainmaster.orchestrator.core.documents.values import Work, mapping_at, text_at, units
 from trainmaster.orchestrator.core.names import Buckets, output_uri
 from trainmaster.orchestrator.core.policy.image import repository
 from trainmaster.orchestrator.core.requests.dialects import dialect_of

@@ -18,8 +18,7 @@ from datetime import UTC, datetime, timedelta
 
 from cronsim import CronSim, CronSimError
 
-from trainmaster.orchestrator.core.documents.faults import Fault, PathPart, listed
-from trainmaster.orchestrator.core.documents.quoting import FOUND_MAX_CHARS, shown
+from trainmaster.orchestrator.core.documents.faults import FOUND_MAX_CHARS, Fault, PathPart, listed, shown
 
 FIELDS = 5
 _FORM = "minute hour day-of-month month day-of-week, for example 0 3 * * 1"

@@ -5,11 +5,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from trainmaster.orchestrator.core.documents.codec import time_or
-from trainmaster.orchestrator.core.documents.faults import listed
-from trainmaster.orchestrator.core.documents.json_text import parse_json
-from trainmaster.orchestrator.core.documents.quoting import cut
-from trainmaster.orchestrator.core.documents.unvalidated import mapping_at
+from trainmaster.orchestrator.core.documents.codec import parse_json, time_or
+from trainmaster.orchestrator.core.documents.faults import cut, listed
+from trainmaster.orchestrator.core.documents.values import mapping_at
 from trainmaster.orchestrator.core.errors import EventMalformed
 from trainmaster.orchestrator.core.events.envelope import PubsubMessage
 from trainmaster.orchestrator.core.notices.notice import CHAMPION_PROMOTED, PREFIX, RUN_PREFIX

@@ -9,12 +9,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from trainmaster.orchestrator.core.documents.codec import decoded, encoded
-from trainmaster.orchestrator.core.documents.faults import Fault
-from trainmaster.orchestrator.core.documents.json_text import parse_json
-from trainmaster.orchestrator.core.documents.quoting import plain
-from trainmaster.orchestrator.core.documents.unknown import with_unknown
-from trainmaster.orchestrator.core.documents.unvalidated import mapping_at
+from trainmaster.orchestrator.core.documents.codec import decoded, encoded, parse_json, with_unknown
+from trainmaster.orchestrator.core.documents.faults import Fault, plain
+from trainmaster.orchestrator.core.documents.values import mapping_at
 from trainmaster.orchestrator.core.errors import TrainmasterError
 from trainmaster.orchestrator.core.job_names import job_id
 from trainmaster.orchestrator.core.names import message_status_object, status_object

@@ -3,9 +3,8 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from trainmaster.orchestrator.core.documents.codec import encoded
-from trainmaster.orchestrator.core.documents.json_text import json_bytes
-from trainmaster.orchestrator.core.documents.quoting import cut
+from trainmaster.orchestrator.core.documents.codec import encoded, json_bytes
+from trainmaster.orchestrator.core.documents.faults import cut
 from trainmaster.orchestrator.core.runs.end import TuningResult
 from trainmaster.orchestrator.core.runs.job import Failure
 from trainmaster.orchestrator.core.runs.record import RunRecord

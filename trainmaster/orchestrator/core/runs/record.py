@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
 
-from trainmaster.orchestrator.core.documents.quoting import cut
+from trainmaster.orchestrator.core.documents.faults import cut
 from trainmaster.orchestrator.core.runs.end import Completion, Model, Rejection, TuningResult
 from trainmaster.orchestrator.core.runs.job import Failure, Progress, RecordedJob
 from trainmaster.orchestrator.core.runs.states import ENDS, RunState

@@ -9,8 +9,7 @@ from trainmaster.client.find import Run
 from trainmaster.client.submission.request_text import RequestText, read_request_text
 from trainmaster.client.terminal import visible
 from trainmaster.orchestrator.core.documents.codec import encoded
-from trainmaster.orchestrator.core.documents.faults import Fault
-from trainmaster.orchestrator.core.documents.quoting import cut
+from trainmaster.orchestrator.core.documents.faults import Fault, cut
 from trainmaster.web.source import Age
 from trainmaster.web.subject import Ask
 

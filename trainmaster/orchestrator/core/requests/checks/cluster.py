@@ -6,9 +6,8 @@ Source of what a cluster can be: https://cloud.google.com/vertex-ai/docs/trainin
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from trainmaster.orchestrator.core.documents.faults import Fault, listed
-from trainmaster.orchestrator.core.documents.quoting import shown
-from trainmaster.orchestrator.core.documents.unvalidated import is_true, mapping_at, text_at, whole_at
+from trainmaster.orchestrator.core.documents.faults import Fault, listed, shown
+from trainmaster.orchestrator.core.documents.values import is_true, mapping_at, text_at, whole_at
 from trainmaster.orchestrator.core.policy.image import repository
 from trainmaster.orchestrator.core.policy.policy import glob_matches
 from trainmaster.orchestrator.core.requests.checks.programs import program_faults, strategy_faults

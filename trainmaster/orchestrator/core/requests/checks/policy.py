@@ -9,9 +9,9 @@ from trainmaster.orchestrator.core.documents.faults import (
     listed,
     meant_word,
     nearest,
+    plain,
 )
-from trainmaster.orchestrator.core.documents.quoting import plain
-from trainmaster.orchestrator.core.documents.unvalidated import (
+from trainmaster.orchestrator.core.documents.values import (
     Path,
     at,
     is_true,

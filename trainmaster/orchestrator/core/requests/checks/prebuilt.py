@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 
 from trainmaster.orchestrator.core.documents.faults import Fault
-from trainmaster.orchestrator.core.documents.unvalidated import Path
+from trainmaster.orchestrator.core.documents.values import Path
 from trainmaster.orchestrator.core.policy.policy import RetiredImages
 from trainmaster.orchestrator.core.requests.draft import Draft
 

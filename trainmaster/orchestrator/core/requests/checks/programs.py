@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from trainmaster.orchestrator.core.documents.faults import Fault, nearest
-from trainmaster.orchestrator.core.documents.unvalidated import at, mapping_at
+from trainmaster.orchestrator.core.documents.values import at, mapping_at
 from trainmaster.orchestrator.core.names import LABEL_MAX_CHARS
 from trainmaster.orchestrator.core.requests.draft import SCRIPT, Draft, names_program
 from trainmaster.orchestrator.core.requests.placeholders import filled

@@ -5,9 +5,8 @@ Source: https://cloud.google.com/vertex-ai/docs/training/schedule-jobs-dws
 
 from collections.abc import Iterator
 
-from trainmaster.orchestrator.core.documents.faults import Fault
-from trainmaster.orchestrator.core.documents.quoting import shown
-from trainmaster.orchestrator.core.documents.unvalidated import is_true, text_at
+from trainmaster.orchestrator.core.documents.faults import Fault, shown
+from trainmaster.orchestrator.core.documents.values import is_true, text_at
 from trainmaster.orchestrator.core.requests.draft import Draft
 
 FLEX_START_ACCELERATORS = (

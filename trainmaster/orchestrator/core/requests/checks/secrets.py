@@ -12,8 +12,7 @@ from collections.abc import Iterator, Sequence
 
 from trainmaster.orchestrator.core.documents.faults import Fault
 from trainmaster.orchestrator.core.documents.places import line_starts
-from trainmaster.orchestrator.core.documents.unvalidated import Path, list_at, mapping_at
-from trainmaster.orchestrator.core.documents.values import Document
+from trainmaster.orchestrator.core.documents.values import Document, Path, list_at, mapping_at
 from trainmaster.orchestrator.core.policy.policy import among
 from trainmaster.orchestrator.core.requests.draft import Draft
 

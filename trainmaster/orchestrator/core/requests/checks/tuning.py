@@ -10,9 +10,15 @@ from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from trainmaster.orchestrator.core.documents.faults import Fault, Suggestions, json_path, listed, nearest
-from trainmaster.orchestrator.core.documents.quoting import shown
-from trainmaster.orchestrator.core.documents.unvalidated import Path, at, list_at, mapping_at
+from trainmaster.orchestrator.core.documents.faults import (
+    Fault,
+    Suggestions,
+    json_path,
+    listed,
+    nearest,
+    shown,
+)
+from trainmaster.orchestrator.core.documents.values import Path, at, list_at, mapping_at
 from trainmaster.orchestrator.core.requests.draft import Draft
 
 HERE: Path = ("tuning",)

@@ -2,8 +2,7 @@
 
 from typing import TypeGuard
 
-from trainmaster.orchestrator.core.documents.faults import listed, nearest
-from trainmaster.orchestrator.core.documents.quoting import plain
+from trainmaster.orchestrator.core.documents.faults import listed, nearest, plain
 from trainmaster.orchestrator.core.requests.legacy.reading import MASTER, OTHERS, ROLES, Job, Role
 from trainmaster.orchestrator.core.requests.legacy.tables import (
     ACCELERATORS,

@@ -5,8 +5,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
-from trainmaster.orchestrator.core.documents.faults import Fault, Suggestions, unknown_key
-from trainmaster.orchestrator.core.documents.quoting import shown
+from trainmaster.orchestrator.core.documents.faults import Fault, Suggestions, shown, unknown_key
 from trainmaster.orchestrator.core.requests.translation.own_document import Path, Translated, Translation
 
 UNKNOWN_MOST = 10

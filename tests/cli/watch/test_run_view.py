@@ -2,19 +2,22 @@
 
 import io
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 from rich.console import Console
 
 from tests.cli.screens import assert_screen
+from tests.cli.studies import START as TRIAL_START
 from tests.cli.studies import many, study, trial
 from tests.cli.watch import sightings
 from trainmaster.cli.watch.live import View
 from trainmaster.cli.watch.run import doing, news, picture
 from trainmaster.client.logs.line import SERVICE, LogLine
+from trainmaster.client.logs.progress import ReplicaProgress, TrainingProgress
 from trainmaster.client.study.study import Study
-from trainmaster.client.watch.sighting import Sighting, _after
-from trainmaster.client.watch.timeline import timeline
+from trainmaster.client.watch.sighting import Sighting, _after, epochs
+from trainmaster.client.watch.timeline import LAST_TRIAL_ENDED, timeline
 from trainmaster.orchestrator.core.runs.job import TrialState
 
 
@@ -183,3 +186,26 @@ def test_stages_that_an_ended_run_never_passed_are_left_out() -> None:
     titles = [stage.title for stage in timeline(Sighting(run=document, at=sightings.START))]
     assert "Model exported" not in titles
     assert titles[-1] == "Record closed"
+
+
+def test_the_timeline_of_a_tuning_has_the_first_and_last_trial() -> None:
+    stages = {stage.title: stage for stage in timeline(tuning(RUNNING))}
+    assert stages["First trial started"].at == TRIAL_START
+    assert stages["First trial started"].detail == "2 trials, 2 at a time"
+    assert stages[LAST_TRIAL_ENDED].at is None
+    ended = replace(
+        tuning(study(trial(1, final=0.7), trial(2, final=0.9))), job_ended_at=sightings.seconds(60)
+    )
+    (last,) = [stage for stage in timeline(ended) if stage.title == LAST_TRIAL_ENDED]
+    assert last.at == TRIAL_START + timedelta(seconds=30)
+
+
+def test_a_trials_epoch_is_its_furthest_replicas() -> None:
+    chief = ReplicaProgress(replica="chief-0", steps_done=9, epoch=3, epochs=10)
+    worker = ReplicaProgress(replica="worker-0", steps_done=7, epoch=2, epochs=10)
+    training = {
+        "1": TrainingProgress(replicas={"chief-0": chief, "worker-0": worker}),
+        "2": TrainingProgress(replicas={"chief-0": ReplicaProgress(replica="chief-0", epochs=10)}),
+        "3": TrainingProgress(),
+    }
+    assert epochs(training) == {"1": "epoch 3/10", "2": "epoch 1/10"}

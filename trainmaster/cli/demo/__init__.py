@@ -1,1 +1,1 @@
-"""The demos: follow a dropped request from start to end on this machine, and check the result."""
+"""The demos: what a user would type, on a fresh local stack, from an example to a model."""

@@ -1,4 +1,4 @@
-"""A tuning as `make demo-tuning` watches it, on a running stack."""
+"""A tuning as `trainmaster watch` shows it, on a running stack."""
 
 import io
 from pathlib import Path
@@ -7,7 +7,6 @@ import pytest
 from rich.console import Console
 
 from tests.command import Done, trainmaster
-from trainmaster.cli.demo.tuning.report import disagreements
 from trainmaster.cli.watch.live import View
 from trainmaster.cli.watch.run import doing, news, picture
 from trainmaster.client.clients import Clients
@@ -46,9 +45,22 @@ def test_a_tuning_is_seen_from_its_drop_to_its_record_and_can_be_drawn(
             view.show(seen)
     study = seen.study
     assert study is not None
-    assert list(disagreements(seen.run.document, study)) == []
+    recorded, best = seen.run.document["tuning"], study.best
+    assert best is not None
+    assert (
+        recorded["best_trial"].items()
+        >= {
+            "id": best.id,
+            "value": best.result,
+            "parameters": dict(best.parameters),
+            "model_uri": f"{seen.run.record.output_uri}/{best.id}/model/",
+        }.items()
+    )
+    assert seen.run.document["model"]["uri"] == recorded["best_trial"]["model_uri"]
+    states = {trial["id"]: trial["state"] for trial in recorded["trials"]}
+    assert states == {trial.id: trial.state.value for trial in study.trials}
     assert [len(trial.measurements) for trial in study.trials] == [EPOCHS] * TRIALS
-    assert study.best is min(study.trials, key=lambda trial: trial.measurements[-1].value)
+    assert best is min(study.trials, key=lambda trial: trial.measurements[-1].value)
     assert set(seen.training) == {trial.id for trial in study.trials}
     titles = [stage.title for stage in timeline(seen) if stage.at]
     assert titles == ["Request uploaded", "Run reserved", "Job submitted", "First trial started",

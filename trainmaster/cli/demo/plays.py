@@ -1,0 +1,108 @@
+"""The three demos, each as the commands that a user would type."""
+
+import os
+from collections.abc import Iterator, Sequence
+from functools import partial
+from pathlib import Path
+
+from trainmaster.cli.demo.predictions import count_right
+from trainmaster.cli.demo.stage import EXAMPLES, DemoFailed, Stage
+from trainmaster.cli.watch.live import doing
+from trainmaster.client.rules.champions import find_champion
+from trainmaster.client.rules.listing import read_status
+from trainmaster.client.runs.listing import Filters, list_runs
+from trainmaster.orchestrator.core.champions.champion import Verdict
+
+PREPARED_DATA = "TFDS_DATA_DIR"
+"""The variable that names a folder with the real data sets, which the first two demos then train on."""
+DATA_URI = "gs://${project}-datasets/tfds"  # in the requests
+MODEL_NAME = "horses-retrain"  # of the request and the rule of the retraining
+DATASET = "horses_or_humans"
+BURST_FILES = 200
+DONE = "_SUCCESS"  # ends a delivery, as Hadoop's and Spark's writers end theirs
+PROMOTED = (True, True, False)
+"""Whether each run of the retraining is promoted: the first champion's, the good burst's, the bad burst's."""
+
+
+def play_training(stage: Stage) -> None:
+    """One request becomes one model, trained by two replicas together."""
+    _train(stage, "demo.yaml", "--dataset=cassava", "--examples=448")
+
+
+def play_tuning(stage: Stage) -> None:
+    """One request becomes six trials, two at a time, and the best one's model."""
+    run_id = _train(stage, "demo_tuning.yaml", f"--dataset={DATASET}", "--examples=240")
+    stage.run_verb("study", run_id)
+    stage.run_verb("study", run_id, "--html", stage.state / "study.html")
+
+
+def _train(stage: Stage, request_name: str, *data: str) -> str:
+    """Train a model as the request says, compare its files with the record, and classify test pictures; the run's id."""
+    request, data_dir = EXAMPLES / request_name, os.environ.get(PREPARED_DATA)
+    if data_dir:
+        data_dir = str(Path(data_dir).resolve())
+        text = request.read_text().replace(DATA_URI, data_dir)
+        request = stage.state / request_name
+        request.write_text(text)
+    else:
+        folder = stage.state / "dataset"
+        stage.write_dataset(folder, *data)
+        stage.upload_dataset(folder)
+        data_dir = str(folder)
+    run_id = stage.submit(request)
+    stage.run_verb("watch", run_id)
+    model = stage.state / "model"
+    stage.run_verb("download", run_id, model)
+    with doing(stage.console, "Classifying images that the model was not trained on"):
+        right, asked = count_right(model, data_dir, stage.state / "prediction.log")
+    stage.say(f"{right} of {asked} test images classified correctly")
+    return run_id
+
+
+def play_retraining(stage: Stage) -> None:
+    """New data trains a better model, which becomes champion; the model of data with wrong labels does not.
+
+    Both bursts have 147 pictures to learn from and 49 to test on, each in a file, 3 files that describe them, and DONE.
+    The first champion has seen a few pictures of the first. In the second, half of the labels to learn from are wrong.
+    """
+    clean, noisy = stage.state / "data" / "1", stage.state / "data" / "2"
+    wrong_labels = ("--label_noise=0.5", f"--mislabelled_dir={noisy}")
+    stage.write_dataset(
+        clean, f"--dataset={DATASET}", "--examples=196", "--examples_per_file=1", *wrong_labels
+    )
+    stage.upload_dataset(clean)
+    runs = [stage.submit(EXAMPLES / "demo_retrain.yaml")]
+    stage.run_verb("watch", runs[0])
+    stage.run_verb("rules", "apply", EXAMPLES / "demo_rule.yaml")
+    for firing, folder in enumerate((clean, noisy), start=1):
+        _deliver_burst(stage, firing, folder)
+        runs.append(stage.wait_for("the rule to fire", partial(_run_of_firing, stage, firing)))
+        stage.run_verb("watch", runs[-1])
+    stage.run_verb("champions", "show", MODEL_NAME)
+    listed = [row.run_id for row in list_runs(stage.clients, Filters(), limit=10).rows][::-1]
+    considered = find_champion(stage.clients, MODEL_NAME).champion.considered
+    if problems := "\n".join(broken_claims(runs, listed, considered)):
+        raise DemoFailed(problems)
+    stage.say(f"\n2 bursts of {BURST_FILES} files started 2 runs: exactly one each")
+
+
+def _deliver_burst(stage: Stage, number: int, folder: Path) -> None:
+    bucket, prefix = stage.clients.context.data_bucket, f"horses/burst-{number}/"
+    files = stage.upload_folder(folder, bucket, prefix)
+    stage.clients.storage.bucket(bucket).blob(f"{prefix}{DONE}").upload_from_string(b"")
+    stage.say(f"\nburst {number}: {files + 1} files in gs://{bucket}/{prefix}")
+
+
+def _run_of_firing(stage: Stage, number: int) -> str | None:
+    status = read_status(stage.clients, "rules/demo_rule.yaml")
+    last = status.last_firing if status is not None else None
+    return last.run_id if last is not None and last.number == number else None
+
+
+def broken_claims(runs: Sequence[str], listed: Sequence[str], considered: Sequence[Verdict]) -> Iterator[str]:
+    """What did not go as the demo says, of its runs, of all runs on the stack, oldest first, and of the verdicts."""
+    if listed != runs:
+        yield f"Two bursts should have started one run each; the runs are: {', '.join(listed)}"
+    if [(verdict.run_id, verdict.promoted) for verdict in considered] != [*zip(runs, PROMOTED, strict=True)]:
+        reasons = "; ".join(f"{verdict.run_id}: {verdict.reason}" for verdict in considered)
+        yield f"The first two runs should have been promoted and the third not; the verdicts are: {reasons}"

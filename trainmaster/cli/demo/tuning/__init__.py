@@ -1,1 +1,0 @@
-"""Six trials search for the best model: the demo of a tuning."""

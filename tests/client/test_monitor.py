@@ -13,8 +13,9 @@ from tests.client.served import run_record, served_context
 from trainmaster.client.clients import Clients
 from trainmaster.client.find import read_run
 from trainmaster.client.watch import monitor as module
-from trainmaster.client.watch.monitor import LAST_STEP, Monitored, RunMonitor
+from trainmaster.client.watch.monitor import Monitored, RunMonitor
 from trainmaster.local import logging
+from trainmaster.orchestrator.core.completion.steps import END_STEPS
 
 RUN = "watched"
 JOB = {"name": "projects/1/locations/us-central1/customJobs/1", "state": "JOB_STATE_RUNNING"}
@@ -82,7 +83,7 @@ def test_the_verdict_of_a_run_that_has_ended_is_awaited_and_then_nothing_is_read
     logged.write("1", now_s(), textPayload="Job completed successfully.")
     assert not watched.look().is_over
     verdict = {"promoted": True, "reason": "the first champion"}
-    record(logged, "succeeded", completion={"steps_done": ["champion", LAST_STEP], "champion": verdict})
+    record(logged, "succeeded", completion={"steps_done": [*END_STEPS], "champion": verdict})
     found = watched.look()
     assert found.is_over
     assert found.run.record.completion is not None

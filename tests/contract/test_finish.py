@@ -10,14 +10,19 @@ from jsonschema import Draft202012Validator
 from tests.contract.boundaries import At, raising
 from tests.contract.test_complete import launched
 from tests.contract.world import World, schema
-from trainmaster.orchestrator.core.completion.steps import BUG_ATTEMPTS_MAX, OUTAGE_ATTEMPTS_MAX
+from trainmaster.orchestrator.core.completion.steps import (
+    BUG_ATTEMPTS_MAX,
+    END_STEPS,
+    OUTAGE_ATTEMPTS_MAX,
+    all_over,
+)
 from trainmaster.orchestrator.core.documents.codec import encoded
 from trainmaster.orchestrator.core.errors import ServiceFailed
 from trainmaster.orchestrator.flows.completion.complete import STEPS
 from trainmaster.orchestrator.flows.lifecycle.finish import (
+    STEPS_WITHOUT_JOB,
     End,
     Step,
-    all_done,
     finish_run,
     steps_done,
 )
@@ -31,6 +36,11 @@ def ended() -> tuple[World, Held]:
     held = world.ledger.find(incoming.run_id)
     assert held is not None
     return world, held
+
+
+def test_the_steps_of_every_run_are_the_named_ones_in_their_order() -> None:
+    """The client waits for these names."""
+    assert tuple(STEPS) == tuple(STEPS_WITHOUT_JOB) == END_STEPS
 
 
 def test_a_step_that_fails_keeps_no_other_from_running_and_the_reconciler_repeats_it_alone() -> None:
@@ -143,7 +153,7 @@ def test_whatever_a_step_raises_the_others_are_done_and_it_is_repeated_and_then_
     assert timedelta(hours=1) < world.clock.now() - began < timedelta(days=7)
     assert attempts == (OUTAGE_ATTEMPTS_MAX if error is DOWN else BUG_ATTEMPTS_MAX)
     assert f"step {name!r} after the run's end was given up after {attempts} attempts" in record.problems[-1]
-    assert all_done(record)
+    assert all_over(record)
     RECORD.validate(encoded(record))
 
 
@@ -161,7 +171,7 @@ def test_a_step_that_succeeds_at_its_second_attempt_leaves_no_trace() -> None:
     assert attempt(world, run_id, STEPS), "the first repetition waits for nothing"
     done = world.record(run_id).completion
     assert done is not None
-    assert (done.steps_failed, world.active(), all_done(world.record(run_id))) == (None, [], True)
+    assert (done.steps_failed, world.active(), all_over(world.record(run_id))) == (None, [], True)
 
 
 def test_the_reconciler_says_nothing_about_a_step_that_is_repeated_later() -> None:
@@ -173,4 +183,4 @@ def test_the_reconciler_says_nothing_about_a_step_that_is_repeated_later() -> No
     assert world.record(held.record.run_id) == before
     world.clock.advance(timedelta(minutes=1))
     world.reconcile()
-    assert all_done(world.record(held.record.run_id))
+    assert all_over(world.record(held.record.run_id))

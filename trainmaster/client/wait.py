@@ -9,7 +9,7 @@ from trainmaster.client.errors import TimedOut
 from trainmaster.client.find import Run, find_run, read_run
 from trainmaster.client.logs.survive import survive_restarts
 from trainmaster.client.runs.facts import is_active_tuning, trials_text
-from trainmaster.orchestrator.core.completion.steps import is_over
+from trainmaster.orchestrator.core.completion.steps import CHAMPION, REASON, is_over
 from trainmaster.orchestrator.core.runs.states import RunState
 from trainstack.find import NoStack
 
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from trainmaster.client.clients import Clients
     from trainmaster.client.logs.restarts import Restarts
 
-REASON, CHAMPION = "reason", "champion"
-"""The steps after a run's end that read why it failed and compare its model, as `completion.steps_done` names them."""
 FIRST_PAUSE_S, LONGEST_PAUSE_S, LONGEST_LOCAL_PAUSE_S = 0.2, 15.0, 1.0
 PAUSE_GROWTH = 1.5
 TRIALS_EVERY_S, TRIALS_EVERY_LOCAL_S = 15.0, 2.0

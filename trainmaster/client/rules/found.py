@@ -3,13 +3,14 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, assert_never
 
 from trainmaster.orchestrator.core.documents.codec import encoded, encoded_time
 from trainmaster.orchestrator.core.retraining.condition import (
     Age,
     Alert,
     Condition,
+    Manual,
     NewData,
     NewImage,
     Schedule,
@@ -197,6 +198,8 @@ def condition_text(condition: Condition) -> str:
             detail = f"{condition.older_than_s} s"
         case Upstream():
             detail = f"{condition.model_name} {condition.event}"
-        case _:
+        case Manual():
             detail = ""
+        case _:
+            assert_never(condition)
     return f"{condition.kind} {detail}".rstrip()

@@ -13,7 +13,7 @@ from trainmaster.client.runs.facts import candidate_of
 from trainmaster.client.watch.curves import Chart, Curves
 from trainmaster.client.watch.lanes import Lane, Lanes, LaneState
 from trainmaster.client.watch.sighting import FIRST_LINES, RunWatch, Sighting
-from trainmaster.orchestrator.core.completion.steps import is_over
+from trainmaster.orchestrator.core.completion.steps import all_over
 from trainmaster.orchestrator.core.completion.trial_ends import CANCELLED
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.core.runs.states import RunState
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from trainmaster.client.clients import Clients
 
 QUICK_LINES = 500
-LAST_STEP = "slots"
-"""The last of the steps that follow a run's end, as `completion.steps_done` names them."""
 _ENDS = {"JOB_STATE_SUCCEEDED": LaneState.DONE, "JOB_STATE_CANCELLED": LaneState.CANCELLED}
 STEPS_WITHIN = timedelta(minutes=2)
 """After a run's end; a step that takes longer is not waited for."""
@@ -119,7 +117,7 @@ def _is_settled(record: RunRecord) -> bool:
     if not record.ended:
         return False
     late = datetime.now(UTC) - record.history[-1].at > STEPS_WITHIN
-    return late or record.state is RunState.REJECTED or is_over(record, LAST_STEP)
+    return late or record.state is RunState.REJECTED or all_over(record)
 
 
 def _replicas(record: RunRecord) -> Iterator[str]:

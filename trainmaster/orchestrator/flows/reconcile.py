@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import timedelta
 
 from trainmaster.orchestrator.core.completion.outcome import job_vanished
+from trainmaster.orchestrator.core.completion.steps import all_over
 from trainmaster.orchestrator.core.documents.codec import encoded_time
 from trainmaster.orchestrator.core.errors import (
     JobNotFound,
@@ -24,6 +25,7 @@ from trainmaster.orchestrator.flows.lifecycle.finish import all_done, finish_run
 from trainmaster.orchestrator.flows.lifecycle.status import add_row, warned
 from trainmaster.orchestrator.flows.lifecycle.transitions import second_look_done
 from trainmaster.orchestrator.flows.queue_pass import admit
+from trainmaster.orchestrator.flows.completion.finish import STEPS, finish_run
 from trainmaster.orchestrator.flows.services import FlowResult, Services
 from trainmaster.orchestrator.flows.submission.resume import resume
 from trainmaster.orchestrator.flows.turns import ATTEMPTS_MAX, RUNS_SHARE, Done, Turns, described, run_item
@@ -145,10 +147,10 @@ def _look_at_ended(services: Services, held: Held) -> FlowResult | None:
     check_at = record.submission.second_job_check_at
     if check_at is not None and check_at <= services.clock.now():
         held = second_look_done(services, held)
-    elif check_at is not None and all_done(record):
+    elif check_at is not None and all_over(record):
         return None
     finished = finish_run(services, held, STEPS)
-    if not finished.ran and not all_done(record):
+    if not finished.ran and not all_over(record):
         return None  # a step that failed is repeated later
     had_room = record.job is not None
     result = FlowResult(message=f"finished: {record.state}", run_id=record.run_id, made_room=had_room)

@@ -9,6 +9,10 @@ from trainmaster.orchestrator.core.errors import TrainmasterError
 from trainmaster.orchestrator.core.runs.end import ChampionVerdict, Completion, FailedStep
 from trainmaster.orchestrator.core.runs.record import RunRecord, shortened
 
+REASON, CHAMPION = "reason", "champion"
+"""The steps that read why a run failed, and compare its model with the champion."""
+END_STEPS = (REASON, "index", "status", CHAMPION, "notices", "cap_notice", "queue", "slots")
+"""The steps that follow a run's end, in their order, as `completion.steps_done` names them."""
 OUTAGE_ATTEMPTS_MAX = 100
 """Of a step that fails for a known reason, for example a service that does not answer: about four days."""
 BUG_ATTEMPTS_MAX = 10
@@ -22,6 +26,11 @@ def is_over(record: RunRecord, name: str) -> bool:
     completion = record.completion or Completion()
     failed = (completion.steps_failed or {}).get(name)
     return name in completion.steps_done or (failed is not None and failed.next_at is None)
+
+
+def all_over(record: RunRecord) -> bool:
+    """Whether no step is left: each is done, or was given up."""
+    return all(is_over(record, name) for name in END_STEPS)
 
 
 def is_due(record: RunRecord, name: str, now: datetime) -> bool:

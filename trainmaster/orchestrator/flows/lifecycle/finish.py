@@ -12,7 +12,7 @@ A step that fails again and again is given up in the end, and its problem is on 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
-from trainmaster.orchestrator.core.completion.steps import is_due, is_over, with_outcomes
+from trainmaster.orchestrator.core.completion.steps import CHAMPION, REASON, is_due, is_over, with_outcomes
 from trainmaster.orchestrator.core.errors import TrainmasterError
 from trainmaster.orchestrator.core.notices.notice import CapPayload, cap_reached
 from trainmaster.orchestrator.core.runs.end import ChampionVerdict, Completion
@@ -101,7 +101,6 @@ def _do_nothing(_: End) -> None:
     """A run without a job has neither a log nor a model."""
 
 
-REASON, CHAMPION = "reason", "champion"
 STEPS_WITHOUT_JOB: Mapping[str, Step] = {
     REASON: _do_nothing,
     "index": _update_index,
@@ -178,11 +177,6 @@ def refresh_status(services: Services, held: Held, message: str) -> FlowResult:
     if "status" not in steps_done(record):
         show_again(services, held)
     return FlowResult(message=f"{message}: {record.state}", run_id=record.run_id)
-
-
-def all_done(record: RunRecord) -> bool:
-    """Whether no step is left: each is done, or was given up."""
-    return all(is_over(record, name) for name in STEPS_WITHOUT_JOB)
 
 
 def steps_done(record: RunRecord) -> tuple[str, ...]:

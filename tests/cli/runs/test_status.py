@@ -15,7 +15,7 @@ from tests.client.runs.rows import row, write_row
 from tests.client.served import PROJECT, ROOT, Served, run_record, served_context
 from trainmaster.cli.runs.status import drop_facts, next_commands, run_facts
 from trainmaster.cli.table import Fact, fact_lines
-from trainmaster.client.runs.shown import waiting_facts
+from trainmaster.client.shown.run_lines import waiting_facts
 from trainmaster.orchestrator.core.names import status_object
 from trainmaster.orchestrator.core.runs.states import RunState
 

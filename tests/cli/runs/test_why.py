@@ -20,7 +20,7 @@ from trainmaster.cli.table import fact_lines
 from trainmaster.client.explaining.explanation import Explanation, explained_run
 from trainmaster.client.runs.queue import Waits
 from trainmaster.client.runs.repairs import likely_repair
-from trainmaster.client.runs.shown import best_lines, job_facts
+from trainmaster.client.shown.run_lines import best_lines, job_facts
 from trainmaster.local import logging
 from trainmaster.orchestrator.core.completion.explanation import LINE_MAX_CHARS
 from trainmaster.orchestrator.core.runs.end import ChampionVerdict

@@ -20,7 +20,7 @@ from trainmaster.cli.verb import (
 )
 from trainmaster.client.runs.facts import in_state_since, is_active_tuning
 from trainmaster.client.runs.reports import reported_faults
-from trainmaster.client.runs.shown import (
+from trainmaster.client.shown.run_lines import (
     at,
     cost_facts,
     failure_facts,

@@ -9,7 +9,7 @@ import click
 from trainmaster.cli.runs.status import state_text
 from trainmaster.cli.table import STATE, Fact, print_facts
 from trainmaster.cli.verb import JSON, TABLE, YAML, output_option, print_data, takes_context
-from trainmaster.client.runs.shown import (
+from trainmaster.client.shown.run_lines import (
     at,
     best_lines,
     cost_facts,

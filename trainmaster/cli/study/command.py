@@ -73,7 +73,7 @@ def _write(file: Path, text: str) -> None:
 
 def _print_failed(tuning: "Tuning") -> None:
     """Why the first trials failed, as the run's record has it."""
-    from trainmaster.client.runs.shown import failed_trial_facts
+    from trainmaster.client.shown.run_lines import failed_trial_facts
 
     for _, lines in failed_trial_facts(tuning.run.record) if tuning.run else ():
         print_names([one_line(line) for line in lines])

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from trainmaster.client.logs.line import SERVICE
 from trainmaster.client.logs.read import JobLogs, Selection
-from trainmaster.client.runs.shown import at
+from trainmaster.client.shown.run_lines import at
 from trainmaster.orchestrator.core.completion.replica_exit import RESTART_WORDS, is_restart, times_text
 from trainmaster.orchestrator.core.job_names import job_id
 

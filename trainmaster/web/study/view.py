@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from trainmaster.client.runs.shown import trial_reason
+from trainmaster.client.shown.run_lines import trial_reason
 from trainmaster.client.study.find import Tuning
 from trainmaster.client.study.importance import importances
 from trainmaster.client.study.study import (

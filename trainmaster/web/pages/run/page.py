@@ -9,7 +9,7 @@ from trainmaster.client.errors import Damaged, NotFound, Refused
 from trainmaster.client.explaining.explanation import RunExplanation
 from trainmaster.client.files.listing import RemoteFile, model_files, model_listing
 from trainmaster.client.find import Drop, Run
-from trainmaster.client.runs.shown import cost_facts, job_facts, result_facts, source_text
+from trainmaster.client.shown.run_lines import cost_facts, job_facts, result_facts, source_text
 from trainmaster.client.terminal import size_text, visible
 from trainmaster.client.watch.monitor import Monitored
 from trainmaster.client.watch.timeline import timeline

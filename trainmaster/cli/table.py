@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import click
 
-from trainmaster.client.terminal import one_line
+from trainmaster.client.terminal import STATE, Fact, one_line
 
 GAP = "  "
 COLOURS: Mapping[str, str] = {
@@ -62,10 +62,6 @@ def terminal_width() -> int | None:
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
-Fact = tuple[str, Sequence[str]]
-"""A label and the lines of text beside it."""
-STATE = "state"
-"""The label whose text begins with a state, which gets its colour."""
 _LABEL_CHARS = 11
 
 

@@ -1,7 +1,12 @@
 """Text for a terminal: untrusted text without control characters, which it would execute, counts and sizes."""
 
 import re
+from collections.abc import Sequence
 
+Fact = tuple[str, Sequence[str]]
+"""A label and the lines of text beside it."""
+STATE = "state"
+"""The label whose text begins with a state."""
 _KIBI = 1024
 _STYLING = re.compile(r"\x1b(?:\[[0-9;:?<=>]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\^_])")
 """Escape sequences of ECMA-48: colours, cursor movements, titles and links."""

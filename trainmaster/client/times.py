@@ -40,6 +40,11 @@ def minute(moment: datetime) -> str:
     return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M}"
 
 
+def utc_text(moment: datetime) -> str:
+    """`2026-11-23 03:00:05 UTC`."""
+    return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
 def span(length: timedelta) -> str:
     """The length in its two largest units, cut below: `45s`, `12m 5s`, `3h 20m`, `9d 4h`."""
     seconds = max(int(length.total_seconds()), 0)

@@ -13,9 +13,10 @@ from tests.cli.runs.records import NOW, RUNS, run_of
 from tests.cli.screens import assert_screen
 from tests.client.runs.rows import row, write_row
 from tests.client.served import PROJECT, ROOT, Served, run_record, served_context
-from trainmaster.cli.runs.status import drop_facts, next_commands, run_facts
-from trainmaster.cli.table import Fact, fact_lines
+from trainmaster.cli.table import fact_lines
 from trainmaster.client.shown.run_lines import waiting_facts
+from trainmaster.client.shown.run_screen import drop_facts, next_commands, run_facts
+from trainmaster.client.terminal import Fact
 from trainmaster.orchestrator.core.names import status_object
 from trainmaster.orchestrator.core.runs.states import RunState
 
@@ -174,8 +175,8 @@ def test_a_misspelt_name_of_a_request_gets_its_newest_run(tmp_path: Path) -> Non
 def test_the_screen_of_a_tuning_names_its_study_also_after_a_failure() -> None:
     tuned = RUNS["tuned"]().record
     for record in (tuned, RUNS["tuning"]().record, replace(tuned, state=RunState.FAILED, model=None)):
-        assert f"trainmaster study {record.run_id}" in next_commands(record)
-    assert not any("study" in each for each in next_commands(RUNS["succeeded"]().record))
+        assert ("Its trials", f"trainmaster study {record.run_id}") in next_commands(record)
+    assert not any("study" in command for _, command in next_commands(RUNS["succeeded"]().record))
 
 
 @pytest.mark.parametrize(

@@ -14,13 +14,13 @@ from tests.cli.runs.records import NOW, RUNS
 from tests.cli.screens import assert_screen
 from tests.client.logged import Logged, point_to
 from tests.client.served import ROOT, Served, run_record, served_context
-from trainmaster.cli.runs.status import run_facts
 from trainmaster.cli.runs.why import why_facts
 from trainmaster.cli.table import fact_lines
 from trainmaster.client.explaining.explanation import Explanation, explained_run
 from trainmaster.client.runs.queue import Waits
 from trainmaster.client.runs.repairs import likely_repair
 from trainmaster.client.shown.run_lines import best_lines, job_facts
+from trainmaster.client.shown.run_screen import run_facts
 from trainmaster.local import logging
 from trainmaster.orchestrator.core.completion.explanation import LINE_MAX_CHARS
 from trainmaster.orchestrator.core.runs.end import ChampionVerdict

@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from trainmaster.cli.table import Fact, print_facts
+from trainmaster.cli.table import print_facts
 from trainmaster.cli.yaml_text import yaml_text
+from trainmaster.client.terminal import Fact
 from trainmaster.orchestrator.core.policy.currency import shown_bound, shown_money
 from trainmaster.orchestrator.core.requests.script import RUNNER
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from trainmaster.cli.table import Fact, print_facts, print_table
+from trainmaster.cli.table import print_facts, print_table
 from trainmaster.cli.verb import (
     JSON,
     NAME,
@@ -19,7 +19,7 @@ from trainmaster.cli.verb import (
     takes_context,
     talk,
 )
-from trainmaster.client.terminal import plural
+from trainmaster.client.terminal import Fact, plural
 from trainmaster.client.times import span
 
 if TYPE_CHECKING:

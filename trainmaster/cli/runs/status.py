@@ -1,12 +1,11 @@
 """`trainmaster status`: one run, or a file or message without one."""
 
-from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from trainmaster.cli.table import STATE, Fact, print_facts
+from trainmaster.cli.table import print_facts
 from trainmaster.cli.verb import (
     JSON,
     NAME,
@@ -18,33 +17,17 @@ from trainmaster.cli.verb import (
     takes_context,
     talk,
 )
-from trainmaster.client.runs.facts import in_state_since, is_active_tuning
-from trainmaster.client.runs.reports import reported_faults
-from trainmaster.client.shown.run_lines import (
-    at,
-    cost_facts,
-    failure_facts,
-    fault_facts,
-    job_facts,
-    result_facts,
-    source_text,
-    waiting_facts,
-)
-from trainmaster.client.times import span
-from trainmaster.orchestrator.core.documents.placing import rendered
-from trainmaster.orchestrator.core.job_names import JobKind, job_kind
-from trainmaster.orchestrator.core.runs.record import RunRecord
-from trainmaster.orchestrator.core.runs.states import RunState
+from trainmaster.client.runs.facts import is_active_tuning
+from trainmaster.client.shown.run_screen import drop_facts, run_facts
 
 if TYPE_CHECKING:
     from trainmaster.client.clients import Clients
     from trainmaster.client.find import Run
     from trainmaster.client.logs.restarts import Restarts
-    from trainmaster.client.rules.outcome import Outcome
+    from trainmaster.orchestrator.core.runs.record import RunRecord
 
 NEWEST = 10
 """Runs that are listed where none is named."""
-_REPLAY = "trainmaster dead-letters ls"
 
 
 @click.command()
@@ -93,7 +76,7 @@ def _now(clients: "Clients", run: "Run", now: datetime) -> "Run":
     return tuning_now(clients, run, now) or run
 
 
-def _restarts_so_far(clients: "Clients", record: RunRecord) -> "Restarts | None":
+def _restarts_so_far(clients: "Clients", record: "RunRecord") -> "Restarts | None":
     """Of a run that has not ended. Of others `why` says them: the log's client takes longer to load than all the rest."""
     if record.ended:
         return None
@@ -111,106 +94,3 @@ def _newest(clients: "Clients", output: str) -> int:
     if output == TABLE:
         talk("One of them: trainmaster status RUN. More: trainmaster ls" if found.rows else NO_RUNS)
     return 0
-
-
-def run_facts(
-    run: "Run", now: datetime, *, is_local: bool, restarts: "Restarts | None" = None
-) -> Iterator[Fact]:
-    """The screen of a run."""
-    record = run.record
-    yield "run", [record.run_id]
-    yield STATE, [state_text(record, now, restarts)]
-    if record.cancel_requested_at is not None and not record.ended:
-        yield "cancelling", [f"since {at(record.cancel_requested_at)}"]
-    yield from _delivery_facts(run)
-    yield from waiting_facts(record, now)
-    if record.source.team is not None:
-        yield "team", [record.source.team]
-    yield "model name", [record.model_name or "-"]
-    yield "source", [source_text(record.source)]
-    yield from job_facts(record, is_local=is_local)
-    yield from result_facts(record)
-    yield from cost_facts(record, now)
-    yield from failure_facts(record)
-    yield from fault_facts(record)
-    yield "next", list(next_commands(record))
-
-
-def state_text(record: RunRecord, now: datetime, restarts: "Restarts | None" = None) -> str:
-    """The state, since when, its restarts, and of a run that has ended how long it took."""
-    entered = in_state_since(record)
-    restarted = f"; {restarts.text}" if restarts else ""
-    if not record.ended:
-        return f"{record.state} for {span(now - entered)}, since {at(entered)}{restarted}"
-    took = f", after {span(entered - record.history[0].at)}" if record.job else ""
-    return f"{record.state} {span(now - entered)} ago, at {at(entered)}{took}{restarted}"
-
-
-def _delivery_facts(run: "Run") -> Iterator[Fact]:
-    """Deliveries of the run's event that failed since the run last made progress."""
-    if run.status is not None and run.status.get("failed_deliveries"):
-        yield "event", [str(run.status.get("reason"))]
-
-
-def next_commands(record: RunRecord) -> Iterator[str]:
-    """What a user may want to know or do next."""
-    run_id = record.run_id
-    if record.state is RunState.REJECTED:
-        yield (
-            "correct the order, and give it again"
-            if record.is_order
-            else "correct the request, then: trainmaster check FILE"
-        )
-        return
-    yield f"trainmaster why {run_id}"
-    if record.job is not None:
-        yield f"trainmaster logs {run_id}"
-        if job_kind(record.job.name) is JobKind.TUNING:
-            yield f"trainmaster study {run_id}"
-    elif not record.ended:
-        yield "trainmaster queue"
-    if record.model is not None:
-        yield f"trainmaster download {run_id}"
-    if not record.ended:
-        yield f"trainmaster cancel {run_id}"
-
-
-def drop_facts(status: Mapping[str, Any], text: str, outcome: "Outcome | None" = None) -> Iterator[Fact]:
-    """The screen of a file or message without a run; `outcome` is that of an order."""
-    state = str(status.get("state"))
-    yield ("file" if "dropped_name" in status else "message"), [str(status.get("dropped_name") or text)]
-    yield STATE, [f"{state} at {_time_text(status.get('updated_at'))}"]
-    if status.get("reason"):
-        yield "reason", [str(status["reason"])]
-    faults = status.get("faults") or ()
-    for fault in reported_faults(faults):
-        yield "fault", rendered(fault, str(status.get("dropped_name") or "message").rpartition("/")[2])
-    for problem in (status.get("problems") or ())[len(faults) :]:
-        yield "problem", [str(problem)]
-    if status.get("report_uri"):
-        yield "report", [str(status["report_uri"])]
-    if status.get("previous_run_id"):
-        yield "last run", [str(status["previous_run_id"])]
-    if outcome is not None and outcome.run_id is not None:
-        yield "run", [outcome.run_id]
-    yield "next", [_next_for(state, status) if outcome is None else outcome.command]
-
-
-def _time_text(recorded: object) -> str:
-    """A time of a status as this screen prints times; what is damaged, as it is."""
-    try:
-        return at(datetime.fromisoformat(str(recorded)))
-    except ValueError:
-        return str(recorded)
-
-
-def _next_for(state: str, status: Mapping[str, Any]) -> str:
-    if "rule_id" in status:
-        return f"trainmaster rules show {status['rule_id']}"
-    if state == "dead_letter":
-        return _REPLAY
-    if state == "retrying":
-        return "the event is delivered again by itself; look again with this command"
-    if state == "ignored":
-        return "drop a corrected file: trainmaster submit FILE"
-    return "trainmaster rules ls" if state == "held" else "trainmaster ls"

@@ -6,11 +6,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from trainmaster.cli.runs.status import state_text
-from trainmaster.cli.table import STATE, Fact, print_facts
+from trainmaster.cli.table import print_facts
 from trainmaster.cli.verb import JSON, TABLE, YAML, output_option, print_data, takes_context
 from trainmaster.client.shown.run_lines import (
-    at,
     best_lines,
     cost_facts,
     failed_trial_facts,
@@ -23,7 +21,9 @@ from trainmaster.client.shown.run_lines import (
     verdict_facts,
     waiting_facts,
 )
-from trainmaster.client.times import span
+from trainmaster.client.shown.run_screen import state_text
+from trainmaster.client.terminal import STATE, Fact
+from trainmaster.client.times import span, utc_text
 
 if TYPE_CHECKING:
     from trainmaster.client.clients import Clients
@@ -70,7 +70,7 @@ def why_facts(found: "Explanation", now: datetime, *, is_local: bool) -> Iterato
 def champion_facts(reign: "Reign", now: datetime) -> Iterator[Fact]:
     """Since when the model is champion, by which value, and the identity of its files."""
     contest = reign.contest
-    yield "since", [f"{at(reign.since)}, {span(now - reign.since)} ago, by {reign.cause}"]
+    yield "since", [f"{utc_text(reign.since)}, {span(now - reign.since)} ago, by {reign.cause}"]
     yield "number", [f"{reign.number}, counted from the first champion of this model"]
     on = f" on {contest.evaluation or contest.dataset}" if contest.evaluation or contest.dataset else ""
     yield "value", [f"{contest.metric} {reign.value:g} ({contest.goal}){on}"]
@@ -110,7 +110,7 @@ def run_facts(run: "RunExplanation", record: "RunRecord", now: datetime, *, is_l
 
 def _event(source: "Source") -> str:
     late = source.received_at - source.event_time
-    return f"{source_text(source)} at {at(source.event_time)}, received {span(late)} later"
+    return f"{source_text(source)} at {utc_text(source.event_time)}, received {span(late)} later"
 
 
 def _rule_facts(source: "Source") -> Iterator[Fact]:
@@ -135,7 +135,7 @@ def _data_text(values: Mapping[str, str]) -> list[str]:
 def _tries(run: "RunExplanation") -> Iterator[Fact]:
     """Why earlier candidates did not run."""
     left_out = len(run.tries) - TRIES_SHOWN
-    lines = [f"{each.text}, {at(each.at)}: {each.outcome}" for each in run.tries[-TRIES_SHOWN:]]
+    lines = [f"{each.text}, {utc_text(each.at)}: {each.outcome}" for each in run.tries[-TRIES_SHOWN:]]
     if lines:
         yield "tried", [*([f"{left_out} earlier ones, then:"] if left_out > 0 else []), *lines]
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from trainmaster.client.logs.line import SERVICE
 from trainmaster.client.logs.read import JobLogs, Selection
-from trainmaster.client.shown.run_lines import at
+from trainmaster.client.times import utc_text
 from trainmaster.orchestrator.core.completion.replica_exit import RESTART_WORDS, is_restart, times_text
 from trainmaster.orchestrator.core.job_names import job_id
 
@@ -34,7 +34,7 @@ class Restarts:
     def text(self) -> str:
         """`restarted once, at 2026-11-23 03:00:05 UTC`."""
         last = "" if self.count == 1 else "last "
-        return f"restarted {self.times}, {last}at {at(self.last_at)}"
+        return f"restarted {self.times}, {last}at {utc_text(self.last_at)}"
 
 
 def restarts_of(clients: "Clients", record: "RunRecord") -> Restarts | None:

@@ -47,9 +47,14 @@ def has_timed_out(record: RunRecord) -> bool:
     return record.state is RunState.CANCELLED and failure is not None and RAN_TOO_LONG in failure.message
 
 
+def is_tuning(record: RunRecord) -> bool:
+    """Whether the run has, or had, a tuning job."""
+    return record.job is not None and job_kind(record.job.name) is JobKind.TUNING
+
+
 def is_active_tuning(record: RunRecord) -> bool:
     """Whether the run has a tuning job and has not ended."""
-    return not record.ended and record.job is not None and job_kind(record.job.name) is JobKind.TUNING
+    return not record.ended and is_tuning(record)
 
 
 def trials_text(record: RunRecord) -> str:

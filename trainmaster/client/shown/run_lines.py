@@ -3,7 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from decimal import Decimal
 
 from trainmaster.client.runs.facts import (
@@ -16,8 +16,8 @@ from trainmaster.client.runs.facts import (
 )
 from trainmaster.client.runs.repairs import repair_of
 from trainmaster.client.runs.reports import reported_faults
-from trainmaster.client.terminal import one_line, plural
-from trainmaster.client.times import span
+from trainmaster.client.terminal import Fact, one_line, plural
+from trainmaster.client.times import span, utc_text
 from trainmaster.orchestrator.core.completion.trial_ends import CANCELLED, WORDS, trial_word
 from trainmaster.orchestrator.core.documents.placing import rendered
 from trainmaster.orchestrator.core.policy.currency import shown_bound, shown_money
@@ -28,13 +28,6 @@ from trainmaster.orchestrator.core.runs.states import RunState
 
 FAILED_SHOWN = 3
 REASON_MAX_CHARS = 300
-Fact = tuple[str, Sequence[str]]
-"""A label, and the lines beside it."""
-
-
-def at(moment: datetime) -> str:
-    """`2026-11-23 03:00:05 UTC`."""
-    return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
 def source_text(source: Source) -> str:
@@ -76,7 +69,7 @@ def waiting_facts(record: RunRecord, now: datetime) -> Iterator[Fact]:
         return
     yield "waits for", [waiting.reason]
     due = waiting.not_before
-    when = f"at {at(due)}, in {span(due - now)}" if due > now else "now, with the next tick"
+    when = f"at {utc_text(due)}, in {span(due - now)}" if due > now else "now, with the next tick"
     rounds = f", after {plural(waiting.attempts, 'attempt')}" if waiting.attempts else ""
     yield "next try", [f"{when}{rounds}"]
 
@@ -232,7 +225,7 @@ def failure_facts(record: RunRecord) -> Iterator[Fact]:
     failure = record.failure
     if failure is None:
         if record.state is RunState.CANCELLED and record.cancel_requested_at is not None:
-            yield "cancelled", [f"as requested at {at(record.cancel_requested_at)}"]
+            yield "cancelled", [f"as requested at {utc_text(record.cancel_requested_at)}"]
         return
     yield _end_label(record), failure.message.split("\n")
     if failure.last_lines:

@@ -1,7 +1,7 @@
 """The page of a run, or of a file or message without one, and the same as documents."""
 
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -9,11 +9,11 @@ from trainmaster.client.errors import Damaged, NotFound, Refused
 from trainmaster.client.explaining.explanation import RunExplanation
 from trainmaster.client.files.listing import RemoteFile, model_files, model_listing
 from trainmaster.client.find import Drop, Run
-from trainmaster.client.shown.run_lines import cost_facts, job_facts, result_facts, source_text
+from trainmaster.client.runs.facts import is_tuning
+from trainmaster.client.shown.run_screen import next_commands, subject_facts
 from trainmaster.client.terminal import size_text, visible
 from trainmaster.client.watch.monitor import Monitored
 from trainmaster.client.watch.timeline import timeline
-from trainmaster.orchestrator.core.job_names import JobKind, job_kind
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.web.pages.run.actions import ACTIONS
 from trainmaster.web.pages.run.charts import chart_views
@@ -46,7 +46,7 @@ def _run_page(ask: Ask, found: Monitored) -> Page:
         "path": path,
         "why": why,
         "place": _place(why),
-        "facts": _facts(ask, record),
+        "facts": list(subject_facts(record, ask.now, is_local=ask.source.is_local)),
         "labels": _labels(record),
         "stages": stage_rows(timeline(found.seen)),
         "lanes": lane_table(found),
@@ -60,9 +60,9 @@ def _run_page(ask: Ask, found: Monitored) -> Page:
         "abandoned": record.submission.abandoned_jobs[-TRIES_SHOWN:][::-1],
         "files": _files(ask, found.run),
         "problems": _problems(record),
-        "commands": _commands(record),
+        "commands": list(next_commands(record)),
         "can_repeat": record.request is not None,
-        "is_tuning": found.seen.study is not None or _is_tuning(record),
+        "is_tuning": found.seen.study is not None or is_tuning(record),
     }
     return Page(
         title=record.run_id,
@@ -90,20 +90,6 @@ def _place(why: RunExplanation | None) -> str:
     return f"place {why.place.position} in the queue{behind}"
 
 
-def _facts(ask: Ask, record: RunRecord) -> Sequence[tuple[str, Sequence[str]]]:
-    """The labelled lines, as `trainmaster status` prints them."""
-    team = [("team", [record.source.team])] if record.source.team is not None else []
-    name = [("model name", [record.model_name])] if record.model_name else []
-    return [
-        *name,
-        *team,
-        ("source", [source_text(record.source)]),
-        *job_facts(record, is_local=ask.source.is_local),
-        *result_facts(record),
-        *cost_facts(record, ask.now),
-    ]
-
-
 def _labels(record: RunRecord) -> Mapping[str, str]:
     labels = record.request.document.get("labels") if record.request else None
     return {str(key): str(value) for key, value in labels.items()} if isinstance(labels, Mapping) else {}
@@ -113,34 +99,6 @@ def _problems(record: RunRecord) -> Sequence[str]:
     """Those that are not the faults of a rejected request."""
     faults = record.rejection.faults if record.rejection and record.rejection.faults else ()
     return record.problems[len(faults) :][:PROBLEMS_SHOWN]
-
-
-def _is_tuning(record: RunRecord) -> bool:
-    return record.tuning is not None or (
-        record.job is not None and job_kind(record.job.name) is JobKind.TUNING
-    )
-
-
-def _commands(record: RunRecord) -> list[tuple[str, str]]:
-    """What is done in a terminal, and how."""
-    return list(_command_lines(record))
-
-
-def _command_lines(record: RunRecord) -> Iterator[tuple[str, str]]:
-    run_id = shlex.quote(record.run_id)
-    yield "Every step that led here", f"trainmaster why {run_id}"
-    if record.job is not None:
-        yield "Its log as it grows", f"trainmaster logs {run_id} -f"
-        yield (
-            "Its curves in TensorBoard, if it wrote any to AIP_TENSORBOARD_LOG_DIR",
-            f"trainmaster tensorboard {run_id}",
-        )
-    if _is_tuning(record):
-        yield "Its trials", f"trainmaster study {run_id}"
-    if record.model is not None:
-        yield "Its model, verified", f"trainmaster download {run_id}"
-    if not record.ended:
-        yield "Its end", f"trainmaster cancel {run_id}"
 
 
 @dataclass(frozen=True, kw_only=True)

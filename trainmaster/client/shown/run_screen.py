@@ -1,0 +1,137 @@
+"""The screen of a run, and of a file or message without one."""
+
+import shlex
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from trainmaster.client.runs.facts import in_state_since, is_tuning
+from trainmaster.client.runs.reports import reported_faults
+from trainmaster.client.shown.run_lines import (
+    cost_facts,
+    failure_facts,
+    fault_facts,
+    job_facts,
+    result_facts,
+    source_text,
+    waiting_facts,
+)
+from trainmaster.client.terminal import STATE, Fact
+from trainmaster.client.times import span, utc_text
+from trainmaster.orchestrator.core.documents.placing import rendered
+from trainmaster.orchestrator.core.runs.record import RunRecord
+from trainmaster.orchestrator.core.runs.states import RunState
+
+if TYPE_CHECKING:
+    from trainmaster.client.find import Run
+    from trainmaster.client.logs.restarts import Restarts
+    from trainmaster.client.rules.outcome import Outcome
+
+
+def run_facts(
+    run: "Run", now: datetime, *, is_local: bool, restarts: "Restarts | None" = None
+) -> Iterator[Fact]:
+    """The screen of a run."""
+    record = run.record
+    yield "run", [record.run_id]
+    yield STATE, [state_text(record, now, restarts)]
+    if record.cancel_requested_at is not None and not record.ended:
+        yield "cancelling", [f"since {utc_text(record.cancel_requested_at)}"]
+    yield from _delivery_facts(run)
+    yield from waiting_facts(record, now)
+    yield from subject_facts(record, now, is_local=is_local)
+    yield from failure_facts(record)
+    yield from fault_facts(record)
+    yield "next", _next_lines(record)
+
+
+def subject_facts(record: RunRecord, now: datetime, *, is_local: bool) -> Iterator[Fact]:
+    """Whose run it is, what started it, where it runs, what came of it, and its cost."""
+    if record.source.team is not None:
+        yield "team", [record.source.team]
+    yield "model name", [record.model_name or "-"]
+    yield "source", [source_text(record.source)]
+    yield from job_facts(record, is_local=is_local)
+    yield from result_facts(record)
+    yield from cost_facts(record, now)
+
+
+def state_text(record: RunRecord, now: datetime, restarts: "Restarts | None" = None) -> str:
+    """The state, since when, its restarts, and of a run that has ended how long it took."""
+    entered = in_state_since(record)
+    restarted = f"; {restarts.text}" if restarts else ""
+    if not record.ended:
+        return f"{record.state} for {span(now - entered)}, since {utc_text(entered)}{restarted}"
+    took = f", after {span(entered - record.history[0].at)}" if record.job else ""
+    return f"{record.state} {span(now - entered)} ago, at {utc_text(entered)}{took}{restarted}"
+
+
+def _delivery_facts(run: "Run") -> Iterator[Fact]:
+    """Deliveries of the run's event that failed since the run last made progress."""
+    if run.status is not None and run.status.get("failed_deliveries"):
+        yield "event", [str(run.status.get("reason"))]
+
+
+def next_commands(record: RunRecord) -> Iterator[tuple[str, str]]:
+    """What a user may want to know or do next, each with its command."""
+    run_id = shlex.quote(record.run_id)
+    yield "Every step that led here", f"trainmaster why {run_id}"
+    if record.job is not None:
+        yield "Its log", f"trainmaster logs {run_id}"
+        if is_tuning(record):
+            yield "Its trials", f"trainmaster study {run_id}"
+    elif not record.ended:
+        yield "The runs that wait", "trainmaster queue"
+    if record.model is not None:
+        yield "Its model, verified", f"trainmaster download {run_id}"
+    if not record.ended:
+        yield "Its end", f"trainmaster cancel {run_id}"
+
+
+def _next_lines(record: RunRecord) -> list[str]:
+    if record.state is not RunState.REJECTED:
+        return [command for _, command in next_commands(record)]
+    if record.is_order:
+        return ["correct the order, and give it again"]
+    return ["correct the request, then: trainmaster check FILE"]
+
+
+def drop_facts(status: Mapping[str, Any], text: str, outcome: "Outcome | None" = None) -> Iterator[Fact]:
+    """The screen of a file or message without a run; `outcome` is that of an order."""
+    state = str(status.get("state"))
+    yield ("file" if "dropped_name" in status else "message"), [str(status.get("dropped_name") or text)]
+    yield STATE, [f"{state} at {_time_text(status.get('updated_at'))}"]
+    if status.get("reason"):
+        yield "reason", [str(status["reason"])]
+    faults = status.get("faults") or ()
+    for fault in reported_faults(faults):
+        yield "fault", rendered(fault, str(status.get("dropped_name") or "message").rpartition("/")[2])
+    for problem in (status.get("problems") or ())[len(faults) :]:
+        yield "problem", [str(problem)]
+    if status.get("report_uri"):
+        yield "report", [str(status["report_uri"])]
+    if status.get("previous_run_id"):
+        yield "last run", [str(status["previous_run_id"])]
+    if outcome is not None and outcome.run_id is not None:
+        yield "run", [outcome.run_id]
+    yield "next", [_next_for(state, status) if outcome is None else outcome.command]
+
+
+def _time_text(recorded: object) -> str:
+    """A time of a status as this screen prints times; what is damaged, as it is."""
+    try:
+        return utc_text(datetime.fromisoformat(str(recorded)))
+    except ValueError:
+        return str(recorded)
+
+
+def _next_for(state: str, status: Mapping[str, Any]) -> str:
+    if "rule_id" in status:
+        return f"trainmaster rules show {status['rule_id']}"
+    if state == "dead_letter":
+        return "trainmaster dead-letters ls"
+    if state == "retrying":
+        return "the event is delivered again by itself; look again with this command"
+    if state == "ignored":
+        return "drop a corrected file: trainmaster submit FILE"
+    return "trainmaster rules ls" if state == "held" else "trainmaster ls"

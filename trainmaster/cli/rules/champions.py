@@ -25,7 +25,8 @@ from trainmaster.cli.verb import (
     takes_team,
     talk,
 )
-from trainmaster.client.terminal import one_line
+from trainmaster.client.shown.champion_lines import lineage_facts, value_text
+from trainmaster.client.terminal import Fact, one_line
 from trainmaster.client.times import minute
 from trainmaster.orchestrator.core.names import in_team
 
@@ -73,7 +74,7 @@ def _row(champion: "Champion") -> dict[str, str]:
     return {
         "MODEL": one_line(in_team(champion.team, champion.model_name)),
         "RUN": current.run_id if current else ABSENT,
-        "METRIC": one_line(f"{current.contest.metric} {current.value:g}") if current else ABSENT,
+        "METRIC": one_line(value_text(current)) if current else ABSENT,
         "SINCE": minute(current.since) if current else ABSENT,
     }
 
@@ -128,7 +129,7 @@ def rollback(clients: "Clients", model: str, to_run: str | None, wait_s: float) 
 
 
 def _print(champion: "Champion") -> None:
-    print_facts((name, [text]) for name, text in _facts(champion))
+    print_facts(_facts(champion))
     click.echo("\nChampions, latest first")
     print_table([_reign(each) for each in islice(reversed(champion.history), LATEST)])
     click.echo("\nComparisons, latest first")
@@ -155,23 +156,12 @@ def _verdict(verdict: "Verdict") -> dict[str, str]:
     }
 
 
-def _facts(champion: "Champion") -> Iterator[tuple[str, str]]:
-    yield "name", in_team(champion.team, champion.model_name)
+def _facts(champion: "Champion") -> Iterator[Fact]:
+    yield "name", [in_team(champion.team, champion.model_name)]
     current = champion.current
     if current is None:
-        yield "champion", "none: no challenger could be compared yet"
+        yield "champion", ["none: no challenger could be compared yet"]
         return
-    contest, lineage = current.contest, current.lineage
-    yield "run", current.run_id
-    yield "model", current.model_uri
-    yield "metric", f"{contest.metric} {current.value:g} ({contest.goal})"
-    yield "since", f"{minute(current.since)} UTC, by {current.cause}"
-    yield "image", lineage.image
-    facts = {
-        "data set": " ".join(filter(None, (lineage.dataset, lineage.dataset_version))),
-        "request": lineage.request_uri,
-        "rule": lineage.rule_id,
-        "job": lineage.job_name,
-        "manifest": lineage.manifest_uri,
-    }
-    yield from ((name, text) for name, text in facts.items() if text)
+    yield "metric", [f"{value_text(current)} ({current.contest.goal})"]
+    yield "since", [f"{minute(current.since)} UTC, by {current.cause}"]
+    yield from lineage_facts(current)

@@ -1,6 +1,6 @@
 """`trainmaster why`: every step that led to a run, or to a model."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -8,6 +8,7 @@ import click
 
 from trainmaster.cli.table import print_facts
 from trainmaster.cli.verb import JSON, TABLE, YAML, output_option, print_data, takes_context
+from trainmaster.client.shown.champion_lines import champion_file_facts, data_lines, value_text
 from trainmaster.client.shown.run_lines import (
     best_lines,
     cost_facts,
@@ -73,13 +74,8 @@ def champion_facts(reign: "Reign", now: datetime) -> Iterator[Fact]:
     yield "since", [f"{utc_text(reign.since)}, {span(now - reign.since)} ago, by {reign.cause}"]
     yield "number", [f"{reign.number}, counted from the first champion of this model"]
     on = f" on {contest.evaluation or contest.dataset}" if contest.evaluation or contest.dataset else ""
-    yield "value", [f"{contest.metric} {reign.value:g} ({contest.goal}){on}"]
-    yield "model", [reign.model_uri]
-    if reign.lineage.manifest_sha256:
-        yield "manifest", [f"sha256 {reign.lineage.manifest_sha256}"]
-    if reign.lineage.dataset:
-        data = (reign.lineage.dataset, reign.lineage.dataset_version, reign.lineage.train_split)
-        yield "data set", [", ".join(filter(None, data))]
+    yield "value", [f"{value_text(reign)} ({contest.goal}){on}"]
+    yield from champion_file_facts(reign)
 
 
 def run_facts(run: "RunExplanation", record: "RunRecord", now: datetime, *, is_local: bool) -> Iterator[Fact]:
@@ -120,16 +116,8 @@ def _rule_facts(source: "Source") -> Iterator[Fact]:
     yield "rule", [f"{source.uri}#{source.generation}"]
     if source.template_uri is not None:
         yield "template", [f"{source.template_uri}#{source.template_generation}"]
-    if data := _data_text(source.firing_values or {}):
+    if data := data_lines(source.firing_values or {}):
         yield "data", data
-
-
-def _data_text(values: Mapping[str, str]) -> list[str]:
-    newest = values.get("data.newest_uri")
-    count = values.get("data.count")
-    return (
-        [f"{count} {'object' if count == '1' else 'objects'} since the firing before"] if count else []
-    ) + ([f"the last one: {newest}, of {values.get('data.watermark')}"] if newest else [])
 
 
 def _tries(run: "RunExplanation") -> Iterator[Fact]:

@@ -4,7 +4,7 @@ import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 from trainmaster.client.errors import Damaged, NotFound, Refused
 from trainmaster.client.explaining.explanation import Explanation, explain_model
@@ -12,11 +12,11 @@ from trainmaster.client.files.listing import RemoteFile, champion_files
 from trainmaster.client.rules.challengers import ChallengerFacts, read_challenger, verdicts_of
 from trainmaster.client.rules.champions import FoundChampion, champions_written, list_champions
 from trainmaster.client.runs.listing import Filters, list_runs
+from trainmaster.client.shown.champion_lines import lineage_facts
 from trainmaster.client.terminal import size_text
 from trainmaster.orchestrator.core.champions.champion import Champion, Reign, Verdict
 from trainmaster.orchestrator.core.requests.spec import Goal
 from trainmaster.web.pages.models.found import address_of, champion_of, name_of
-from trainmaster.web.pages.models.lineage import lineage
 from trainmaster.web.pages.models.reigns import REIGNS_SHOWN, refusal, reign_rows
 from trainmaster.web.pages.models.rollback import propose_rollback, rollback
 from trainmaster.web.source import Age
@@ -89,7 +89,7 @@ def model(ask: Ask) -> Page:
             "reigns_left_out": max(len(champion.history) - REIGNS_SHOWN, 0),
             "challengers": list(_challengers(ask, champion)),
             "metrics_shown": METRICS_SHOWN,
-            "steps": list(lineage(_explanation(ask, name))) if current else [],
+            "steps": list(_lineage(_explanation(ask, name))) if current else [],
             "copy": _copy(ask, current) if current else None,
             "runs": runs.rows,
             "all_runs": f"/runs?{urlencode({'model': champion.model_name})}",
@@ -114,6 +114,20 @@ def _facts(ask: Ask, run_id: str) -> ChallengerFacts:
 
 def _explanation(ask: Ask, name: str) -> Explanation:
     return ask.source.read(("why", name), Age.SLOW, lambda clients: explain_model(clients, name, ask.now))
+
+
+def _lineage(found: Explanation) -> Iterator[tuple[str, Sequence[str], str]]:
+    """Each step back to the data: what it is, its lines, and the address of the page about it, if there is one."""
+    reign = found.champion
+    if reign is None:
+        return
+    addresses = {"run": f"/runs/{quote(reign.run_id, safe='')}"}
+    if reign.lineage.rule_id:
+        addresses["rule"] = f"/rules/{quote(reign.lineage.rule_id, safe='')}"
+    values = found.record.source.firing_values if found.record else None
+    for title, lines in lineage_facts(reign, values):
+        is_gone = title == "run" and found.run is None
+        yield title, [*lines, *(["its record is gone"] if is_gone else [])], addresses.get(title, "")
 
 
 def _copy(ask: Ask, reign: Reign) -> CopyFiles:

@@ -4,6 +4,7 @@ import shlex
 from collections.abc import Iterator
 
 from trainmaster.client.rules.champions import roll_back
+from trainmaster.client.shown.champion_lines import value_text
 from trainmaster.orchestrator.core.champions.champion import Champion, Reign
 from trainmaster.orchestrator.core.champions.promotion import after_rollback
 from trainmaster.web.pages.models.found import address_of, champion_of, name_of
@@ -34,10 +35,9 @@ def propose_rollback(ask: Ask) -> Proposal:
 
 def _effects(champion: Champion, restored: Reign) -> Iterator[str]:
     current = champion.current
-    value = f"{restored.contest.metric} {restored.value:g}"
-    yield f"{restored.run_id} becomes champion again, with {value}; its copy is {restored.model_uri}"
+    yield f"{restored.run_id} becomes champion again, with {value_text(restored)}; its copy is {restored.model_uri}"
     if current is not None:
-        yield f"{current.run_id}, with {current.contest.metric} {current.value:g}, is champion no longer. Its copy stays."
+        yield f"{current.run_id}, with {value_text(current)}, is champion no longer. Its copy stays."
     yield "Later runs are compared with the restored champion."
     yield "A notice trainmaster.champion.rolled_back.v1 is published, for whatever serves the model."
 

@@ -106,6 +106,14 @@ def admission_of(deployment: Deployment) -> Admission:
         raise Refused(f"The deployed policy has another version: {type(error).__name__}: {error}") from error
 
 
+def read_admission(clients: "Clients") -> tuple[Admission | None, str]:
+    """The limits and caps of the deployment's policy, or None and why they are unknown."""
+    try:
+        return admission_of(read_deployment(clients)), ""
+    except (NotFound, Refused) as unknown:
+        return None, str(unknown)
+
+
 def _refuse(faults: Iterable[Fault], what: str) -> None:
     lines = [f"The deployed {what} has another version: {fault}" for fault in faults]
     if lines:

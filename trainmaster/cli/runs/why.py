@@ -9,6 +9,7 @@ import click
 from trainmaster.cli.table import print_facts
 from trainmaster.cli.verb import JSON, TABLE, YAML, output_option, print_data, takes_context
 from trainmaster.client.shown.champion_lines import champion_file_facts, data_lines, value_text
+from trainmaster.client.shown.queue_lines import place_text
 from trainmaster.client.shown.run_lines import (
     best_lines,
     cost_facts,
@@ -91,10 +92,7 @@ def run_facts(run: "RunExplanation", record: "RunRecord", now: datetime, *, is_l
     yield from _tries(run)
     yield from waiting_facts(record, now)
     if run.place is not None:
-        from trainmaster.client.runs.queue import waits_text
-
-        behind = f", behind {run.place.behind}" if run.place.behind else ""
-        yield "in queue", [f"place {run.place.position}, for {waits_text(run.place, None)}{behind}"]
+        yield "in queue", [place_text(run.place)]
     yield from job_facts(record, is_local=is_local)
     yield from _times(record)
     yield from failed_trial_facts(record)

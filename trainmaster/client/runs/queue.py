@@ -194,17 +194,6 @@ def _waits(queue: QueuePass, place: Place, position: int) -> Waits:
     )
 
 
-def waits_text(each: Waits, position: int | None) -> str:
-    """What a run waits for, and behind which place of the queue."""
-    if each.limit is not None:
-        what = f"a slot of {each.limit}"
-    elif each.rate_limited:
-        what = f"fewer requests to {each.region}"
-    else:
-        what = each.quota_class
-    return what if position is None else f"{what}, behind #{position}"
-
-
 def _held(slot: Slot) -> HeldSlot:
     return HeldSlot(limit=slot.limit, number=slot.number, run_id=slot.holder, taken_at=slot.taken_at)
 

@@ -11,7 +11,8 @@ from trainmaster.client.errors import NotFound
 from trainmaster.client.find import read_run
 from trainmaster.client.runs.active import active_runs
 from trainmaster.client.runs.listing import Filters, RunList, list_runs
-from trainmaster.client.runs.queue import Queue, Waits, waits_text
+from trainmaster.client.runs.queue import Queue, Waits
+from trainmaster.client.shown.queue_lines import cap_texts, waits_text
 from trainmaster.client.study.study import number
 from trainmaster.orchestrator.core.admission.candidates import indexed_job
 from trainmaster.orchestrator.core.policy.currency import shown_bound, shown_money
@@ -76,7 +77,7 @@ class Today:
             return ""
         amounts = (row.at_most if row.cost is None else row.cost for row in rows if row.currency == currency)
         total = sum(filter(None, amounts), Decimal(0))
-        text = shown_money(total, currency).replace("less than", "<")  # a tile is narrow
+        text = shown_money(total, currency, is_narrow=True)
         return text if self.complete else f"{text} and more"
 
     @property
@@ -126,7 +127,7 @@ def overview(ask: Ask) -> Page:
             "midnight": midnight.date().isoformat(),
             "caps_now": queue.caps,
             "may_cost": queue.started.may_cost_today or Decimal(0),
-            "caps": [each.partition("/")[::2] for each in queue.caps_reached],
+            "caps": cap_texts(queue),
         },
         command="trainmaster ls",
     )
@@ -168,7 +169,7 @@ def _failed(rows: Sequence[IndexRow], midnight: datetime) -> Iterator[IndexRow]:
 def _waiting(rows: Sequence[IndexRow], queue: Queue) -> Iterator[WaitingRow]:
     reasons = {row.run_id: row.reason for row in rows if row.state is RunState.WAITING}
     for each in queue.waiting[:ROWS_MAX]:
-        yield WaitingRow(waits=each, reason=reasons.get(each.run_id) or f"waits for {waits_text(each, None)}")
+        yield WaitingRow(waits=each, reason=reasons.get(each.run_id) or f"waits for {waits_text(each)}")
 
 
 def _running(

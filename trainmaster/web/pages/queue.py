@@ -3,20 +3,17 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from trainmaster.client.deployment import admission_of, read_deployment
-from trainmaster.client.errors import NotFound, Refused
+from trainmaster.client.deployment import read_admission
 from trainmaster.client.runs.admission_objects import read_starts
-from trainmaster.client.runs.queue import HeldSlot, Queue, Waits, read_queue, submitted_runs, waits_text
+from trainmaster.client.runs.queue import HeldSlot, Queue, Waits, read_queue, submitted_runs
+from trainmaster.client.shown.queue_lines import cap_texts, may_cost_text, waits_text
 from trainmaster.client.terminal import plural
-from trainmaster.orchestrator.core.policy.currency import shown_money
 from trainmaster.web.source import Age
 from trainmaster.web.subject import ApiRoute, Ask, Page, PageRoute, Subject
 
 if TYPE_CHECKING:
-    from trainmaster.client.clients import Clients
     from trainmaster.orchestrator.core.policy.admission import Admission, Limit
 
 ROWS_MAX = 200
@@ -61,14 +58,7 @@ def whole_queue(ask: Ask) -> Queue:
 
 def _policy(ask: Ask) -> "tuple[Admission | None, str]":
     """The policy's admission rules, or why they are unknown."""
-    return ask.source.read("admission", Age.RARE, _admission)
-
-
-def _admission(clients: "Clients") -> "tuple[Admission | None, str]":
-    try:
-        return admission_of(read_deployment(clients)), ""
-    except (NotFound, Refused) as unknown:
-        return None, str(unknown)
+    return ask.source.read("admission", Age.RARE, read_admission)
 
 
 def queue(ask: Ask) -> Page:
@@ -87,11 +77,11 @@ def queue(ask: Ask) -> Page:
             "limits": limits[:ROWS_MAX],
             "left_out": max(len(waiting) - ROWS_MAX, 0),
             "limits_left_out": max(len(limits) - ROWS_MAX, 0),
-            "may_cost": _may_cost(found),
+            "may_cost": may_cost_text(found) or "no price is known",
             "policy_limits": [
                 _limit_text(each) for each in (admission.limits if admission else ())[:ROWS_MAX]
             ],
-            "caps": [each.partition("/")[::2] for each in found.caps_reached],
+            "caps": cap_texts(found),
         },
         command="trainmaster queue",
     )
@@ -100,7 +90,7 @@ def queue(ask: Ask) -> Page:
 def _wait_rows(found: Queue) -> Iterator[WaitRow]:
     for each in found.waiting:
         next_try = each.not_before if each.not_before > found.at else None
-        yield WaitRow(waits=each, text=waits_text(each, None), next_try=next_try)
+        yield WaitRow(waits=each, text=waits_text(each), next_try=next_try)
 
 
 def _limit_rows(found: Queue) -> Iterator[LimitRow]:
@@ -113,13 +103,6 @@ def _limit_rows(found: Queue) -> Iterator[LimitRow]:
             slots=tuple(slots[:ROWS_MAX]),
             waiting=sum(each.limit == limit.name for each in found.waiting),
         )
-
-
-def _may_cost(found: Queue) -> str:
-    cost = found.started.may_cost_today if found.started.today else Decimal(0)
-    if cost is None:
-        return "no price is known"
-    return shown_money(cost, found.caps.currency) if found.caps else f"{cost:.2f}"
 
 
 def _limit_text(limit: "Limit") -> str:

@@ -16,9 +16,11 @@ def money(value: Decimal, currency: str) -> str:
     return f"{value.normalize():f} {currency}" if value and not rounded else f"{rounded:f} {currency}"
 
 
-def shown_money(value: Decimal, currency: str) -> str:
-    """`12.35 USD`, for screens: an amount below one cent is `less than 0.01 USD`."""
-    return f"less than {_CENT} {currency}" if 0 < value < _CENT else money(value, currency)
+def shown_money(value: Decimal, currency: str, *, is_narrow: bool = False) -> str:
+    """`12.35 USD`, for screens: an amount below one cent is `less than 0.01 USD`, or narrow `< 0.01 USD`."""
+    if not 0 < value < _CENT:
+        return money(value, currency)
+    return f"{'<' if is_narrow else 'less than'} {_CENT} {currency}"
 
 
 def shown_bound(value: Decimal, currency: str) -> str:

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from trainmaster.client.errors import Damaged, NotFound, Refused
-from trainmaster.client.explaining.explanation import RunExplanation
 from trainmaster.client.files.listing import RemoteFile, model_files, model_listing
 from trainmaster.client.find import Drop, Run
 from trainmaster.client.runs.facts import is_tuning
+from trainmaster.client.shown.queue_lines import place_text
 from trainmaster.client.shown.run_screen import next_commands, subject_facts
 from trainmaster.client.terminal import size_text, visible
 from trainmaster.client.watch.monitor import Monitored
@@ -45,7 +45,7 @@ def _run_page(ask: Ask, found: Monitored) -> Page:
         "record": record,
         "path": path,
         "why": why,
-        "place": _place(why),
+        "place": place_text(why.place) if why and why.place else "",
         "facts": list(subject_facts(record, ask.now, is_local=ask.source.is_local)),
         "labels": _labels(record),
         "stages": stage_rows(timeline(found.seen)),
@@ -81,13 +81,6 @@ def _drop_page(ask: Ask, drop: Drop) -> Page:
         values={"status": drop.status, "faults": drop.status.get("faults") or ()},
         command=shlex.join(["trainmaster", "status", name]),
     )
-
-
-def _place(why: RunExplanation | None) -> str:
-    if why is None or why.place is None:
-        return ""
-    behind = f", behind {why.place.behind}" if why.place.behind else ""
-    return f"place {why.place.position} in the queue{behind}"
 
 
 def _labels(record: RunRecord) -> Mapping[str, str]:

@@ -1,0 +1,75 @@
+"""Lines about the queue: what each run waits for, the limits, and what counts towards the caps."""
+
+from collections.abc import Iterator
+from decimal import Decimal
+
+from trainmaster.client.runs.queue import Queue, Waits
+from trainmaster.client.terminal import Fact, plural
+from trainmaster.orchestrator.core.policy.currency import shown_money
+
+SUBMITTED_SHOWN = 5
+
+
+def waits_text(run: Waits, position: int | None = None) -> str:
+    """What a run waits for, and behind which place of the queue."""
+    if run.limit is not None:
+        what = f"a slot of {run.limit}"
+    elif run.rate_limited:
+        what = f"fewer requests to {run.region}"
+    else:
+        what = run.quota_class
+    return what if position is None else f"{what}, behind #{position}"
+
+
+def place_text(place: Waits) -> str:
+    """Where a run is in the queue, for what it waits, and behind which run."""
+    behind = f", behind {place.behind}" if place.behind else ""
+    return f"place {place.position}, for {waits_text(place)}{behind}"
+
+
+def cap_texts(queue: Queue) -> list[tuple[str, str]]:
+    """The caps that refuse runs now: the name of each, and a sentence about it."""
+    caps = (cap.partition("/")[::2] for cap in queue.caps_reached)
+    return [
+        (name, f"The cap {name} is reached for {period} (UTC): more runs are rejected until it is over.")
+        for name, period in caps
+    ]
+
+
+def may_cost_text(queue: Queue) -> str:
+    """What the starts of today may cost at most; empty where no price is known."""
+    cost = queue.started.may_cost_today if queue.started.today else Decimal(0)
+    if cost is None:
+        return ""
+    return shown_money(cost, queue.caps.currency) if queue.caps else f"{cost:.2f}"
+
+
+def queue_facts(queue: Queue) -> Iterator[Fact]:
+    """The jobs that have not started, the slots in use, and what counts towards the caps."""
+    if submitted := queue.submitted:
+        more = len(submitted) - SUBMITTED_SHOWN
+        title = f"{plural(len(submitted), 'run')} at the training service, not started yet:"
+        rest = [f"and {more} more: trainmaster ls --state submitted"] if more > 0 else []
+        yield "submitted", [title, *submitted[:SUBMITTED_SHOWN], *rest]
+    for limit in queue.limits:
+        runs = [slot.run_id for slot in queue.slots if slot.limit == limit.name]
+        of = "" if limit.jobs is None else f" of {limit.jobs}"
+        by = f", by {', '.join(runs)}" if runs else ""
+        yield "limit", [f"{limit.name}: {limit.in_use}{of} in use{by}"]
+    yield "started", [_started_text(queue)]
+    for _, text in cap_texts(queue):
+        yield "cap", [text]
+
+
+def _started_text(queue: Queue) -> str:
+    started, caps = queue.started, queue.caps
+    an_hour = f" of {caps.runs_per_hour}" if caps and caps.runs_per_hour is not None else ""
+    text = f"{started.this_hour}{an_hour} this hour, {started.today} today (UTC)"
+    if started.may_cost_today is None:
+        return text
+    a_day = (
+        f" of {shown_money(caps.cost_per_day, caps.currency)}"
+        if caps and caps.cost_per_day is not None
+        else ""
+    )
+    return f"{text}, each counted at its maximum cost: {may_cost_text(queue)}{a_day}"

@@ -19,7 +19,7 @@ from trainmaster.client.clients import Clients
 from trainmaster.client.find import Run
 from trainmaster.client.watch.timeline import Stage
 from trainmaster.local import logging
-from trainmaster.web.pages.run.times import stage_rows
+from trainmaster.web.pages.run.drawings import stage_rows
 
 Browser = httpx.Client
 LINES = 450

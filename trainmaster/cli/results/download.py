@@ -40,8 +40,8 @@ def download(clients: "Clients", run: str, folder: Path | None, *, everything: b
     Exit status: 0; 1 an object is not what the record lists, or the model's manifest is wrong about a file; 2
     refused; 3 there is no such run, or it has no model.
     """
-    from trainmaster.client.files.claims import false_claims
     from trainmaster.client.files.download import download as download_files
+    from trainmaster.client.files.download import false_claims
 
     run_id, files = _wanted(clients, run, everything=everything)
     target = folder or Path(run_id)

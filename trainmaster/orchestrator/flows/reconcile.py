@@ -21,7 +21,7 @@ from trainmaster.orchestrator.core.runs.end import EndReport
 from trainmaster.orchestrator.core.runs.job import Failure
 from trainmaster.orchestrator.core.runs.states import OVER, RunState
 from trainmaster.orchestrator.flows.completion.complete import STEPS, complete_run
-from trainmaster.orchestrator.flows.lifecycle.finish import all_done, finish_run
+from trainmaster.orchestrator.flows.lifecycle.finish import finish_run
 from trainmaster.orchestrator.flows.lifecycle.status import add_row, warned
 from trainmaster.orchestrator.flows.lifecycle.transitions import second_look_done
 from trainmaster.orchestrator.flows.queue_pass import admit

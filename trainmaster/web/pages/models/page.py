@@ -10,22 +10,23 @@ from trainmaster.client.errors import Damaged, NotFound, Refused
 from trainmaster.client.explaining.explanation import Explanation, explain_model
 from trainmaster.client.files.listing import RemoteFile, champion_files
 from trainmaster.client.rules.challengers import ChallengerFacts, read_challenger, verdicts_of
-from trainmaster.client.rules.champions import FoundChampion, champions_written, list_champions
+from trainmaster.client.rules.champions import FoundChampion, champions_written, list_champions, roll_back
 from trainmaster.client.runs.listing import Filters, list_runs
-from trainmaster.client.shown.champion_lines import lineage_facts
+from trainmaster.client.shown.champion_lines import lineage_facts, value_text
 from trainmaster.client.terminal import size_text
 from trainmaster.orchestrator.core.champions.champion import Champion, Reign, Verdict
+from trainmaster.orchestrator.core.champions.promotion import after_rollback
 from trainmaster.orchestrator.core.requests.spec import Goal
 from trainmaster.web.pages.models.found import address_of, champion_of, name_of
 from trainmaster.web.pages.models.reigns import REIGNS_SHOWN, refusal, reign_rows
-from trainmaster.web.pages.models.rollback import propose_rollback, rollback
 from trainmaster.web.source import Age
-from trainmaster.web.subject import Action, ApiRoute, Ask, Page, PageRoute, Subject
+from trainmaster.web.subject import Action, ApiRoute, Ask, Field, Outcome, Page, PageRoute, Proposal, Subject
 
 if TYPE_CHECKING:
     from trainmaster.client.clients import Clients
 
 RECORDS_READ, METRICS_SHOWN, FILES_SHOWN = 20, 12, 200
+ANSWER_WITHIN_S = 60.0
 RUNS_SCANNED, RUNS_SHOWN = 1000, 20
 """The newest runs, that are searched for those of the model, and how many of these are shown."""
 
@@ -163,6 +164,47 @@ def document(ask: Ask) -> dict[str, Any]:
 def explanation(ask: Ask) -> dict[str, Any]:
     """schemas/explanation.v1.schema.json."""
     return _explanation(ask, ask.path["name"]).document
+
+
+def propose_rollback(ask: Ask) -> Proposal:
+    """Which champion would return, and what follows."""
+    champion = champion_of(ask).champion
+    name, to_run = name_of(champion), ask.query.get("to_run") or None
+    restored = after_rollback(champion, to_run, order_id="", now=ask.now)
+    reign = restored.current if isinstance(restored, Champion) else None
+    words = ["trainmaster", "champions", "rollback", name, *(["--to-run", to_run] if to_run else [])]
+    return Proposal(
+        title=f"Roll back the champion of {name}?",
+        effects=list(_effects(champion, reign)) if reign else [],
+        command=shlex.join(words),
+        button="Roll back",
+        back=address_of(name),
+        fields=[Field(name="to_run", label="Restore the run", value=reign.run_id, choices=[reign.run_id])]
+        if reign
+        else [],
+        refusal=f"The champion stays: {restored}." if isinstance(restored, str) else "",
+    )
+
+
+def _effects(champion: Champion, restored: Reign) -> Iterator[str]:
+    current = champion.current
+    yield f"{restored.run_id} becomes champion again, with {value_text(restored)}; its copy is {restored.model_uri}"
+    if current is not None:
+        yield f"{current.run_id}, with {value_text(current)}, is champion no longer. Its copy stays."
+    yield "Later runs are compared with the restored champion."
+    yield "A notice trainmaster.champion.rolled_back.v1 is published, for whatever serves the model."
+
+
+def rollback(ask: Ask) -> Outcome:
+    """Gives the order, and waits until it is carried out."""
+    champion = champion_of(ask).champion
+    name = name_of(champion)
+    found = roll_back(ask.source.clients, name, ask.form.get("to_run") or None, timeout_s=ANSWER_WITHIN_S)
+    current = found.champion.current
+    run_id = current.run_id if current else ""
+    return Outcome(
+        message=f"{run_id} is the champion of {name}.", go_to=address_of(name), document={"run_id": run_id}
+    )
 
 
 SUBJECT = Subject(

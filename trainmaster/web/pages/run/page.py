@@ -16,11 +16,10 @@ from trainmaster.client.watch.monitor import Monitored
 from trainmaster.client.watch.timeline import timeline
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.web.pages.run.actions import ACTIONS
-from trainmaster.web.pages.run.charts import chart_views
+from trainmaster.web.pages.run.drawings import chart_views, lane_table, stage_rows
 from trainmaster.web.pages.run.found import explanation_of, found_of, run_of, seen_of
 from trainmaster.web.pages.run.log import LIMIT_MAX, log_document, log_view
 from trainmaster.web.pages.run.request import request_view
-from trainmaster.web.pages.run.times import lane_table, stage_rows
 from trainmaster.web.source import Age
 from trainmaster.web.subject import ApiRoute, Ask, Page, PageRoute, Parameter, Subject
 

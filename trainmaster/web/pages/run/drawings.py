@@ -1,11 +1,14 @@
-"""The stages of a run and the states of its replicas, as positions on one line of time."""
+"""Drawings of a run: its stages and the states of its replicas on lines of time, and its curves, also as a table."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 from trainmaster.client.logs.progress import ReplicaProgress
+from trainmaster.client.terminal import visible
 from trainmaster.client.times import span
+from trainmaster.client.watch.curves import POINTS_MAX, Chart, Series
 from trainmaster.client.watch.lanes import ENDED, Lane, LaneState, LaneStep
 from trainmaster.client.watch.monitor import Monitored
 from trainmaster.client.watch.timeline import Stage
@@ -13,6 +16,9 @@ from trainmaster.client.watch.timeline import Stage
 WIDTH = 1000
 """Of a drawing, in its own units."""
 LANES_SHOWN = 40
+POINTS_OF_CHART = 4000
+"""Of all its series together: they are sent again with every change."""
+DIGITS = 6
 PERIOD_MIN = 3
 """Units that a short state is drawn wide, so that it can be seen."""
 
@@ -150,3 +156,47 @@ class _Line:
         if self.start is None or self.end is None or self.end <= self.start:
             return 0
         return round(WIDTH * min(max((moment - self.start) / (self.end - self.start), 0.0), 1.0))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChartView:
+    """One figure: its data for charts.js, and its last values."""
+
+    id: str
+    title: str
+    x: str
+    data: dict[str, Any]
+    last: Sequence[tuple[str, str, str]]
+    """Of each series: its name, x and y."""
+
+
+def chart_views(charts: Sequence[Chart]) -> list[ChartView]:
+    """A figure for each chart, in their order."""
+    return [_view(number, chart) for number, chart in enumerate(charts)]
+
+
+def _view(number: int, chart: Chart) -> ChartView:
+    most = min(POINTS_MAX, POINTS_OF_CHART // len(chart.series))
+    name = visible(chart.name)
+    series = [
+        {"name": visible(each.name), "points": [_point(x, y) for x, y in _thinned(each, most)]}
+        for each in chart.series
+    ]
+    return ChartView(
+        id=f"curve-{number}",
+        title=name,
+        x=chart.x,
+        data={"x": chart.x, "y": name, "series": series},
+        last=[(visible(each.name), f"{each.last[0]:g}", f"{each.last[1]:.4g}") for each in chart.series],
+    )
+
+
+def _thinned(series: Series, most: int) -> Sequence[tuple[float, float]]:
+    """Every n-th point, and the last."""
+    step = -(-len(series.points) // most)
+    kept = series.points[::step]
+    return kept if kept[-1] == series.last else (*kept, series.last)
+
+
+def _point(x: float, y: float) -> list[float]:
+    return [int(x) if x.is_integer() else x, float(f"{y:.{DIGITS}g}")]

@@ -17,7 +17,7 @@ from tests.client.served import ROOT, Served, served_context
 from trainmaster.cli.rules.screens import SPARE, rule_facts, rule_rows
 from trainmaster.cli.table import fact_lines, table_lines
 from trainmaster.client.request_files import SHIPPED_POLICY, schema
-from trainmaster.client.rules.found import FoundRule
+from trainmaster.client.rules.found_rule import FoundRule
 from trainmaster.client.rules.listing import find_rule, list_rules
 from trainmaster.orchestrator.core.champions.champion import Champion
 from trainmaster.orchestrator.core.champions.promotion import after_rollback

@@ -13,9 +13,9 @@ from tests.client.mirrored import mirror, queueing_world
 from tests.client.served import ROOT, Served, served_context
 from tests.contract.teams import SPEECH, VISION, drop, world_of_teams
 from tests.contract.world import World
-from trainmaster.cli.runs.queue import SPARE, queue_rows
+from trainmaster.cli.runs.queue_verb import SPARE, queue_rows
 from trainmaster.cli.table import fact_lines, table_lines
-from trainmaster.client.runs.queue import Queue, read_queue
+from trainmaster.client.runs.queue_listing import Queue, read_queue
 from trainmaster.client.shown.queue_lines import queue_facts
 from trainmaster.orchestrator.core.policy.admission import Admission, Limit
 

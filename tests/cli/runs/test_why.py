@@ -17,7 +17,7 @@ from tests.client.served import ROOT, Served, run_record, served_context
 from trainmaster.cli.runs.why import why_facts
 from trainmaster.cli.table import fact_lines
 from trainmaster.client.explaining.explanation import Explanation, explained_run
-from trainmaster.client.runs.queue import Waits
+from trainmaster.client.runs.queue_listing import Waits
 from trainmaster.client.runs.repairs import likely_repair
 from trainmaster.client.shown.run_lines import best_lines, job_facts
 from trainmaster.client.shown.run_screen import run_facts

@@ -7,7 +7,7 @@ import click
 
 from trainmaster.cli.table import print_facts, print_table, terminal_width
 from trainmaster.cli.yaml_text import yaml_text
-from trainmaster.client.rules.found import FoundRule, condition_text
+from trainmaster.client.rules.found_rule import FoundRule, condition_text
 from trainmaster.client.terminal import STATE, Fact, one_line
 from trainmaster.client.times import minute
 

@@ -1,1 +1,1 @@
-"""`trainmaster watch`, and what the demos show in the same way."""
+"""`trainmaster watch` and `web`: what happens, live, on the terminal and in the browser."""

@@ -10,7 +10,7 @@ from trainmaster.client.logs.read import JobLogs, Selection
 from trainmaster.client.logs.restarts import Restarts, restarts_of
 from trainmaster.client.rules.champions import find_champion
 from trainmaster.client.runs.facts import candidate_of, console_uri
-from trainmaster.client.runs.queue import Waits, waiting_place
+from trainmaster.client.runs.queue_listing import Waits, waiting_place
 from trainmaster.client.runs.repairs import repair_of
 from trainmaster.client.study.now import tuning_now
 from trainmaster.orchestrator.core.admission.candidates import pools_of

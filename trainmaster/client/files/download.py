@@ -12,7 +12,7 @@ from trainmaster.client.errors import Damaged, Refused
 from trainmaster.client.files.downloaded import add_downloaded
 from trainmaster.client.files.listing import RemoteFile
 from trainmaster.orchestrator.core.completion.model import MANIFEST_NAME
-from trainmaster.orchestrator.core.documents.json_text import parse_json
+from trainmaster.orchestrator.core.documents.codec import parse_json
 from trainmaster.orchestrator.core.names import split_object_uri
 from trainmaster.orchestrator.core.sizes import MAX_MANIFEST_BYTES, in_bytes
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from trainmaster.client.rules.found import FoundRule
+from trainmaster.client.rules.found_rule import FoundRule
 from trainmaster.orchestrator.core.retraining.arrivals import ARRIVALS_PREFIX, Batch, parse_batch
 from trainmaster.orchestrator.core.retraining.state import folded, state_for
 from trainmaster.orchestrator.core.sizes import MAX_BATCH_BYTES

@@ -11,7 +11,7 @@ from trainmaster.client.checking import Kind, kind_of, order_command
 from trainmaster.client.errors import NotFound, Refused, TimedOut
 from trainmaster.client.find import read_document
 from trainmaster.client.request_files import buckets_of, is_json_file, shipped_prices
-from trainmaster.client.rules.found import FoundRule
+from trainmaster.client.rules.found_rule import FoundRule
 from trainmaster.client.rules.listing import read_book, read_state, read_status
 from trainmaster.client.rules.orders import give_order
 from trainmaster.client.wait import poll

@@ -12,7 +12,7 @@ from trainmaster.client.errors import NotFound
 from trainmaster.client.find import read_document
 from trainmaster.client.nearest import nearest_names
 from trainmaster.client.rules.arrived import with_arrivals
-from trainmaster.client.rules.found import FoundRule
+from trainmaster.client.rules.found_rule import FoundRule
 from trainmaster.orchestrator.core.documents.codec import decoded
 from trainmaster.orchestrator.core.names import (
     RULES_PREFIX,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from trainmaster.client.errors import NotFound, Refused
 from trainmaster.client.rules.changing import changed_meanwhile, drop_rule
-from trainmaster.client.rules.found import FoundRule
+from trainmaster.client.rules.found_rule import FoundRule
 from trainmaster.orchestrator.core.documents.document import parse_document
 from trainmaster.orchestrator.core.retraining.state import RuleStanding, RuleStatus
 from trainmaster.orchestrator.core.sizes import MAX_RULE_BYTES

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from decimal import Decimal
 
-from trainmaster.client.runs.queue import Queue, Waits
+from trainmaster.client.runs.queue_listing import Queue, Waits
 from trainmaster.client.terminal import Fact, plural
 from trainmaster.orchestrator.core.policy.currency import shown_money
 

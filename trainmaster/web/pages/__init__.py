@@ -8,13 +8,13 @@ from trainmaster.web.pages import (
     dead_letters,
     lately,
     overview,
-    queue,
+    queue_page,
     runs,
     study,
 )
-from trainmaster.web.pages.models import page as models
-from trainmaster.web.pages.rules import page as rules
-from trainmaster.web.pages.run import page as run
+from trainmaster.web.pages.models import model_pages
+from trainmaster.web.pages.rules import rule_pages
+from trainmaster.web.pages.run import run_page
 from trainmaster.web.subject import Subject
 
 SUBJECTS: Sequence[Subject] = (
@@ -23,10 +23,10 @@ SUBJECTS: Sequence[Subject] = (
     lately.SUBJECT,
     runs.SUBJECT,
     compare.SUBJECT,  # before the page of a run, whose path matches too
-    run.SUBJECT,
-    models.SUBJECT,
-    rules.SUBJECT,
-    queue.SUBJECT,
+    run_page.SUBJECT,
+    model_pages.SUBJECT,
+    rule_pages.SUBJECT,
+    queue_page.SUBJECT,
     dead_letters.SUBJECT,
     study.SUBJECT,
 )

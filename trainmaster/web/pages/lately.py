@@ -7,7 +7,7 @@ from typing import Any
 
 from trainmaster.client.dead_letters.opened import list_letters
 from trainmaster.client.rules.champions import changed_champions
-from trainmaster.client.rules.found import Awaited, FoundRule
+from trainmaster.client.rules.found_rule import Awaited, FoundRule
 from trainmaster.client.rules.listing import list_rules
 from trainmaster.client.runs.daily import Days, runs_per_day
 from trainmaster.web.source import Age

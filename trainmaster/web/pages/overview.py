@@ -11,7 +11,7 @@ from trainmaster.client.errors import NotFound
 from trainmaster.client.find import read_run
 from trainmaster.client.runs.active import active_runs
 from trainmaster.client.runs.listing import Filters, RunList, list_runs
-from trainmaster.client.runs.queue import Queue, Waits
+from trainmaster.client.runs.queue_listing import Queue, Waits
 from trainmaster.client.shown.queue_lines import cap_texts, waits_text
 from trainmaster.client.study.study import number
 from trainmaster.orchestrator.core.admission.candidates import indexed_job
@@ -20,7 +20,7 @@ from trainmaster.orchestrator.core.runs.index_row import IndexRow
 from trainmaster.orchestrator.core.runs.indexing import index_row_of
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.core.runs.states import ENDS, RunState
-from trainmaster.web.pages.queue import queue_now
+from trainmaster.web.pages.queue_page import queue_now
 from trainmaster.web.source import Age
 from trainmaster.web.subject import Ask, Page, PageRoute, Subject
 

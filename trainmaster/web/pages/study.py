@@ -8,7 +8,7 @@ from trainmaster.client.explaining.explanation import RunExplanation
 from trainmaster.client.find import read_run
 from trainmaster.client.study.document import study_csv, study_document
 from trainmaster.client.study.find import Tuning, tuning_of
-from trainmaster.web.pages.run.found import explanation_of
+from trainmaster.web.pages.run.asked_run import explanation_of
 from trainmaster.web.source import Age
 from trainmaster.web.study.view import columns, study_values
 from trainmaster.web.subject import ApiRoute, Ask, File, FileRoute, Page, PageRoute, Subject

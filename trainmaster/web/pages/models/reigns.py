@@ -9,7 +9,7 @@ from trainmaster.client.rules.challengers import Reigned, reigns_of
 from trainmaster.client.times import minute
 from trainmaster.orchestrator.core.champions.champion import Champion
 from trainmaster.orchestrator.core.champions.promotion import after_rollback
-from trainmaster.web.pages.models.found import address_of, name_of
+from trainmaster.web.pages.models.asked_model import address_of, name_of
 
 REIGNS_SHOWN = 50
 BAR_UNITS = 1000

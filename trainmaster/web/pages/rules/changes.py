@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from urllib.parse import quote
 
 from trainmaster.client.rules.changing import fire_refusal, fire_rule
-from trainmaster.client.rules.found import state_word
+from trainmaster.client.rules.found_rule import state_word
 from trainmaster.client.rules.pausing import pause_refusal, set_enabled
 from trainmaster.orchestrator.core.retraining.rule import Rule
-from trainmaster.web.pages.rules.found import WHILE_RUNNING, address_of, rule_of
+from trainmaster.web.pages.rules.asked_rule import WHILE_RUNNING, address_of, rule_of
 from trainmaster.web.subject import Ask, Outcome, Proposal
 
 ANSWER_WITHIN_S = 60.0

@@ -10,7 +10,7 @@ from trainmaster.client.submission.again import prepare_again
 from trainmaster.client.submission.send import is_refused, problems_of, recorded, upload
 from trainmaster.orchestrator.core.names import object_uri
 from trainmaster.orchestrator.core.policy.currency import shown_bound
-from trainmaster.web.pages.run.found import run_of
+from trainmaster.web.pages.run.asked_run import run_of
 from trainmaster.web.subject import Action, Ask, Outcome, Proposal
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from trainmaster.client.logs.tail import shortened
 from trainmaster.client.terminal import one_line, visible
 from trainmaster.client.watch.monitor import Monitored
 from trainmaster.web.faults import WrongQuery
-from trainmaster.web.pages.run.found import run_of
+from trainmaster.web.pages.run.asked_run import run_of
 from trainmaster.web.source import Age
 from trainmaster.web.subject import Ask
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from trainmaster.client.deployment import read_admission
 from trainmaster.client.runs.admission_objects import read_starts
-from trainmaster.client.runs.queue import HeldSlot, Queue, Waits, read_queue, submitted_runs
+from trainmaster.client.runs.queue_listing import HeldSlot, Queue, Waits, read_queue, submitted_runs
 from trainmaster.client.shown.queue_lines import cap_texts, may_cost_text, waits_text
 from trainmaster.client.terminal import plural
 from trainmaster.web.source import Age

@@ -17,7 +17,7 @@ from trainmaster.client.terminal import size_text
 from trainmaster.orchestrator.core.champions.champion import Champion, Reign, Verdict
 from trainmaster.orchestrator.core.champions.promotion import after_rollback
 from trainmaster.orchestrator.core.requests.spec import Goal
-from trainmaster.web.pages.models.found import address_of, champion_of, name_of
+from trainmaster.web.pages.models.asked_model import address_of, champion_of, name_of
 from trainmaster.web.pages.models.reigns import REIGNS_SHOWN, refusal, reign_rows
 from trainmaster.web.source import Age
 from trainmaster.web.subject import Action, ApiRoute, Ask, Field, Outcome, Page, PageRoute, Proposal, Subject

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from urllib.parse import quote
 
-from trainmaster.client.rules.found import FoundRule
+from trainmaster.client.rules.found_rule import FoundRule
 from trainmaster.client.rules.listing import find_rule
 from trainmaster.orchestrator.core.retraining.rule import WhileRunning
 from trainmaster.web.source import Age

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from trainmaster.client.rules.changing import fire_refusal
-from trainmaster.client.rules.found import Awaited, FoundRule
+from trainmaster.client.rules.found_rule import Awaited, FoundRule
 from trainmaster.client.rules.listing import RuleFile, list_rules, read_rule_file
 from trainmaster.client.rules.pausing import pause_refusal
 from trainmaster.client.runs.listing import Filters, list_runs
@@ -16,6 +16,7 @@ from trainmaster.orchestrator.core.documents.faults import Fault
 from trainmaster.orchestrator.core.documents.places import split_lines
 from trainmaster.orchestrator.core.names import run_id_at
 from trainmaster.orchestrator.core.runs.index_row import IndexRow
+from trainmaster.web.pages.rules.asked_rule import NO_ID, WHILE_RUNNING, address_of, rule_of
 from trainmaster.web.pages.rules.changes import (
     fire,
     pause,
@@ -24,7 +25,6 @@ from trainmaster.web.pages.rules.changes import (
     propose_resuming,
     resume,
 )
-from trainmaster.web.pages.rules.found import NO_ID, WHILE_RUNNING, address_of, rule_of
 from trainmaster.web.source import Age
 from trainmaster.web.subject import Action, ApiRoute, Ask, Page, PageRoute, Parameter, Subject
 

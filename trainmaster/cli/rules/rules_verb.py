@@ -30,7 +30,7 @@ from trainmaster.orchestrator.core.names import in_team
 
 if TYPE_CHECKING:
     from trainmaster.client.clients import Clients
-    from trainmaster.client.rules.found import FoundRule
+    from trainmaster.client.rules.found_rule import FoundRule
     from trainmaster.client.submission.scripts import ReadyRule
     from trainmaster.orchestrator.core.documents.faults import Fault
     from trainmaster.orchestrator.core.requests.request import RequestRules
@@ -181,7 +181,7 @@ def _problems(
 
 
 def _say_applied(file: Path, status: "RuleStatus", *, was_paused: bool, replaced: "Rule | None") -> None:
-    from trainmaster.client.rules.found import state_word
+    from trainmaster.client.rules.found_rule import state_word
 
     print_names([f"{status.rule_id or status.dropped_name} {state_word(status.state)}"])
     if status.problems or status.reason:
@@ -271,7 +271,7 @@ def resume(clients: "Clients", rules: tuple[str, ...], wait_s: float) -> int:
 
 
 def _set_enabled(clients: "Clients", names: Sequence[str], wait_s: float, *, enabled: bool) -> int:
-    from trainmaster.client.rules.found import state_word
+    from trainmaster.client.rules.found_rule import state_word
     from trainmaster.client.rules.pausing import is_already, refuse_change, set_enabled
 
     found = _found(clients, names)

@@ -16,8 +16,8 @@ from trainmaster.client.watch.monitor import Monitored
 from trainmaster.client.watch.timeline import timeline
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.web.pages.run.actions import ACTIONS
+from trainmaster.web.pages.run.asked_run import explanation_of, found_of, run_of, seen_of
 from trainmaster.web.pages.run.drawings import chart_views, lane_table, stage_rows
-from trainmaster.web.pages.run.found import explanation_of, found_of, run_of, seen_of
 from trainmaster.web.pages.run.log import LIMIT_MAX, log_document, log_view
 from trainmaster.web.pages.run.request import request_view
 from trainmaster.web.source import Age

@@ -22,7 +22,7 @@ from trainmaster.client.times import span
 
 if TYPE_CHECKING:
     from trainmaster.client.clients import Clients
-    from trainmaster.client.runs.queue import Queue
+    from trainmaster.client.runs.queue_listing import Queue
 
 SPARE = ("PRIORITY", "NEXT TRY", "WAITING")
 """Columns to leave out on a narrow terminal."""
@@ -46,7 +46,7 @@ def queue(clients: "Clients", team: str | None, output: str) -> int:
     thousand of the newest 20,000 runs.
     """
     from trainmaster.client.deployment import read_admission
-    from trainmaster.client.runs.queue import read_queue, submitted_runs
+    from trainmaster.client.runs.queue_listing import read_queue, submitted_runs
     from trainmaster.client.shown.queue_lines import queue_facts
 
     admission, problem = read_admission(clients)

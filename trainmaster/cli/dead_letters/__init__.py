@@ -1,1 +1,0 @@
-"""`trainmaster dead-letters`: lists the events that kept failing, with reasons, or replays each once."""

@@ -76,7 +76,6 @@ bench: $(STAMP) ## every benchmark, one after the other; bench/README.md has the
 	$(PY) bench/stack_start.py
 	$(PY) bench/console.py
 	$(PY) bench/trainer_throughput.py
-	$(PY) bench/head_training.py
 	$(PY) bench/tuning_search.py
 	$(PY) bench/tuning_cost.py
 	$(PY) bench/data_events.py

@@ -38,7 +38,7 @@ from trainer.replicas.cluster_variable import VARIABLES, cluster_from
 from trainer.replicas.ending import PEER_LOST, end_at_once, end_with, on_sigterm
 from trainer.replicas.peers import is_loss_of_peer
 from trainer.settings import parse
-from trainer.settings.settings import HEAD, Settings
+from trainer.settings.settings import Settings
 from trainer.storage import outputs_from
 from trainer.training.metric_file import trial_from
 from trainer.workload import Data, Run, StartingWeights, Workload
@@ -55,7 +55,6 @@ def run(
     name: str = "data",
     callbacks: Sequence[Any] | Callable[[], Sequence[Any]] = (),
     serving: Callable[[Any], Mapping[str, Any]] | None = None,
-    head: str | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> dict[str, float]:
     """Train a model to its export, from wherever an earlier attempt stopped; do this replica's part of it.
@@ -75,7 +74,6 @@ def run(
             the same step.
         serving: of the trained model, the functions to export by name of signature, each a tf.function with an input
             signature. None: `serving_default`, which takes what the model takes.
-        head: the name of the layer whose outputs the head takes, for `Settings(train="head")`.
         environment: os.environ by default.
 
     Returns:
@@ -97,7 +95,6 @@ def run(
             data=lambda _: data,
             callbacks=lambda _: called(),
             serving=None if serving is None else lambda _, model: serving(model),
-            head=head,
         )
         metrics = attempt(workload, settings or Settings(), variables)
     if metrics is None:
@@ -199,19 +196,6 @@ def _contradictions(run: Run) -> list[str]:
     has_directory = bool(environment.get("AIP_CHECKPOINT_DIR") or settings.job_dir)
     faults = list(contradictions(settings.strategy, cluster, has_checkpoint_directory=has_directory))
     has_servers = chosen(settings.strategy, cluster) is Strategy.PARAMETER_SERVER
-    if settings.train == HEAD and run.workload.head is None:
-        of, where = (
-            (f"--workload={run.name}", "its Workload") if run.name else ("this program", "survive.run")
-        )
-        faults.append(
-            f"--train=head: {of} does not say where its head begins. Remove the flag, or name the layer before the head "
-            f"as `head` of {where}."
-        )
-    if settings.train == HEAD and has_servers:
-        faults.append(
-            "--train=head: workers of parameter servers do not share features. Use a cluster without parameter servers, "
-            "or --train=all."
-        )
     if not has_servers and (fault := unequal_accelerators(cluster, environment)):
         faults.append(fault)
     return faults
@@ -238,7 +222,6 @@ def _train(run: Run) -> dict[str, float]:
     from trainer.devices.strategy import limit_threads, sixteen_bits
     from trainer.replicas.peers import Peers
     from trainer.training.attempt import Training
-    from trainer.training.head import HeadTraining
     from trainer.training.keras_models import set_mixed_precision
 
     started, settings = time.monotonic(), run.settings
@@ -264,7 +247,7 @@ def _train(run: Run) -> dict[str, float]:
     run = replace(
         run, loaded=run.data.counted(run.cluster.replica), weights=_agreed(weights, strategy, run.cluster)
     )
-    kind, joined = HeadTraining if settings.train == HEAD else Training, run.cluster
+    kind, joined = Training, run.cluster
     if run.cluster.has_parameter_servers:
         from trainer.parameter_server.coordinator import CoordinatedTraining
 

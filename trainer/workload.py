@@ -75,7 +75,7 @@ class Run:
     def unchanged(self) -> dict[str, str]:
         """What must not change between the attempts of a run; its checkpoints record it."""
         name = {"--workload": self.name} if self.name else {}
-        return {**name, "--train": self.settings.train, **self.data.unchanged}
+        return {**name, **self.data.unchanged}
 
     def with_data(self) -> "Run":
         """With what the workload's `data` returns, not counted yet. Raises Unusable as that does."""
@@ -97,7 +97,6 @@ class Workload:
         callbacks: returns Keras callbacks; called by every replica that trains, with the run.
         serving: of the run and the trained model, the functions to export by name of signature, each a tf.function
             with an input signature. None: one that takes what the model takes.
-        head: the name of the layer whose outputs the head takes, for --train=head; None: the model has no backbone.
         mirrored: on a single machine it trains with MirroredStrategy, whatever the number of devices.
     """
 
@@ -108,5 +107,4 @@ class Workload:
     metrics: tuple[str, ...] = ("accuracy",)
     callbacks: Callable[[Run], Sequence[Any]] = lambda _: ()
     serving: Callable[[Run, Any], Mapping[str, Any]] | None = None
-    head: str | None = None
     mirrored: bool = False

@@ -50,20 +50,6 @@ class Pipeline:
             first=batch * (first_epoch * steps_per_epoch + first_step),
         )
 
-    def once(self, worker: Any) -> Any:
-        """A worker's part of every example once, in order, as full batches; the last ones have the first examples again."""
-        of, share, batch = self.examples, self._share(worker), self.global_batch_size
-        count = -(-(of.count or 0) // batch) * batch
-        own = of.load().repeat().take(count).enumerate().filter(lambda place, _: share.has(place))
-        examples = mapped(own.map(lambda _, example: example), of.decode)
-        batches = examples.batch(self.settings.batch_size, drop_remainder=True)
-        # Endless, as in `shuffled`, with batches of zeros, which cost nothing where they are made ahead.
-        zeros = tf.nest.map_structure(
-            lambda each: tf.zeros([size or 0 for size in each.shape], each.dtype), batches.element_spec
-        )
-        endless = batches.concatenate(tf.data.Dataset.from_tensors(zeros).repeat())
-        return self._ready(mapped(endless, of.batch))
-
     def _share(self, worker: Any) -> Share:
         part = self.global_batch_size // worker.num_input_pipelines
         start = part * worker.input_pipeline_id

@@ -34,7 +34,6 @@ def image_classification(
     learning_rate: float,
     hyperparameters: Mapping[str, Setting] | None = None,
     metrics: tuple[str, ...] = ("accuracy",),
-    head: str | None = None,
     mirrored: bool = False,
     pretrained: Pretrained | None = None,
     augment: Callable[[Any, Any], Any] | None = None,
@@ -58,7 +57,6 @@ def image_classification(
         metrics=metrics,
         callbacks=callbacks,
         serving=_serving,
-        head=head,
         mirrored=mirrored,
     )
 

@@ -80,7 +80,7 @@ class CoordinatedTraining(Training):
         judge_by(steps.idle_s)
         return steps
 
-    def _batches(self, place: Position, model: Any) -> Batches:  # noqa: ARG002 - as above
+    def _batches(self, place: Position) -> Batches:
         pipeline = self.pipeline
         distributed = self.strategy.distribute_datasets_from_function
         # TFDS's functions are wrapped in a way that AutoGraph warns of.

@@ -10,7 +10,6 @@ from trainer.settings.setting import (
     Setting,
     count,
     momentum,
-    one_of,
     positive,
     text_of,
     truth,
@@ -18,8 +17,6 @@ from trainer.settings.setting import (
     word,
     words,
 )
-
-HEAD = "head"
 
 
 def _setting(reads: Callable[[str], Any], text: str, default: Any = None) -> Any:
@@ -37,12 +34,6 @@ class Settings:
     epochs: int = _setting(count, "passes over the training examples", 1)
     steps_per_epoch: int | None = _setting(
         count, "steps per epoch at most (default: as many as the examples fill)"
-    )
-    train: str = _setting(
-        one_of("all", HEAD),
-        "what to train: all layers, or only the head, on features that are computed once; for a workload that says where "
-        "its head begins",
-        "all",
     )
     strategy: Strategy = _setting(  # noqa: RUF009 - a field, not a value
         read_strategy, f"tf.distribute strategy: {', '.join(CHOICES)}", Strategy.AUTO

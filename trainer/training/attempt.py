@@ -103,7 +103,7 @@ class Training:
         initial_epoch = checkpoint.epoch if checkpoint else 0
         known = dict(checkpoint.metrics or {}) if checkpoint else {}
         model = self._model(self.run, self.strategy)
-        steps = self._steps(self._trained(model))
+        steps = self._steps(model)
         to_study = self._trial_report(initial_epoch, steps.model)
         self._report_start(initial_epoch, place.step if place.epoch == initial_epoch else 0)
         scratch_prefix = f"trainer-{self.cluster.replica}-checkpoint-"
@@ -127,7 +127,7 @@ class Training:
             own = list(self.run.workload.callbacks(self.run))
             loop = Loop(
                 steps=steps,
-                batches=self._batches(place, model),
+                batches=self._batches(place),
                 steps_per_epoch=self.steps_per_epoch,
                 callbacks=self._callbacks(steps.model, own, to_study),
                 kept=Kept(own, checkpoint.callbacks if checkpoint else ()),
@@ -160,10 +160,6 @@ class Training:
     def _model(self, run: Run, strategy: Any) -> Any:
         return built_model(run, strategy=strategy, total_steps=self.settings.epochs * self.steps_per_epoch)
 
-    def _trained(self, model: Any) -> Any:
-        """What the steps train, of the model that checkpoints and the export hold."""
-        return model
-
     def _steps(self, model: Any) -> Steps:
         return Steps(model, self.settings)
 
@@ -178,7 +174,7 @@ class Training:
             threads=self.threads,
         )
 
-    def _batches(self, place: Position, model: Any) -> Batches:  # noqa: ARG002 - HeadTraining computes features with it
+    def _batches(self, place: Position) -> Batches:
         pipeline = self.pipeline
         training = partial(
             pipeline.training,

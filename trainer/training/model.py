@@ -1,17 +1,16 @@
-"""The model of a run, built the same way by everyone who trains or evaluates it, and cut in two for --train=head."""
+"""The model of a run, built in the same way by every replica that trains or evaluates it."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import tensorflow as tf
 
 from trainer.data.examples import REPAIR_OF_DATA, batch_spec
-from trainer.faults import Unusable, is_of_data, nearest, reason_of
+from trainer.faults import Unusable, is_of_data, reason_of
 from trainer.settings.numbers import KERAS_BATCH_NORM_MOMENTUM, batch_norm_momentum
-from trainer.settings.settings import HEAD
-from trainer.training.keras_models import build_variables, keras_of, moving_averages_of_all_replicas
+from trainer.training.keras_models import build_variables, moving_averages_of_all_replicas
 from trainer.workload import Run
 
 _TOO_FEW = re.compile(r"expected to contain (\d+) elements but contained only (\d+)")  # of assert_cardinality
@@ -39,8 +38,6 @@ def built_model(run: Run, *, strategy: Any, total_steps: int) -> Any:
                 f"The function that builds the model returned a {type(model).__name__} that is not compiled; "
                 f"expected a model of tf.keras or keras. Call model.compile(...) and return the model."
             )
-        if run.settings.train == HEAD:
-            freeze_backbone(model, str(run.workload.head))
         with fitting(spec):
             build_variables(model, spec)
     momentum = batch_norm_momentum(run.settings.batch_norm_momentum, total_steps)
@@ -93,55 +90,3 @@ def _words(nest: Any) -> str:
     """Types and shapes of the tensors of a nest."""
     found = tf.nest.map_structure(lambda each: f"{each.dtype.name} {list(each.shape)}", nest)
     return str(found).replace("'", "")
-
-
-def freeze_backbone(model: Any, layer: str) -> None:
-    """Make a layer, and those before it, untrainable.
-
-    Raises:
-        Unusable: the model has no such layer, or nothing after it that can be trained.
-    """
-    for each in backbone_of(model, layer).layers:
-        each.trainable = False
-    if not model.trainable_variables:
-        raise Unusable(
-            f"--train=head: nothing is trained after the layer {layer!r}. Let the workload's `head` name an earlier layer."
-        )
-
-
-def backbone_of(model: Any, layer: str) -> Any:
-    """A model from the inputs to the outputs of a layer, which shares the layers of `model`.
-
-    Raises:
-        Unusable: there is no such layer, or the model is not a graph of layers.
-    """
-    return _cut(model, layer, lambda features: (model.input, features))
-
-
-def head_of(model: Any, layer: str) -> Any:
-    """A model from the outputs of a layer to those of `model`, compiled as that is, with its layers and optimizer.
-
-    Raises:
-        Unusable: as `backbone_of`.
-    """
-    head = _cut(model, layer, lambda features: (features, model.output))
-    how = {**model._compile_config.config, "optimizer": model.optimizer}  # noqa: SLF001 - both Keras have it; no copies
-    head.compile(**how)
-    return head
-
-
-def _cut(model: Any, layer: str, ends: Callable[[Any], tuple[Any, Any]]) -> Any:
-    names = [each.name for each in model.layers]
-    if layer not in names:
-        raise Unusable(
-            f"--train=head: the workload says that the head begins after the layer {layer!r}, and the model has none of "
-            f"that name.{nearest(layer, names)}"
-        )
-    try:
-        inputs, outputs = ends(model.get_layer(layer).output)
-        return keras_of(model).Model(inputs, outputs)
-    except (AttributeError, ValueError) as error:
-        raise Unusable(
-            f"--train=head: the model cannot be cut after the layer {layer!r} ({str(error).splitlines()[0]}). Expected a "
-            f"functional or sequential model, and a layer that is used once and that all its outputs depend on."
-        ) from error

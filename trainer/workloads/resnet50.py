@@ -6,7 +6,6 @@ from trainer.images.classification import ModelSpec, image_classification
 from trainer.images.weights import Pretrained
 
 HEAD_UNITS = 1016
-FEATURES = "features"  # 2048 numbers for each image, at which the head begins
 
 
 def build(spec: ModelSpec) -> Any:
@@ -16,7 +15,7 @@ def build(spec: ModelSpec) -> Any:
     backbone = tf.keras.applications.ResNet50(
         include_top=False, weights=spec.weights_path, input_shape=(*spec.image_size, 3)
     )
-    pooled = tf.keras.layers.GlobalAveragePooling2D(name=FEATURES)(backbone.output)
+    pooled = tf.keras.layers.GlobalAveragePooling2D()(backbone.output)
     hidden = tf.keras.layers.Dense(HEAD_UNITS, activation="relu")(pooled)
     # float32 under every policy: 16 bits are too few for a softmax.
     probabilities = tf.keras.layers.Dense(spec.classes, activation="softmax", dtype="float32")(hidden)
@@ -38,7 +37,6 @@ WORKLOAD = image_classification(
     batch_size=64,
     epochs=2,
     learning_rate=1e-4,
-    head=FEATURES,
     # The file and hash of tf_keras.applications.resnet, ResNet50 without its top.
     pretrained=Pretrained(
         name="imagenet",

@@ -17,7 +17,6 @@ READER = "settings_from"
 FLAGS = (
     "epochs",
     "steps_per_epoch",
-    "train",
     "strategy",
     "batch_size",
     "batch_norm_momentum",

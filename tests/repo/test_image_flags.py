@@ -11,7 +11,6 @@ from trainmaster.orchestrator.core.requests.checks.programs import STRATEGIES
 
 ROOT = Path(__file__).resolve().parents[2]
 SAME_FOR_ALL_TRIALS = {
-    "accumulate_steps",
     "checkpoint_every_s",
     "checkpoint_steps",
     "data_dir",

@@ -42,7 +42,7 @@ IMAGES = RANDOM_NUMBERS.random((BATCH * STEPS + 6, 8, 8, 3), dtype=np.float32)  
 LABELS = RANDOM_NUMBERS.integers(0, 3, len(IMAGES))
 
 ONE_AT_A_TIME = Settings()
-ALL_AT_ONCE = Settings(jit=True, accumulate_steps=2, steps_per_execution=3)
+COMPILED = Settings(jit=True, steps_per_execution=3)
 SPEC = (tf.TensorSpec([None, 8, 8, 3]), tf.TensorSpec([None], tf.int64))
 
 
@@ -55,24 +55,21 @@ class OwnStep(tf.keras.Sequential):  # type: ignore[misc]  # TensorFlow has no t
         return found
 
 
-def small_model(
-    keras: Any, *, norm: bool = True, kind: Any = None, optimizer: Any = None, momentum: float = 0.5
-) -> Any:
+def small_model(keras: Any, *, kind: Any = None, optimizer: Any = None, momentum: float = 0.5) -> Any:
     """A compiled model with a nested backbone and a regularization loss."""
-    with moving_averages_of_all_replicas():
-        kind = kind or keras.Sequential
-        return compiled_model(keras, norm=norm, kind=kind, optimizer=optimizer, momentum=momentum)
-
-
-def compiled_model(keras: Any, *, norm: bool, kind: Any, optimizer: Any, momentum: float) -> Any:
     keras.utils.set_random_seed(5)
     layers = keras.layers
-    inside = [layers.Input((8, 8, 3)), layers.Conv2D(4, 3, kernel_regularizer=keras.regularizers.L2(0.1))]
-    if norm:
-        inside.append(layers.BatchNormalization(momentum=momentum))
-    backbone = keras.Sequential([*inside, layers.GlobalAveragePooling2D()])
-    head = layers.Dense(3, activation="softmax", dtype="float32")
-    model = kind([layers.Input((8, 8, 3)), backbone, head])
+    with moving_averages_of_all_replicas():
+        backbone = keras.Sequential(
+            [
+                layers.Input((8, 8, 3)),
+                layers.Conv2D(4, 3, kernel_regularizer=keras.regularizers.L2(0.1)),
+                layers.BatchNormalization(momentum=momentum),
+                layers.GlobalAveragePooling2D(),
+            ]
+        )
+        head = layers.Dense(3, activation="softmax", dtype="float32")
+        model = (kind or keras.Sequential)([layers.Input((8, 8, 3)), backbone, head])
     model.compile(
         optimizer=optimizer or keras.optimizers.SGD(0.1, momentum=0.9),
         loss="sparse_categorical_crossentropy",
@@ -282,8 +279,7 @@ CASES: Mapping[str, Callable[[], Any]] = {
     for name, case in {
         "plain": lambda keras=keras: trained(keras),
         "three at once": lambda keras=keras: trained(keras, Settings(steps_per_execution=3)),
-        "without norm": lambda keras=keras: trained(keras, norm=False),
-        "in parts, compiled": lambda keras=keras: trained(keras, ALL_AT_ONCE, norm=False),
+        "compiled": lambda keras=keras: trained(keras, COMPILED),
         "evaluated": lambda keras=keras: evaluated(keras),
         "evaluated three at once": lambda keras=keras: evaluated(keras, 3),
         "overflowed": lambda keras=keras: overflowed(keras),

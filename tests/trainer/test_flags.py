@@ -206,17 +206,6 @@ def test_the_metrics_to_report_are_those_that_the_workload_has() -> None:
         command_from(["--reported_metrics=loss,"])
 
 
-def test_the_parts_of_a_batch_must_have_the_same_size() -> None:
-    assert command_from(["--batch_size=12", "--accumulate_steps=4"]).settings.accumulate_steps == 4
-    with pytest.raises(Unusable) as caught:
-        command_from([TUNED, "--accumulate_steps=6", "--reported_metrics=acuracy"])
-    assert caught.value.faults[0] == (
-        "--accumulate_steps=6: expected a divisor of --batch_size, which is 64; the parts of a batch must have the "
-        "same size."
-    )
-    assert len(caught.value.faults) == 2
-
-
 def test_help_shows_the_flags_of_the_chosen_workload(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         command_from([TUNED, "--help"])

@@ -48,12 +48,10 @@ def test_several_steps_in_one_call_leave_what_single_steps_leave(cases: dict[str
 
 
 @pytest.mark.parametrize("keras", KERAS)
-def test_a_batch_computed_in_parts_and_compiled_gives_the_same_update(
-    cases: dict[str, Any], keras: str
-) -> None:
-    whole, parts = cases[f"without norm of {keras}"], cases[f"in parts, compiled of {keras}"]
-    assert parts["logs"] == pytest.approx(whole["logs"], rel=1e-5)
-    for one, other in zip(parts["weights"], whole["weights"], strict=True):
+def test_compiled_steps_leave_what_others_leave(cases: dict[str, Any], keras: str) -> None:
+    plain, compiled = cases[f"plain of {keras}"], cases[f"compiled of {keras}"]
+    assert compiled["logs"] == pytest.approx(plain["logs"], rel=1e-4)
+    for one, other in zip(compiled["weights"], plain["weights"], strict=True):
         assert one == pytest.approx(other, abs=1e-4)
 
 
@@ -81,10 +79,7 @@ def test_a_model_with_its_own_step_trains_with_it(cases: dict[str, Any]) -> None
 
 
 def test_a_model_with_its_own_step_is_not_compiled(cases: dict[str, Any]) -> None:
-    assert (
-        "--jit and --accumulate_steps: the model's class, OwnStep, has its own train_step"
-        in cases["own step, compiled"]
-    )
+    assert "--jit: the model's class, OwnStep, has its own train_step" in cases["own step, compiled"]
 
 
 def test_a_model_of_keras_3_is_refused_with_parameter_servers(cases: dict[str, Any]) -> None:

@@ -59,12 +59,6 @@ class Settings:
         "steps that run without a return to Python; progress, checkpoints and preemptions wait for their end",
         1,
     )
-    accumulate_steps: int = _setting(
-        count,
-        "parts of a replica's batch that are computed one after the other, with less memory, for one update; must "
-        "divide --batch_size",
-        1,
-    )
     cache: bool = _setting(
         truth,
         "decode each example once and keep it in memory, an image with 3 bytes per pixel; at most 2 GiB",
@@ -112,11 +106,6 @@ class Settings:
                 each.of(value)
             except ValueError as error:
                 found.append(f"--{name}={text_of(value)}: expected {error}; found {value!r}.")
-        if not found and self.batch_size % self.accumulate_steps:
-            found.append(
-                f"--accumulate_steps={self.accumulate_steps}: expected a divisor of --batch_size, which is "
-                f"{self.batch_size}; the parts of a batch must have the same size."
-            )
         return found
 
 

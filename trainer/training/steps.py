@@ -81,13 +81,13 @@ class Steps:
     def _training_step(self) -> Callable[[Any], None]:
         model, settings = self.model, self.settings
         if keras.overrides(model, "train_step", "compute_metrics"):
-            if settings.jit or settings.accumulate_steps > 1:
+            if settings.jit:
                 raise Unusable(
-                    f"--jit and --accumulate_steps: the model's class, {type(model).__name__}, has its own train_step or "
-                    f"compute_metrics, which they would replace. Remove these flags, or the method."
+                    f"--jit: the model's class, {type(model).__name__}, has its own train_step or compute_metrics, which "
+                    f"the flag would replace. Remove the flag, or the method."
                 )
             return _without_result(model.train_step)
-        gradients_of = self._gradients if settings.accumulate_steps == 1 else self._mean_gradients
+        gradients_of = self._gradients
         if settings.jit:
             gradients_of = tf.function(gradients_of, jit_compile=True, reduce_retracing=True)
 
@@ -109,7 +109,7 @@ class Steps:
 
         return step
 
-    def _gradients(self, batch: Any, unconnected: str = "none") -> list[Any]:
+    def _gradients(self, batch: Any) -> list[Any]:
         """The gradients of one replica's batch; updates the metrics and the moving averages of the layers."""
         model = self.model
         with tf.GradientTape() as tape:
@@ -117,23 +117,8 @@ class Steps:
             loss = keras.loss_of(model, batch, predicted, training=True)
             scaled = keras.scaled_loss(model.optimizer, loss)
         keras.update_metrics(model, batch, predicted, loss)
-        found: list[Any] = tape.gradient(
-            scaled, model.trainable_variables, unconnected_gradients=tf.UnconnectedGradients(unconnected)
-        )
-        return found
-
-    def _mean_gradients(self, batch: Any) -> list[Any]:
-        """The mean of the parts' gradients: that of the whole batch, where layers treat examples separately."""
-        count = self.settings.accumulate_steps
-        parts = tf.nest.map_structure(lambda values: _in_parts(values, count), batch)
-        mean = [tf.zeros(each.shape, each.dtype) for each in self.model.trainable_variables]
-        for number in tf.range(count):
-            part = tf.nest.map_structure(lambda values: values[number], parts)  # noqa: B023 - called at once
-            found = self._gradients(part, unconnected="zero")
-            mean = [
-                total + tf.convert_to_tensor(each) / count for total, each in zip(mean, found, strict=True)
-            ]
-        return mean
+        gradients: list[Any] = tape.gradient(scaled, model.trainable_variables)
+        return gradients
 
 
 def _without_result(step: Callable[[Any], object]) -> Callable[[Any], None]:
@@ -143,12 +128,3 @@ def _without_result(step: Callable[[Any], object]) -> Callable[[Any], None]:
         step(batch)
 
     return without_result
-
-
-def _in_parts(values: Any, count: int) -> Any:
-    """[batch, …] as [count, batch / count, …]."""
-    shape = tf.shape(values)
-    parts = tf.reshape(values, tf.concat([[count, shape[0] // count], shape[1:]], axis=0))
-    size = values.shape[0]
-    parts.set_shape(tf.TensorShape([count, size and size // count]).concatenate(values.shape[1:]))
-    return parts

@@ -23,7 +23,6 @@ FLAGS = (
     "mixed_precision",
     "jit",
     "steps_per_execution",
-    "accumulate_steps",
     "cache",
     "seed",
     "job_dir",

@@ -6,5 +6,6 @@ TensorFlow reads the variable when it is first imported, so nothing here may imp
 
 import os
 
+STARTED_WITH = dict(os.environ)  # a program of another framework, which trainer.launch starts, gets this
 os.environ["TF_USE_LEGACY_KERAS"] = "1"
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")  # hides messages about the machine, keeps warnings

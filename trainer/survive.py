@@ -37,8 +37,9 @@ from trainer.replicas.cluster import Cluster, Role
 from trainer.replicas.cluster_variable import VARIABLES, cluster_from
 from trainer.replicas.ending import PEER_LOST, end_at_once, end_with, on_sigterm
 from trainer.replicas.peers import is_loss_of_peer
-from trainer.settings import parse
-from trainer.settings.settings import Settings
+from trainer.settings.parse import read_flags
+from trainer.settings.setting import with_defaults
+from trainer.settings.settings import SETTINGS, Settings
 from trainer.storage import outputs_from
 from trainer.training.metric_file import trial_from
 from trainer.workload import Data, Run, StartingWeights, Workload
@@ -108,8 +109,9 @@ def settings_from(arguments: Sequence[str], *, prog: str, defaults: Settings | N
     Ends the process as argparse does: with 0 after `--help`, and with 2 after unknown flags and invalid values, of which
     standard error has every one.
     """
+    flags = with_defaults(SETTINGS, vars(defaults or Settings()))
     try:
-        return parse.settings_from(arguments, prog=prog, defaults=defaults)
+        return Settings(**read_flags(arguments, {"flags": flags}, prog=prog))
     except Unusable as unusable:
         print(f"usage: {prog} [--name=value …]", file=sys.stderr)  # noqa: T201 - the job's log
         for fault in unusable.faults:

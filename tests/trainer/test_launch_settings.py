@@ -9,9 +9,7 @@ import pytest
 from google.cloud.aiplatform_v1.types import CustomJob
 
 from trainer.faults import Unusable
-from trainer.launch.__main__ import gpus
-from trainer.launch.settings import horovod, jax, mxnet, torch
-from trainer.launch.tf_config import ai_platform, tensorflow
+from trainer.launch.frameworks import Settings, gpus_from, settings_of
 from trainer.replicas.cluster_variable import cluster_from
 from trainmaster.local.jobs.replicas import cluster as local
 from trainmaster.local.jobs.resource.job import Job, TrialAssignment
@@ -29,35 +27,53 @@ REDUCERS = {
 }
 
 
-@pytest.mark.parametrize(("pool", "index", "rank"), [(0, 0, "0"), (1, 0, "1"), (1, 2, "3")])
-def test_torch_finds_its_master_its_rank_and_the_world(pool: int, index: int, rank: str) -> None:
-    settings = torch(cluster_from(spec([1, 3], pool, index)))
-    assert settings.variables == {
-        "MASTER_ADDR": "workerpool0-0", "MASTER_PORT": "2222", "RANK": rank, "WORLD_SIZE": "4",
-        "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1", "GROUP_RANK": rank, "GROUP_WORLD_SIZE": "4", "NODE_RANK": rank,
-        "PET_MASTER_ADDR": "workerpool0-0", "PET_MASTER_PORT": "2222", "PET_NNODES": "4", "PET_NODE_RANK": rank,
-    }  # fmt: skip
-    assert settings.defaults == {}
+TORCH = {
+    "MASTER_ADDR": "workerpool0-0", "MASTER_PORT": "2222", "RANK": "3", "WORLD_SIZE": "4",
+    "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1", "GROUP_RANK": "3", "GROUP_WORLD_SIZE": "4", "NODE_RANK": "3",
+    "PET_MASTER_ADDR": "workerpool0-0", "PET_MASTER_PORT": "2222", "PET_NNODES": "4", "PET_NODE_RANK": "3",
+}  # fmt: skip
+JAX = {
+    "JAX_COORDINATOR_ADDRESS": "workerpool0-0:2222", "JAX_NUM_PROCESSES": "4", "JAX_PROCESS_ID": "3",
+    "OMPI_MCA_orte_hnp_uri": "0.0;tcp://workerpool0-0:2222", "OMPI_COMM_WORLD_SIZE": "4", "OMPI_COMM_WORLD_RANK": "3",
+    "OMPI_COMM_WORLD_LOCAL_RANK": "0", "KERAS_DISTRIBUTION_JOB_ADDRESSES": "workerpool0-0:2222",
+    "KERAS_DISTRIBUTION_NUM_PROCESSES": "4", "KERAS_DISTRIBUTION_PROCESS_ID": "3",
+}  # fmt: skip
+HOROVOD = {
+    "HOROVOD_RANK": "3", "HOROVOD_SIZE": "4", "HOROVOD_LOCAL_RANK": "0", "HOROVOD_LOCAL_SIZE": "1",
+    "HOROVOD_CROSS_RANK": "3", "HOROVOD_CROSS_SIZE": "4", "HOROVOD_HOSTNAME": "workerpool1-2",
+    "HOROVOD_GLOO_RENDEZVOUS_ADDR": "workerpool0-0", "HOROVOD_GLOO_RENDEZVOUS_PORT": "2222",
+    "HOROVOD_CONTROLLER": "gloo", "HOROVOD_CPU_OPERATIONS": "gloo",
+    "TRAINMASTER_HOROVOD_HOSTS": "workerpool0-0:1,workerpool1-0:1,workerpool1-1:1,workerpool1-2:1",
+}  # fmt: skip
 
 
-def test_jax_finds_its_coordinator_and_its_processes_and_all_its_devices() -> None:
-    settings = jax(cluster_from(spec([1, 1], pool=1)), gpus=4)
-    address = "workerpool0-0:2222"
-    assert settings.variables == {
-        "JAX_COORDINATOR_ADDRESS": address, "JAX_NUM_PROCESSES": "2", "JAX_PROCESS_ID": "1",
-        "OMPI_MCA_orte_hnp_uri": f"0.0;tcp://{address}", "OMPI_COMM_WORLD_SIZE": "2", "OMPI_COMM_WORLD_RANK": "1",
-        "OMPI_COMM_WORLD_LOCAL_RANK": "0", "KERAS_DISTRIBUTION_JOB_ADDRESSES": address,
-        "KERAS_DISTRIBUTION_NUM_PROCESSES": "2", "KERAS_DISTRIBUTION_PROCESS_ID": "1",
-    }  # fmt: skip
-    assert settings.defaults == {"JAX_LOCAL_DEVICE_IDS": "0,1,2,3"}
+def read_settings(framework: str, environment: dict[str, str], **facts: Any) -> Settings:
+    return settings_of(framework, cluster_from(environment), **facts)
+
+
+@pytest.mark.parametrize(
+    ("framework", "facts", "variables", "defaults"),
+    [
+        ("torch", {}, TORCH, {}),
+        ("jax", {"gpus": 4}, JAX, {"JAX_LOCAL_DEVICE_IDS": "0,1,2,3"}),
+        ("horovod", {"peers_within_s": 600}, HOROVOD, {"HOROVOD_GLOO_TIMEOUT_SECONDS": "600"}),
+    ],
+)
+def test_the_last_of_three_workers_finds_the_chief_its_rank_and_the_size(
+    framework: str, facts: dict[str, Any], variables: dict[str, str], defaults: dict[str, str]
+) -> None:
+    found = read_settings(framework, spec([1, 3], pool=1, index=2), **facts)
+    assert (found.variables, found.defaults) == (variables, defaults)
+    assert read_settings("torch", spec([1, 3])).variables["RANK"] == "0"
 
 
 @pytest.mark.parametrize(
     "machine", [{"tpu_topology": "2x2"}, {"accelerator_type": "TPU_V3"}, {"machine_type": "ct5lp-hightpu-4t"}]
 )
-def test_jax_on_a_tpu_is_left_to_find_its_hosts_by_itself(machine: dict[str, str]) -> None:
-    settings = jax(cluster_from(spec([1], job={"worker_pool_specs": [{"machine_spec": machine}]})), gpus=0)
-    assert (settings.variables, settings.defaults) == ({}, {})
+def test_jax_on_a_tpu_finds_its_hosts_by_itself(machine: dict[str, str]) -> None:
+    assert (
+        read_settings("jax", spec([1], job={"worker_pool_specs": [{"machine_spec": machine}]})) == Settings()
+    )
 
 
 @pytest.mark.parametrize(
@@ -66,24 +82,12 @@ def test_jax_on_a_tpu_is_left_to_find_its_hosts_by_itself(machine: dict[str, str
 def test_mxnet_has_the_chief_as_scheduler_and_worker_pool_2_as_servers(
     pool: int, index: int, role: str
 ) -> None:
-    settings = mxnet(cluster_from(spec([1, 2, 1], pool, index)))
+    settings = read_settings("mxnet", spec([1, 2, 1], pool, index))
     assert settings.variables == {
         "DMLC_ROLE": role, "DMLC_PS_ROOT_URI": "workerpool0-0", "DMLC_PS_ROOT_PORT": "2222",
         "DMLC_NUM_WORKER": "2", "DMLC_NUM_SERVER": "1",
     }  # fmt: skip
     assert settings.defaults == {"DMLC_USE_KUBERNETES": "1"}  # ZeroMQ binds to no name
-
-
-def test_horovod_finds_its_ring_and_the_chiefs_rendezvous() -> None:
-    settings = horovod(cluster_from(spec([1, 2], pool=1, index=1)), peers_within_s=600)
-    assert settings.variables == {
-        "HOROVOD_RANK": "2", "HOROVOD_SIZE": "3", "HOROVOD_LOCAL_RANK": "0", "HOROVOD_LOCAL_SIZE": "1",
-        "HOROVOD_CROSS_RANK": "2", "HOROVOD_CROSS_SIZE": "3", "HOROVOD_HOSTNAME": "workerpool1-1",
-        "HOROVOD_GLOO_RENDEZVOUS_ADDR": "workerpool0-0", "HOROVOD_GLOO_RENDEZVOUS_PORT": "2222",
-        "HOROVOD_CONTROLLER": "gloo", "HOROVOD_CPU_OPERATIONS": "gloo",
-        "TRAINMASTER_HOROVOD_HOSTS": "workerpool0-0:1,workerpool1-0:1,workerpool1-1:1",
-    }  # fmt: skip
-    assert settings.defaults == {"HOROVOD_GLOO_TIMEOUT_SECONDS": "600"}
 
 
 @pytest.mark.parametrize(
@@ -94,49 +98,52 @@ def test_gpus_are_counted_by_their_devices_and_what_is_visible_of_them(
     visible: str | None, seen: int
 ) -> None:
     environment = {} if visible is None else {"CUDA_VISIBLE_DEVICES": visible}
-    assert gpus(environment, ["null", "nvidia0", "nvidia1", "nvidiactl", "nvidia-uvm"]) == seen
+    assert gpus_from(environment, ["null", "nvidia0", "nvidia1", "nvidiactl", "nvidia-uvm"]) == seen
 
 
-def test_on_one_machine_everybody_keeps_to_the_loopback() -> None:
-    cluster = cluster_from(spec_of(LOOPBACK, "workerpool1", 0))
-    assert torch(cluster).defaults == {"GLOO_SOCKET_IFNAME": "lo"}
-    assert horovod(cluster, 1).defaults["HOROVOD_GLOO_IFACE"] == "lo"
-    assert jax(cluster, 0).defaults == {"JAX_COORDINATOR_BIND_ADDRESS": "127.0.0.1:4001"}
-    servers = cluster_from(spec_of(LOOPBACK | {"workerpool2": ["127.0.0.1:4003"]}, "workerpool1", 0))
-    assert mxnet(servers).defaults == {"DMLC_NODE_HOST": "127.0.0.1"}
+@pytest.mark.parametrize(
+    ("framework", "name", "value"),
+    [
+        ("torch", "GLOO_SOCKET_IFNAME", "lo"),
+        ("horovod", "HOROVOD_GLOO_IFACE", "lo"),
+        ("jax", "JAX_COORDINATOR_BIND_ADDRESS", "127.0.0.1:4001"),
+        ("mxnet", "DMLC_NODE_HOST", "127.0.0.1"),
+    ],
+)
+def test_replicas_on_one_machine_use_the_loopback_interface(framework: str, name: str, value: str) -> None:
+    servers = {"workerpool2": ["127.0.0.1:4003"]} if framework == "mxnet" else {}
+    assert read_settings(framework, spec_of(LOOPBACK | servers, "workerpool1", 0)).defaults[name] == value
 
 
 def test_the_first_worker_leads_a_cluster_without_a_chief() -> None:
     config = {"cluster": {"worker": ["[::1]:1", "b:2"]}, "task": {"type": "worker", "index": 1}}
-    settings = torch(cluster_from({"TF_CONFIG": json.dumps(config)}))
-    assert (settings.variables["MASTER_ADDR"], settings.variables["RANK"]) == ("::1", "1")
+    variables = read_settings("torch", {"TF_CONFIG": json.dumps(config)}).variables
+    assert (variables["MASTER_ADDR"], variables["RANK"]) == ("::1", "1")
 
 
-def settings_of(framework: str, environment: dict[str, str]) -> dict[str, str]:
-    cluster = cluster_from(environment)
-    settings = {
-        "torch": lambda: torch(cluster),
-        "jax": lambda: jax(cluster, 0),
-        "mxnet": lambda: mxnet(cluster),
-        "horovod": lambda: horovod(cluster, 60),
-    }[framework]()
-    return dict(settings.variables)
-
-
-@pytest.mark.parametrize("framework", ["torch", "jax", "horovod"])
 @pytest.mark.parametrize(
-    ("counts", "expected"),
+    ("framework", "counts", "expected"),
     [
-        ([1, 1, 1], ["does not use parameter servers, and this cluster has 1", "Leave worker pool 2 empty"]),
-        ([1, 0, 0, 1], ["does not use evaluators, and this cluster has 1", "Leave worker pool 3 out"]),
-        ([1, 0, 2, 1], ["does not use parameter servers, and this cluster has 2", "does not use evaluators"]),
+        *(
+            (framework, counts, expected)
+            for framework in ("torch", "jax", "horovod")
+            for counts, expected in (
+                ([1, 1, 1], ["does not use parameter servers, and this cluster has 1", "leave worker pool 2 empty"]),
+                ([1, 0, 0, 1], ["does not use evaluators, and this cluster has 1", "Leave worker pool 3 out"]),
+                ([1, 0, 2, 1], ["does not use parameter servers, and this cluster has 2", "does not use evaluators"]),
+            )
+        ),
+        ("mxnet", [1, 2], ["needs parameter servers", "worker pool 2"]),
+        ("mxnet", [1, 0, 1], ["needs workers", "worker pool 1"]),
+        ("mxnet", [0, 1, 1], ["needs a chief", "worker pool 0"]),
+        ("mxnet", [1, 1, 0, 1], ["does not use evaluators", "needs parameter servers"]),
     ],
-)
-def test_roles_that_compute_no_gradients_are_refused(
+)  # fmt: skip
+def test_a_role_that_the_framework_cannot_use_or_lacks_is_refused(
     framework: str, counts: list[int], expected: list[str]
 ) -> None:
     with pytest.raises(Unusable) as caught:
-        settings_of(framework, spec(counts))
+        read_settings(framework, spec(counts, pool=0 if counts[0] else 1))
     text = "\n".join(caught.value.faults)
     assert [words for words in expected if words not in text] == []
     assert all(fault.startswith(framework) for fault in caught.value.faults)
@@ -144,30 +151,13 @@ def test_roles_that_compute_no_gradients_are_refused(
 
 @pytest.mark.parametrize("framework", ["torch", "jax", "horovod"])
 def test_reduction_servers_are_no_parameter_servers(framework: str) -> None:
-    assert settings_of(framework, spec([1, 1, 2], pool=1, job=REDUCERS)) == settings_of(
-        framework, spec([1, 1], pool=1)
-    )
-
-
-@pytest.mark.parametrize(
-    ("counts", "expected"),
-    [
-        ([1, 2], ["mxnet needs parameter servers", "worker pool 2"]),
-        ([1, 0, 1], ["mxnet needs workers", "worker pool 1"]),
-        ([0, 1, 1], ["mxnet needs a chief", "worker pool 0"]),
-        ([1, 1, 0, 1], ["mxnet does not use evaluators", "mxnet needs parameter servers"]),
-    ],
-)
-def test_mxnet_reports_the_missing_role(counts: list[int], expected: list[str]) -> None:
-    with pytest.raises(Unusable) as caught:
-        settings_of("mxnet", spec(counts, pool=0 if counts[0] else 1))
-    text = "\n".join(caught.value.faults)
-    assert [words for words in expected if words not in text] == []
+    reducers = spec([1, 1, 2], pool=1, job=REDUCERS)
+    assert read_settings(framework, reducers) == read_settings(framework, spec([1, 1], pool=1))
 
 
 @pytest.mark.parametrize("framework", ["mxnet", "horovod"])
 def test_a_replica_alone_needs_nothing(framework: str) -> None:
-    assert settings_of(framework, spec([1])) == {}
+    assert read_settings(framework, spec([1])) == Settings()
 
 
 SHAPES = ([1], [1, 1], [1, 2, 1], [1, 0, 0, 1], [1, 2, 2, 1])
@@ -197,14 +187,14 @@ def test_tensorflow_gets_the_tf_config_that_vertex_would_have_set(
 ) -> None:
     environment = vertex(counts, pool, index, trial="2")
     wanted = environment.pop("TF_CONFIG", None)
-    made = dict(tensorflow(cluster_from(environment)).variables)
+    made = dict(read_settings("tensorflow", environment).variables)
     if wanted is None:
         assert made == {}
         return
     document = json.loads(wanted)
     del document["task"]["cloud"]  # the service's own, expected nowhere else
     assert json.loads(made["TF_CONFIG"]) == document
-    assert tensorflow(cluster_from(environment | made)).variables == {}
+    assert read_settings("tensorflow", environment | made) == Settings()
 
 
 @pytest.mark.parametrize(("counts", "pool", "index"), REPLICAS)
@@ -213,7 +203,7 @@ def test_the_legacy_environment_is_made_of_vertexs_and_made_again_the_same(
 ) -> None:
     environment = vertex(counts, pool, index, trial="2")
     before = cluster_from(environment)
-    made = dict(ai_platform(before).variables)
+    made = dict(settings_of("ai-platform", before).variables)
     config, cluster_spec = (json.loads(made[name]) for name in ("TF_CONFIG", "CLUSTER_SPEC"))
     names = ["master", "worker", "ps", "evaluator"]
     present = [name for name, count in zip(names, counts, strict=False) if count]
@@ -229,7 +219,7 @@ def test_the_legacy_environment_is_made_of_vertexs_and_made_again_the_same(
         assert task["cloud"].startswith("42-")
         assert document["job"] == json.loads(environment["CLUSTER_SPEC"])["job"]
     after = cluster_from(environment | made)
-    assert ai_platform(after).variables == made
+    assert settings_of("ai-platform", after).variables == made
     assert (after.replica, after.members, after.evaluators) == (
         before.replica,
         before.members,
@@ -238,8 +228,8 @@ def test_the_legacy_environment_is_made_of_vertexs_and_made_again_the_same(
 
 
 def test_tensorflow_reads_chief_where_the_legacy_environment_says_master() -> None:
-    made: dict[str, Any] = dict(ai_platform(cluster_from(vertex([1, 1], 1, 0))).variables)
-    config = json.loads(tensorflow(cluster_from(made)).variables["TF_CONFIG"])
+    made = dict(read_settings("ai-platform", vertex([1, 1], 1, 0)).variables)
+    config = json.loads(read_settings("tensorflow", made).variables["TF_CONFIG"])
     assert list(config["cluster"]) == ["chief", "worker"]
     assert config["task"]["type"] == "worker"
 
@@ -247,14 +237,9 @@ def test_tensorflow_reads_chief_where_the_legacy_environment_says_master() -> No
 def test_the_document_names_every_variable_that_is_set() -> None:
     text = (Path(__file__).parents[2] / "docs" / "how-to" / "frameworks.md").read_text()
     rows = dict(re.findall(r"^\| `([a-z-]+)` \|(.*)$", text, re.MULTILINE))
-    both, three = cluster_from(spec([1, 1])), cluster_from(spec([1, 1, 1]))
-    settings = {
-        "torch": torch(both),
-        "jax": jax(both, 1),
-        "mxnet": mxnet(three),
-        "horovod": horovod(both, 60),
-    }
-    for framework, found in settings.items():
+    for framework in ("torch", "jax", "mxnet", "horovod"):
+        environment = spec([1, 1, 1] if framework == "mxnet" else [1, 1])
+        found = read_settings(framework, environment, gpus=1)
         row = rows[framework].replace("`…_", "`OMPI_COMM_WORLD_")
         names = {
             name for name in (*found.variables, *found.defaults) if not name.startswith("KERAS_DISTRIBUTION_")

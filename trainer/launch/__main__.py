@@ -2,120 +2,95 @@
 
     python -m trainer.launch --framework torch -- python train.py
 
-Exit statuses: see USAGE in trainer/launch/order.py.
+Exit status: the command's; 2 the arguments or the cluster are invalid; 126 the command cannot be run;
+127 the command was not found; 134 Horovod's chief did not answer in time.
 """
 
 import os
-import re
 import socket
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import takewhile
-from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
+import trainer
 from trainer.faults import Unusable, collected
-from trainer.launch import settings as of
-from trainer.launch.order import USAGE, Framework, Order, order_from
-from trainer.launch.rendezvous import LEAVES_WITHIN_S, answers_within, serve_beside_this_process
-from trainer.launch.settings import Settings, coordinator_of, is_on_loopback
-from trainer.launch.tf_config import ai_platform, tensorflow
+from trainer.launch.frameworks import FRAMEWORKS, Settings, gpus_from, settings_of
+from trainer.launch.rendezvous import join_rendezvous
 from trainer.replicas.cluster import Cluster, Role
 from trainer.replicas.cluster_variable import cluster_from
+from trainer.settings.parse import read_flags
+from trainer.settings.setting import Setting, one_of, positive
 
 NOT_IN_TIME = 134  # 128 + SIGABRT: Vertex AI treats it as possibly transient and restarts the job
 CANNOT_RUN, NOT_FOUND = 126, 127  # as in POSIX shells
+FLAGS = {
+    "framework": Setting(
+        one_of(*FRAMEWORKS),
+        f"whose variables are set: {', '.join(FRAMEWORKS)}; docs/how-to/frameworks.md has them",
+    ),
+    "peers_within_s": Setting(positive, "seconds that horovod waits for the chief and the others", 1800.0),
+}
 
 
 def main(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
     """The exit status if the command could not be started; otherwise the command replaces this process."""
-    own = arguments[: arguments.index("--")] if "--" in arguments else arguments
-    if "--help" in own or "-h" in own:
-        print(USAGE, end="")  # noqa: T201 - the output of --help
-        return 0
     try:
-        order, cluster = _parse_arguments(arguments, environment)
-        chosen = settings_for(order, cluster, environment)
+        flags, command, cluster = _parse_arguments(arguments, environment)
+        name, peers_within_s = flags["framework"], flags["peers_within_s"]
+        # A process without a cluster coordinates itself.
+        here = cluster if cluster.source else replace(cluster, members={Role.CHIEF: (_free_address(),)})
+        gpus = gpus_from(environment, os.listdir("/dev"))  # noqa: PTH208 - only names are needed
+        settings = settings_of(name, here, gpus=gpus, peers_within_s=peers_within_s)
     except Unusable as unusable:
         for fault in unusable.faults:
             _print(fault)
         return 2
-    command_environment, changes = applied(chosen, environment)
+    command_environment, changes = changed_environment(settings, environment)
     _print(
-        f"trainer.launch --framework {order.framework.value}: {cluster.description()} "
-        f"Sets {changes or 'nothing'}; runs {order.command[0]!r}."
+        f"trainer.launch --framework {name}: {cluster.description()} Sets {changes or 'nothing'}; runs {command[0]!r}."
     )
-    if order.framework is Framework.HOROVOD and (status := _rendezvous(cluster, order.peers_within_s)):
-        return status
-    return _become(order.command, command_environment)
+    if name == "horovod" and cluster.is_multi_worker and (fault := join_rendezvous(cluster, peers_within_s)):
+        _print(fault)
+        return NOT_IN_TIME
+    return _become(command, command_environment)
 
 
-def _parse_arguments(arguments: Sequence[str], environment: Mapping[str, str]) -> tuple[Order, Cluster]:
-    """Order and cluster; raises Unusable with the faults of both."""
-    faults: list[str] = []
+def _parse_arguments(
+    arguments: Sequence[str], environment: Mapping[str, str]
+) -> tuple[dict[str, Any], Sequence[str], Cluster]:
+    """Flags, command and cluster. `--help` before the command prints the usage and exits with 0.
+
+    Raises:
+        Unusable: an unknown flag, a missing or unknown framework, no command, a cluster that contradicts itself; every
+            fault.
+    """
+    cut = arguments.index("--") if "--" in arguments else len(arguments)
+    command, faults = arguments[cut + 1 :], list[str]()
     with collected(faults):
-        order = order_from(arguments)
+        flags = read_flags(
+            arguments[:cut], {"flags": FLAGS}, prog="python -m trainer.launch", description=__doc__
+        )
+        if flags["framework"] is None:
+            faults.append(f"--framework is missing; expected one of {', '.join(FRAMEWORKS)}.")
+    if not (command and command[0]):
+        faults.append("The command is missing: end with `-- COMMAND`, as in `-- python train.py`.")
     with collected(faults):
         cluster = cluster_from(environment)
     if faults:
         raise Unusable(*faults)
-    return order, cluster
+    return flags, command, cluster
 
 
-def settings_for(order: Order, cluster: Cluster, environment: Mapping[str, str]) -> Settings:
-    """The variables of the requested framework in this cluster.
-
-    Raises:
-        Unusable: the framework does not use a role of the cluster, or lacks one that it needs.
-    """
-    here = cluster if cluster.source else replace(cluster, members={Role.CHIEF: (_free_address(),)})
-    match order.framework:
-        case Framework.TORCH:
-            return of.torch(here)
-        case Framework.JAX:
-            return of.jax(here, gpus(environment, os.listdir("/dev")))  # noqa: PTH208 - only names are needed
-        case Framework.MXNET:
-            return of.mxnet(here)
-        case Framework.HOROVOD:
-            return of.horovod(here, order.peers_within_s)
-        case Framework.TENSORFLOW:
-            return tensorflow(cluster)
-        case Framework.AI_PLATFORM:
-            return ai_platform(cluster)
-
-
-def applied(chosen: Settings, environment: Mapping[str, str]) -> tuple[dict[str, str], str]:
+def changed_environment(settings: Settings, environment: Mapping[str, str]) -> tuple[dict[str, str], str]:
     """The command's environment, and its changes as text: `NAME=value (was OLD)`."""
-    given = dict(environment)
-    changes: list[str] = []
-    new = {name: value for name, value in chosen.defaults.items() if name not in environment}
-    for name, value in {**chosen.variables, **new}.items():
-        before = given.get(name, value)
-        given[name] = value
+    changed, changes = dict(environment), list[str]()
+    new = {name: value for name, value in settings.defaults.items() if name not in environment}
+    for name, value in {**settings.variables, **new}.items():
+        before = changed.get(name, value)
+        changed[name] = value
         changes.append(f"{name}={value}" + (f" (was {before})" if before != value else ""))
-    return given, ", ".join(changes)
-
-
-def _rendezvous(cluster: Cluster, peers_within_s: float) -> int:
-    """0 once the chief serves the rendezvous, or it answers another replica; 0 at once for a single replica."""
-    if not cluster.is_multi_worker:
-        return 0
-    host, port = coordinator_of(cluster)
-    if of.rank_of(cluster) == 0:
-        try:
-            own = host if is_on_loopback(cluster) else ""
-            serve_beside_this_process(own, int(port), min(LEAVES_WITHIN_S, peers_within_s))
-        except OSError as error:
-            _print(f"Cannot serve Horovod's rendezvous on port {port}: {error}. Keep that port free.")
-            return NOT_IN_TIME
-    elif not answers_within(host, int(port), peers_within_s):
-        _print(
-            f"The chief did not serve Horovod's rendezvous at {host}:{port} within {peers_within_s:g} s. Start it with "
-            f"trainer.launch too, or allow more time with --peers_within_s."
-        )
-        return NOT_IN_TIME
-    return 0
+    return changed, ", ".join(changes)
 
 
 def _become(command: Sequence[str], environment: Mapping[str, str]) -> int:
@@ -135,35 +110,8 @@ def _become(command: Sequence[str], environment: Mapping[str, str]) -> int:
 
 
 def _free_address() -> str:
-    """A free loopback address, for a process without a cluster, which coordinates itself."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         return f"127.0.0.1:{listener.getsockname()[1]}"
-
-
-def gpus(environment: Mapping[str, str], devices: Sequence[str]) -> int:
-    """How many GPUs programs in this container see, by the names in /dev and by CUDA_VISIBLE_DEVICES.
-
-    https://docs.nvidia.com/cuda/cuda-c-programming-guide/#cuda-environment-variables: the devices after an
-    invalid one do not count.
-    """
-    there = sum(re.fullmatch(r"nvidia\d+", device) is not None for device in devices)
-    visible = environment.get("CUDA_VISIBLE_DEVICES")
-    if visible is None:
-        return there
-    listed = takewhile(lambda each: each.strip() not in {"", "-1", "NoDevFiles"}, visible.split(","))
-    return min(there, len(list(listed)))
-
-
-def _environment_as_given() -> dict[str, str]:
-    """The environment that this process was started with, which Linux keeps.
-
-    Importing the package `trainer` selects Keras 2 in os.environ; the launched program must not inherit that.
-    """
-    started_with = Path("/proc/self/environ")
-    if not started_with.exists():
-        return dict(os.environ)
-    pairs = (os.fsdecode(pair).partition("=") for pair in started_with.read_bytes().split(b"\0") if pair)
-    return {name: value for name, equals, value in pairs if equals}
 
 
 def _print(text: str) -> None:
@@ -171,8 +119,8 @@ def _print(text: str) -> None:
 
 
 def run() -> NoReturn:
-    """Run with the arguments and the environment of this process."""
-    sys.exit(main(sys.argv[1:], _environment_as_given()))
+    """Run with the arguments of this process and the environment that it was started with."""
+    sys.exit(main(sys.argv[1:], trainer.STARTED_WITH))
 
 
 if __name__ == "__main__":

@@ -10,12 +10,16 @@ deletes its own once all are connected.
 import os
 import socket
 import time
+from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Lock
-from typing import Any
+from typing import Any, TypeVar
 
+from trainer.launch.frameworks import coordinator_of, is_on_loopback, rank_of
+from trainer.replicas.cluster import Cluster
+
+Result = TypeVar("Result")
 LARGEST_VALUE = 1 << 20  # bytes; real values have a few hundred
-PAUSE_S = 0.5
+PAUSE_S = 0.2
 LOOK_S = 0.5  # the rendezvous exits this long after the command
 LEAVES_WITHIN_S = 5.0  # by then an earlier attempt's rendezvous has released the port
 
@@ -29,7 +33,6 @@ class Rendezvous(ThreadingHTTPServer):
     def __init__(self, address: tuple[str, int], parent: int) -> None:
         super().__init__(address, _Exchange)
         self.values: dict[str, bytes] = {}
-        self.lock = Lock()
         self._parent = parent
 
     def service_actions(self) -> None:
@@ -45,8 +48,7 @@ class _Exchange(BaseHTTPRequestHandler):
     timeout = 30  # seconds for one request
 
     def do_GET(self) -> None:
-        with self.server.lock:
-            value = self.server.values.get(self.path)
+        value = self.server.values.get(self.path)
         self._answer(404 if value is None else 200, value or b"")
 
     def do_PUT(self) -> None:
@@ -54,14 +56,11 @@ class _Exchange(BaseHTTPRequestHandler):
         if not (length.isdecimal() and int(length) <= LARGEST_VALUE):
             self._answer(400, b"")
             return
-        value = self.rfile.read(int(length))
-        with self.server.lock:
-            self.server.values[self.path] = value
+        self.server.values[self.path] = self.rfile.read(int(length))
         self._answer(200, b"")
 
     def do_DELETE(self) -> None:
-        with self.server.lock:
-            self.server.values.pop(self.path, None)
+        self.server.values.pop(self.path, None)
         self._answer(200, b"")
 
     def _answer(self, status: int, body: bytes) -> None:
@@ -74,13 +73,36 @@ class _Exchange(BaseHTTPRequestHandler):
         """Log nothing: a line per request would bury the job's log."""
 
 
-def serve_beside_this_process(host: str, port: int, patience_s: float = LEAVES_WITHIN_S) -> None:
+def join_rendezvous(cluster: Cluster, within_s: float) -> str:
+    """Return once the chief serves the rendezvous, or it answers another replica; else the fault after `within_s`."""
+    host, port = coordinator_of(cluster)
+    if rank_of(cluster) == 0:
+        own = host if is_on_loopback(cluster) else ""
+        try:
+            serve_beside_this_process((own, int(port)), min(LEAVES_WITHIN_S, within_s))
+        except OSError as error:
+            return f"Cannot serve Horovod's rendezvous on port {port}: {error}. Keep that port free."
+        return ""
+    timeout_s = max(0.1, min(10.0, within_s))
+    try:
+        # Names that do not resolve yet are retried, too.
+        _retried(lambda: socket.create_connection((host, int(port)), timeout=timeout_s).close(), within_s)
+    except OSError:
+        return (
+            f"The chief did not serve Horovod's rendezvous at {host}:{port} within {within_s:g} s. Start it with "
+            f"trainer.launch too, or allow more time with --peers_within_s."
+        )
+    return ""
+
+
+def serve_beside_this_process(address: tuple[str, int], within_s: float) -> None:
     """Serve a rendezvous from a child process for as long as this process lives, also after an exec.
 
     Raises:
-        OSError: the port is still taken after `patience_s` seconds.
+        OSError: the port is still taken after `within_s` seconds.
     """
-    rendezvous = _bound((host, port), os.getpid(), time.monotonic() + patience_s)
+    parent = os.getpid()
+    rendezvous = _retried(lambda: Rendezvous(address, parent), within_s)
     if os.fork():
         rendezvous.socket.close()  # the child's alone
         return
@@ -94,25 +116,13 @@ def serve_beside_this_process(host: str, port: int, patience_s: float = LEAVES_W
         os._exit(1)
 
 
-def _bound(address: tuple[str, int], parent: int, deadline: float) -> Rendezvous:
+def _retried(attempt: Callable[[], Result], within_s: float) -> Result:
+    """What `attempt` returns; its OSErrors are raised only after `within_s` seconds."""
+    deadline = time.monotonic() + within_s
     while True:
         try:
-            return Rendezvous(address, parent)
+            return attempt()
         except OSError:
-            if time.monotonic() >= deadline:
+            if (left_s := deadline - time.monotonic()) <= 0:
                 raise
-            time.sleep(0.1)
-
-
-def answers_within(host: str, port: int, seconds: float) -> bool:
-    """Whether a process listens there now or within `seconds`; names that do not resolve yet are retried."""
-    deadline = time.monotonic() + seconds
-    while True:
-        try:
-            socket.create_connection((host, port), timeout=max(0.1, min(10.0, seconds))).close()
-        except OSError:
-            if time.monotonic() >= deadline:
-                return False
-            time.sleep(min(PAUSE_S, max(0.0, deadline - time.monotonic())))
-        else:
-            return True
+            time.sleep(min(PAUSE_S, left_s))

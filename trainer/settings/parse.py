@@ -1,4 +1,4 @@
-"""A command line as values of settings."""
+"""A command line as values of settings. Needs only Python 3.10, as trainer.launch does."""
 
 import argparse
 import re
@@ -6,8 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from trainer.faults import Unusable, nearest
-from trainer.settings.setting import Setting, text_of, truth, with_defaults
-from trainer.settings.settings import SETTINGS, Settings
+from trainer.settings.setting import Setting, text_of, truth
 
 DESCRIPTION = """The flags of this program say how it trains.
 
@@ -15,16 +14,6 @@ Write `--name=value` or `--name value`. A dash in a name counts as an underscore
 AI Platform Training passes, is `--job_dir`. If a flag is given twice, the last value counts: a tuning
 trial's parameters follow the arguments of its job.
 """
-
-
-def settings_from(arguments: Sequence[str], *, prog: str, defaults: Settings | None = None) -> Settings:
-    """The settings that `arguments` give; those of `defaults` for the rest. `--help` prints them and exits with 0.
-
-    Raises:
-        Unusable: unknown flags, each with the closest known one, and invalid values; every fault.
-    """
-    flags = with_defaults(SETTINGS, vars(defaults or Settings()))
-    return Settings(**read_flags(arguments, {"flags": flags}, prog=prog))
 
 
 def read_flags(

@@ -17,6 +17,7 @@ A whole program:
 """
 
 import gc
+import inspect
 import os
 import sys
 import time
@@ -26,7 +27,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from trainer.callbacks import callbacks_from
 from trainer.data.examples import Examples
 from trainer.devices.accelerators import require_accelerators, unequal_accelerators
 from trainer.devices.choices import Strategy, chosen, contradictions
@@ -43,6 +43,10 @@ from trainer.settings.settings import SETTINGS, Settings
 from trainer.storage import outputs_from
 from trainer.training.metric_file import trial_from
 from trainer.workload import Data, Run, StartingWeights, Workload
+
+EXPECTED_CALLBACKS = (
+    "callbacks: expected a list of Keras callbacks, or a function without arguments that returns one"
+)
 
 __all__ = ["Data", "Examples", "Run", "Settings", "Unusable", "Workload", "attempt", "ended", "settings_from"]
 
@@ -101,6 +105,35 @@ def run(
     if metrics is None:
         end_with(0)
     return metrics
+
+
+def callbacks_from(given: Any) -> Callable[[], Sequence[Any]]:
+    """A function that returns the callbacks; none for None, and one alone is taken as a list of one, as Keras takes it.
+
+    Raises:
+        Unusable: something is no callback, or the function takes arguments. The function that is returned raises it, too.
+    """
+    if callable(given) and not isinstance(given, type):
+        try:
+            inspect.signature(given).bind()
+        except TypeError as error:
+            raise Unusable(f"{EXPECTED_CALLBACKS}; the function is {error}.") from error
+        return lambda: _checked_callbacks(given())
+    callbacks = _checked_callbacks(given)
+    return lambda: callbacks
+
+
+def _checked_callbacks(given: Any) -> Sequence[Any]:
+    """Callbacks of either Keras, by their methods: neither may be imported before the settings are known to be sound."""
+    callbacks = given if isinstance(given, list | tuple) else [] if given is None else [given]
+    faults = [
+        f"{EXPECTED_CALLBACKS}; found {callback!r:.80}."
+        for callback in callbacks
+        if isinstance(callback, type) or not callable(getattr(callback, "on_epoch_end", None))
+    ]
+    if faults:
+        raise Unusable(*faults)
+    return callbacks
 
 
 def settings_from(arguments: Sequence[str], *, prog: str, defaults: Settings | None = None) -> Settings:

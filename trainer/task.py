@@ -11,12 +11,63 @@ and 143, starting all replicas again continues the run; see docs/explanation/sur
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from trainer import survive
-from trainer.command_line import command_from
 from trainer.faults import Unusable, collected
 from trainer.replicas.cluster_variable import cluster_from
 from trainer.replicas.ending import end_with
+from trainer.settings.parse import DESCRIPTION, read_flags, read_one
+from trainer.settings.setting import Setting, with_defaults, word
+from trainer.settings.settings import SETTINGS, Settings
+from trainer.workload import Workload
+from trainer.workloads import all_flags, workload_named
+
+WORKLOAD = Setting(
+    word,
+    "the model, its data and defaults: a module of trainer/workloads, or your own as my_package.module",
+    "resnet50",
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Command:
+    """What a command line asks for: `flags` has a value for each of the workload's own."""
+
+    name: str
+    workload: Workload
+    settings: Settings
+    flags: Mapping[str, Any]
+
+
+def command_from(arguments: Sequence[str]) -> Command:
+    """The command in `arguments`, with defaults for the rest. `--help` prints the usage and exits with 0.
+
+    Raises:
+        Unusable: unknown flags, each with the closest known one, and invalid values; every fault.
+    """
+    faults, values, workload = list[str](), dict[str, Any](), None
+    name = read_one(arguments, "workload", WORKLOAD)
+    with collected(faults):
+        workload = workload_named(name) if name else None  # the flag's reader reports the missing value
+    common = with_defaults(SETTINGS, workload.defaults if workload else {})
+    own = workload.flags if workload else all_flags()  # a fault of the workload's name is none of theirs
+    with collected(faults):
+        values = read_flags(
+            arguments,
+            {"all workloads": {"workload": WORKLOAD, **common}, f"only with --workload={name}": own},
+            prog="python -m trainer.task",
+            description=f"{DESCRIPTION}\nSome workloads have additional flags.",
+        )
+    if workload is None or faults:
+        raise Unusable(*faults)
+    settings = Settings(**{setting: values[setting] for setting in SETTINGS})
+    if faults := settings.faults():
+        raise Unusable(*faults)
+    return Command(
+        name=name, workload=workload, settings=settings, flags={flag: values[flag] for flag in own}
+    )
 
 
 def main(arguments: Sequence[str], environment: Mapping[str, str]) -> dict[str, float] | None:

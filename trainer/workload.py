@@ -11,8 +11,6 @@ from trainer.settings.setting import Setting
 from trainer.settings.settings import Settings
 from trainer.storage import Outputs
 
-LOSS = "loss"
-
 
 @dataclass(frozen=True, kw_only=True)
 class StartingWeights:
@@ -93,7 +91,6 @@ class Workload:
             those belong into the functions of Examples. Raises Unusable without data.
         flags: its own settings, which become flags and `run.flags`, by name.
         defaults: of common settings, by name.
-        metrics: names of the metrics that the model is compiled with and a trial may report.
         callbacks: returns Keras callbacks; called by every replica that trains, with the run.
         serving: of the run and the trained model, the functions to export by name of signature, each a tf.function
             with an input signature. None: one that takes what the model takes.
@@ -104,7 +101,6 @@ class Workload:
     data: Callable[[Run], Data]
     flags: Mapping[str, Setting] = field(default_factory=dict)
     defaults: Mapping[str, Any] = field(default_factory=dict)
-    metrics: tuple[str, ...] = ("accuracy",)
     callbacks: Callable[[Run], Sequence[Any]] = lambda _: ()
     serving: Callable[[Run, Any], Mapping[str, Any]] | None = None
     mirrored: bool = False

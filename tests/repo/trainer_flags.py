@@ -4,9 +4,9 @@ import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from trainer.command_line import WORKLOAD
 from trainer.settings.setting import Setting, text_of
 from trainer.settings.settings import SETTINGS
+from trainer.task import WORKLOAD
 from trainer.workloads import names, workload_named
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "trainer.md"

@@ -18,13 +18,13 @@ import trainer  # noqa: F401  # chooses Keras before TensorFlow is loaded
 import numpy as np
 import tensorflow as tf
 
-from trainer.command_line import command_from
 from trainer.data.pipeline import Pipeline, distributed
 from trainer.export.saved_model import save_model
 from trainer.faults import Unusable
 from trainer.images.pixels import pixels, serving
 from trainer.replicas.cluster import Cluster
 from trainer.storage import outputs_from
+from trainer.task import command_from
 from trainer.workload import Run
 
 REPLICAS, BATCH_SIZE, STEPS = 4, 2, 4

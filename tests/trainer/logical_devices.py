@@ -21,7 +21,6 @@ from tensorflow.python.distribute.coordinator.coordinator_context import (
 )
 from tf_keras.src.engine.training import reduce_per_replica
 
-from trainer.command_line import command_from
 from trainer.data.pipeline import Pipeline
 from trainer.devices.choices import OwnGpus, Strategy
 from trainer.devices.strategy import multi_worker_mirrored, name_of, resolver, sixteen_bits, strategy_for
@@ -32,6 +31,7 @@ from trainer.replicas.cluster import Cluster, Role
 from trainer.replicas.ending import end_with
 from trainer.replicas.peers import Peers
 from trainer.storage import outputs_from
+from trainer.task import command_from
 from trainer.training.attempt import Training
 from trainer.training.keras_models import set_mixed_precision
 from trainer.workload import Run

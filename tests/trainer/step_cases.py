@@ -13,7 +13,7 @@ import keras as keras_3  # isort: skip
 import numpy as np  # isort: skip
 import tensorflow as tf  # isort: skip
 
-from trainer.checkpoints.files import Position, latest
+from trainer.checkpoints.files import Kept, Position, latest
 from trainer.checkpoints.saver import Saver
 from trainer.checkpoints.upload import Uploads
 from trainer.data.examples import Examples
@@ -24,7 +24,6 @@ from trainer.replicas.peers import Peers
 from trainer.replicas.preemption import Preemption
 from trainer.settings.settings import Settings
 from trainer.storage import outputs_from
-from trainer.training.kept import Kept
 from trainer.training.keras_models import build_variables, moving_averages_of_all_replicas
 from trainer.training.loop import Batches, Loop
 from trainer.training.model import built_model

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from tests.trainer.conftest import ROOT
-from trainer.callbacks import callbacks_from
 from trainer.faults import Unusable
+from trainer.survive import callbacks_from
 
 
 class Stop:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from trainer.training.kept import Kept
+from trainer.checkpoints.files import Kept
 
 
 class Patient:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from trainer.command_line import command_from
 from trainer.faults import Unusable
+from trainer.task import command_from
 
 ROOT = Path(__file__).resolve().parents[2]
 WHOLE = """
@@ -39,18 +39,15 @@ def asked(package: Path, text: str, *arguments: str) -> list[str]:
 
 
 def test_its_flags_and_defaults_count(package: Path) -> None:
-    own = "flags={'rate': Setting(number(maximum=1), '', 0.5)}, defaults={'epochs': 7}, metrics=('mae',)"
+    own = "flags={'rate': Setting(number(maximum=1), '', 0.5)}, defaults={'epochs': 7}"
     text = WHOLE.format(before="", arguments=own)
     command = command_from(asked(package, text, "--rate=0.25", "--reported_metrics=mae"))
     assert command.name == f"{package.name}.module"
     assert (command.settings.epochs, command.settings.batch_size, command.flags) == (7, 32, {"rate": 0.25})
     with pytest.raises(Unusable) as caught:
-        command_from([*asked(package, text), "--rate=2", "--dataset=cassava", "--reported_metrics=mae"])
+        command_from([*asked(package, text), "--rate=2", "--dataset=cassava"])
     assert caught.value.faults == (
-        (
-            f"--dataset is a flag of --workload=horses_or_humans and resnet50; --workload={package.name}.module does not "
-            f"have it."
-        ),
+        "Unknown flag '--dataset'. `python -m trainer.task --help` lists all flags.",
         "--rate=2: expected a number of at most 1; found '2'.",
     )
 
@@ -94,7 +91,7 @@ def test_the_launcher_of_the_trainers_page_runs_a_workload_beside_it(package: Pa
             "has a default for 'epoch', which is not a common setting. Did you mean 'epochs'?",
         ),
         (
-            WHOLE.format(before="", arguments="defaults={'epochs': 0}, metrics=('accuracy',)"),
+            WHOLE.format(before="", arguments="defaults={'epochs': 0}"),
             "--epochs=0: expected a whole number of at least 1; found 0.",
         ),
     ],

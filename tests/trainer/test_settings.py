@@ -2,8 +2,9 @@
 
 import pytest
 
+from trainer.data.examples import evaluation_parts, steps_per_epoch
 from trainer.faults import Unusable
-from trainer.settings.numbers import batch_norm_momentum, evaluation_parts, steps_per_epoch
+from trainer.settings.settings import batch_norm_momentum
 
 
 @pytest.mark.parametrize(

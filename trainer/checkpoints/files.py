@@ -23,6 +23,8 @@ from operator import index
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from trainer.faults import Unusable
 from trainer.storage import write_whole
 
@@ -45,7 +47,7 @@ class Checkpoint:
         global_batch_size: examples per step; with `step` it gives the examples that were seen.
         metrics: of the last finished epoch, with its evaluation; None if the epoch is not evaluated yet.
         trained_on: the flags, by name, that must not change in a run.
-        callbacks: what `trainer.training.kept` keeps of the callbacks.
+        callbacks: what Kept keeps of the callbacks.
         files: name, size in bytes and SHA-256 of each of TensorFlow's files, as in the description.
     """
 
@@ -259,3 +261,40 @@ def _copied(source: Path, target: Path) -> dict[str, object]:
 def _sha256(path: Path, size: int, mtime_ns: int) -> str:  # noqa: ARG001 - size and time tell a changed file
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+class Kept:
+    """The numbers among the callbacks' attributes that changed since `begin`: EarlyStopping's `wait` and `best`, say.
+
+    A callback with `restore_best_weights` starts afresh: its weights are not kept, and without them its best is wrong.
+    """
+
+    def __init__(self, callbacks: Sequence[Any], saved: Sequence[Mapping[str, Any]] = ()) -> None:
+        """`saved` is what `changed` returned in an earlier attempt; that of another class of callback is left out."""
+        self._callbacks = [each for each in callbacks if not getattr(each, "restore_best_weights", False)]
+        self._saved = saved
+        self._before: list[dict[str, Any]] = []
+
+    def begin(self) -> None:
+        """Continue from what was saved. For after `on_train_begin`, in which callbacks forget what they know."""
+        self._before = [_numbers_of(each) for each in self._callbacks]
+        for callback, state in zip(self._callbacks, self._saved, strict=False):
+            if state["of"] == type(callback).__name__:
+                vars(callback).update(state["numbers"])
+
+    def changed(self) -> list[dict[str, Any]]:
+        """For each callback its class and these numbers by name, to be written as JSON."""
+        return [
+            {"of": type(each).__name__, "numbers": dict(_numbers_of(each).items() - before.items())}
+            for each, before in zip(self._callbacks, self._before, strict=True)
+        ]
+
+
+def _numbers_of(callback: Any) -> dict[str, Any]:
+    found = {
+        name: value.item() if isinstance(value, np.generic) else value
+        for name, value in vars(callback).items()
+    }
+    return {
+        name: value for name, value in found.items() if value is None or isinstance(value, bool | int | float)
+    }

@@ -96,6 +96,29 @@ def counted(examples: Examples, name: str, *, replica: str) -> Examples:
     return replace(examples, load=examples.load if known >= 0 else load, count=count, size_bytes=size_bytes)
 
 
+def steps_per_epoch(examples: int, global_batch_size: int, cap: int | None) -> int:
+    """Full batches in one pass over the training split; at least 1, at most `cap`."""
+    return min(max(1, examples // global_batch_size), cap or examples)
+
+
+def evaluation_parts(examples: int, batch_size: int, replicas: int) -> list[range]:
+    """Every replica's part of every batch of an evaluation, as examples counted from 0: part i is for replica i % `replicas`.
+
+    A part has at most `batch_size` examples, and at most one more than any other.
+
+    Raises:
+        Unusable: a part would be empty: convolutions of empty batches fail on CPUs (TensorFlow 2.21 with oneDNN).
+    """
+    batches = -(-examples // (batch_size * replicas))
+    parts = batches * replicas
+    if not 0 < parts <= examples:
+        raise Unusable(
+            f"The evaluation split has {examples} examples, too few for {replicas} replicas. Use a larger split, "
+            f"or none (--evaluation_split=none for images)."
+        )
+    return [range(examples * part // parts, examples * (part + 1) // parts) for part in range(parts)]
+
+
 def size_of(spec: Any) -> int | None:
     """The bytes of an example of this specification; None if a shape is not fixed, or a tensor has strings."""
     import tensorflow as tf

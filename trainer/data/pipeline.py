@@ -10,10 +10,9 @@ from typing import Any
 
 import tensorflow as tf
 
-from trainer.data.examples import Examples, mapped, size_of
+from trainer.data.examples import Examples, evaluation_parts, mapped, size_of
 from trainer.data.order import Order, Share, batches_of
 from trainer.faults import Unusable
-from trainer.settings.numbers import evaluation_parts
 from trainer.settings.settings import Settings
 
 KEPT_LIMIT_BYTES = CACHE_LIMIT_BYTES = 2 << 30  # of loaded and of decoded examples

@@ -2,7 +2,7 @@
 
 import argparse
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from trainer.faults import Unusable, nearest
@@ -22,11 +22,8 @@ def read_flags(
     *,
     prog: str,
     description: str = DESCRIPTION,
-    elsewhere: Callable[[str], str] = lambda _: "",
 ) -> dict[str, Any]:
     """The value of every setting, its default where `arguments` give none. `--help` prints all and exits with 0.
-
-    `elsewhere` gives the fault of an unknown flag, by its name; empty for the usual one.
 
     Raises:
         Unusable: every fault.
@@ -35,8 +32,7 @@ def read_flags(
     given, rest = _parsed(arguments, groups, prog=prog, description=description)
     flags = [each.lstrip("-").partition("=")[0] for each in rest if each.startswith("-")]
     faults = [
-        elsewhere(each)
-        or f"Unknown flag {'--' + each!r}.{nearest(each, known)} `{prog} --help` lists all flags."
+        f"Unknown flag {'--' + each!r}.{nearest(each, known)} `{prog} --help` lists all flags."
         for each in flags
     ]
     if not flags:

@@ -7,19 +7,17 @@ from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
-from trainer.checkpoints.files import Position, position_after
+from trainer.checkpoints.files import Kept, Position, position_after
 from trainer.checkpoints.saver import Saver, chosen
 from trainer.checkpoints.upload import Uploads
-from trainer.data.examples import batch_spec
+from trainer.data.examples import batch_spec, steps_per_epoch
 from trainer.data.pipeline import Pipeline, distributed
 from trainer.devices.strategy import name_of
 from trainer.events import report
 from trainer.replicas.cluster import Cluster
 from trainer.replicas.peers import Peers
 from trainer.replicas.preemption import Preemption
-from trainer.settings.numbers import steps_per_epoch
 from trainer.settings.settings import Settings
-from trainer.training.kept import Kept
 from trainer.training.keras_models import keras_of, metrics_known
 from trainer.training.loop import Batches, Loop
 from trainer.training.metric_file import EVALUATED, MetricFile, Trial, evaluated, missing_metrics

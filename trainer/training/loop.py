@@ -8,10 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from trainer.checkpoints.files import Position
+from trainer.checkpoints.files import Kept, Position
 from trainer.checkpoints.saver import Saver
 from trainer.replicas.preemption import Preemption
-from trainer.training.kept import Kept
 from trainer.training.metric_file import EVALUATED
 from trainer.training.model import fitting
 from trainer.training.reporting import numbers

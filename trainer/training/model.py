@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from trainer.data.examples import REPAIR_OF_DATA, batch_spec
 from trainer.faults import Unusable, is_of_data, reason_of
-from trainer.settings.numbers import KERAS_BATCH_NORM_MOMENTUM, batch_norm_momentum
+from trainer.settings.settings import KERAS_BATCH_NORM_MOMENTUM, batch_norm_momentum
 from trainer.training.keras_models import build_variables, moving_averages_of_all_replicas
 from trainer.workload import Run
 

@@ -75,8 +75,3 @@ def _faults(workload: Workload, name: str) -> list[str]:
 def all_flags() -> dict[str, Setting]:
     """The flags of all workloads of this package. Imports all of them."""
     return {flag: each for name in names() for flag, each in workload_named(name).flags.items()}
-
-
-def names_with(flag: str) -> list[str]:
-    """The workloads of this package that declare `flag`. Imports all of them."""
-    return [name for name in names() if flag in workload_named(name).flags]

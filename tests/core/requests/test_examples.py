@@ -12,7 +12,7 @@ import yaml
 
 from tests.core.parsed import parse_request
 from tests.core.retraining_cases import RULE_REQUIREMENTS
-from trainer.command_line import command_from
+from trainer.task import command_from
 from trainmaster.orchestrator.core.names import Buckets
 from trainmaster.orchestrator.core.requests.request import Request
 from trainmaster.orchestrator.core.retraining.book import Book

@@ -8,7 +8,7 @@ import yaml
 from tests.core.parsed import parse_request
 from tests.core.shipped import REQUEST_RULES
 from tests.judges.jobs import job_faults
-from trainer.command_line import command_from
+from trainer.task import command_from
 from trainmaster.orchestrator.core.job_names import JobKind
 from trainmaster.orchestrator.core.names import model_name_from
 from trainmaster.orchestrator.core.requests.request import Request

@@ -37,8 +37,7 @@ from trainer.replicas.cluster import Cluster, Role
 from trainer.replicas.cluster_variable import VARIABLES, cluster_from
 from trainer.replicas.ending import PEER_LOST, end_at_once, end_with, on_sigterm
 from trainer.replicas.peers import is_loss_of_peer
-from trainer.settings.parse import read_flags
-from trainer.settings.setting import with_defaults
+from trainer.settings.setting import read_flags, with_defaults
 from trainer.settings.settings import SETTINGS, Settings
 from trainer.storage import outputs_from
 from trainer.training.metric_file import trial_from

@@ -18,8 +18,7 @@ from trainer import survive
 from trainer.faults import Unusable, collected
 from trainer.replicas.cluster_variable import cluster_from
 from trainer.replicas.ending import end_with
-from trainer.settings.parse import DESCRIPTION, read_flags, read_one
-from trainer.settings.setting import Setting, with_defaults, word
+from trainer.settings.setting import DESCRIPTION, Setting, read_flags, read_one, with_defaults, word
 from trainer.settings.settings import SETTINGS, Settings
 from trainer.workload import Workload
 from trainer.workloads import all_flags, workload_named

@@ -14,7 +14,6 @@ SAME_FOR_ALL_TRIALS = {
     "checkpoint_every_s",
     "checkpoint_steps",
     "data_dir",
-    "download",
     "jit",
     "job_dir",
     "peers_within_s",

@@ -65,7 +65,7 @@ def restarted(run_dir: Path, role: str, **variables: str) -> "subprocess.Complet
         **os.environ, **places("run-1", run_dir.parent.parent),
         "CLOUD_ML_JOB_ID": "7", "TF_CONFIG": json.dumps(config), **variables,
     }  # fmt: skip
-    flags = ("--dataset=cassava", f"--data_dir={run_dir}/none", "--download=false", "--epochs=2")
+    flags = ("--dataset=cassava", f"--data_dir={run_dir}/none", "--epochs=2")
     return subprocess.run(
         [sys.executable, "-c", RUN, *flags],
         cwd=ROOT, env=environment, capture_output=True, text=True, timeout=60, check=False,

@@ -61,7 +61,6 @@ def test_settings_given_in_python_are_checked_like_flags() -> None:
         ("checkpoint_every_s", "5", 5.0),
         ("cache", "false", False),
         ("cache", 1, True),
-        ("batch_norm_momentum", "auto", None),
         ("strategy", "one-device", Strategy.ONE_DEVICE),
         ("reported_metrics", ["mae", "loss"], ("mae", "loss")),
         ("reported_metrics", "mae,loss", ("mae", "loss")),
@@ -109,17 +108,17 @@ def test_every_fault_is_told_at_once_with_the_likely_repair() -> None:
     with pytest.raises(Unusable) as caught:
         command_from([
             "--epoch=2", "--frobnicate", "--batch_size=0", "--image_size=1x2x3", "--learning_rate=nan",
-            "--batch_norm_momentum=1", "--seed=-1", "--cache=maybe", "--weights=", "--download",
+            "--seed=-1", "--cache=maybe", "--weights=",
         ])  # fmt: skip
     faults = caught.value.faults
     assert "Unknown flag '--epoch'. Did you mean 'epochs'?" in faults[0]
     assert faults[1].startswith("Unknown flag '--frobnicate'. `python")
     invalid = [fault.partition(":")[0] for fault in faults[2:]]
     assert invalid == [
-        "--batch_size=0", "--batch_norm_momentum=1", "--cache=maybe", "--seed=-1", "--image_size=1x2x3",
+        "--batch_size=0", "--cache=maybe", "--seed=-1", "--image_size=1x2x3",
         "--learning_rate=nan", "--weights=",
     ]  # fmt: skip
-    assert "found 'maybe'" in faults[4]
+    assert "found 'maybe'" in faults[3]
 
 
 @pytest.mark.parametrize("asked", ["--help=1", "-h=1", "-hx"])

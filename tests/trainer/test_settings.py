@@ -19,14 +19,13 @@ def test_an_epoch_has_as_many_full_batches_as_the_data_gives(
 
 def test_the_averages_of_a_short_run_forget_where_they_began() -> None:
     for total in range(20, 1200):
-        momentum = batch_norm_momentum(None, total)
+        momentum = batch_norm_momentum(total)
         assert momentum**total < 1e-4
-        assert momentum <= batch_norm_momentum(None, total + 1)
+        assert momentum <= batch_norm_momentum(total + 1)
 
 
-def test_long_runs_and_given_values_are_left_as_keras_and_the_user_want_them() -> None:
-    assert batch_norm_momentum(None, 1000) == batch_norm_momentum(None, 10**6) == pytest.approx(0.99)
-    assert batch_norm_momentum(0.9, 10) == 0.9
+def test_a_long_run_has_the_momentum_of_keras() -> None:
+    assert batch_norm_momentum(1000) == batch_norm_momentum(10**6) == pytest.approx(0.99)
 
 
 @pytest.mark.parametrize("replicas", [1, 2, 3, 8])

@@ -7,7 +7,7 @@ from typing import Any
 
 from trainer.data.examples import Examples
 from trainer.images.weights import Pretrained, starting_weights
-from trainer.settings.setting import Setting, positive, text_of, truth, whole_number, word
+from trainer.settings.setting import Setting, positive, text_of, whole_number, word
 from trainer.workload import Data, Run, Workload
 
 MIN_SIDE_PX, MAX_SIDE_PX = 8, 4096
@@ -68,7 +68,9 @@ def _flags(dataset: str, size: tuple[int, int], learning_rate: float) -> dict[st
             dataset,
         ),
         "data_dir": Setting(
-            word, "TFDS data directory, a path or a gs:// URI (default: TFDS_DATA_DIR, else TFDS's default)"
+            word,
+            "TFDS data directory, a path or a gs:// URI, where the data set is prepared if it is missing (default: "
+            "TFDS_DATA_DIR, else TFDS's default)",
         ),
         "train_split": Setting(
             word, "TFDS split to train on, or a slice such as train[:80%] (default: train)"
@@ -77,7 +79,6 @@ def _flags(dataset: str, size: tuple[int, int], learning_rate: float) -> dict[st
             word,
             "TFDS split to evaluate on after each epoch, or none (default: validation, else test, else none)",
         ),
-        "download": Setting(truth, "prepare a data set that is not in --data_dir", True),
         "image_size": Setting(
             read_size, "image size in pixels: SIDE or HEIGHTxWIDTH; the aspect ratio is not kept", size
         ),

@@ -46,7 +46,7 @@ def examples(builder: Any, split: str) -> Examples:
 
 
 def prepared(run: Run) -> Any:
-    """TFDS's builder of the data set that the flags name. Prepares it if necessary and --download allows it.
+    """TFDS's builder of the data set that the flags name. Prepares it if necessary.
 
     Of replicas that share a data directory, only the chief prepares; the others wait for it.
 
@@ -63,8 +63,6 @@ def prepared(run: Run) -> Any:
     )
     builder = _builder(name, home)
     if not _is_prepared(builder):
-        if not run.flags["download"]:
-            raise _missing(name, home, "--download=false does not allow the trainer to prepare it")
         prepare = _prepare if run.cluster.is_chief or not home.is_shared else _await_prepared
         prepare(builder, name, home)
         builder = _builder(name, home)

@@ -19,8 +19,7 @@ from trainer.launch.frameworks import FRAMEWORKS, Settings, gpus_from, settings_
 from trainer.launch.rendezvous import join_rendezvous
 from trainer.replicas.cluster import Cluster, Role
 from trainer.replicas.cluster_variable import cluster_from
-from trainer.settings.parse import read_flags
-from trainer.settings.setting import Setting, one_of, positive
+from trainer.settings.setting import Setting, one_of, positive, read_flags
 
 NOT_IN_TIME = 134  # 128 + SIGABRT: Vertex AI treats it as possibly transient and restarts the job
 CANNOT_RUN, NOT_FOUND = 126, 127  # as in POSIX shells

@@ -9,7 +9,6 @@ from trainer.devices.choices import CHOICES, Strategy, read_strategy
 from trainer.settings.setting import (
     Setting,
     count,
-    momentum,
     positive,
     text_of,
     truth,
@@ -44,11 +43,6 @@ class Settings:
     )
     batch_size: int = _setting(
         count, "examples per replica and step; a global batch is this times the number of replicas", 32
-    )
-    batch_norm_momentum: float | None = _setting(
-        momentum,
-        "momentum of batch normalization's averages, above 0 and below 1, or auto: 0.99, less in a short run "
-        "(default: auto)",
     )
     mixed_precision: bool = _setting(
         truth, "compute in 16 bits: bfloat16, or float16 on GPUs without it", False
@@ -116,11 +110,11 @@ class Settings:
 SETTINGS: dict[str, Setting] = {each.name: each.metadata["setting"] for each in fields(Settings)}
 
 
-def batch_norm_momentum(requested: float | None, total_steps: int) -> float:
-    """`requested`; for None, a momentum that averages over the last tenth of the run, at most Keras' 0.99.
+def batch_norm_momentum(total_steps: int) -> float:
+    """A momentum that averages over the last tenth of the run, at most Keras' 0.99.
 
     After n steps, a moving average of momentum m still holds m**n of its initial value: at 0.99, 82 % after 20 steps.
     Inference uses these averages, so a short run would train well and then classify at random.
     """
     steps = max(MIN_AVERAGED_STEPS, total_steps * AVERAGED_SHARE)
-    return requested or min(KERAS_BATCH_NORM_MOMENTUM, 1 - 1 / steps)
+    return min(KERAS_BATCH_NORM_MOMENTUM, 1 - 1 / steps)

@@ -40,12 +40,11 @@ def built_model(run: Run, *, strategy: Any, total_steps: int) -> Any:
             )
         with fitting(spec):
             build_variables(model, spec)
-    momentum = batch_norm_momentum(run.settings.batch_norm_momentum, total_steps)
     for layer in model._flatten_layers():  # noqa: SLF001 - those of a nested model, too; both Keras have it
         # By name, as it may be of either Keras.
         normalizes = any(kind.__name__ == "BatchNormalization" for kind in type(layer).__mro__)
-        if normalizes and (run.settings.batch_norm_momentum or layer.momentum == KERAS_BATCH_NORM_MOMENTUM):
-            layer.momentum = momentum
+        if normalizes and layer.momentum == KERAS_BATCH_NORM_MOMENTUM:
+            layer.momentum = batch_norm_momentum(total_steps)
     return model
 
 

@@ -19,7 +19,6 @@ FLAGS = (
     "steps_per_epoch",
     "strategy",
     "batch_size",
-    "batch_norm_momentum",
     "mixed_precision",
     "jit",
     "steps_per_execution",

@@ -188,9 +188,7 @@ def test_every_dialect_is_converted(document: dict[str, Any]) -> None:
 
 def test_the_region_may_be_another(tmp_path: Path) -> None:
     file, policy = str(EXAMPLES / "package.yaml"), lenient_policy(tmp_path)
-    images = {each: convert(file, *policy, *each).out for each in ((), ("--region", "asia-east1"))}
-    assert "us-docker.pkg.dev" in images[()]
-    assert "asia-docker.pkg.dev" in images["--region", "asia-east1"]
+    assert "--region=asia-east1" in convert(file, *policy, "--region", "asia-east1").err
 
 
 def test_packages_are_refused_while_no_container_can_run_them() -> None:

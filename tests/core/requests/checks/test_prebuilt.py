@@ -13,8 +13,8 @@ from tests.core.shipped import REQUEST_RULES
 from trainmaster.orchestrator.core.documents.faults import Refused
 from trainmaster.orchestrator.core.policy.policy import RetiredImages
 from trainmaster.orchestrator.core.requests.checks.prebuilt import CONTAINERS, READ_ON, container_of
-from trainmaster.orchestrator.core.requests.legacy.tables import EXECUTOR
 from trainmaster.orchestrator.core.requests.request import Request
+from trainmaster.orchestrator.core.requests.legacy.programs import EXECUTOR
 
 END = date(2026, 7, 11)
 DAY = timedelta(days=1)
@@ -105,9 +105,9 @@ def test_a_container_is_known_by_its_name_whatever_its_region_and_tag(image: str
 
 
 def test_legacy_packages_are_given_the_container_with_tensorflow_that_ended_last() -> None:
-    container = container_of(EXECUTOR.format(host="us", kind="cpu"))
+    container = container_of(EXECUTOR.format(kind="cpu"))
     assert container is not None
-    assert container is container_of(EXECUTOR.format(host="us", kind="gpu"))
+    assert container is container_of(EXECUTOR.format(kind="gpu"))
     with_tensorflow = [row for row in CONTAINERS if row.names.startswith("tf-")]
     assert container.available_until == max(row.available_until for row in with_tensorflow)
 

@@ -1,6 +1,5 @@
 """A job of AI Platform Training becomes the job of Vertex AI that does the same."""
 
-import itertools
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -17,21 +16,20 @@ from trainmaster.orchestrator.core.names import MODEL_LABEL, RUN_LABEL
 from trainmaster.orchestrator.core.requests.checks.prebuilt import container_of
 from trainmaster.orchestrator.core.requests.checks.scheduling import FLEX_START_ACCELERATORS
 from trainmaster.orchestrator.core.requests.dialects import LEGACY, OWN, dialect_of
-from trainmaster.orchestrator.core.requests.legacy.tables import (
+from trainmaster.orchestrator.core.requests.legacy.job import MASTER
+from trainmaster.orchestrator.core.requests.legacy.machines import (
     ACCELERATORS,
-    EXECUTOR,
-    IMAGE_HOSTS,
     MACHINES,
     RETIRED_ACCELERATORS,
-    RETIRED_RUNTIMES,
-    RUNTIMES,
     TIERS,
     Machine,
 )
 from trainmaster.orchestrator.core.requests.request import Request
+from trainmaster.orchestrator.core.requests.legacy.programs import EXECUTOR, RUNTIMES
 from trainmaster.orchestrator.core.requests.spec import spec_from
 from trainmaster.orchestrator.core.requests.submission import Target, submission_of
 
+OFFERED_RUNTIMES = [version for version, row in RUNTIMES.items() if not row.is_gone]
 TARGET = Target(project="my-project", region="us-central1", models_bucket="models")
 
 
@@ -136,13 +134,12 @@ def test_a_package_that_asks_for_master_in_tf_config_is_warned_that_it_gets_chie
 def test_a_row_that_is_unverified_is_named() -> None:
     (warning,) = request_of(with_image(scaleTier="STANDARD_1")).warnings
     assert "unverified" in warning.problem
-    assert "4 workers n1-standard-8" in warning.problem
+    assert "workerType: n1-standard-8, workerCount: 4" in warning.repair
     assert "scaleTier: CUSTOM, masterType: n1-standard-8, workerType: n1-standard-8" in warning.repair
 
 
 def every_row() -> list[Machine]:
-    pools = [machine for tier in TIERS.values() for _, machine in tier.pools.values()]
-    return [*(tier.chief for tier in TIERS.values()), *pools, *MACHINES.values()]
+    return [*(machine for tier in TIERS.values() for _, machine in tier.values()), *MACHINES.values()]
 
 
 def test_every_row_is_a_machine_that_takes_its_accelerators() -> None:
@@ -159,10 +156,10 @@ def test_every_row_is_a_machine_that_takes_its_accelerators() -> None:
 @pytest.mark.parametrize("name", [name for name, row in MACHINES.items() if not row.retired])
 def test_every_legacy_machine_is_taken(name: str) -> None:
     (warning,) = request_of(custom(masterType=name)).warnings
-    assert MACHINES[name].machine in warning.problem
+    assert MACHINES[name].machine in warning.repair
 
 
-@pytest.mark.parametrize("runtime", RUNTIMES)
+@pytest.mark.parametrize("runtime", OFFERED_RUNTIMES)
 def test_every_runtime_of_tensorflow_2_runs_in_todays_container(runtime: str) -> None:
     request = request_of(
         with_packages(scaleTier="CUSTOM", masterType="n1-standard-4", runtimeVersion=runtime)
@@ -171,17 +168,8 @@ def test_every_runtime_of_tensorflow_2_runs_in_todays_container(runtime: str) ->
     assert [warning.path for warning in request.warnings] == ["$.trainingInput.runtimeVersion"]
 
 
-@pytest.mark.parametrize(("word", "host"), IMAGE_HOSTS.items())
-def test_the_container_comes_from_the_regions_continent(word: str, host: str) -> None:
-    document = with_packages(scaleTier="CUSTOM", masterType="n1-standard-4", region=f"{word}-x1")
-    own = LEGACY.in_own(document, None).document
-    assert own["python_package"]["executor_image"].startswith(f"{host}-docker.pkg.dev/vertex-ai/training/")
-
-
 def test_no_table_has_a_word_twice() -> None:
-    for one, other in itertools.combinations((ACCELERATORS, tuple(RETIRED_ACCELERATORS)), 2):
-        assert not set(one) & set(other)
-    assert not set(RUNTIMES) & set(RETIRED_RUNTIMES)
+    assert not set(ACCELERATORS) & set(RETIRED_ACCELERATORS)
     assert set(FLEX_START_ACCELERATORS) & set(ACCELERATORS) == {"NVIDIA_TESLA_A100"}
 
 
@@ -229,18 +217,19 @@ def test_an_image_of_the_policys_no_place_is_refused_at_its_place_in_the_text() 
 def test_the_migration_guide_has_every_row_as_the_tables_have_it() -> None:
     guide = (ROOT / "docs" / "how-to" / "ai-platform.md").read_text()
     rows = {line.split("|")[1].strip(" `"): line for line in guide.splitlines() if line.startswith("| `")}
-    machines = {**MACHINES, **{name: tier.chief for name, tier in TIERS.items()}}
+    machines = {**MACHINES, **{name: tier[MASTER][1] for name, tier in TIERS.items()}}
     for name, machine in machines.items():
         today = f"{machine.machine} with {machine.count} {machine.accelerator}" if machine.count else ""
         assert (today or machine.machine) in rows[name], name
         assert ("fault" in rows[name]) == bool(machine.retired), name
     for name, tier in TIERS.items():
-        for count, machine in tier.pools.values():
-            assert f"{count} × {machine.machine}" in rows[name]
-    assert f"{RUNTIMES[0]} to {RUNTIMES[-1]}" in guide
-    assert f"{RETIRED_RUNTIMES[0]} to {RETIRED_RUNTIMES[-1]}" in guide
-    assert EXECUTOR.format(host="us", kind="cpu") in guide
-    container = container_of(EXECUTOR.format(host="us", kind="cpu"))
+        for role, (count, machine) in tier.items():
+            assert role is MASTER or f"{count} × {machine.machine}" in rows[name]
+    retired = [version for version, row in RUNTIMES.items() if row.is_gone]
+    assert f"{OFFERED_RUNTIMES[0]} to {OFFERED_RUNTIMES[-1]}" in guide
+    assert f"{retired[0]} to {retired[-1]}" in guide
+    assert EXECUTOR.format(kind="cpu") in guide
+    container = container_of(EXECUTOR.format(kind="cpu"))
     assert container is not None
     assert f"{container.patched_until}" in guide
     assert f"{container.available_until}" in guide

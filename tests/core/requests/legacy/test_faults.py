@@ -10,14 +10,10 @@ from tests.core.legacy_jobs import IMAGE, custom, with_image, with_packages
 from tests.core.parsed import parse_request
 from tests.core.shipped import REQUEST_RULES
 from trainmaster.orchestrator.core.documents.faults import Fault, Refused
-from trainmaster.orchestrator.core.requests.legacy.tables import (
-    MACHINES,
-    RETIRED_ACCELERATORS,
-    RETIRED_PYTHONS,
-    RETIRED_RUNTIMES,
-    TIERS,
-)
 from trainmaster.orchestrator.core.requests.request import Request
+from trainmaster.orchestrator.core.requests.legacy.job import MASTER
+from trainmaster.orchestrator.core.requests.legacy.machines import MACHINES, RETIRED_ACCELERATORS, TIERS
+from trainmaster.orchestrator.core.requests.legacy.programs import PYTHONS, RUNTIMES
 
 HERE = "$.trainingInput"
 
@@ -124,7 +120,9 @@ def test_a_file_that_mixes_tier_and_machines_is_told_whole() -> None:
         (custom(hyperparameters=[]), "hyperparameters", None),
         (custom(masterConfig={"imageUrl": IMAGE}), "masterConfig.imageUrl", None),
         (custom(scheduling={"maxWaitTime": "1h"}), "scheduling.maxWaitTime", None),
-        (custom(scheduling={"maxRunningTime": "1.5h"}), "scheduling.maxRunningTime", "3600s"),
+        (custom(scheduling={"maxRunningTime": "1.5h"}), "scheduling.maxRunningTime", ""),
+        (custom(scheduling={"maxRunningTime": "90"}), "scheduling.maxRunningTime", "write 90s"),
+        (custom(scheduling={"maxWaitTime": {"seconds": 3600}}), "scheduling.maxWaitTime", None),
         (custom(scheduling={"strategy": "CHEAP"}), "scheduling.strategy", None),
         (custom(enableWebAccess="yes"), "enableWebAccess", "without quotes"),
         (custom(workerType="n1-standard-4", workerCount="two"), "workerCount", None),
@@ -175,7 +173,7 @@ def test_a_prediction_job_is_no_request() -> None:
     ]
 
 
-@pytest.mark.parametrize("name", [name for name, tier in TIERS.items() if tier.chief.retired])
+@pytest.mark.parametrize("name", [name for name, tier in TIERS.items() if tier[MASTER][1].retired])
 def test_a_tier_that_is_gone_names_todays_nearest(name: str) -> None:
     faults = faults_of(with_image(scaleTier=name))
     fault = faults[f"{HERE}.scaleTier"]
@@ -187,7 +185,7 @@ def test_a_tier_that_is_gone_names_todays_nearest(name: str) -> None:
 def test_basic_gpu_names_the_lines_to_write() -> None:
     (fault,) = faults_of(with_image(scaleTier="BASIC_GPU")).values()
     assert fault.repair == (
-        "write scaleTier: CUSTOM, masterType: n1-standard-8 and "
+        "write scaleTier: CUSTOM, masterType: n1-standard-8, "
         "masterConfig: {acceleratorConfig: {type: NVIDIA_TESLA_T4, count: 1}}"
     )
     mended = with_image(
@@ -214,14 +212,14 @@ def test_an_accelerator_that_is_gone_names_todays_nearest(name: str) -> None:
     assert fault.repair == RETIRED_ACCELERATORS[name]
 
 
-@pytest.mark.parametrize("runtime", RETIRED_RUNTIMES)
+@pytest.mark.parametrize("runtime", [version for version, row in RUNTIMES.items() if row.is_gone])
 def test_a_runtime_that_is_gone_names_an_image_of_ones_own(runtime: str) -> None:
     (fault,) = faults_of(with_packages(scaleTier="BASIC", runtimeVersion=runtime)).values()
     assert "TensorFlow 1" in fault.problem
     assert "packages-in-your-own-image" in fault.repair
 
 
-@pytest.mark.parametrize("python", RETIRED_PYTHONS)
+@pytest.mark.parametrize("python", [version for version, row in PYTHONS.items() if row.is_gone])
 def test_a_python_that_is_gone_names_an_image_of_ones_own(python: str) -> None:
     (fault,) = faults_of(with_packages(scaleTier="BASIC", pythonVersion=python)).values()
     assert fault.path == f"{HERE}.pythonVersion"
@@ -303,7 +301,7 @@ def test_a_mended_mix_of_machines_keeps_its_accelerators() -> None:
     document = custom(masterType="n1-standard-16", workerType="standard_p100", workerCount=2)
     repair = faults_of(document)[f"{HERE}.workerType"].repair
     assert repair == (
-        "write workerType: n1-standard-8 and workerConfig: "
+        "write workerType: n1-standard-8, workerConfig: "
         "{acceleratorConfig: {type: NVIDIA_TESLA_P100, count: 1}}"
     )
 

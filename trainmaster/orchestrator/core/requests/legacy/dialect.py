@@ -12,26 +12,92 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from trainmaster.orchestrator.core.documents.unvalidated import text_at
 from trainmaster.orchestrator.core.names import model_name_from
 from trainmaster.orchestrator.core.requests.checks.scheduling import FLEX_START_ACCELERATORS
+from trainmaster.orchestrator.core.requests.legacy.job import (
+    ROLES,
+    Job,
+    Meaning,
+    meanings_from,
+    write_meaning,
+)
 from trainmaster.orchestrator.core.requests.legacy.machines import write_cluster
 from trainmaster.orchestrator.core.requests.legacy.programs import write_programs
-from trainmaster.orchestrator.core.requests.legacy.reading import ROLES, Job
-from trainmaster.orchestrator.core.requests.legacy.study import write_hyperparameters
-from trainmaster.orchestrator.core.requests.legacy.tables import OUTPUT_ONLY
-from trainmaster.orchestrator.core.requests.translation.fields import Fields, copy_keys, seconds
+from trainmaster.orchestrator.core.requests.spec import ParameterType
+from trainmaster.orchestrator.core.requests.study import ALGORITHMS, SCALES
+from trainmaster.orchestrator.core.requests.translation.fields import Fields, copy_keys, inverse
 from trainmaster.orchestrator.core.requests.translation.own_document import (
     OwnDocument,
     Translated,
     Translation,
 )
 from trainmaster.orchestrator.core.requests.vertex.dialect import MODEL_NAME_LABEL, labels_of, write_labels
+from trainmaster.orchestrator.core.requests.vertex.study import GOALS, named_parameter
 
 _JOB_ID = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,127}")
 MIN_WAIT_S = 1800
 MAX_PRIORITY = 1000
-_STRATEGIES = ("STRATEGY_UNSPECIFIED", "ON_DEMAND", "LOW_COST")
+OUTPUT_ONLY = (
+    "createTime",
+    "endTime",
+    "errorMessage",
+    "etag",
+    "jobPosition",
+    "startTime",
+    "state",
+    "trainingOutput",
+)
+"""What the service wrote into a Job."""
 _SAME = {"serviceAccount": "service_account", "network": "network", "enableWebAccess": "web_access"}
+_STRATEGIES = {
+    "STRATEGY_UNSPECIFIED": Meaning(),
+    "ON_DEMAND": Meaning(),
+    "LOW_COST": Meaning(ours=True, problem="it becomes spot: Spot VMs may be preempted at any time"),
+}
+# By the field's name `false` asks for a restart of the whole job, by its reference `true` does; it is right for every program.
+_WHOLE_RESTART = Meaning(
+    ours=True,
+    problem="when a worker restarts, the whole job restarts. The field's name and its reference contradict each other; "
+    "this fits either reading",
+    repair="remove it if a worker may restart alone",
+)
+_CHIEF_OF_PACKAGES = Meaning(
+    problem="it only applies to images; TF_CONFIG says chief, as with every runtime from 2.1"
+)
+_MASTER_OF_IMAGES = Meaning(
+    ours="ai_platform",
+    problem="the local stack writes TF_CONFIG and CLUSTER_SPEC as AI Platform Training did; Vertex AI does not",
+    repair="in the image, start the program with python -m trainer.launch --framework ai-platform --",
+)
+
+DEFAULT_TAG = "training/hptuning/metric"
+_SEARCHES = {
+    **meanings_from(inverse(ALGORITHMS)),
+    "POPULATION_BASED_TRAINING": Meaning(
+        problem="Vertex AI does not support population based training",
+        repair="write algorithm: ALGORITHM_UNSPECIFIED, the Bayesian search, which is the nearest",
+        is_gone=True,
+    ),
+}
+_EARLY_STOPPING = {
+    False: Meaning(),
+    True: Meaning(
+        ours={"rule": "median"},
+        problem="it becomes the median rule, Vertex AI's nearest to the old service's own",
+    ),
+}
+_SCALES = {"NONE": Meaning(), **meanings_from(inverse(SCALES))}
+_TYPES = {kind.upper(): str(kind) for kind in ParameterType}
+_COUNTS = {"maxParallelTrials": "parallel_trials", "maxFailedTrials": "max_failed_trials"}
+_RANGE = {"minValue": "min", "maxValue": "max"}
+_LISTS = {"categoricalValues": "values", "discreteValues": "values"}
+_KEYS = {
+    "DOUBLE": tuple(_RANGE),
+    "INTEGER": tuple(_RANGE),
+    "CATEGORICAL": ("categoricalValues",),
+    "DISCRETE": ("discreteValues",),
+}
 
 
 def translated(document: Mapping[str, Any], name: str | None) -> Translated:
@@ -44,49 +110,28 @@ def translated(document: Mapping[str, Any], name: str | None) -> Translated:
         written.refuse("trainingInput", problem, repair=repair)
     translation.place((), spec.path if written.has("trainingInput") else ())
     write_labels(written, own)
-    _check_job_id(written)
     _write_model_name(written, own, name)
-    _warn_of_output(written)
+    for key in filter(written.has, OUTPUT_ONLY):
+        problem = "the old service's output about a past job; it has no effect"
+        written.warn(key, problem, found="")
     region = _write_spec(spec, own)
     yielding = tuple(key for key in ("output", "model_uri") if key in own.content)
     return translation.result(own.content, region=region, yielding=yielding)
 
 
-def _write_spec(spec: Fields, own: OwnDocument) -> str | None:
-    """Write the trainingInput. Returns the region that it asks for."""
-    configs = {role.ours: spec.fields(role.config_key) for role in ROLES}
-    job = Job(spec=spec, configs=configs, own=own, cluster=own.inner("cluster", spec.path))
-    write_cluster(job)
-    write_programs(job)
-    _write_job_dir(job)
-    _write_scheduling(job)
-    write_hyperparameters(job)
-    _write_environment(job)
-    copy_keys(spec, own, _SAME)
-    key = spec.fields("encryptionConfig")
-    if spec.has("encryptionConfig"):
-        copy_keys(key, own, {"kmsKeyName": "encryption_key"})
-    return _region(spec)
-
-
 def _write_model_name(written: Fields, own: OwnDocument, name: str | None) -> None:
-    labels, job_id = labels_of(written), written.get("jobId")
-    if labels.get(MODEL_NAME_LABEL) not in (None, ""):
-        own.put("model_name", labels[MODEL_NAME_LABEL], (*written.at("labels"), MODEL_NAME_LABEL))
-    elif isinstance(job_id, str):
-        own.put("model_name", model_name_from(job_id), written.at("jobId"))
+    label, job_id = labels_of(written).get(MODEL_NAME_LABEL), written.get("jobId")
+    is_labelled = label not in (None, "")
+    if is_labelled:
+        own.put("model_name", label, (*written.at("labels"), MODEL_NAME_LABEL))
     else:
-        own.put("model_name", name, written.at("jobId"))
-        if name is None and job_id is None:
+        model_name = model_name_from(job_id) if isinstance(job_id, str) else name
+        own.put("model_name", model_name, written.at("jobId"))
+    if job_id is None:
+        if name is None and not is_labelled:
             repair = "write jobId: census_1 or labels: {model_name: census}, or drop the job as a file"
             written.refuse("jobId", "missing: the model needs a name", repair=repair)
-
-
-def _check_job_id(written: Fields) -> None:
-    job_id = written.get("jobId")
-    if job_id is None:
-        return
-    if not isinstance(job_id, str) or not _JOB_ID.fullmatch(job_id):
+    elif not isinstance(job_id, str) or not _JOB_ID.fullmatch(job_id):
         allowed = "letters, digits and '_', beginning with a letter, at most 128 characters"
         written.refuse("jobId", "not a valid job id", allowed=allowed)
     elif MODEL_NAME_LABEL not in labels_of(written):
@@ -98,10 +143,24 @@ def _check_job_id(written: Fields) -> None:
         )
 
 
-def _warn_of_output(written: Fields) -> None:
-    for key in filter(written.has, OUTPUT_ONLY):
-        problem = "the old service's output about a past job; it has no effect"
-        written.warn(key, problem, found="")
+def _write_spec(spec: Fields, own: OwnDocument) -> str | None:
+    """Write the trainingInput. Returns the region that it asks for."""
+    configs = {role: spec.fields(role.config_key) for role in ROLES}
+    job = Job(spec=spec, configs=configs, own=own, cluster=own.inner("cluster", spec.path))
+    write_cluster(job)
+    write_programs(job)
+    _write_job_dir(job)
+    _write_scheduling(job)
+    _write_hyperparameters(job)
+    _write_environment(job)
+    copy_keys(spec, own, _SAME)
+    copy_keys(spec.fields("encryptionConfig"), own, {"kmsKeyName": "encryption_key"})
+    region = spec.get("region")
+    own.translation.place(("region",), spec.at("region"))
+    if region is None or isinstance(region, str):
+        return region
+    spec.refuse("region", "expected a string")
+    return None
 
 
 def _write_job_dir(job: Job) -> None:
@@ -128,125 +187,98 @@ def _write_job_dir(job: Job) -> None:
 
 
 def _write_environment(job: Job) -> None:
-    key = "useChiefInTfConfig"
-    chief = job.spec.get(key)
-    if not (chief is None or isinstance(chief, bool)):
-        job.spec.refuse(key, "expected true or false")
-    if "python_package" in job.own.content:
-        if chief is False:
-            problem = "it only applies to images; TF_CONFIG says chief, as with every runtime from 2.1"
-            job.spec.warn(key, problem)
-    elif chief is False:
-        job.cluster.put("replica_environment", "ai_platform", job.spec.at(key))
-        problem = "the local stack writes TF_CONFIG and CLUSTER_SPEC as AI Platform Training did; Vertex AI does not"
-        repair = "in the image, start the program with python -m trainer.launch --framework ai-platform --"
-        job.spec.warn(key, problem, repair=repair)
-    elif chief is None:
+    key, is_package = "useChiefInTfConfig", "python_package" in job.own.content
+    meanings = {True: Meaning(), False: _CHIEF_OF_PACKAGES if is_package else _MASTER_OF_IMAGES}
+    write_meaning(job.spec, key, meanings, job.cluster, "replica_environment")
+    if not is_package and not job.spec.has(key):
         problem = "missing: TF_CONFIG says chief, as Vertex AI's does; AI Platform Training said master"
         repair = "a program that needs master: write useChiefInTfConfig: false; else true"
         job.spec.warn(key, problem, repair=repair)
 
 
-def _region(spec: Fields) -> str | None:
-    region = spec.get("region")
-    if region is None:
-        return None
-    if not isinstance(region, str):
-        spec.refuse("region", "expected a string")
-        return None
-    spec.translation.place(("region",), spec.at("region"))
-    return region
-
-
 def _write_scheduling(job: Job) -> None:
-    part = job.part("scheduling", "scheduling")
-    if part is None:
-        return
-    written, own = part
-    own.put("timeout_s", _seconds(written, "maxRunningTime"), written.at("maxRunningTime"))
-    _write_wait(written, own, job.cluster)
-    _warn_of_priority(written)
-    _write_restart(written, own)
-    _write_strategy(written, own)
+    written = job.spec.fields("scheduling")
+    own = job.own.inner("scheduling", written.path, there=job.spec.has("scheduling"))
+    copy_keys(written, own, {"maxRunningTime": "timeout_s"}, Fields.duration)
+    restart = {True: _WHOLE_RESTART, False: _WHOLE_RESTART}
+    write_meaning(written, "resilientToWorkerRestart", restart, own, "restart_on_worker_restart")
+    write_meaning(written, "strategy", _STRATEGIES, own, "spot")
+    _write_wait(written, own, job)
+    priority = written.get("priority")
+    if isinstance(priority, int) and not isinstance(priority, bool) and 0 <= priority <= MAX_PRIORITY:
+        written.warn("priority", "ignored: Vertex AI jobs have no priority")
+    elif priority is not None:
+        written.refuse("priority", "not a valid priority", allowed=f"whole numbers from 0 to {MAX_PRIORITY}")
 
 
-def _write_strategy(written: Fields, own: OwnDocument) -> None:
-    strategy = written.get("strategy")
-    if strategy == "LOW_COST":
-        own.put("spot", True, written.at("strategy"))
-        written.warn("strategy", "it becomes spot: Spot VMs may be preempted at any time")
-    elif strategy is not None and strategy not in _STRATEGIES:
-        written.refuse_choice("strategy", _STRATEGIES)
-
-
-def _seconds(written: Fields, key: str) -> int | None:
-    found = seconds(written.get(key))
-    if found is None or (isinstance(found, int) and not isinstance(found, bool)):
-        return found
-    written.refuse(key, "expected whole seconds", repair="write for example 3600s")
-    return None
-
-
-def _write_wait(written: Fields, own: OwnDocument, cluster: OwnDocument) -> None:
+def _write_wait(written: Fields, own: OwnDocument, job: Job) -> None:
     key = "maxWaitTime"
-    wait_s = _seconds(written, key)
+    wait_s, where = written.duration(key), written.at(key)
     if wait_s is None:
         return
-    if wait_s < MIN_WAIT_S:
+    # Flexible start needs every pool to be the same machine with an accelerator that one may wait for.
+    pools = [(pool.content.get("machine"), pool.content.get("accelerator")) for pool in job.replicas.values()]
+    can_flex = text_at(job.cluster.content, "chief", "accelerator", "type") in FLEX_START_ACCELERATORS
+    if not isinstance(wait_s, int):
+        written.refuse(key, "expected whole seconds", repair="write for example 3600s")
+    elif wait_s < MIN_WAIT_S:
         written.refuse(key, "too short", allowed=f"at least {MIN_WAIT_S}s")
-    elif _can_flex(cluster):
-        own.put("flex_start", True, written.at(key))
-        own.put("max_wait_s", wait_s, written.at(key))
-        problem = "it becomes flex_start: the job waits in the queue for accelerators"
-        written.warn(key, problem, found="")
+    elif can_flex and all(pool == pools[0] for pool in pools):
+        own.put("flex_start", True, where)
+        own.put("max_wait_s", wait_s, where)
+        written.warn(key, "it becomes flex_start: the job waits in the queue for accelerators", found="")
     else:
-        written.warn(
-            key,
-            "ignored: on Vertex AI only jobs with identical replicas, on L4 or newer GPUs, "
-            "can limit their wait",
-            repair="cancel the job yourself if it waits too long",
-        )
+        problem = "ignored: on Vertex AI only jobs with identical replicas, on L4 or newer GPUs, can limit their wait"
+        written.warn(key, problem, repair="cancel the job yourself if it waits too long")
 
 
-def _warn_of_priority(written: Fields) -> None:
-    priority = written.get("priority")
-    if priority is None:
+def _write_hyperparameters(job: Job) -> None:
+    """Write the part that only a tuning has."""
+    written = job.spec.fields("hyperparameters")
+    if not job.spec.has("hyperparameters"):
         return
-    if not isinstance(priority, int) or isinstance(priority, bool) or not 0 <= priority <= MAX_PRIORITY:
-        written.refuse("priority", "not a valid priority", allowed=f"whole numbers from 0 to {MAX_PRIORITY}")
-    else:
-        written.warn("priority", "ignored: Vertex AI jobs have no priority")
+    tuning = job.own.inner("tuning", written.path)
+    _write_metric(written, tuning)
+    trials = written.number("maxTrials")
+    tuning.put("max_trials", 1 if trials is None else trials, written.at("maxTrials"))
+    copy_keys(written, tuning, _COUNTS, Fields.number)
+    parameters = tuning.inner("parameters", written.at("params"))
+    for parameter in written.items("params"):
+        _write_parameter(parameter, parameters)
+    write_meaning(written, "algorithm", _SEARCHES, tuning, "algorithm")
+    write_meaning(written, "enableTrialEarlyStopping", _EARLY_STOPPING, tuning, "early_stopping")
+    if written.has("resumePreviousJobId"):
+        repair = "remove it and narrow the ranges of params to what the earlier trials found best"
+        problem = "a Vertex AI study cannot take over an earlier study's trials"
+        written.refuse("resumePreviousJobId", problem, repair=repair)
 
 
-def _write_restart(written: Fields, own: OwnDocument) -> None:
-    """The whole job is restarted where the file speaks of it at all.
+def _write_metric(written: Fields, tuning: OwnDocument) -> None:
+    metric = OwnDocument(tuning.translation, (*tuning.path, "metrics", 0))
+    tuning.put("metrics", [metric.content], written.path)
+    metric.translation.place(metric.path, written.path)
+    tag = written.get("hyperparameterMetricTag")
+    metric.put("id", DEFAULT_TAG if tag is None else tag, written.at("hyperparameterMetricTag"))
+    # A word that is none of these is a fault already; the schema need not miss the goal too.
+    metric.put("goal", written.word("goal", GOALS) if written.has("goal") else "maximize", written.at("goal"))
 
-    The field's name and its reference say opposite things: by its name `false` asks for a restart of the
-    job, by the reference `true` does. A restart of the whole job is right for every program.
-    """
-    key = "resilientToWorkerRestart"
-    resilient = written.get(key)
-    if resilient is None:
+
+def _write_parameter(spec: Fields, parameters: OwnDocument) -> None:
+    own = named_parameter(spec, "parameterName", parameters)
+    if own is None:
         return
-    if not isinstance(resilient, bool):
-        written.refuse(key, "expected true or false")
-        return
-    own.put("restart_on_worker_restart", True, written.at(key))
-    written.warn(
-        key,
-        "when a worker restarts, the whole job restarts. The field's name and its reference contradict each other; "
-        "this fits either reading",
-        repair="remove it if a worker may restart alone",
-    )
-
-
-def _can_flex(cluster: OwnDocument) -> bool:
-    """Whether every pool is the same machine with an accelerator that one may wait for."""
-    pools = [pool for pool in cluster.content.values() if isinstance(pool, dict)]
-    machines = [(pool.get("machine"), pool.get("accelerator")) for pool in pools]
-    first = machines[0][1] if machines else None
-    return (
-        isinstance(first, dict)
-        and str(first.get("type")) in FLEX_START_ACCELERATORS
-        and all(machine == machines[0] for machine in machines)
-    )
+    own.put("type", spec.word("type", _TYPES), spec.at("type"))
+    write_meaning(spec, "scaleType", _SCALES, own, "scale")
+    kind = spec.get("type")
+    keys = _KEYS.get(kind) if isinstance(kind, str) else None
+    for key, ours in (_RANGE | _LISTS).items():
+        if keys is None or key in keys:
+            value = spec.number(key) if kind == "INTEGER" else spec.get(key)
+            own.put(ours, value, spec.at(key))
+        elif kind == "DISCRETE" and key in _RANGE:
+            if spec.has(key):
+                problem = "a DISCRETE parameter has its discreteValues; this was never read"
+                spec.warn(key, problem, found="")
+        elif spec.get(key):
+            repair = f"write the values in {' and '.join(keys)}, or change the type"
+            spec.refuse(key, f"a {kind} parameter has no {key}", repair=repair)

@@ -1,246 +1,255 @@
-"""The scale tier and the machines of every role, as our own cluster."""
+"""The scale tier and the machines of every role, as our own cluster.
 
-from typing import TypeGuard
+The rows of machines and tiers are general knowledge: no reference page says them any more. A request that
+uses one is accepted with a warning.
+
+Sources: the Job message of gcloud's own client (googlecloudsdk/generated_clients/apis/ml/v1/ml_v1_messages.py,
+gcloud 528), https://cloud.google.com/vertex-ai/docs/start/migrating-to-vertex-ai and
+https://cloud.google.com/vertex-ai/docs/training/configure-compute (read 2026-11).
+"""
+
+from collections.abc import Collection, Mapping
+from dataclasses import KW_ONLY, dataclass
 
 from trainmaster.orchestrator.core.documents.faults import listed, nearest, plain
-from trainmaster.orchestrator.core.requests.legacy.reading import MASTER, OTHERS, ROLES, Job, Role
-from trainmaster.orchestrator.core.requests.legacy.tables import (
-    ACCELERATORS,
-    CUSTOM,
-    MACHINES,
-    NO_ACCELERATOR,
-    RETIRED_ACCELERATORS,
-    TIERS,
-    Machine,
-    Tier,
-)
+from trainmaster.orchestrator.core.requests.legacy.job import MASTER, OTHERS, ROLES, Job, Role
 from trainmaster.orchestrator.core.requests.translation.fields import Fields, copy_keys
-from trainmaster.orchestrator.core.requests.translation.own_document import OwnDocument, Path
+from trainmaster.orchestrator.core.requests.translation.own_document import OwnDocument
+from trainmaster.orchestrator.core.requests.vertex.pools import write_disk
 
-_UNVERIFIED = "Google no longer documents this machine, so this mapping is unverified"
-_MACHINE_NAMES = "a Compute Engine machine type or a legacy machine name"
+
+@dataclass(frozen=True)
+class Machine:
+    """A machine of Vertex AI with `count` accelerators. `note` says where it is not quite the old one.
+
+    `retired` says what of the old machine is gone; the row is then today's nearest choice, for the user to
+    write and not to be taken unasked. `instead` says how, if a legacy file cannot name it.
+    """
+
+    machine: str
+    accelerator: str = ""
+    count: int = 0
+    _: KW_ONLY
+    tpu_topology: str | None = None
+    note: str = ""
+    retired: str = ""
+    instead: str = ""
+
+
+Tier = Mapping[Role, tuple[int, Machine]]
+"""The cluster that a scale tier stands for: the count and machine of each role."""
+
+_NO_K80 = "NVIDIA K80 GPUs are no longer offered"
+_NO_HIGHCPU_8 = "Vertex AI trains on no n1-highcpu-8; n1-standard-8 has as many CPUs and more memory"
+_T4, _P100, _V100 = "NVIDIA_TESLA_T4", "NVIDIA_TESLA_P100", "NVIDIA_TESLA_V100"
+_STANDARD_4, _HIGHMEM_8 = Machine("n1-standard-4"), Machine("n1-highmem-8")
+_HIGHCPU_8, _HIGHCPU_16 = Machine("n1-standard-8", note=_NO_HIGHCPU_8), Machine("n1-highcpu-16")
+_BASIC_GPU = Machine("n1-standard-8", _T4, 1, retired=_NO_K80)
+# A v2-8 node had four chips, as this host of TPU v5e has.
+_BASIC_TPU = Machine(
+    "ct5lp-hightpu-4t",
+    tpu_topology="2x2",
+    retired="TPU v2 nodes beside a machine are no longer offered",
+    instead="the nearest is a TPU v5e host, which trains alone: write a request of our own with "
+    "cluster: {chief: {machine: ct5lp-hightpu-4t, tpu_topology: 2x2}}",
+)
+_WORKERS, _SERVERS, _ = OTHERS
+
+BASIC, CUSTOM = "BASIC", "CUSTOM"
+TIERS: Mapping[str, Tier] = {
+    BASIC: {MASTER: (1, _STANDARD_4)},
+    "STANDARD_1": {MASTER: (1, _HIGHCPU_8), _WORKERS: (4, _HIGHCPU_8), _SERVERS: (3, _STANDARD_4)},
+    "PREMIUM_1": {MASTER: (1, _HIGHCPU_16), _WORKERS: (19, _HIGHCPU_16), _SERVERS: (11, _HIGHMEM_8)},
+    "BASIC_GPU": {MASTER: (1, _BASIC_GPU)},
+    "BASIC_TPU": {MASTER: (1, _BASIC_TPU)},
+}
+MACHINES: Mapping[str, Machine] = {
+    "standard": _STANDARD_4,
+    "large_model": _HIGHMEM_8,
+    "complex_model_s": _HIGHCPU_8,
+    "complex_model_m": _HIGHCPU_16,
+    "complex_model_l": Machine("n1-highcpu-32"),
+    "standard_gpu": _BASIC_GPU,
+    "complex_model_m_gpu": Machine("n1-standard-16", _T4, 4, retired=_NO_K80),
+    "complex_model_l_gpu": Machine("n1-standard-32", _T4, 4, retired=_NO_K80),
+    "standard_p100": Machine("n1-standard-8", _P100, 1),
+    "complex_model_m_p100": Machine("n1-standard-16", _P100, 4),
+    "standard_v100": Machine("n1-standard-8", _V100, 1),
+    "large_model_v100": Machine(
+        "n1-highmem-8", _V100, 1, note="an n1-highmem-16 takes no single V100; this has half its CPUs"
+    ),
+    "complex_model_m_v100": Machine("n1-standard-16", _V100, 4),
+    "complex_model_l_v100": Machine("n1-standard-32", _V100, 8),
+    "cloud_tpu": _BASIC_TPU,
+}
+"""Legacy machine names. Names of Compute Engine (n1-highcpu-16, …) are the same on Vertex AI."""
+
+NO_ACCELERATOR = "ACCELERATOR_TYPE_UNSPECIFIED"
+ACCELERATORS = ("NVIDIA_TESLA_P4", _T4, _P100, _V100, "NVIDIA_TESLA_A100")
+"""Those that Vertex AI has too, by the same names."""
+_V5E = "TPU v5e: in a request of our own, machine: ct5lp-hightpu-4t and tpu_topology: 2x2"
+RETIRED_ACCELERATORS: Mapping[str, str] = {
+    "NVIDIA_TESLA_K80": f"write type: {_T4}",
+    "TPU_V2": f"the nearest is {_V5E}",
+    "TPU_V3": f"the nearest is {_V5E}",
+    "TPU_V2_POD": f"the nearest is a slice of {_V5E}",
+    "TPU_V3_POD": f"the nearest is a slice of {_V5E}",
+    "TPU_V4_POD": f"the nearest is a slice of {_V5E}",
+}
+"""What is gone, and what to write today."""
+
+_UNVERIFIED = "Google no longer documents this machine, so what it becomes is unverified"
 
 
 def write_cluster(job: Job) -> None:
-    """What runs where."""
+    """Write the machines of every role that the job has."""
     tier = _tier(job.spec)
+    for role in ROLES:
+        if tier is not None:
+            _write_of_tier(job, role, tier)
+        elif role is MASTER or _has_replicas(job.spec, role):
+            _write_custom(job, role)
+        if role in job.replicas:
+            write_disk(job.configs[role], "diskConfig", job.replicas[role])
     if tier is None:
-        _write_custom(job)
-    else:
-        _write_tier(job, tier)
+        _refuse_mixed_machines(job.spec)
 
 
 def _tier(spec: Fields) -> Tier | None:
     """The tier's own cluster; None where the file describes one."""
     given = spec.get("scaleTier")
     sizes = [key for role in ROLES for key in role.size_keys if spec.has(key)]
-    if given in (None, "SCALE_TIER_UNSPECIFIED"):
-        return _default_tier(spec, sizes)
+    is_missing = given in (None, "SCALE_TIER_UNSPECIFIED")
     if given == CUSTOM:
         return None
-    if not isinstance(given, str) or given not in TIERS:
-        spec.refuse_choice("scaleTier", (*TIERS, CUSTOM))
-        return None if sizes else TIERS["BASIC"]
-    tier = TIERS[given]
-    if tier.chief.retired:
-        spec.refuse("scaleTier", tier.chief.retired, allowed=_tiers_of_today(), repair=_instead(tier.chief))
-    else:
-        spec.warn("scaleTier", f"{_UNVERIFIED}: {_said(tier)}", repair=_as_custom(tier))
-    return tier
-
-
-def _default_tier(spec: Fields, sizes: list[str]) -> Tier | None:
-    if sizes:
+    if is_missing and sizes:
         problem = f"missing: {listed(sizes)} need the tier CUSTOM"
         spec.refuse("scaleTier", problem, found="", repair="write scaleTier: CUSTOM")
         return None
-    basic = TIERS["BASIC"]
-    problem = f"missing, so it is BASIC: {_UNVERIFIED}: {_said(basic)}"
-    spec.warn("scaleTier", problem, found="", repair=_as_custom(basic))
-    return basic
+    name = BASIC if is_missing else given
+    if not isinstance(name, str) or name not in TIERS:
+        spec.refuse_choice("scaleTier", (*TIERS, CUSTOM))
+        return None if sizes else TIERS[BASIC]
+    lines = [_lines(role, machine, count) for role, (count, machine) in TIERS[name].items()]
+    offered = [*(tier for tier in TIERS if not TIERS[tier][MASTER][1].retired), CUSTOM]
+    _judge(spec, "scaleTier", TIERS[name], f"scaleTier: CUSTOM, {', '.join(lines)}", offered)
+    return TIERS[name]
 
 
-def _write_tier(job: Job, tier: Tier) -> None:
-    source = job.spec.at("scaleTier")
+def _judge(spec: Fields, key: str, tier: Tier, lines: str, offered: Collection[str] | None = None) -> None:
+    """Warn of the key's machines, or refuse those that are gone. `lines` say the same machines without the key."""
+    machines = [machine for _, machine in tier.values()]
+    if machines[0].retired:
+        repair = machines[0].instead or f"write {lines}"
+        spec.refuse(key, machines[0].retired, among=offered, repair=repair)
+        return
+    notes = "".join(f"; {note}" for note in dict.fromkeys(machine.note for machine in machines) if note)
+    missing = "" if spec.has(key) else "missing, so it is BASIC: "
+    spec.warn(key, f"{missing}{_UNVERIFIED}{notes}", repair=f"write {lines} to be certain")
+
+
+def _lines(role: Role, machine: Machine, count: int = 0) -> str:
+    """What to write for the machine in the tier CUSTOM, and for the count if there is one."""
+    lines = [f"{role.type_key}: {machine.machine}"]
+    if role.count_key and count:
+        lines.append(f"{role.count_key}: {count}")
+    if machine.accelerator:
+        gpus = f"{{type: {machine.accelerator}, count: {machine.count}}}"
+        lines.append(f"{role.config_key}: {{acceleratorConfig: {gpus}}}")
+    return ", ".join(lines)
+
+
+def _write_of_tier(job: Job, role: Role, tier: Tier) -> None:
     # An unknown tier is judged as BASIC, and may be any text.
-    name = plain(str(job.spec.get("scaleTier") or "BASIC"))
-    for role in ROLES:
-        _refuse_sizes(job, role, name)
-    _write_machine(job.cluster, MASTER, tier.chief, source)
-    for role in OTHERS:
-        if role.ours in tier.pools:
-            count, machine = tier.pools[role.ours]
-            _write_machine(job.cluster, role, machine, source).put("count", count, source)
-        elif job.spec.has(role.config_key):
-            problem = f"the tier {name} has no {role.word}"
-            repair = f"remove it, or write scaleTier: {CUSTOM}, {role.type_key} and {role.count_key}"
-            job.spec.refuse(role.config_key, problem, found="", repair=repair)
-    for role in ROLES:
-        _write_disk(job, role)
-
-
-def _refuse_sizes(job: Job, role: Role, tier: str) -> None:
-    problem = f"the tier {tier} sets its own machines"
+    name, config = plain(str(job.spec.get("scaleTier") or BASIC)), job.configs[role]
+    problem = f"the tier {name} sets its own machines"
     for key in filter(job.spec.has, role.size_keys):
-        job.spec.refuse(key, problem, repair=f"write scaleTier: {CUSTOM}, or remove {key}")
-    if job.config(role).has("acceleratorConfig"):
-        repair = f"write scaleTier: {CUSTOM} and {role.type_key}, or remove acceleratorConfig"
-        job.config(role).refuse("acceleratorConfig", problem, found="", repair=repair)
+        job.spec.refuse(key, problem, repair=f"write scaleTier: CUSTOM, or remove {key}")
+    if config.has("acceleratorConfig"):
+        repair = f"write scaleTier: CUSTOM and {role.type_key}, or remove acceleratorConfig"
+        config.refuse("acceleratorConfig", problem, found="", repair=repair)
+    if role in tier:
+        count, machine = tier[role]
+        _write_machine(job, role, machine, "scaleTier")
+        if role.count_key:
+            job.replicas[role].put("count", count, job.spec.at("scaleTier"))
+    elif job.spec.has(role.config_key):
+        repair = f"remove it, or write scaleTier: CUSTOM, {role.type_key} and {role.count_key}"
+        job.spec.refuse(role.config_key, f"the tier {name} has no {role.word}", found="", repair=repair)
 
 
-def _write_machine(cluster: OwnDocument, role: Role, machine: Machine, source: Path) -> OwnDocument:
-    own = cluster.inner(role.ours, source)
+def _write_machine(job: Job, role: Role, machine: Machine, key: str) -> None:
+    source = job.spec.at(key)
+    own = job.replicas[role] = job.cluster.inner(role.ours, source)
     own.put("machine", machine.machine, source)
     own.put("tpu_topology", machine.tpu_topology, source)
     if machine.accelerator:
         own.put("accelerator", {"type": machine.accelerator, "count": machine.count}, source)
-    return own
-
-
-def _write_custom(job: Job) -> None:
-    if not job.spec.has(MASTER.type_key):
-        repair = "write for example masterType: n1-standard-4"
-        problem = "missing: the tier CUSTOM needs it"
-        job.spec.refuse(MASTER.type_key, problem, allowed=_MACHINE_NAMES, repair=repair)
-    _write_role(job, MASTER)
-    for role in OTHERS:
-        if _has_replicas(job.spec, role):
-            _write_role(job, role)
-            copy_keys(job.spec, job.replicas(role), {role.count_key: "count"}, Fields.number)
-    _refuse_mixed_machines(job.spec)
 
 
 def _has_replicas(spec: Fields, role: Role) -> bool:
     count, has_type = spec.number(role.count_key), spec.has(role.type_key)
-    if count is None and not has_type:
-        if spec.has(role.config_key):
-            repair = f"write {role.type_key} and {role.count_key}, or remove it"
-            spec.refuse(role.config_key, f"it has no {role.word}", found="", repair=repair)
-        return False
-    if count is None:
-        problem, allowed = f"missing: {role.type_key} needs it", f"the number of {role.word}"
-        repair = f"write {role.count_key}: 1, or take {role.type_key} out"
-        spec.refuse(role.count_key, problem, allowed=allowed, repair=repair)
-    elif count == 0 and not isinstance(count, bool):
-        return False
-    elif not has_type:
-        problem = f"missing: {role.count_key} needs it"
-        repair = f"write for example {role.type_key}: n1-standard-4, or take {role.count_key} out"
-        spec.refuse(role.type_key, problem, allowed=_MACHINE_NAMES, repair=repair)
-    return True
+    if count is None and not has_type and spec.has(role.config_key):
+        repair = f"write {role.type_key} and {role.count_key}, or remove it"
+        spec.refuse(role.config_key, f"it has no {role.word}", found="", repair=repair)
+    is_zero = count == 0 and not isinstance(count, bool)
+    return not is_zero and (has_type or count is not None)
 
 
-def _write_role(job: Job, role: Role) -> None:
+def _write_custom(job: Job, role: Role) -> None:
     spec, name = job.spec, job.spec.get(role.type_key)
-    row = MACHINES.get(name) if isinstance(name, str) else None
-    if row is not None:
-        _write_legacy_machine(job, role, row)
+    by, allowed = role.count_key or "the tier CUSTOM", "a Compute Engine machine type or a legacy name"
+    _require(spec, role.type_key, by, allowed, "n1-standard-4")
+    if isinstance(name, str) and name in MACHINES:
+        _write_legacy_machine(job, role, name, MACHINES[name])
     else:
-        own = job.cluster.inner(role.ours, spec.at(role.type_key))
-        copy_keys(spec, own, {role.type_key: "machine"})
-        _write_accelerator(job.config(role), own)
+        own = job.replicas[role] = job.cluster.inner(role.ours, spec.at(role.type_key))
+        own.put("machine", name, spec.at(role.type_key))
+        _write_accelerator(job.configs[role], own)
         if isinstance(name, str) and "_" in name:
             repair = nearest(name, list(MACHINES)) or "write a Compute Engine machine type"
             spec.refuse(role.type_key, "no machine type has this name", among=MACHINES, repair=repair)
-    _write_disk(job, role)
+    if role.count_key:
+        _require(spec, role.count_key, role.type_key, f"the number of {role.word}", "1")
+        copy_keys(spec, job.replicas[role], {role.count_key: "count"}, Fields.number)
 
 
-def _write_legacy_machine(job: Job, role: Role, row: Machine) -> None:
-    spec, name = job.spec, job.spec.get(role.type_key)
-    _write_machine(job.cluster, role, row, spec.at(role.type_key))
-    has_accelerators = job.config(role).has("acceleratorConfig")
-    if row.retired:
-        # What to write _instead of a machine that is gone says its accelerators too.
-        spec.refuse(role.type_key, row.retired, repair=_instead(row, role))
-        return
-    note = f"; {row.note}" if row.note else ""
-    repair = f"write {role.type_key}: {row.machine}{_and_gpus(row, role)} to be certain"
-    spec.warn(role.type_key, f"{_UNVERIFIED}: it becomes {_machine_said(row)}{note}", repair=repair)
-    if has_accelerators:
+def _require(spec: Fields, key: str, by: str, allowed: str, example: str) -> None:
+    if not spec.has(key):
+        repair = f"write for example {key}: {example}"
+        spec.refuse(key, f"missing: {by} needs it", allowed=allowed, repair=repair)
+
+
+def _write_legacy_machine(job: Job, role: Role, name: str, machine: Machine) -> None:
+    _write_machine(job, role, machine, role.type_key)
+    _judge(job.spec, role.type_key, {role: (1, machine)}, _lines(role, machine))
+    # The repair of a machine that is gone says its accelerators too.
+    if job.configs[role].has("acceleratorConfig") and not machine.retired:
         problem = f"{name} is a legacy machine, which does not support acceleratorConfig"
-        repair = f"write {role.type_key}: {row.machine}, or remove acceleratorConfig"
-        job.config(role).refuse("acceleratorConfig", problem, found="", repair=repair)
+        repair = f"write {role.type_key}: {machine.machine}, or remove acceleratorConfig"
+        job.configs[role].refuse("acceleratorConfig", problem, found="", repair=repair)
+
+
+def _write_accelerator(config: Fields, own: OwnDocument) -> None:
+    written, is_given = config.fields("acceleratorConfig"), config.has("acceleratorConfig")
+    kind = written.get("type")
+    is_retired = isinstance(kind, str) and kind in RETIRED_ACCELERATORS
+    there = is_given and kind != NO_ACCELERATOR and not is_retired
+    accelerator = own.inner("accelerator", written.path, there=there)
+    copy_keys(written, accelerator, {"type": "type", "count": "count"}, Fields.number)
+    if is_retired:
+        repair = RETIRED_ACCELERATORS[str(kind)]
+        written.refuse("type", "no longer offered", among=ACCELERATORS, repair=repair)
 
 
 def _refuse_mixed_machines(spec: Fields) -> None:
-    master = spec.get(MASTER.type_key)
-    for role in OTHERS:
-        name = spec.get(role.type_key)
-        # A machine that is gone has a fault already, and today's is Compute Engine's.
-        if not (_is_offered(master) and _is_offered(name)) or (name in MACHINES) == (master in MACHINES):
+    names = {role: name for role in ROLES if isinstance(name := spec.get(role.type_key), str)}
+    master = names.get(MASTER)
+    for role, name in names.items():
+        if master is None or (name in MACHINES) == (master in MACHINES):
             continue
         legacy, mended = (name, role) if name in MACHINES else (master, MASTER)
-        machine = MACHINES[legacy]
-        problem = f"masterType is {master!r}: use only legacy machines or only Compute Engine machines"
-        repair = f"write {mended.type_key}: {machine.machine}{_and_gpus(machine, mended)}"
-        spec.refuse(role.type_key, problem, repair=repair)
-
-
-def _is_offered(name: object) -> TypeGuard[str]:
-    return isinstance(name, str) and not (name in MACHINES and MACHINES[name].retired)
-
-
-def _write_accelerator(config: Fields, replicas: OwnDocument) -> None:
-    written = config.fields("acceleratorConfig")
-    if not config.has("acceleratorConfig"):
-        return
-    kind, count = written.get("type"), written.number("count")
-    if isinstance(kind, str) and kind in RETIRED_ACCELERATORS:
-        repair = RETIRED_ACCELERATORS[kind]
-        written.refuse("type", "no longer offered", among=ACCELERATORS, repair=repair)
-    elif kind != NO_ACCELERATOR:
-        own = replicas.inner("accelerator", written.path)
-        own.put("type", kind, written.at("type"))
-        own.put("count", count, written.at("count"))
-
-
-def _write_disk(job: Job, role: Role) -> None:
-    config = job.config(role)
-    disk = config.fields("diskConfig")
-    if not config.has("diskConfig") or not job.has(role):
-        return
-    own = job.replicas(role).inner("disk", disk.path)
-    copy_keys(disk, own, {"bootDiskType": "type"})
-    copy_keys(disk, own, {"bootDiskSizeGb": "size_gb"}, Fields.number)
-
-
-def _tiers_of_today() -> str:
-    return listed((*(name for name, tier in TIERS.items() if not tier.chief.retired), CUSTOM))
-
-
-def _machine_said(machine: Machine) -> str:
-    with_accelerators = f" with {machine.count} {machine.accelerator}" if machine.accelerator else ""
-    return machine.machine + with_accelerators
-
-
-def _said(tier: Tier) -> str:
-    pools = [(role, *tier.pools[role.ours]) for role in OTHERS if role.ours in tier.pools]
-    others = [f"{count} {role.word} {_machine_said(machine)}" for role, count, machine in pools]
-    return ", ".join([f"master {_machine_said(tier.chief)}", *others]) + (
-        f"; {tier.notes}" if tier.notes else ""
-    )
-
-
-def _as_custom(tier: Tier) -> str:
-    lines = [f"masterType: {tier.chief.machine}"]
-    for role in OTHERS:
-        if role.ours in tier.pools:
-            count, machine = tier.pools[role.ours]
-            lines += [f"{role.type_key}: {machine.machine}", f"{role.count_key}: {count}"]
-    return f"write scaleTier: {CUSTOM}, {', '.join(lines)} to be certain"
-
-
-def _and_gpus(machine: Machine, role: Role) -> str:
-    if not machine.accelerator:
-        return ""
-    gpus = f"{{type: {machine.accelerator}, count: {machine.count}}}"
-    return f" and {role.config_key}: {{acceleratorConfig: {gpus}}}"
-
-
-def _instead(machine: Machine, role: Role = MASTER) -> str:
-    """What to write for a machine that is gone."""
-    if machine.tpu_topology:
-        own = f"{{machine: {machine.machine}, tpu_topology: {machine.tpu_topology}}}"
-        return f"the nearest is a TPU v5e host, which trains alone: write a request of our own with cluster: {{chief: {own}}}"
-    custom = f"scaleTier: {CUSTOM}, " if role is MASTER else ""
-    return f"write {custom}{role.type_key}: {machine.machine}{_and_gpus(machine, role)}"
+        # A machine that is gone has a fault already, and today's is Compute Engine's.
+        if not MACHINES[legacy].retired:
+            problem = f"masterType is {master!r}: use only legacy machines or only Compute Engine machines"
+            spec.refuse(role.type_key, problem, repair=f"write {_lines(mended, MACHINES[legacy])}")

@@ -1,40 +1,59 @@
-"""What the replicas run: images of the user's own, or Python packages in a prebuilt one."""
+"""The program of each replica: images of the user's own, or Python packages in a prebuilt one.
 
-from collections.abc import Collection
+Source: https://cloud.google.com/vertex-ai/docs/training/pre-built-containers (read 2026-11).
+"""
+
+from collections.abc import Mapping
 
 from trainmaster.orchestrator.core.documents.faults import listed
-from trainmaster.orchestrator.core.requests.legacy.reading import MASTER, OTHERS, ROLES, Job, Role
-from trainmaster.orchestrator.core.requests.legacy.tables import (
-    EXECUTOR,
-    EXECUTOR_SAYS,
-    GCLOUD_FLAGS,
-    IMAGE_HOSTS,
-    PYTHONS,
-    RETIRED_PYTHONS,
-    RETIRED_RUNTIMES,
-    RUNTIMES,
+from trainmaster.orchestrator.core.requests.legacy.job import (
+    MASTER,
+    OTHERS,
+    ROLES,
+    Job,
+    Meaning,
+    Role,
+    write_meaning,
 )
 from trainmaster.orchestrator.core.requests.placeholders import literal
 from trainmaster.orchestrator.core.requests.translation.fields import copy_keys
 from trainmaster.orchestrator.core.requests.translation.own_document import OwnDocument
 
-_PACKAGE_KEYS = ("packageUris", "pythonModule", "runtimeVersion", "pythonVersion")
-_OWN = ("containerCommand", "containerArgs")
-_JOB_DIR = "--job-dir"
-_PYTHON_REPAIR = (
-    "build an image and write masterConfig: {imageUri: …} "
-    "(docs/how-to/ai-platform.md#packages-in-your-own-image)"
+# Vertex AI installs Python packages in its own prebuilt containers alone, so no other image can take their place:
+# https://cloud.google.com/vertex-ai/docs/reference/rest/v1/CustomJobSpec#PythonPackageSpec ("You must use an image
+# from this list"). Of those with TensorFlow this is the last; checks/prebuilt.py says until when it is available.
+EXECUTOR = "us-docker.pkg.dev/vertex-ai/training/tf-{kind}.2-17.py310:latest"
+GCLOUD_FLAGS: Mapping[str, str] = {
+    "packageUris": "--packages",
+    "pythonModule": "--module-name",
+    "runtimeVersion": "--runtime-version",
+}
+"""Where `gcloud ai-platform jobs submit training` took it from when the file did not say."""
+_GONE = Meaning(
+    problem="retired: no image with TensorFlow 1, Python 2.7 or Python 3.5 is offered any more",
+    repair="build an image and write masterConfig: {imageUri: …} "
+    "(docs/how-to/ai-platform.md#packages-in-your-own-image)",
+    is_gone=True,
 )
+_NEAREST = Meaning(
+    problem="it runs in the nearest prebuilt container, with TensorFlow 2.17 and Keras 3 with Python 3.10",
+    repair="check the program with these versions, or build an image and name it in masterConfig.imageUri",
+)
+RUNTIMES = dict.fromkeys((f"2.{minor}" for minor in range(1, 12)), _NEAREST)
+RUNTIMES |= dict.fromkeys((f"1.{minor}" for minor in range(16)), _GONE)
+PYTHONS = {"3.7": Meaning(), "2.7": _GONE, "3.5": _GONE}
+_PACKAGE_KEYS = (*GCLOUD_FLAGS, "pythonVersion")
+_OWN = ("containerCommand", "containerArgs")
 
 
 def write_programs(job: Job) -> None:
-    """What is run, by every role of the cluster."""
+    """Write the program of every role of the cluster."""
     spec = job.spec
-    images = [role for role in ROLES if job.config(role).has("imageUri")]
-    source = spec.at("args") if spec.has("args") else spec.at("jobDir")
+    images = [role for role in ROLES if job.configs[role].has("imageUri")]
+    source = spec.at("args" if spec.has("args") else "jobDir")
     job.own.put("args", _with_job_dir(job, spec.get("args")), source)
     if images:
-        _write_containers(job, images)
+        _write_images(job, images)
     else:
         _write_packages(job)
     for config in job.configs.values():
@@ -48,27 +67,33 @@ def _with_job_dir(job: Job, args: object) -> object:
     job_dir = job.spec.get("jobDir")
     if not isinstance(job_dir, str) or not (args is None or isinstance(args, list)):
         return literal(args)
-    return literal([*(args or ()), _JOB_DIR, job_dir])
+    return literal([*(args or ()), "--job-dir", job_dir])
 
 
-def _write_containers(job: Job, images: list[Role]) -> None:
-    spec, master = job.spec, job.config(MASTER)
+def _write_images(job: Job, images: list[Role]) -> None:
+    spec, master = job.spec, job.configs[MASTER]
     for key in filter(spec.has, _PACKAGE_KEYS):
         repair = f"remove {key}, or {listed(f'{role.config_key}.imageUri' for role in images)}"
         spec.refuse(key, "a job runs an image or Python packages, not both", repair=repair)
     if MASTER not in images:
         problem = "missing: masterConfig.imageUri, the image of the master and of every role without one"
-        repair = f"write masterConfig: {{imageUri: {job.config(images[0]).get('imageUri')}}}"
+        repair = f"write masterConfig: {{imageUri: {job.configs[images[0]].get('imageUri')}}}"
         spec.refuse(MASTER.config_key, problem, found="", repair=repair)
-    where = master.at("imageUri") if MASTER in images else master.path
-    job.own.put("image", master.get("imageUri"), where)
-    for role in filter(job.has, ROLES):
+    job.own.put("image", master.get("imageUri"), master.at("imageUri") if MASTER in images else master.path)
+    for role in job.replicas:
         _write_container(job, role)
-    _warn_of_lonely_command(job)
+        # The documentation says only of the image that the other roles inherit the master's.
+        is_alone = role in OTHERS and not any(map(job.configs[role].has, ("imageUri", *_OWN)))
+        if is_alone and any(map(master.has, _OWN)):
+            problem = (
+                f"the {role.word} run the master's image, but not its containerCommand and containerArgs"
+            )
+            repair = f"write them in {role.config_key} too where they are meant for the {role.word}"
+            spec.warn(MASTER.config_key, problem, found="", repair=repair)
 
 
 def _write_container(job: Job, role: Role) -> None:
-    spec, config, own = job.spec, job.config(role), job.replicas(role)
+    spec, config, own = job.spec, job.configs[role], job.replicas[role]
     if role is not MASTER and config.has("imageUri"):
         copy_keys(config, own, {"imageUri": "image"})
         # A role with a separate image inherits nothing from the top, where args is.
@@ -80,19 +105,6 @@ def _write_container(job: Job, role: Role) -> None:
     copy_keys(config, own, {"containerCommand": "command"})
     if config.has("containerArgs"):
         own.put("args", _with_job_dir(job, config.get("containerArgs")), config.at("containerArgs"))
-
-
-def _warn_of_lonely_command(job: Job) -> None:
-    """The documentation says only of the image that the other roles inherit the master's."""
-    if not any(map(job.config(MASTER).has, _OWN)):
-        return
-    for role in filter(job.has, OTHERS):
-        if not any(map(job.config(role).has, ("imageUri", *_OWN))):
-            problem = (
-                f"the {role.word} run the master's image, but not its containerCommand and containerArgs"
-            )
-            repair = f"write them in {role.config_key} too where they are meant for the {role.word}"
-            job.spec.warn(MASTER.config_key, problem, found="", repair=repair)
 
 
 def _write_packages(job: Job) -> None:
@@ -108,29 +120,24 @@ def _write_packages(job: Job) -> None:
         if not spec.has(key):
             repair = f"write the value you gave gcloud as {flag} into the file"
             spec.refuse(key, "missing: a Python package job needs it", repair=repair)
-    _check_runtime(job)
-    _check_python(job)
+    _check_version(job, "runtimeVersion", RUNTIMES)
+    _check_version(job, "pythonVersion", PYTHONS)
     _write_package(job, job.own, MASTER)
-    for role in filter(job.has, OTHERS):
-        if _processor(job, role) != _processor(job, MASTER):
-            _write_package(job, job.replicas(role), role)
-            job.replicas(role).put("args", job.own.content.get("args"), spec.at("args"))
+    for role in OTHERS:
+        if role in job.replicas and _processor(job, role) != _processor(job, MASTER):
+            _write_package(job, job.replicas[role], role)
+            job.replicas[role].put("args", job.own.content.get("args"), spec.at("args"))
 
 
 def _write_package(job: Job, into: OwnDocument, role: Role) -> None:
-    spec = job.spec
-    package = into.inner("python_package", spec.path)
-    image = EXECUTOR.format(host=_host(spec.get("region")), kind=_processor(job, role))
-    package.put("executor_image", image, spec.at("runtimeVersion"))
-    copy_keys(spec, package, {"packageUris": "uris", "pythonModule": "module"})
+    package = into.inner("python_package", job.spec.path)
+    image = EXECUTOR.format(kind=_processor(job, role))
+    package.put("executor_image", image, job.spec.at("runtimeVersion"))
+    copy_keys(job.spec, package, {"packageUris": "uris", "pythonModule": "module"})
 
 
 def _processor(job: Job, role: Role) -> str:
-    return "gpu" if "accelerator" in job.replicas(role).content else "cpu"
-
-
-def _host(region: object) -> str:
-    return IMAGE_HOSTS.get(region.partition("-")[0], "us") if isinstance(region, str) else "us"
+    return "gpu" if "accelerator" in job.replicas[role].content else "cpu"
 
 
 def _refuse_nothing_to_run(job: Job) -> None:
@@ -146,39 +153,17 @@ def _refuse_nothing_to_run(job: Job) -> None:
     job.own.translation.place(("image",), job.spec.at(MASTER.config_key))
 
 
-def _check_runtime(job: Job) -> None:
-    runtime = job.spec.get("runtimeVersion")
-    if runtime in RETIRED_RUNTIMES:
-        problem = "retired: no TensorFlow 1 image is offered any more"
-        job.spec.refuse("runtimeVersion", problem, among=RUNTIMES, repair=_PYTHON_REPAIR)
-    elif runtime in RUNTIMES:
-        job.spec.warn(
-            "runtimeVersion",
-            f"it runs in the nearest prebuilt container, with {EXECUTOR_SAYS}",
-            repair="check the program with these versions, or build an image and name it in masterConfig.imageUri",
-        )
-    elif runtime is not None:
-        _refuse_version(job, "runtimeVersion", RUNTIMES, RETIRED_RUNTIMES)
-
-
-def _check_python(job: Job) -> None:
-    python = job.spec.get("pythonVersion")
-    if python in RETIRED_PYTHONS:
-        problem = "retired: no image offers this Python version any more"
-        job.spec.refuse("pythonVersion", problem, among=PYTHONS, repair=_PYTHON_REPAIR)
-    elif python is not None and python not in PYTHONS:
-        _refuse_version(job, "pythonVersion", PYTHONS, RETIRED_PYTHONS)
-
-
-def _refuse_version(job: Job, key: str, allowed: Collection[str], retired: Collection[str]) -> None:
-    """A version that never was, or one without quotes: in YAML 2.10 is the number 2.1, so both may be meant."""
+def _check_version(job: Job, key: str, versions: Mapping[str, Meaning]) -> None:
+    """A version without quotes is a number: in YAML 2.10 is 2.1, so both may be meant."""
     found = job.spec.get(key)
-    meant = [f"'{text}'" for text in (str(found), f"{found}0") if text in allowed]
+    if found is None or isinstance(found, str):
+        write_meaning(job.spec, key, versions, OwnDocument(job.own.translation), key)
+        return
+    meant = [text for text in (str(found), f"{found}0") if text in versions]
+    offered = [version for version in versions if not versions[version].is_gone]
     problem, repair = "expected a string", "write one of these, in quotes"
-    if isinstance(found, str):
-        problem, repair = "not a version that existed", ""
+    if meant and meant[0] in offered:
+        repair = f"quote it: {' or '.join(map(repr, meant))}"
     elif meant:
-        repair = f"quote it: {' or '.join(meant)}"
-    elif str(found) in retired:
-        problem, repair = f"{problem}, and '{found}' is retired", _PYTHON_REPAIR
-    job.spec.refuse(key, problem, among=allowed, repair=repair)
+        problem, repair = f"{problem}, and '{found}' is retired", versions[meant[0]].repair
+    job.spec.refuse(key, problem, among=offered, repair=repair)

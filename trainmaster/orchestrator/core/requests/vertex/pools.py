@@ -96,7 +96,7 @@ def _write_pool(pool: Fields, index: int, own: OwnDocument, cluster: OwnDocument
 def _write_resources(pool: Fields, role: OwnDocument) -> None:
     _write_count(pool, role)
     _write_machine(pool.fields("machineSpec"), role)
-    _write_disk(pool, role)
+    write_disk(pool, "diskSpec", role)
     _write_mounts(pool, role)
 
 
@@ -131,9 +131,10 @@ def _write_machine(machine: Fields, role: OwnDocument) -> None:
     machine.refuse_unplaced(_UNSUPPORTED_OF_MACHINE)
 
 
-def _write_disk(pool: Fields, role: OwnDocument) -> None:
-    disk = pool.fields("diskSpec")
-    copy_keys(disk, role.inner("disk", disk.path, there=pool.has("diskSpec")), inverse(DISK), Fields.number)
+def write_disk(pool: Fields, key: str, role: OwnDocument) -> None:
+    """Write the boot disk that the pool has under the key."""
+    disk = pool.fields(key)
+    copy_keys(disk, role.inner("disk", disk.path, there=pool.has(key)), inverse(DISK), Fields.number)
 
 
 def _write_mounts(pool: Fields, role: OwnDocument) -> None:

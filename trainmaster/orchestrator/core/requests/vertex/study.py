@@ -94,14 +94,22 @@ def _metric(metric: Fields, tuning: OwnDocument) -> dict[str, Any]:
     return own.content
 
 
+def named_parameter(spec: Fields, key: str, parameters: OwnDocument) -> OwnDocument | None:
+    """The parameter in our own document, by its name under the key; None, with a fault, if it has none of its own."""
+    name = spec.get(key)
+    if isinstance(name, str) and name not in parameters.content:
+        return parameters.inner(name, spec.path)
+    problem = "duplicate parameter" if isinstance(name, str) else "expected a name"
+    path = spec.path if spec.kind_fault else spec.at(key)
+    spec.translation.refuse(path, problem, value=name)
+    spec.pass_over()
+    return None
+
+
 def _write_parameter(spec: Fields, parameters: OwnDocument) -> None:
-    name = spec.get("parameterId")
-    if not isinstance(name, str) or name in parameters.content:
-        problem = "duplicate parameter" if isinstance(name, str) else "expected a name"
-        spec.refuse("parameterId", problem, value=name)
-        spec.pass_over()
+    own = named_parameter(spec, "parameterId", parameters)
+    if own is None:
         return
-    own = parameters.inner(name, spec.path)
     kinds = [kind for kind in _TYPES if spec.has(kind)]
     if len(kinds) != 1:
         problem = f"expected exactly one of {listed(_TYPES)}"

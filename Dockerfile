@@ -52,7 +52,9 @@ RUN python -m trainer.task --help > /dev/null
 
 # The revision is not a build argument, because a builder may reuse the cached layer of another revision (buildah 1.28
 # does). cloudbuild.yaml and trainmaster/deploy/local_image.py set it with --label org.opencontainers.image.revision=….
+# On the local stack, trainstack.packages stands for the RUN lines above.
 LABEL org.opencontainers.image.title="Trainmaster trainer" \
-      org.opencontainers.image.licenses="Apache-2.0"
+      org.opencontainers.image.licenses="Apache-2.0" \
+      trainstack.packages="tensorflow tensorboard tensorflow-datasets tf-keras"
 
 ENTRYPOINT ["python", "-m", "trainer.task"]

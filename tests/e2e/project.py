@@ -22,8 +22,8 @@ from google.cloud.logging import Client as LoggingClient
 
 from trainmaster.local.events.clients import clients_of
 from trainmaster.local.process.family import MARK, members
-from trainstack.find import read_stack_env
 from trainmaster.orchestrator.flows.completion.complete import STEPS
+from trainstack.find import read_stack_env
 
 ROOT = Path(__file__).resolve().parents[2]
 TINY = Path(__file__).parent / "images" / "tiny"

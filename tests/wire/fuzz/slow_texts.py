@@ -15,8 +15,8 @@ from trainmaster.client.submission.gitignore.lines import Gitignore
 from trainmaster.inspect.checks import survive
 from trainmaster.inspect.smoke.last_error import parse_last_error
 from trainmaster.local.jobs.images.dockerfile import ImageError, read_image
+from trainmaster.local.jobs.images.installs import lines_of, names_a_path
 from trainmaster.local.jobs.images.recipes import recipe_of
-from trainmaster.local.jobs.images.requirements import lines_of, names_a_path, need_of
 from trainmaster.local.jobs.listing import filters as job_filters
 from trainmaster.local.jobs.resource.errors import ApiError
 from trainmaster.local.logging.filters import FilterError, FilterTooCostlyError, Work, parse_filter
@@ -106,26 +106,21 @@ def _gitignore(content: bytes) -> object:
     ]
 
 
-def _image(name: str, dockerfile: str) -> Callable[[bytes], object]:
-    """What a job does with a source tree that has this file beside a Dockerfile."""
-
-    def feed(content: bytes) -> object:
-        with tempfile.TemporaryDirectory() as folder:
-            tree = Path(folder)
-            for part in ("Dockerfile", "requirements.txt", "a"):
-                (tree / part).write_text("packaging\n")
-            (tree / "Dockerfile").write_text(dockerfile)
-            (tree / name).write_bytes(content)
-            return recipe_of(read_image(tree))
-
-    return feed
+def _image(content: bytes) -> object:
+    """What a job does with a source tree that has this Dockerfile."""
+    with tempfile.TemporaryDirectory() as folder:
+        tree = Path(folder)
+        for part in ("requirements.txt", "a"):
+            (tree / part).write_text("packaging\n")
+        (tree / "Dockerfile").write_bytes(content)
+        return recipe_of(read_image(tree))
 
 
 def _requirements(content: bytes) -> object:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "requirements.txt")
         path.write_bytes(content)
-        return [need_of(line) or names_a_path(line) for line in lines_of(path)]
+        return [names_a_path(line) for line in lines_of(path)]
 
 
 def _query(content: bytes) -> object:
@@ -199,12 +194,12 @@ TEXT_PARSERS = (
         [*_GLOBS, "a\n", "*a\n", "!a\n", "!*a{n}\n", "**/a/**\n", "a{n}\n", "/a{n}/b\n", "a \n", "[[:", "#\n", "[a-", "\r\n"],
     ),
     _parser(
-        "Dockerfile", _image("Dockerfile", ""), [_BASE + "ENV A=a\n", _BASE + "RUN pip install -r requirements.txt\n"],
+        "Dockerfile", _image, [_BASE + "ENV A=a\n", _BASE + "RUN pip install -r requirements.txt\n"],
         [
             "ENV A=$A$A\n", "ENV A{n}=1\n", "ARG A=${A:-$A}\n", "COPY a /b\n", "COPY a a{n}/\n", "WORKDIR a\n", "RUN a\n", "a;",
             "RUN pip install a\n", "RUN pip install -r requirements.txt\n", "-r requirements.txt ", "pip install -q a && ", "\\\n",
             "${a:-", "$A", "FROM python:3.11 AS a{n}\n", "COPY --from=a{n} a b\n", "RUN ", "#\n", "COPY **/ b/\n", "USER a\n", 'CMD ["a"]\n',
-            "RUN --mount=target=/a a\n", "RUN uv sync --extra a\n", "'", "cd a;", "A=1 ",
+            "RUN --mount=target=/a a\n", "'", "cd a;", "A=1 ",
         ],
     ),
     _parser(
@@ -213,14 +208,6 @@ TEXT_PARSERS = (
             "a<1,", "<1,", "a\n", "a{n}==1\n", "a; python_version<'3'\n", " and python_version<'3'", "a[b,", "-r b{n}.txt\n", "#\n", " #",
             "./a\n", "a @ https://a/b\n", "--hash=sha256:0 ", "-e ", "a.whl\n", "; (", "\\\n",
         ],
-    ),
-    _parser(
-        "pyproject.toml", _image("pyproject.toml", _BASE), ['[project]\ndependencies = ["numpy"]\n'],
-        ["a.", "a = [", "1,", "[a.b{n}]\n", "[[a]]\n", "a{n} = 1\n", "{a=", '"a",', "#\n", 'a = """', "\\\n", '"a<1",', "[project]\ndependencies = ["],
-    ),
-    _parser(
-        "uv.lock", _image("uv.lock", _BASE + "COPY a pyproject.toml\nRUN uv sync\n"), ['[[package]]\nsource = { virtual = "." }\n'],
-        ["[[package]]\n", 'source = { registry = "https://a" }\n', "a.", "a = [", '"a",', "#\n"],
     ),
     _parser(
         "query of the console", _query, ["state=succeeded&label=a=b&text=x"],

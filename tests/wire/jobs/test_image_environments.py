@@ -2,7 +2,6 @@
 
 import os
 import shutil
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -10,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from uv import find_uv_bin
 
 from trainmaster.local.jobs.images import environments
+from trainmaster.local.jobs.images.dockerfile import read_image
+from trainmaster.local.jobs.images.recipes import recipe_of
 
 from .conftest import WAYS, Stack, container, package, way_of
 from .test_packages import wheel
@@ -106,7 +106,9 @@ def test_requirements_and_a_project_of_the_source_tree_are_installed(stack: Stac
     write(
         tree,
         "RUN pip install --no-index -r requirements.txt",
-        "RUN cd lib && pip install --no-index --find-links . second",
+        "WORKDIR lib",
+        "RUN pip install --no-index --find-links . second",
+        "WORKDIR /app",
     )
     name = run(stack)
     lines = stack.service_lines(name)
@@ -120,10 +122,30 @@ def test_a_change_of_what_is_installed_makes_another_environment(stack: Stack, t
     assert prefix(stack, run(stack)) != before
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (f"packaging>=20 --hash=sha256:{'0' * 64}\n# a comment\nPyYAML  # and one more\n", True),
+        ("nowhere; python_version < '3'\n", True),
+        ("packaging<1\n", False),
+        ("nowhere-at-all\n", False),
+        ("packaging @ https://example.com/packaging-1-py3-none-any.whl\n", False),
+        ("./lib\n", False),
+        ("-r more.txt\n", False),
+    ],
+)
+def test_the_stacks_own_environment_will_do_where_it_has_what_is_asked_for(
+    tmp_path: Path, text: str, expected: bool
+) -> None:
+    (tmp_path / "more.txt").write_text("nowhere-at-all\n")
+    (tmp_path / "requirements.txt").write_text(text)
+    write(tmp_path, "RUN pip install -r requirements.txt")
+    assert environments._is_met_by_own(recipe_of(read_image(tmp_path))) is expected
+
+
 def test_the_stacks_own_environment_serves_where_it_has_everything(stack: Stack, tree: Path) -> None:
     (tree / "vendored.py").write_text("ANSWER = 42\n")
-    (tree / "requirements.txt").write_text("packaging>=20\nnowhere; python_version < '3'\n")
-    write(tree, "RUN pip install -r requirements.txt 'pyyaml'")
+    write(tree, "RUN pip install 'packaging>=20' pyyaml")
     assert prefix(stack, run(stack)) == Path(sys.prefix)
 
 
@@ -134,77 +156,6 @@ def test_what_the_dockerfile_does_besides_is_in_the_jobs_log(stack: Stack, tree:
     warnings = [entry["textPayload"] for entry in logged if entry["severity"] == "WARNING"]
     assert "Not done here, from the Dockerfile: RUN apt-get update && apt-get install -y libgl1" in warnings
     assert "Not done here, from the Dockerfile: HEALTHCHECK CMD true" in warnings
-
-
-def test_requirements_that_no_run_line_installs_are_installed_and_the_log_has_the_missing_line(
-    stack: Stack, tree: Path
-) -> None:
-    (tree / "requirements.txt").write_text("./vendored-1.0-py3-none-any.whl\n")
-    write(tree)
-    name = run(stack)
-    assert prefix(stack, name) != Path(sys.prefix)
-    (said,) = [line for line in stack.service_lines(name) if line.startswith("The packages of")]
-    assert said.endswith("would lack them. Add to the Dockerfile: RUN pip install -r requirements.txt")
-
-
-def test_declared_packages_that_cannot_be_installed_fail_the_job_with_the_files_name(
-    stack: Stack, tree: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("UV_OFFLINE", "1")
-    (tree / "pyproject.toml").write_text('[project]\nname = "own"\ndependencies = ["nowhere-at-all==9"]\n')
-    write(tree)
-    message = error(stack)
-    assert "uv failed at pyproject.toml, which no RUN line of the Dockerfile installs.\n" in message
-    assert "nowhere-at-all" in message
-
-
-LOCKED = """
-[project]
-name = "own"
-version = "0"
-requires-python = ">=3.11"
-dependencies = ["vendored"]
-"""
-
-
-def locked(tree: Path) -> None:
-    """A uv project whose lock has the tree's own wheel."""
-    (tree / "pyproject.toml").write_text(LOCKED)
-    command = [
-        find_uv_bin(),
-        "lock",
-        "--offline",
-        "--no-index",
-        "--find-links",
-        ".",
-        "--python",
-        sys.executable,
-    ]
-    subprocess.run(command, cwd=tree, check=True, capture_output=True)
-
-
-@pytest.mark.parametrize(
-    "program",
-    ['["python", "show.py"]', '["/app/.venv/bin/python3", "show.py"]', '["uv", "run", "show.py"]', "uv run show.py"],
-)  # fmt: skip
-def test_a_project_is_synced_with_the_versions_of_its_lock(stack: Stack, tree: Path, program: str) -> None:
-    locked(tree)
-    wheel(tree, "vendored", code="ANSWER = 0\n", version="2.0")
-    (tree / ".python-version").write_text("3.99\n")
-    write(
-        tree,
-        "COPY --from=ghcr.io/astral-sh/uv:latest /uv /bin/",
-        "RUN uv sync --frozen --no-install-project --no-dev",
-        'ENV PATH="/app/.venv/bin:$PATH"',
-        "ENTRYPOINT []",
-        f"CMD {program}",
-    )
-    dockerfile = (tree / "Dockerfile").read_text()
-    (tree / "Dockerfile").write_text(dockerfile.replace('ENTRYPOINT ["python", "show.py"]', ""))
-    name = run(stack)
-    assert prefix(stack, name) != Path(sys.prefix)
-    assert any("vendored==1.0" in text for text in stack.service_lines(name))
-    assert not any("Not done here" in text for text in stack.service_lines(name))
 
 
 def test_a_failed_build_is_reported_with_the_first_line_of_its_error(stack: Stack, tree: Path) -> None:
@@ -222,19 +173,6 @@ def test_a_failed_build_is_reported_with_the_first_line_of_its_error(stack: Stac
     assert any("no compiler" in line for line in lines)
 
 
-def test_a_lock_that_is_out_of_date_fails_the_job_with_the_repair(
-    stack: Stack, tree: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("UV_FIND_LINKS", str(tree))
-    locked(tree)
-    (tree / "pyproject.toml").write_text(LOCKED.replace('"vendored"', '"vendored", "second"'))
-    wheel(tree, "second", code="")
-    write(tree, "RUN uv sync --locked --no-index")
-    message = error(stack)
-    assert "uv failed at `uv sync --locked --no-index`.\n" in message
-    assert "run `uv lock`" in message
-
-
 def test_a_base_that_has_keras_2_gets_it(stack: Stack, tree: Path) -> None:
     (tree / "show.py").write_text("import os; print('keras', os.environ['TF_USE_LEGACY_KERAS'])")
     write(tree, base="gcr.io/deeplearning-platform-release/tf2-cpu.2-7")
@@ -250,7 +188,7 @@ def test_packages_that_cannot_be_installed_fail_the_job_with_the_end_of_what_uv_
     message = error(stack)
     assert message.endswith(" stands for Python 3.1 of the base image python:3.1.")
     assert message.startswith(
-        "The image's packages cannot be installed here: uv failed at nowhere-at-all==9.\n"
+        "The image's packages cannot be installed here: uv failed at pip install --no-index nowhere-at-all==9.\n"
     )
     assert "nowhere-at-all was not found" in message
 
@@ -262,7 +200,10 @@ def test_an_index_that_cannot_be_reached_is_told_with_the_way_out(
     write(tree, "RUN pip install --index-url http://user:secret@127.0.0.1:9/simple nowhere-at-all")
     message = error(stack)
     what, unreachable, *repairs = message.partition("\nuv printed:\n")[0].splitlines()
-    assert what == "The image's packages cannot be installed here: uv failed at nowhere-at-all."
+    assert (
+        what
+        == "The image's packages cannot be installed here: uv failed at pip install --index-url http://***@127.0.0.1:9/simple nowhere-at-all."
+    )
     assert unreachable == "The package index cannot be reached. Do one of these:"
     assert [line[:2] for line in repairs] == ["- "] * 3
     assert "127.0.0.1:9/simple/nowhere-at-all/" in message
@@ -327,17 +268,19 @@ def test_a_stack_that_ends_meanwhile_leaves_nothing_half_made_and_the_next_takes
         assert [path.name for path in half.parent.iterdir()] == [prefix(stack, name).name]
 
 
-def test_the_environment_that_was_not_used_for_longest_makes_room(
+def test_a_stack_that_starts_removes_the_environments_that_were_not_used_for_longest(
     start: Callable[..., Any], tree: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(environments, "MAX_KEPT", 2)
-    found = []
+    prefixes = []
     with start(images={OWN: tree}) as stack:
         for number in range(3):
             wheel(tree, "vendored", code=f"ANSWER = 42  # {number}\n")
-            found.append(prefix(stack, run(stack)))
-            os.utime(found[-1] / "ready", (number, number))
-        assert [path.exists() for path in found] == [False, True, True]
+            prefixes.append(prefix(stack, run(stack)))
+            os.utime(prefixes[-1] / "ready", (number, number))
+        assert all(path.exists() for path in prefixes)
+    with start(images={OWN: tree}):
+        assert [path.exists() for path in prefixes] == [False, True, True]
 
 
 def endless(tree: Path, tmp_path: Path) -> None:

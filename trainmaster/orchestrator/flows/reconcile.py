@@ -25,7 +25,6 @@ from trainmaster.orchestrator.flows.lifecycle.finish import finish_run
 from trainmaster.orchestrator.flows.lifecycle.status import add_row, warned
 from trainmaster.orchestrator.flows.lifecycle.transitions import second_look_done
 from trainmaster.orchestrator.flows.queue_pass import admit
-from trainmaster.orchestrator.flows.completion.finish import STEPS, finish_run
 from trainmaster.orchestrator.flows.services import FlowResult, Services
 from trainmaster.orchestrator.flows.submission.resume import resume
 from trainmaster.orchestrator.flows.turns import ATTEMPTS_MAX, RUNS_SHARE, Done, Turns, described, run_item

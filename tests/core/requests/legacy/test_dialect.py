@@ -24,8 +24,8 @@ from trainmaster.orchestrator.core.requests.legacy.machines import (
     TIERS,
     Machine,
 )
-from trainmaster.orchestrator.core.requests.request import Request
 from trainmaster.orchestrator.core.requests.legacy.programs import EXECUTOR, RUNTIMES
+from trainmaster.orchestrator.core.requests.request import Request
 from trainmaster.orchestrator.core.requests.spec import spec_from
 from trainmaster.orchestrator.core.requests.submission import Target, submission_of
 

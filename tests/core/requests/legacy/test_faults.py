@@ -10,10 +10,10 @@ from tests.core.legacy_jobs import IMAGE, custom, with_image, with_packages
 from tests.core.parsed import parse_request
 from tests.core.shipped import REQUEST_RULES
 from trainmaster.orchestrator.core.documents.faults import Fault, Refused
-from trainmaster.orchestrator.core.requests.request import Request
 from trainmaster.orchestrator.core.requests.legacy.job import MASTER
 from trainmaster.orchestrator.core.requests.legacy.machines import MACHINES, RETIRED_ACCELERATORS, TIERS
 from trainmaster.orchestrator.core.requests.legacy.programs import PYTHONS, RUNTIMES
+from trainmaster.orchestrator.core.requests.request import Request
 
 HERE = "$.trainingInput"
 

@@ -23,7 +23,7 @@ _DEFAULT = re.compile(r"\$\{(\w+):([-+])([^}]*)\}")
 _REFERRED = re.compile(r"\$\{*(\w+)")
 _VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
 _WILDCARDS = frozenset("*?[")
-_WITHOUT_EFFECT = frozenset({"LABEL", "EXPOSE", "MAINTAINER"})
+_WITHOUT_EFFECT = frozenset({"EXPOSE", "MAINTAINER"})
 _NOT_DONE = frozenset({"HEALTHCHECK", "ONBUILD", "SHELL", "STOPSIGNAL", "USER", "VOLUME"})
 _EXAMPLE = (
     "`FROM python:3.11-slim`, `WORKDIR /app`, `COPY . .`, `RUN pip install -r requirements.txt` and "
@@ -93,6 +93,7 @@ class Image:
 
     Attributes:
         base: the image that its first stage begins with.
+        labels: those of LABEL, which may say how the image is made here.
         not_done: instructions that are not executed here, verbatim.
         work: what is left to read more of it; one for all images of a Dockerfile.
     """
@@ -102,6 +103,7 @@ class Image:
     command: tuple[str, ...] = ()
     env: Mapping[str, str] = field(default_factory=dict)
     args: Mapping[str, str] = field(default_factory=dict)
+    labels: Mapping[str, str] = field(default_factory=dict)
     workdir: str = "/"
     copies: tuple[Copy, ...] = ()
     base: str = ""
@@ -175,7 +177,8 @@ def _read(tree: Path, bases: Mapping[str, Path], *, depth: int, work: Work) -> I
     globals_ = Image(tree=tree, work=work)
     image = globals_
     for instruction, value in instructions:
-        work.spend(_INSTRUCTION_WORK + (len(image.env) + len(image.args)) // _COPIED_PER_UNIT)
+        copied = len(image.env) + len(image.args) + len(image.labels)
+        work.spend(_INSTRUCTION_WORK + copied // _COPIED_PER_UNIT)
         try:
             if instruction == "FROM":
                 base, name = _from(_plain(value, globals_))
@@ -226,6 +229,8 @@ def _applied(
             image = replace(image, args={**image.args, **_arguments(value, image, defaults)})
         case "ENV":
             image = replace(image, env={**image.env, **_pairs(value, image)})
+        case "LABEL":
+            image = replace(image, labels={**image.labels, **_pairs(value, image)})
         case "WORKDIR":
             path = posixpath.join(image.workdir, _plain(value, image))
             image = replace(image, workdir=posixpath.normpath(path))

@@ -10,13 +10,13 @@ that needs privileges and minutes, and `--runtime container` runs built ones.
 import asyncio
 import os
 import re
-import shlex
 import shutil
+import subprocess
 import sys
-from collections import Counter, defaultdict, deque
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from importlib.metadata import Distribution, distributions
+from collections import defaultdict, deque
+from collections.abc import Awaitable, Mapping, Sequence
+from dataclasses import replace
+from importlib.metadata import distributions
 from pathlib import Path
 from typing import Protocol
 
@@ -24,27 +24,25 @@ from uv import find_uv_bin
 
 from trainmaster.local.jobs.images.dockerfile import ImageError
 from trainmaster.local.jobs.images.indexes import settings_of_uv
-from trainmaster.local.jobs.images.installs import Install, Installation
-from trainmaster.local.jobs.images.layout import Node
-from trainmaster.local.jobs.images.package_runner import by_name, site_packages
+from trainmaster.local.jobs.images.installs import Install
+from trainmaster.local.jobs.images.package_runner import site_packages
 from trainmaster.local.jobs.images.programs import Program, ProgramError
 from trainmaster.local.jobs.images.recipes import Recipe, files_of
-from trainmaster.local.jobs.images.syncs import Sync
 from trainmaster.local.process.output import Stream
 from trainmaster.local.process.processes import ProcessGuard
 
 MAX_KEPT = 8
-"""Environments of one stack; the one that was not used for longest goes first."""
+"""Environments that a stack finds when it starts."""
 INSTALL_LIMIT_S = 1800.0
 MAX_LINES = 1000
 """Of uv's output in a job's log."""
 
-_READY, _SOURCES, _REMOVED = "ready", ".sources", ".removed"
+_NO_CHANGES = "Would make no changes"
+_READY, _SOURCES = "ready", ".sources"
 _LAST_LINES = 20
 _LINE_CHARACTERS = 500
 _GRACE_S = 2.0
-_SYNC_INTO = ("--inexact", "--no-editable")
-"""A base image's packages stay, and the copy of the project goes."""
+_CHECK_LIMIT_S = 60.0
 _CREDENTIALS = re.compile(r"(?<=://)[^/@\s]+@")
 _UNREACHABLE = ("error sending request", "dns error", "failed to fetch", "network connectivity is disabled")
 _WAY_OUT = (
@@ -61,75 +59,50 @@ class Say(Protocol):
     def __call__(self, text: str, severity: str = "INFO") -> Awaitable[object]: ...
 
 
-@dataclass(frozen=True, kw_only=True)
-class Held:
-    """Programs with the interpreters of their environments, which are not removed before `release`."""
-
-    programs: Mapping[int, Program]
-    release: Callable[[], None]
-
-
 class Environments:
     """The environments below one folder, for one event loop. Several jobs may ask at once: one makes what others wait for."""
 
     def __init__(self, folder: Path, guard: ProcessGuard) -> None:
-        """Remove what an earlier stack left half-made."""
+        """Remove what an earlier stack left half-made, and all but the MAX_KEPT environments that were used last."""
         self._folder, self._guard = folder, guard
         self._making: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
-        self._users: Counter[str] = Counter()
-        _remove(self._superfluous(at_most=MAX_KEPT))
+        ready = {mark.parent: mark.stat().st_mtime for mark in folder.glob(f"*/{_READY}")}
+        kept = sorted(ready, key=ready.__getitem__)[-MAX_KEPT:]
+        _remove([path for path in folder.glob("*") if path not in kept])
 
-    async def acquire(self, programs: Mapping[int, Program], say: Say) -> Held:
-        """The programs, each in an environment with what its image needs. Making one may take minutes.
+    async def prepare(self, programs: Mapping[int, Program], say: Say) -> Mapping[int, Program]:
+        """The programs, each with the interpreter of an environment with what its image needs. Making one may take minutes.
 
         Cancelling it stops the installation and removes its files.
 
         Raises:
             ProgramError: the packages cannot be installed; the message has the end of what uv said.
         """
-        recipes = {pool: each.recipe for pool, each in programs.items() if each.recipe is not None}
+        recipes = {pool: program.recipe for pool, program in programs.items() if program.recipe is not None}
         omissions = [note for recipe in recipes.values() for note in recipe.omissions()]
         await _say_once(say, omissions, "WARNING")
-        keys: list[str] = []
-        found, notes = dict(programs), list[str]()
-        try:
-            for pool, recipe in recipes.items():
-                python, have = await self._ready(recipe, say, keys)
-                notes += recipe.differences(have)
-                found[pool] = replace(found[pool], python=python)
-            await _say_once(say, notes)
-        except BaseException:
-            self._release(keys)
-            raise
-        return Held(programs=found, release=lambda: self._release(keys))
+        prepared, notes = dict(programs), list[str]()
+        for pool, recipe in recipes.items():
+            python = await self._ready(recipe, say)
+            notes += await asyncio.to_thread(_differences, recipe, python)
+            prepared[pool] = replace(prepared[pool], python=python)
+        await _say_once(say, notes)
+        return prepared
 
-    def _release(self, keys: list[str]) -> None:
-        self._users.subtract(keys)
-        keys.clear()
-
-    async def _ready(
-        self, recipe: Recipe, say: Say, keys: list[str]
-    ) -> tuple[Path, Mapping[str, Distribution]]:
-        if recipe.needs == () and not recipe.base.more:  # spares listing what is installed
-            return Path(sys.executable), {}
-        own = await asyncio.to_thread(lambda: by_name(distributions()))
-        if recipe.is_met_by(own):
-            return Path(sys.executable), own
+    async def _ready(self, recipe: Recipe, say: Say) -> Path:
+        """The interpreter of an environment with what the recipe asks for."""
+        if await asyncio.to_thread(_is_met_by_own, recipe):
+            return Path(sys.executable)
         folder = self._folder / recipe.key
-        keys.append(recipe.key)
-        self._users[recipe.key] += 1
         if self._making[recipe.key].locked():
             await say(f"Another job makes {recipe.whose}'s Python environment; this one waits for it.")
         async with self._making[recipe.key]:
             if not (folder / _READY).exists():
                 await self._make(recipe, folder, say)
             os.utime(folder / _READY)
-        python = folder / "bin" / "python"
-        have = await asyncio.to_thread(lambda: by_name(distributions(path=[str(site_packages(python))])))
-        return python, have
+        return folder / "bin" / "python"
 
     async def _make(self, recipe: Recipe, folder: Path, say: Say) -> None:
-        await asyncio.to_thread(_remove, self._superfluous(at_most=MAX_KEPT - 1))
         await say(f"Making {recipe.whose}'s Python environment; it is kept for the next job.")
         scratch = folder.with_suffix(_SOURCES)
         try:
@@ -157,28 +130,9 @@ class Environments:
         if brought := (*recipe.base.needed, *recipe.base.more):
             await uv.run([*into, *brought], f"what {recipe.base.name} brings")
         for number, install in enumerate(recipe.installs):
-            uv.cwd = scratch / str(number)
-            if isinstance(install, Sync):
-                await asyncio.to_thread(_copied, install.project, uv.cwd)
-                arguments = ["sync", *_SYNC_INTO, "--python", python, *uv.options, *install.options]
-            else:
-                arguments = [*into, *await asyncio.to_thread(_arguments, install, uv.cwd)]
-            await uv.run(arguments, _named(install), _variables(install, folder), _renamed(install))
-        if not (own_uv := folder / "bin" / "uv").exists():
-            own_uv.symlink_to(find_uv_bin())  # for `uv run` as the image's program
+            uv.cwd = await asyncio.to_thread(_working_directory, install, scratch / str(number))
+            await uv.run([*into, *install.arguments], install.line, install)
         (folder / _READY).touch()
-
-    def _superfluous(self, *, at_most: int) -> list[Path]:
-        """What is half-made, and what was used longest ago until `at_most` are left: out of the way, to be removed."""
-        entries = list(self._folder.iterdir()) if self._folder.is_dir() else []
-        free = [entry for entry in entries if not self._users[entry.stem]]
-        ready = [entry for entry in free if not entry.suffix and (entry / _READY).exists()]
-        ready.sort(key=lambda entry: (entry / _READY).stat().st_mtime)
-        busy = {entry.stem for entry in entries} - {entry.stem for entry in free}
-        oldest = ready[: max(0, len(ready) + len(busy) - at_most)]
-        # Renamed at once, so that no job finds one whole that is being removed.
-        removed = [entry.rename(entry.with_suffix(_REMOVED)) for entry in oldest]
-        return [*removed, *(entry for entry in free if entry not in ready)]
 
 
 def _remove(paths: Sequence[Path]) -> None:
@@ -201,28 +155,14 @@ class _Uv:
         self._environment = settings.environment
         self.cwd = cwd
         self._guard, self._say, self._last_word = guard, say, last_word
-        self._error = ""
         self._said = 0
-        self._renamed: Mapping[str, str] = {}
         self._last: deque[str] = deque(maxlen=_LAST_LINES)
 
-    async def run(
-        self,
-        arguments: Sequence[str],
-        what: str,
-        more: Mapping[str, str] = {},
-        renamed: Mapping[str, str] = {},
-    ) -> None:
-        """Raises `ProgramError` when uv fails to install `what`.
-
-        `more` are variables; `renamed` are the files of a script by their paths here, as the script's author calls them.
-        """
+    async def run(self, arguments: Sequence[str], what: str, install: Install | None = None) -> None:
+        """Raises `ProgramError` when uv fails to install `what`."""
         self._last.clear()
-        self._error = ""
-        self._renamed = renamed
-        environment = {**self._environment, **more}
-        if "UV_INDEX" in more:
-            environment["UV_INDEX"] += f" {self._environment.get('UV_INDEX', '')}"
+        self._install, self._error = install, ""
+        environment = {**self._environment, **(_indexes(install, self._environment) if install else {})}
         child = self._guard.start(
             [find_uv_bin(), *arguments], env=environment, cwd=self.cwd, on_lines=self._hear
         )
@@ -237,8 +177,8 @@ class _Uv:
     async def _hear(self, _stream: Stream, lines: list[bytes]) -> None:
         for line in lines:
             text = line.decode("utf-8", "replace").rstrip()
-            for path, name in self._renamed.items():
-                text = text.replace(path, name)
+            for path in self._install.files if self._install else ():  # only this machine knows its folder
+                text = text.replace(str(path), path.name)
             text = _CREDENTIALS.sub("***@", text)[:_LINE_CHARACTERS]
             if not text or text.startswith("Using Python "):
                 continue
@@ -249,7 +189,7 @@ class _Uv:
                 await self._say(text)
 
     def _failure(self, what: str) -> str:
-        is_of_script = bool(self._renamed)
+        is_of_script = self._install is not None and self._install.is_of_script
         whose = "script" if is_of_script else "image"
         lines = list(self._last)
         if self._error not in lines:  # a build that failed has said much since
@@ -268,51 +208,55 @@ class _Uv:
         return "\n".join(filter(None, said))
 
 
-def _variables(install: Installation, folder: Path) -> dict[str, str]:
-    """Indexes are variables because their URLs may hold passwords, and everyone on the machine can read a command line."""
-    found = {"UV_PROJECT_ENVIRONMENT": str(folder), "UV_PYTHON_DOWNLOADS": "never"}
-    if install.default_index:
-        found["UV_DEFAULT_INDEX"] = install.default_index
+def _is_met_by_own(recipe: Recipe) -> bool:
+    """Whether the stack's own environment has all that is asked for, as uv sees it. Asks no index."""
+    if any(install.tree is not None for install in recipe.installs):
+        return False
+    if not (recipe.installs or recipe.base.needed):
+        return True
+    settings = settings_of_uv(os.environ, home=Path.home())
+    words = [*recipe.base.needed, *(word for install in recipe.installs for word in install.arguments)]
+    command = [find_uv_bin(), "pip", "install", "--dry-run", "--offline", "--python", sys.executable, *words]
+    try:
+        done = subprocess.run(
+            command,
+            env=settings.environment,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=_CHECK_LIMIT_S,
+        )
+    except subprocess.TimeoutExpired:
+        return False
+    return done.returncode == 0 and _NO_CHANGES in done.stderr
+
+
+def _differences(recipe: Recipe, python: Path) -> list[str]:
+    path = sys.path if python == Path(sys.executable) else [str(site_packages(python))]
+
+    def version_of(name: str) -> str | None:
+        return next((found.version for found in distributions(name=name, path=path)), None)
+
+    return list(recipe.differences(version_of))
+
+
+def _indexes(install: Install, own: Mapping[str, str]) -> dict[str, str]:
+    """Variables, because URLs may hold passwords, and everyone on the machine can read a command line."""
+    variables = {"UV_DEFAULT_INDEX": install.default_index} if install.default_index else {}
     if install.indexes:
-        found["UV_INDEX"] = " ".join(install.indexes)
-    return found
+        variables["UV_INDEX"] = " ".join([*install.indexes, own.get("UV_INDEX", "")])
+    return variables
 
 
-def _renamed(install: Installation) -> dict[str, str]:
-    """The files of a script's requirements by their paths, which only this machine knows."""
-    if isinstance(install, Sync) or not install.is_of_script:
-        return {}
-    return {str(path): path.name for path in install.files}
+def _working_directory(install: Install, root: Path) -> Path:
+    """The folder to install in, below a copy of the image's files where one of them is installed.
 
-
-def _named(install: Installation) -> str:
-    if isinstance(install, Sync):
-        return f"`{shlex.join(['uv', 'sync', *install.options])}`"
-    if install.named:
-        return install.named
-    words = [*install.requirements, *(f"-r {path.name}" for path in install.files)]
-    words += [f"the package of the source tree{project.extras}" for project in install.projects]
-    return _CREDENTIALS.sub("***@", ", ".join(words))
-
-
-def _arguments(install: Install, cwd: Path) -> list[str]:
-    """For `uv pip install` in `cwd`. What it may build is copied there first: a build writes beside its sources."""
-    cwd.mkdir() if install.workdir is None else _copied(install.workdir, cwd)
-    words = [*install.options, *install.requirements]
-    words += [word for path in install.files for word in ("--requirement", str(path))]
-    words += [word for path in install.constraints for word in ("--constraint", str(path))]
-    for number, project in enumerate(install.projects):
-        words.append(f"{_copied(project.node, cwd.with_suffix(f'.p{number}'))}{project.extras}")
-    for number, node in enumerate(install.links):
-        words += ["--find-links", str(_copied(node, cwd.with_suffix(f".l{number}")))]
-    return words
-
-
-def _copied(node: Node, target: Path) -> Path:
-    """The copy: the folder `target`, or a file of the same name in it."""
-    target.mkdir(parents=True)
-    for relative, path in files_of(node):
-        copy = target / (path.name if relative == Path() else relative)
+    They are copied because a build writes beside its sources.
+    """
+    folder = root / install.workdir.lstrip("/")
+    folder.mkdir(parents=True)
+    for relative, path in files_of(install.tree) if install.tree is not None else ():
+        copy = root / relative
         copy.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(path, copy)
-    return target / node.name if isinstance(node, Path) and node.is_file() else target
+    return folder

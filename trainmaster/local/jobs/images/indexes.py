@@ -14,9 +14,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-MAX_BYTES = 64 * 1024
-"""Of one configuration file of pip's; what is longer is not read."""
-
 _UVS_OWN = frozenset({
     "UV_CONFIG_FILE", "UV_DEFAULT_INDEX", "UV_EXTRA_INDEX_URL", "UV_FIND_LINKS", "UV_INDEX", "UV_INDEX_URL",
 })  # fmt: skip
@@ -90,14 +87,18 @@ def _words(environ: Mapping[str, str], home: Path) -> Iterator[str]:
 
 def _pip_settings(environ: Mapping[str, str], home: Path) -> dict[str, str]:
     """Those that are set, a variable before the files, and of these the last."""
-    found: dict[str, str] = {}
+    parser = configparser.RawConfigParser(strict=False)
     for path in _pip_files(environ, home):
-        found |= _read(path)
-    for setting in _SETTINGS:
-        name = f"PIP_{setting.replace('-', '_').upper()}"
-        if value := environ.get(name):
-            found[setting] = value
-    return found
+        with contextlib.suppress(
+            OSError, UnicodeDecodeError, configparser.Error
+        ):  # pip says what is wrong with it
+            parser.read(path, encoding="utf-8")
+    sections = [parser[name] for name in ("global", "install") if name in parser]
+    found = {
+        setting: text for section in sections for setting, text in section.items() if setting in _SETTINGS
+    }
+    variables = {setting: environ.get(f"PIP_{setting.replace('-', '_').upper()}") for setting in _SETTINGS}
+    return found | {setting: value for setting, value in variables.items() if value}
 
 
 def _pip_files(environ: Mapping[str, str], home: Path) -> Iterator[Path]:
@@ -109,19 +110,3 @@ def _pip_files(environ: Mapping[str, str], home: Path) -> Iterator[Path]:
     yield Path(sys.prefix) / "pip.conf"
     if named:
         yield Path(named)
-
-
-def _read(path: Path) -> dict[str, str]:
-    parser = configparser.RawConfigParser(strict=False)
-    try:
-        with path.open(encoding="utf-8") as file:
-            parser.read_string(file.read(MAX_BYTES))
-    except (OSError, UnicodeDecodeError, configparser.Error):
-        return {}  # pip itself will say what is wrong with it
-    return {
-        setting: parser[section][setting]
-        for section in ("global", "install")
-        if section in parser
-        for setting in _SETTINGS
-        if setting in parser[section]
-    }

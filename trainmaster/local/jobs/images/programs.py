@@ -17,7 +17,6 @@ from trainmaster.local.jobs.images.bases import base_of
 from trainmaster.local.jobs.images.dockerfile import Image, ImageError, read_image, repository_of
 from trainmaster.local.jobs.images.recipes import Recipe, recipe_of, recipe_of_script
 from trainmaster.local.jobs.images.scripts import INSTALLED, VARIABLE, Scripts
-from trainmaster.local.jobs.images.syncs import Sync
 from trainmaster.local.jobs.resource.validation import Message
 
 ENVIRONMENT_VARIABLE = "TRAINMASTER_REPLICA_ENVIRONMENT"
@@ -86,13 +85,9 @@ class Program:
 
     @property
     def variables(self) -> dict[str, str]:
-        """What the base image and the Dockerfile set; and for `uv run`, that it uses the environment as it is."""
-        found = {**(self.recipe.base.variables if self.recipe else {}), **self.image.env}
-        found |= INSTALLED if self.is_script else {}
-        if self.recipe and any(isinstance(install, Sync) for install in self.recipe.installs):
-            environment = str(self.python.parent.parent)
-            found |= {"UV_PROJECT_ENVIRONMENT": environment, "UV_PYTHON": str(self.python), "UV_NO_SYNC": "1"}
-        return found
+        """What the base image and the Dockerfile set."""
+        of_base = self.recipe.base.variables if self.recipe else {}
+        return {**of_base, **self.image.env, **(INSTALLED if self.is_script else {})}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,36 +1,31 @@
-"""What the Python environment of an image is made from: its base's packages, and those that its RUN lines install."""
+"""The recipe of an image's Python environment: its base's packages, and those that its RUN lines install."""
 
 import hashlib
 import json
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from importlib.metadata import Distribution, distributions
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from importlib.metadata import distributions
 from itertools import filterfalse
 from pathlib import Path
 
-from packaging.utils import canonicalize_name
-
 from trainmaster.local.jobs.images.bases import EXAMPLES, Base, base_of
-from trainmaster.local.jobs.images.declared import declared
 from trainmaster.local.jobs.images.dockerfile import Image, ImageError, repository_of
-from trainmaster.local.jobs.images.installs import Install, Installation, installs_of
+from trainmaster.local.jobs.images.installs import Install, installs_of
 from trainmaster.local.jobs.images.layout import Node
-from trainmaster.local.jobs.images.package_runner import by_name, missing
-from trainmaster.local.jobs.images.requirements import lines_of, need_of
-from trainmaster.local.jobs.images.syncs import Sync
-from trainmaster.resources import ROOT
 
-MAX_PROJECT_FILES = 20_000
-MAX_PROJECT_BYTES = 1024**3
+PACKAGES_LABEL = "trainstack.packages"
+"""Names the packages of an image's own program in place of its RUN lines."""
+MAX_TREE_FILES = 20_000
+MAX_TREE_BYTES = 1024**3
 MAX_NOTES = 20
 _NOTE_CHARACTERS = 300
 
 _LEFT_OUT = frozenset({".git", ".trainmaster", ".venv", "__pycache__", "node_modules"})
-_OWN_TRAINER = ("tensorflow", "tensorboard", "tensorflow-datasets", "tf-keras")
 _BRINGS_UV = re.compile(r"(COPY|ADD) --from=(ghcr\.io/astral-sh|(docker\.io/)?astral)/uv\b")
 """uv is here in any case."""
+_DECLARING = ("requirements.txt", "pyproject.toml")
 _HERE = f"{sys.version_info.major}.{sys.version_info.minor}"
 
 
@@ -39,32 +34,21 @@ class Recipe:
     """What an environment is made from.
 
     Attributes:
-        needs: requirements of which it must meet every one; None where this cannot be known before it is made.
         not_done: instructions of the Dockerfile that nothing here carries out.
         notes: further lines for the job's log about the Dockerfile.
         key: stands for the content of all that it is made from.
     """
 
     base: Base
-    installs: tuple[Installation, ...]
-    needs: tuple[str, ...] | None
-    not_done: tuple[str, ...]
+    installs: tuple[Install, ...]
+    not_done: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     key: str
-
-    def is_met_by(self, have: Mapping[str, Distribution]) -> bool:
-        """Whether distributions, by canonical name, are all that is needed."""
-        return self.needs is not None and not missing(self.needs, have)
-
-    def differences(self, have: Mapping[str, Distribution]) -> list[str]:
-        """In what an environment with these distributions differs from what the base image brings, in words."""
-        return [*_versions(self.base, have), *_lacking(self.base, have)]
 
     @property
     def whose(self) -> str:
         """What the environment is made for, as messages call it."""
-        of_script = any(isinstance(each, Install) and each.is_of_script for each in self.installs)
-        return "the script" if of_script else "the image"
+        return "the script" if any(install.is_of_script for install in self.installs) else "the image"
 
     @property
     def python_difference(self) -> str | None:
@@ -73,12 +57,34 @@ class Recipe:
             return None
         return f"Python {_HERE} stands for Python {self.base.python} of the base image {self.base.name}."
 
+    def differences(self, version_of: Callable[[str], str | None]) -> Iterator[str]:
+        """In what an environment with these versions of distributions differs from the base image, in words."""
+        base, here, there = self.base, list[str](), list[str]()
+        if self.python_difference:
+            here.append(f"Python {_HERE}")
+            there.append(f"Python {base.python}")
+        if base.version:
+            here.append(f"{base.needed[0]} {version_of(base.needed[0])}")
+            there.append(f"{base.needed[0]} {base.version}")
+        if here:
+            verb = "stands" if len(here) == 1 else "stand"
+            yield f"{' and '.join(here)} {verb} for {' and '.join(there)} of the base image {base.name}."
+        if base.has_keras_2:
+            yield "tf.keras is Keras 2 there: TF_USE_LEGACY_KERAS=1 and tf-keras make it so here."
+        if lacking := [name for name in base.more if version_of(name) is None]:
+            yield (
+                f"The base image {base.name} also brings {', '.join(lacking)}, which the stack's own environment lacks. "
+                f"A line `RUN pip install {lacking[0]}` in the Dockerfile gives the image an environment that has them all."
+            )
+
     def omissions(self) -> list[str]:
         """What of the Dockerfile is not done, or not in it, in words; at most MAX_NOTES lines of it."""
-        found = [f"Not done here, from the Dockerfile: {line:.{_NOTE_CHARACTERS}}" for line in self.not_done]
-        if len(found) > MAX_NOTES:
-            found[MAX_NOTES:] = [f"… and {len(found) - MAX_NOTES} more of its lines."]
-        return [*found, *self.notes]
+        lines = [f"Not done here, from the Dockerfile: {line:.{_NOTE_CHARACTERS}}" for line in self.not_done]
+        if len(lines) > MAX_NOTES:
+            lines[MAX_NOTES:] = [f"… and {len(lines) - MAX_NOTES} more of its lines."]
+        if lines:
+            lines.append("If the program needs them, build the image and run it with --runtime container.")
+        return [*lines, *self.notes]
 
 
 def recipe_of(image: Image) -> Recipe:
@@ -87,52 +93,67 @@ def recipe_of(image: Image) -> Recipe:
     Raises:
         ImageError: the base is not known here, or a file is too large.
     """
-    if image.tree == ROOT:
-        # The locked packages of its Dockerfile are those of the extra `tensorflow`, built for one version of Python.
-        return _recipe(Base(name=image.base, needed=_OWN_TRAINER), [], [])
-    installs, not_done = installs_of(image)
     base = _known(image.base)
-    more = declared(image, installs, not_done, base)
-    installs += [more.install] if more.install else []
-    return _recipe(base, installs, [*not_done, *filterfalse(_BRINGS_UV.match, image.not_done)], more.notes)
+    if (packages := image.labels.get(PACKAGES_LABEL)) is not None:
+        return _recipe(replace(base, needed=(*base.needed, *packages.split())), [])
+    installs, not_done = installs_of(image)
+    return _recipe(
+        base,
+        installs,
+        (*not_done, *filterfalse(_BRINGS_UV.match, image.not_done)),
+        tuple(_not_installed(image, installs)),
+    )
 
 
 def recipe_of_script(image: Image, install: Install | None) -> Recipe:
     """The recipe of a script that runs in the image; `install` is what its requirements.txt asks for.
 
-    The trainer's own libraries are not installed for a script: where neither its requirements.txt nor the stack's own
-    environment has them, a note says so.
+    The packages that the image's label names for its own program are not installed for a script: where neither its
+    requirements.txt nor the stack's own environment has them, a note says so.
 
     Raises:
         ImageError: as `recipe_of`.
     """
-    own = [install] if install else []
-    if image.tree == ROOT:
-        return _recipe(Base(name=image.base), own, [], tuple(_without_trainer()))
-    whole = recipe_of(image)
-    return _recipe(whole.base, [*whole.installs, *own], whole.not_done, whole.notes)
-
-
-def _without_trainer() -> Iterator[str]:
-    if lacking := sorted(missing(_OWN_TRAINER, by_name(distributions()))):
-        yield (
-            f"The trainer's image has {', '.join(lacking)}, and the stack's own environment has not. A script that needs "
-            f"them names them in its requirements.txt, or install the stack with its extra: pip install 'trainmaster[tensorflow]'."
-        )
+    installs = [install] if install else []
+    packages = image.labels.get(PACKAGES_LABEL)
+    if packages is None:
+        whole = recipe_of(image)
+        return _recipe(whole.base, [*whole.installs, *installs], whole.not_done, whole.notes)
+    lacking = [name for name in packages.split() if not any(distributions(name=name))]
+    note = (
+        f"The image has {', '.join(lacking)}, and the stack's own environment has not. A script that needs them names them in "
+        "its requirements.txt, or install them beside the stack; Trainmaster's trainer needs: pip install 'trainmaster[tensorflow]'."
+    )
+    return _recipe(_known(image.base), installs, notes=(note,) if lacking else ())
 
 
 def _recipe(
-    base: Base, installs: Sequence[Installation], not_done: Sequence[str], notes: tuple[str, ...] = ()
+    base: Base, installs: Sequence[Install], not_done: tuple[str, ...] = (), notes: tuple[str, ...] = ()
 ) -> Recipe:
-    needs = [*base.needed, *(need for install in installs for need in _needs(install))]
-    return Recipe(
-        base=base,
-        installs=tuple(installs),
-        needs=None if None in needs else tuple(need for need in needs if need),
-        not_done=tuple(not_done),
-        notes=notes,
-        key=_key(base, installs),
-    )
+    digest = hashlib.sha256(json.dumps([sys.version, sys.base_prefix, base.needed, base.more]).encode())
+    for install in installs:
+        words = (install.words, install.content, install.default_index, install.indexes, install.workdir)
+        digest.update(repr(words).encode())
+        for relative, path in files_of(install.tree) if install.tree is not None else ():
+            digest.update(f"\0{relative}\0".encode())
+            with path.open("rb") as file:
+                digest.update(hashlib.file_digest(file, "sha256").digest())
+    key = digest.hexdigest()[:24]
+    return Recipe(base=base, installs=tuple(installs), not_done=not_done, notes=notes, key=key)
+
+
+def _not_installed(image: Image, installs: Sequence[Install]) -> Iterator[str]:
+    """A file that declares packages, where no RUN line installs any."""
+    if installs or image.tree == Path("/"):  # a base image alone
+        return
+    for name in _DECLARING:
+        if (image.tree / name).is_file() and not any(name in run.command for run in image.runs):
+            line = f"RUN pip install {'-r requirements.txt' if name == 'requirements.txt' else '.'}"
+            yield (
+                f"No RUN line of the Dockerfile installs the packages of {name}: programs may lack them, here and in the image "
+                f"that `docker build` makes. COPY the file and add to the Dockerfile: {line}"
+            )
+            return
 
 
 def files_of(node: Node) -> Iterator[tuple[Path, Path]]:
@@ -144,10 +165,10 @@ def files_of(node: Node) -> Iterator[tuple[Path, Path]]:
     count = size = 0
     for relative, path in _walk(node, Path()):
         count, size = count + 1, size + path.stat().st_size
-        if count > MAX_PROJECT_FILES or size > MAX_PROJECT_BYTES:
+        if count > MAX_TREE_FILES or size > MAX_TREE_BYTES:
             raise ImageError(
-                f"What a RUN line installs from the source tree, at {str(path.parent)!r}, has more than "
-                f"{MAX_PROJECT_FILES} files or {MAX_PROJECT_BYTES // 1024**2} MiB; COPY only what belongs to the package"
+                f"A RUN line installs from the source tree, which has more than {MAX_TREE_FILES} files or "
+                f"{MAX_TREE_BYTES // 1024**2} MiB, at {str(path.parent)!r}; COPY only what belongs to the package before that line"
             )
         yield relative, path
 
@@ -176,59 +197,3 @@ def _known(name: str) -> Base:
             "or build the image and run it with --runtime container"
         )
     return base
-
-
-def _needs(install: Installation) -> Iterator[str | None]:
-    if isinstance(install, Sync):
-        yield None
-        return
-    if (
-        install.projects
-        or install.links
-        or install.constraints
-        or install.options
-        or install.default_index
-        or install.indexes
-    ):
-        yield None
-    lines = (line for path in install.files for line in lines_of(path))
-    yield from map(need_of, (*install.requirements, *lines))
-
-
-def _key(base: Base, installs: Iterable[Installation]) -> str:
-    digest = hashlib.sha256(json.dumps([sys.version, sys.base_prefix, base.needed, base.more]).encode())
-    for install in installs:
-        digest.update(repr(install.words).encode())
-        for path in install.files_read:
-            digest.update(f"\0{path.name}\0".encode())
-            digest.update("\n".join(lines_of(path)).encode())
-        for node in install.nodes:
-            for relative, path in files_of(node):
-                digest.update(f"\0{relative}\0".encode())
-                with path.open("rb") as file:
-                    digest.update(hashlib.file_digest(file, "sha256").digest())
-    return digest.hexdigest()[:24]
-
-
-def _versions(base: Base, have: Mapping[str, Distribution]) -> Iterator[str]:
-    here, there = [], []
-    if base.python and base.python != _HERE:
-        here.append(f"Python {_HERE}")
-        there.append(f"Python {base.python}")
-    if base.version:
-        here.append(f"{base.needed[0]} {have[canonicalize_name(base.needed[0])].version}")
-        there.append(f"{base.needed[0]} {base.version}")
-    if here:
-        verb = "stands" if len(here) == 1 else "stand"
-        yield f"{' and '.join(here)} {verb} for {' and '.join(there)} of the base image {base.name}."
-    if base.has_keras_2:
-        yield "tf.keras is Keras 2 there: TF_USE_LEGACY_KERAS=1 and tf-keras make it so here."
-
-
-def _lacking(base: Base, have: Mapping[str, Distribution]) -> Iterator[str]:
-    lacking = [name for name in base.more if canonicalize_name(name) not in have]
-    if lacking:
-        yield (
-            f"The base image {base.name} also brings {', '.join(lacking)}, which the stack's own environment lacks. "
-            f"A line `RUN pip install {lacking[0]}` in the Dockerfile gives the image an environment that has them all."
-        )

@@ -17,8 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from trainmaster.local.jobs.images.dockerfile import ImageError
-from trainmaster.local.jobs.images.installs import Install
-from trainmaster.local.jobs.images.requirements import lines_of, names_a_path
+from trainmaster.local.jobs.images.installs import Install, lines_of, names_a_path
 
 VARIABLE = "TRAINMASTER_SCRIPT"
 """Names the archive, in the environment of a job that runs a script."""
@@ -71,10 +70,9 @@ class Scripts:
         path = target / _REQUIREMENTS
         if not path.is_file():
             return None
-        has_paths = any(map(names_a_path, lines_of(path)))
-        return Install(
-            files=(path,), workdir=target if has_paths else None, named=_REQUIREMENTS, is_of_script=True
-        )
+        content = tuple(lines_of(path))
+        tree = target if any(map(names_a_path, content)) else None
+        return Install(line=_REQUIREMENTS, files=(path,), content=content, tree=tree, is_of_script=True)
 
     def _unpack(self, archive: Path, sha256: str) -> None:
         """Into a folder of that name, whole or not at all; empty if the archive has no requirements.txt."""

@@ -7,15 +7,14 @@ service's terminal line.
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, NoReturn, TypeVar
 
 from trainmaster.local.jobs.capacity.line import Capacity, Turn
 from trainmaster.local.jobs.capacity.quota import Supply
-from trainmaster.local.jobs.images.environments import Held
-from trainmaster.local.jobs.images.programs import ProgramError, programs_of
+from trainmaster.local.jobs.images.programs import Program, ProgramError, programs_of
 from trainmaster.local.jobs.replicas.isolation import Machine
 from trainmaster.local.jobs.replicas.team import Team, team_of
 from trainmaster.local.jobs.resource.job import CANCELLED_CODE, EXHAUSTED_CODE, INTERNAL_CODE, USER_CODE, Job
@@ -131,24 +130,11 @@ class CustomJobRunner(JobRunner[Job]):
         for text in (lines.PROVISIONING, lines.SETTING_UP):
             await self._log.service(text)
         try:
-            held = await self._unless_cancelled(self._environments())
+            programs = await self._unless_cancelled(self._programs())
         except ProgramError as error:
             await self._fail(USER_CODE, str(error))
-        try:
-            await self._train_in(held)
-        finally:
-            held.release()
-
-    async def _environments(self) -> Held:
-        pools = {replica.pool for replica in self.job.replicas}
-        programs = await asyncio.to_thread(
-            programs_of, self.job.spec, pools=pools, provided=self._machine.provided
-        )
-        return await self._machine.environments.acquire(programs, self._log.service)
-
-    async def _train_in(self, held: Held) -> None:
         team = await asyncio.to_thread(
-            team_of, self.job, machine=self._machine, on_lines=self._log.worker, programs=held.programs
+            team_of, self.job, machine=self._machine, on_lines=self._log.worker, programs=programs
         )
         self._running = team
         try:
@@ -170,6 +156,14 @@ class CustomJobRunner(JobRunner[Job]):
                 await self._log.service(lines.TORN_DOWN)
             else:  # abandoned: it has not ended, and a stack that stops in order uses up no attempt
                 self._keep(replace(self.job, attempts=self.job.attempts - 1))
+
+    async def _programs(self) -> Mapping[int, Program]:
+        """The pools' programs, each with its environment."""
+        pools = {replica.pool for replica in self.job.replicas}
+        programs = await asyncio.to_thread(
+            programs_of, self.job.spec, pools=pools, provided=self._machine.provided
+        )
+        return await self._machine.environments.prepare(programs, self._log.service)
 
     async def _until_decided(self, team: Team) -> None:
         scheduling = self.job.spec.scheduling

@@ -30,9 +30,8 @@ from trainmaster.orchestrator.core.runs.states import END_OF, RunState
 from trainmaster.orchestrator.flows.completion.champion import challenge
 from trainmaster.orchestrator.flows.completion.copying import StillCopying
 from trainmaster.orchestrator.flows.completion.explain import explain_failure
+from trainmaster.orchestrator.core.completion.steps import CHAMPION, REASON
 from trainmaster.orchestrator.flows.lifecycle.finish import (
-    CHAMPION,
-    REASON,
     STEPS_WITHOUT_JOB,
     End,
     Step,

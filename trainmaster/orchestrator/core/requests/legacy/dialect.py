@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from trainmaster.orchestrator.core.documents.unvalidated import text_at
+from trainmaster.orchestrator.core.documents.values import text_at
 from trainmaster.orchestrator.core.names import model_name_from
 from trainmaster.orchestrator.core.requests.checks.scheduling import FLEX_START_ACCELERATORS
 from trainmaster.orchestrator.core.requests.legacy.job import (

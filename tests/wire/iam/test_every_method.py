@@ -3,22 +3,11 @@
 import grpc
 import pytest
 
-from trainmaster.local.iam.authorization import REQUIRED
-from trainmaster.local.injections.places import PLACES
 from trainmaster.local.pubsub import wire
 from trainmaster.local.pubsub.api.methods import REQUESTS, methods_of
 from trainmaster.local.storage.api.routes import ROUTES
 
 from .conftest import JOBS, LEDGER, PROJECT, REGION, STRANGER, UNAUTHORIZED, Served, call_pubsub, denied
-
-FORWARDING = {"storage.notify", "pubsub.deliver", "logging.export"}
-"""Places of injections that are not methods."""
-
-
-def test_every_method_of_every_service_is_in_the_table() -> None:
-    places = {place for place in PLACES if place not in FORWARDING}
-    assert places == {method for method in REQUIRED if not method.startswith("cloudresourcemanager.")}
-
 
 NO_ACCOUNT_REFUSED = {
     "managedFolders.testIamPermissions",

@@ -7,7 +7,7 @@ import pytest
 from starlette.types import Scope
 
 from trainmaster.local.injections import BadInjectionsError, Kind, plan_from
-from trainmaster.local.injections.places import PLACES, kinds_at
+from trainmaster.local.injections.plan import PLACES, kinds_at
 from trainmaster.local.logging import injections as logging
 from trainmaster.local.pubsub.api.methods import methods_of
 from trainmaster.local.pubsub.injections import place_of
@@ -103,7 +103,7 @@ def test_a_misspelt_place_is_refused_with_the_nearest(at: str, nearest: str) -> 
 
 
 def test_what_a_service_has_is_listed_and_else_the_services() -> None:
-    assert "logging has entries.list, entries.write, sinks.create" in refusal("logging.qqqqqqqqqqqq")
+    assert "logging has entries.list, entries.write, export, sinks.create" in refusal("logging.qqqqqqqqqqqq")
     assert "the services are storage, pubsub, vertex, logging, functions." in refusal("disk.write")
     for none in ("functions.", "functions.on request", "functions.a.b", "", 7, None, ["storage.*"]):
         assert "the services are storage" in refusal(none)

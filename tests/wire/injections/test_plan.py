@@ -9,24 +9,24 @@ from hypothesis import strategies as some
 
 from trainmaster.local.injections import (
     BadInjectionsError,
-    Call,
     Injection,
     Injections,
     Kind,
     Plan,
     plan_from,
 )
-from trainmaster.local.injections.injection import CALL_KINDS, fits, strikes
+from trainmaster.local.injections.active import CALL_KINDS
 
-INSERT = Call(at="storage.objects.insert", subjects=("b1/runs/r1.json",))
+INSERT = "storage.objects.insert"
+RECORD = ("b1/runs/r1.json",)
 
 
 def injection(**fields: object) -> dict[str, object]:
     return {"name": "f1", "at": "storage.objects.insert", "kind": "error_before", **fields}
 
 
-def struck(injections: Injections, count: int, call: Call = INSERT) -> list[bool]:
-    return [injections.strike(call) is not None for _ in range(count)]
+def struck(injections: Injections, count: int) -> list[bool]:
+    return [injections.strike(INSERT, RECORD) is not None for _ in range(count)]
 
 
 def test_everything_wrong_with_a_plan_is_said_at_once() -> None:
@@ -118,19 +118,30 @@ def test_some_are_let_pass_and_then_so_many_are_struck() -> None:
     assert account.on == ["storage.objects.insert b1/runs/r1.json"] * 2
 
 
-def test_a_injection_is_asked_only_where_place_match_and_kind_fit() -> None:
-    one = Injection(name="f1", at="storage.objects.*", kind=Kind.DELAY, match="b1/runs/*")
-    assert fits(one, INSERT)
-    assert not fits(one, Call(at="storage.buckets.get", subjects=("b1/runs/r1.json",)))
-    assert not fits(one, Call(at="storage.objects.insert", subjects=("b1/status/r1.json",)))
-    assert not fits(
-        one, Call(at="storage.objects.insert", subjects=INSERT.subjects, kinds=frozenset({Kind.DROP}))
-    )
+@pytest.mark.parametrize(
+    ("fields", "at", "subjects", "is_asked"),
+    [
+        ({}, INSERT, RECORD, True),
+        ({}, INSERT, ("id", *RECORD), True),
+        ({}, INSERT, ("b1/status/r1.json",), False),
+        ({}, "storage.buckets.get", RECORD, False),
+        ({"at": "*", "kind": "error_after", "match": "*"}, "pubsub.streamingPull", (), False),
+        ({"at": "*", "kind": "kill", "match": "*"}, INSERT, RECORD, False),
+        ({"at": "*", "kind": "kill", "match": "*"}, "functions.f", (), True),
+    ],
+)
+def test_an_injection_is_asked_only_where_place_match_and_kind_fit(
+    fields: dict[str, object], at: str, subjects: tuple[str, ...], is_asked: bool
+) -> None:
+    default = {"at": "storage.objects.*", "kind": "delay", "match": "b1/runs/*"}
+    injections = Injections(plan_from(injection(**{**default, **fields})))
+    assert (injections.strike(at, subjects) is not None) is is_asked
+    assert injections.account("f1").asked == is_asked
 
 
 def test_the_first_that_strikes_hides_the_call_from_those_behind_it() -> None:
     injections = Injections(plan_from([injection(name="a", times=1), injection(name="b")]))
-    assert [getattr(injections.strike(INSERT), "name", "") for _ in range(3)] == ["a", "b", "b"]
+    assert [getattr(injections.strike(INSERT, RECORD), "name", "") for _ in range(3)] == ["a", "b", "b"]
     assert injections.account("b").asked == 2
 
 
@@ -143,12 +154,12 @@ def test_the_same_seed_strikes_the_same_calls_and_another_seed_others() -> None:
     assert 50 < sum(outcomes(1)) < 130
 
 
-@given(some.integers(0, 2**31), some.integers(0, 1000))
-def test_certain_and_impossible_injections_need_no_luck(seed: int, asked: int) -> None:
-    always = Injection(name="f", at="*", kind=Kind.DROP)
-    never = Injection(name="f", at="*", kind=Kind.DROP, probability=0)
-    assert strikes(always, seed=seed, asked=asked, struck=0)
-    assert not strikes(never, seed=seed, asked=asked, struck=0)
+@given(some.integers(0, 2**31))
+def test_certain_and_impossible_injections_need_no_luck(seed: int) -> None:
+    plan = {"seed": seed, "injections": [injection(name="never", probability=0), injection()]}
+    injections = Injections(plan_from(plan))
+    assert all(struck(injections, 10))
+    assert injections.account("never").struck == 0
 
 
 def test_the_plan_in_the_documents_is_one() -> None:
@@ -168,4 +179,4 @@ def test_a_injection_put_again_begins_a_new_account_and_the_others_keep_theirs()
     assert injections.remove("b")
     assert not injections.remove("b")
     injections.remove()
-    assert not injections.active
+    assert not injections.names

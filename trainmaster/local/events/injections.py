@@ -1,14 +1,13 @@
 """Injections into the last hop: the delivery of an event to a function, at `functions.NAME`."""
 
-import asyncio
+import concurrent.futures
+import time
 from collections.abc import Callable
 from urllib.parse import unquote
 
 from trainmaster.local.events.cloudevent import CloudEvent
 from trainmaster.local.events.delivery import Invoke
-from trainmaster.local.injections import Call, Injection, Injections, Kind
-from trainmaster.local.injections.apply import apply_injections
-from trainmaster.local.injections.injection import FUNCTION_KINDS
+from trainmaster.local.injections import Injections, Kind
 
 _BUCKET = "/buckets/"
 _OBJECT = "objects/"
@@ -28,32 +27,24 @@ def with_injections(
     at = f"functions.{function_name}"
 
     def invoked(event: CloudEvent) -> int:
-        if not (injections.active and injections.concerns(at)):
+        injection = injections.strike(at, _subjects(event)) if injections.concerns(at) else None
+        if injection is None:
             return invoke(event)
-
-        async def do() -> int:
-            return await asyncio.to_thread(invoke, event)
-
-        async def twice() -> int:
-            return max(await asyncio.gather(do(), do()))  # the worse of the two answers
-
-        async def refuse(injection: Injection) -> int:
-            return injection.code
-
-        async def lose(injection: Injection) -> int:
-            if injection.kind is Kind.DROP:
-                return _DELIVERED
+        if injection.kind is Kind.DELAY:
+            time.sleep(injection.seconds)
+        if injection.kind in (Kind.ERROR_BEFORE, Kind.DROP):
+            return injection.code if injection.kind is Kind.ERROR_BEFORE else _DELIVERED
+        with concurrent.futures.ThreadPoolExecutor() as pool:
+            answers = [pool.submit(invoke, event) for _ in range(1 + (injection.kind is Kind.DUPLICATE))]
             if injection.kind is Kind.KILL:
-                given = asyncio.create_task(do())
-                await asyncio.wait({given}, timeout=injection.seconds)
+                concurrent.futures.wait(answers, timeout=injection.seconds)
                 kill()
-                await given
-            else:
-                kill()
+            status = max(answer.result() for answer in answers)  # the worse of two
+        if injection.kind is Kind.KILL_AFTER:
+            kill()
+        if injection.kind in (Kind.KILL, Kind.KILL_AFTER):
             return _NO_ANSWER
-
-        call = Call(at=at, subjects=_subjects(event), kinds=FUNCTION_KINDS)
-        return asyncio.run(apply_injections(injections, call, do, refuse=refuse, lose=lose, twice=twice))
+        return injection.code if injection.kind is Kind.ERROR_AFTER else status
 
     return invoked
 

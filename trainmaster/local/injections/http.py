@@ -1,10 +1,12 @@
 """Injections around an ASGI application, and the local-only path that controls them.
 
-POST   /emulator/v1/injections         add one injection, a list, or {"seed": …, "injections": […]} GET
-/emulator/v1/injections         the active plan, with each injection's account DELETE
-/emulator/v1/injections[/NAME]  remove all, or one
+- POST /emulator/v1/injections adds one injection, a list, or {"seed": …, "injections": […]}.
+- GET /emulator/v1/injections is the active plan, with each injection's account.
+- DELETE /emulator/v1/injections[/NAME] removes all, or one.
 """
 
+import json
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from urllib.parse import unquote
@@ -13,41 +15,63 @@ from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from trainmaster.local.http import cut, google_error, json_value
-from trainmaster.local.injections.active import Injections
+from trainmaster.local.injections.active import Injections, Kind, Struck, apply_injections
 from trainmaster.local.injections.answers import answer_named
-from trainmaster.local.injections.apply import apply_injections
-from trainmaster.local.injections.injection import CODES, Call, Injection
-from trainmaster.local.injections.plan import BadInjectionsError, plan_from
+from trainmaster.local.injections.plan import CODES, PLACES, BadInjectionsError, plan_from
 
 PATH = "/emulator/v1/injections"
 _MAX_PLAN_BYTES = 1 << 20
+_METHODS = {
+    ("POST", False): "create",
+    ("GET", False): "list",
+    ("GET", True): "get",
+    ("PUT", True): "update",
+    ("PATCH", True): "update",
+    ("DELETE", True): "delete",
+}
 
-Named = Callable[[Scope], str | None]
-"""The method that a request calls, as the service's discovery document names it; None for an unknown one."""
 
-Subjects = Callable[[Scope, bytes], tuple[str, ...]]
-"""The subjects of a request, from its URL and body."""
+def method_at(path: "re.Pattern[str]", scope: Scope) -> str | None:
+    """The method that a request calls, as the service's discovery document names it; None for an unknown path.
+
+    `path` has the groups `collection`, `id` and `verb`.
+    """
+    found = path.fullmatch(scope["path"])
+    if found is None:
+        return None
+    method = found["verb"] or _METHODS.get((scope["method"], found["id"] is not None))
+    return f"{found['collection']}.{method}"
+
+
+def json_fields(body: bytes) -> dict[str, object]:
+    """The fields of a JSON object; none of another body."""
+    try:
+        value = json.loads(body)
+    except (ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}
 
 
 @dataclass(frozen=True, kw_only=True)
 class WithInjections:
-    """`app`, with the injections around every call of the `service`."""
+    """`app`, with the injections around every call of the `service`.
+
+    `named` gives the method that a request calls, `subjects` its subjects, from its URL and body.
+    """
 
     app: ASGIApp
     injections: Injections
     service: str
-    named: Named
-    subjects: Subjects
+    named: Callable[[Scope], str | None]
+    subjects: Callable[[Scope, bytes], tuple[str, ...]]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and _is_ours(scope["path"]):
+        path = scope["path"] if scope["type"] == "http" else ""
+        if path == PATH or path.startswith(f"{PATH}/"):
             await (await _controlled(self.injections, scope, receive))(scope, receive, send)
             return
-        if scope["type"] != "http" or not self.injections.active or (method := self.named(scope)) is None:
-            await self.app(scope, receive, send)
-            return
-        at = f"{self.service}.{method}"
-        if not self.injections.concerns(at):
+        at = f"{self.service}.{self.named(scope)}" if path and self.injections.names else ""
+        if at not in PLACES or not self.injections.concerns(at):
             await self.app(scope, receive, send)
             return
         if (body := await _whole(receive)) is None:
@@ -56,17 +80,17 @@ class WithInjections:
         async def do() -> list[Message]:
             return await _answer(self.app, scope, body, receive)
 
-        async def refuse(injection: Injection) -> list[Message]:
-            return await _answer(_refused(injection, scope), scope, b"", receive)
-
-        async def lose(_injection: Injection) -> list[Message]:
+        try:
+            answer = await apply_injections(self.injections, at, self.subjects(scope, body), do)
+        except Struck as struck:
+            if struck.injection.kind is not Kind.DROP:
+                await _refused(struck, scope)(scope, receive, send)
+                return
+            answer = []
             cut(scope)
             while (await receive())["type"] != "http.disconnect":
                 pass
-            return []
-
-        call = Call(at=at, subjects=self.subjects(scope, body))
-        for message in await apply_injections(self.injections, call, do, refuse=refuse, lose=lose):
+        for message in answer:
             await send(message)
 
 
@@ -87,27 +111,11 @@ async def _answer(app: ASGIApp, scope: Scope, body: bytes, receive: Receive) -> 
     return answer
 
 
-def _refused(injection: Injection, scope: Scope) -> Response:
+def _refused(struck: Struck, scope: Scope) -> Response:
+    injection = struck.injection
     if injection.answer is not None:
         return answer_named(injection.answer, scope["path"])
-    return google_error(
-        injection.code,
-        f"The injection {injection.name!r} struck here ({injection.kind.value}).",
-        reason=_REASONS.get(injection.code, "backendError"),
-        status=CODES[injection.code],
-    )
-
-
-# https://cloud.google.com/storage/docs/json_api/v1/status-codes
-_REASONS = {
-    400: "invalid",
-    401: "required",
-    403: "forbidden",
-    404: "notFound",
-    409: "conflict",
-    412: "conditionNotMet",
-    429: "rateLimitExceeded",
-}
+    return google_error(injection.code, str(struck), reason="backendError", status=CODES[injection.code])
 
 
 async def _whole(receive: Receive) -> bytes | None:
@@ -118,10 +126,6 @@ async def _whole(receive: Receive) -> bytes | None:
         if not message.get("more_body", False):
             return bytes(body)
     return None
-
-
-def _is_ours(path: str) -> bool:
-    return path == PATH or path.startswith(f"{PATH}/")
 
 
 async def _controlled(injections: Injections, scope: Scope, receive: Receive) -> Response:

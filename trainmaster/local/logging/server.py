@@ -14,10 +14,11 @@ from trainmaster.local.iam.authentication import guarded
 from trainmaster.local.iam.principals import Tokens
 from trainmaster.local.iam.service import Grants
 from trainmaster.local.injections import Injections
+from trainmaster.local.injections.active import sending
 from trainmaster.local.injections.http import WithInjections
 from trainmaster.local.logging.api import application
 from trainmaster.local.logging.entry import EntryError
-from trainmaster.local.logging.injections import exporting, named, subjects
+from trainmaster.local.logging.injections import named, subjects
 from trainmaster.local.logging.service import Service
 from trainmaster.local.logging.store import Store
 from trainmaster.local.publisher import Publish, publisher_to
@@ -55,7 +56,15 @@ class Logging:
         self._store = Store(Path(dir))
         self._service = Service(self._store)
         injections = injections or Injections()
-        self._send = exporting(publish, injections, self._service.topic_of) if publish else None
+        self._send = None
+        if publish:
+            topic_of = self._service.topic_of
+            self._send = sending(
+                injections,
+                "logging.export",
+                lambda sink, messages: publish(topic_of(sink), messages),
+                lambda sink, _messages: (sink, topic_of(sink)),
+            )
         self._exporting: asyncio.Task[None] | None = None
         self._app: ASGIApp = guarded(
             WithInjections(

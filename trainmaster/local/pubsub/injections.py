@@ -1,13 +1,12 @@
 """Where injections strike Pub/Sub: calls as `pubsub.publish`, and each delivery of a message at `pubsub.deliver`."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import NoReturn
 
 import grpc
 
-from trainmaster.local.injections import Call, Injection, Injections, Kind
-from trainmaster.local.injections.apply import apply_injections
-from trainmaster.local.injections.injection import CODES, DELIVERY_KINDS, OPENING_KINDS
+from trainmaster.local.injections import Injections, Kind
+from trainmaster.local.injections.active import Struck, apply_injections
+from trainmaster.local.injections.plan import CODES
 from trainmaster.local.pubsub import wire
 from trainmaster.local.pubsub.errors import PubSubError
 
@@ -18,43 +17,29 @@ _LEAST_ABSENCE_S = 0.01
 class InjectedError(PubSubError):
     """An injection refused the call, or reported an error after it was done."""
 
-    def __init__(self, injection: Injection, code: grpc.StatusCode) -> None:
-        super().__init__(f"The injection {injection.name!r} struck here ({injection.kind.value}).")
-        self.code = code
+    def __init__(self, struck: Struck) -> None:
+        super().__init__(str(struck))
+        is_lost = struck.injection.kind is Kind.DROP
+        self.code = grpc.StatusCode.UNAVAILABLE if is_lost else grpc.StatusCode[CODES[struck.injection.code]]
 
 
 async def struck_call(
     injections: Injections,
     method_name: str,
-    request: wire.Message,
-    do: Callable[[], Awaitable[wire.Message]],
-) -> wire.Message:
-    """The response of `do`, or what an injection turns it into.
+    request: wire.Message | None,
+    do: Callable[[], Awaitable[wire.Message | None]],
+) -> wire.Message | None:
+    """The response of `do`, or what an injection turns it into. A stream has no request yet when it is opened.
 
     Raises:
         InjectedError: an error before or after. A dropped call fails as UNAVAILABLE: many calls share one
             connection, so it is not cut.
     """
-
-    async def lose(injection: Injection) -> wire.Message:
-        raise InjectedError(injection, grpc.StatusCode.UNAVAILABLE)
-
-    call = Call(at=place_of(method_name), subjects=_subjects(request))
-    return await apply_injections(injections, call, do, refuse=_refuse, lose=lose)
-
-
-async def opening(injections: Injections) -> None:
-    """Apply injections before a stream is served. Raises `InjectedError` if one refuses it."""
-
-    async def nothing() -> None:
-        pass
-
-    call = Call(at=place_of("StreamingPull"), kinds=OPENING_KINDS)
-    await apply_injections(injections, call, nothing, refuse=_refuse, lose=_refuse)
-
-
-async def _refuse(injection: Injection) -> NoReturn:
-    raise InjectedError(injection, grpc.StatusCode[CODES[injection.code]])
+    subjects = () if request is None else _subjects(request)
+    try:
+        return await apply_injections(injections, place_of(method_name), subjects, do)
+    except Struck as struck:
+        raise InjectedError(struck) from struck
 
 
 def through_injections(
@@ -75,7 +60,7 @@ def through_injections(
     overtaken: list[wire.Message] = []
     for index, one in enumerate(taken):
         subjects = (f"{subscription}#{one.message.message_id}", subscription, topic, *_objects([one.message]))
-        injection = injections.strike(Call(at=DELIVER, subjects=subjects, kinds=DELIVERY_KINDS))
+        injection = injections.strike(DELIVER, subjects)
         if injection is None:
             kept.append(one)
         elif injection.kind is Kind.DROP:

@@ -7,10 +7,7 @@ from urllib.parse import parse_qs
 
 from starlette.types import Scope
 
-from trainmaster.local.injections import Call, Injections
-from trainmaster.local.injections.apply import send_on
-from trainmaster.local.outbox import Send
-from trainmaster.local.publisher import Message, Publish
+from trainmaster.local.publisher import Message
 from trainmaster.local.storage.api.routes import route_for
 from trainmaster.local.storage.objects.errors import RefusedError
 
@@ -19,10 +16,9 @@ _HEAD_BYTES = 64 * 1024
 _NAME = re.compile(rb'"name"\s*:\s*("(?:[^"\\]|\\.)*")')
 
 
-def named(scope: Scope) -> str | None:
-    """The method's name; None for a path that only the emulator has, or that is not a call."""
-    name, _ = _route(scope)
-    return name if name and not name.startswith("_") else None
+def named(scope: Scope) -> str:
+    """The method's name, which no injection knows for a path that only the emulator has."""
+    return _route(scope)[0]
 
 
 def subjects(scope: Scope, body: bytes) -> tuple[str, ...]:
@@ -36,15 +32,9 @@ def subjects(scope: Scope, body: bytes) -> tuple[str, ...]:
     return tuple(filter(None, found))
 
 
-def notifying(publish: Publish, injections: Injections) -> Send:
-    """`publish` with the injections at `storage.notify`; subjects are the topic and each message's `BUCKET/NAME`."""
-
-    async def notify(topic: str, messages: Sequence[Message]) -> None:
-        objects = [f"{each.get('bucketId', '')}/{each.get('objectId', '')}" for _, each in messages]
-        call = Call(at="storage.notify", subjects=(topic, *objects))
-        await send_on(injections, call, lambda: publish(topic, messages))
-
-    return notify
+def notified(topic: str, messages: Sequence[Message]) -> tuple[str, ...]:
+    """The subjects of a notification: the topic and each message's `BUCKET/NAME`."""
+    return (topic, *(f"{each.get('bucketId', '')}/{each.get('objectId', '')}" for _, each in messages))
 
 
 def _route(scope: Scope) -> tuple[str, Mapping[str, str]]:

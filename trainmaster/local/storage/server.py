@@ -23,6 +23,7 @@ from trainmaster.local.iam.authentication import Authenticated
 from trainmaster.local.iam.principals import Tokens
 from trainmaster.local.iam.service import Grants
 from trainmaster.local.injections import Injections
+from trainmaster.local.injections.active import sending
 from trainmaster.local.injections.http import WithInjections
 from trainmaster.local.publisher import Publish
 from trainmaster.local.storage.api.call import Call
@@ -31,7 +32,7 @@ from trainmaster.local.storage.authorization import may_call, without_listing
 from trainmaster.local.storage.drops.scanner import DropScanner
 from trainmaster.local.storage.drops.threads import BucketThreads
 from trainmaster.local.storage.drops.watching import Watch
-from trainmaster.local.storage.injections import named, notifying, subjects
+from trainmaster.local.storage.injections import named, notified, subjects
 from trainmaster.local.storage.notifications import with_links
 from trainmaster.local.storage.objects.errors import RefusedError
 from trainmaster.local.storage.public_data import SERVICE, PublicData
@@ -109,7 +110,8 @@ class Storage:
         await asyncio.gather(*map(self._rescan, self.scanner.buckets()))
         work = [self._look_again(), self._refresh()]
         if self._publish:
-            send = notifying(with_links(self._publish, url), self._injections)
+            publish = with_links(self._publish, url)
+            send = sending(self._injections, "storage.notify", publish, notified)
             work.append(self.store.notifications.outbox.run(send))
         self._tasks = [asyncio.create_task(each) for each in work]
 

@@ -16,7 +16,7 @@ from trainmaster.local.pubsub.api.authorization import may_call
 from trainmaster.local.pubsub.api.methods import REQUESTS, Method, methods_of
 from trainmaster.local.pubsub.api.streaming import serve_stream
 from trainmaster.local.pubsub.errors import PubSubError, Unauthenticated
-from trainmaster.local.pubsub.injections import opening, struck_call
+from trainmaster.local.pubsub.injections import struck_call
 from trainmaster.local.pubsub.service import Service
 
 # grpcio ships no types, so a call's context and a handler are Any.
@@ -102,10 +102,8 @@ def _unary(
     async def handle(request: wire.Message, context: Context) -> wire.Message:
         try:
             with acting_as(_principal(tokens, context)):
-                if injections.active:
-                    again = functools.partial(do, request, context)
-                    return await struck_call(injections, method_name, request, again)
-                return await do(request, context)
+                again = functools.partial(do, request, context)
+                return await struck_call(injections, method_name, request, again)
         except PubSubError as refusal:
             await _refuse(context, refusal)
 
@@ -123,14 +121,17 @@ def _stream(
                 with acting_as(principal):
                     may_call(grants, "StreamingPull", first)
 
-            if service.injections.active:
-                await opening(service.injections)
+            await struck_call(service.injections, "StreamingPull", None, _open)
             async for response in serve_stream(service, requests, permit):
                 yield response
         except PubSubError as refusal:
             await _refuse(context, refusal)
 
     return handle
+
+
+async def _open() -> None:
+    """Nothing is done before a stream's first request."""
 
 
 def _principal(tokens: Tokens | None, context: Context) -> Principal:

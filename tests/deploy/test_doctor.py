@@ -29,7 +29,8 @@ from trainmaster.deploy.doctor.questions import Questions
 from trainmaster.deploy.doctor.repair import bind
 from trainmaster.deploy.doctor.witness import ProbeSubscription
 from trainmaster.local import logging
-from trainmaster.local.http import google_error, in_thread, serving
+from trainmaster.local.http import in_thread, serving
+from trainmaster.local.json_bodies import google_error
 from trainmaster.local.project import project_number
 from trainmaster.local.stack.access import grants_of
 from trainmaster.orchestrator.core.requests.request import Request as SoundRequest

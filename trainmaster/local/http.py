@@ -1,32 +1,21 @@
-"""What the REST surfaces share: Google's error body, the loopback guard, and a server on a picked port."""
+"""A server of one ASGI application on a picked loopback port, in an event loop or a thread."""
 
 import asyncio
 import contextlib
-import errno
 import functools
-import json
 import re
 import socket
 import threading
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager
 from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import h11
 import uvicorn
-from starlette.requests import ClientDisconnect
-from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from trainmaster.local.loopback import foreign
-
-_SUSPECT = re.compile(rb"\\u[dD][89a-fA-F]|[eE][+-]?[0-9]{2}|[0-9]{300}")
-"""Text that may be half a surrogate pair or a number too large for a double."""
-
 _IDENTITY = re.compile(rb"\r\ntransfer-encoding:[ \t]*identity[ \t]*(?=\r\n|\Z)", re.IGNORECASE)
-MAX_DEPTH = 100
-"""Levels of a JSON value, as in Google's services: https://protobuf.dev/programming-guides/json/"""
 _CONNECTION = "trainmaster.local.http.connection"
 _GRACE_S = 3
 _IDLE_S = 600
@@ -40,109 +29,6 @@ _MOST_WAITING = 500
 _CLOSING_POLL_S = 0.005
 
 _Running = TypeVar("_Running")
-
-
-def google_error(
-    code: int,
-    message: str,
-    *,
-    reason: str = "",
-    status: str = "",
-    details: Sequence[Mapping[str, object]] = (),
-    headers: Mapping[str, str] | None = None,
-) -> JSONResponse:
-    """Google's JSON error body.
-
-    `reason` adds the `errors` list of the older JSON APIs (Cloud Storage: `conditionNotMet`);
-    `status` adds the canonical code of the newer ones (Vertex AI, Logging: `NOT_FOUND`) and `details`
-    its `google.rpc` messages.
-    Source: https://cloud.google.com/apis/design/errors and https://cloud.google.com/storage/docs/json_api/v1/status-codes
-    """
-    error: dict[str, object] = {"code": code, "message": message}
-    if reason:
-        error["errors"] = [{"message": message, "domain": "global", "reason": reason}]
-    if status:
-        error["status"] = status
-    if details:
-        error["details"] = list(details)
-    return JSONResponse({"error": error}, status_code=code, headers=dict(headers or {}))
-
-
-def is_disk_full(fault: BaseException) -> bool:
-    return isinstance(fault, OSError) and fault.errno in (errno.ENOSPC, errno.EDQUOT)
-
-
-def insufficient_storage(fault: BaseException) -> JSONResponse:
-    """507, which Google's clients report at once; they would repeat a 5xx that they know for minutes."""
-    message = (
-        f"The local stack's disk is full: {fault}. Free space; the stack then continues without a restart."
-    )
-    return google_error(507, message, reason="insufficientStorage", status="RESOURCE_EXHAUSTED")
-
-
-async def refuse_disk_full(_request: object, fault: Exception) -> JSONResponse:
-    """Starlette's handler of `OSError`. Raises every other one again."""
-    if not is_disk_full(fault):
-        raise fault
-    return insufficient_storage(fault)
-
-
-def json_value(raw: bytes) -> object:
-    """Parse JSON. Also refuses what no response could contain: NaN, and halves of surrogate pairs.
-
-    Raises:
-        ValueError: the text is not valid JSON, with the reason.
-    """
-    try:
-        text = raw.decode()
-        value: object = json.loads(text, parse_constant=_no_number)
-        if is_too_deep(value):
-            raise ValueError(f"it is nested more than {MAX_DEPTH} levels deep")
-        if _SUSPECT.search(raw):
-            json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
-    except RecursionError:
-        raise ValueError("it is nested too deeply") from None
-    except UnicodeEncodeError:
-        raise ValueError("it holds half a surrogate pair") from None
-    return value
-
-
-def is_too_deep(value: object) -> bool:
-    """Whether JSON is nested so deeply that writing it again would exceed Python's stack. Never recurses."""
-    level = [value]
-    for _ in range(MAX_DEPTH):
-        level = [
-            part
-            for each in level
-            if isinstance(each, dict | list)
-            for part in (each.values() if isinstance(each, dict) else each)
-        ]
-        if not level:
-            return False
-    return any(isinstance(each, dict | list) for each in level)
-
-
-def _no_number(name: str) -> object:
-    raise ValueError(f"{name} is not a JSON number")
-
-
-class LoopbackOnly:
-    """An ASGI application that answers 403 to requests that do not address this machine by a loopback name."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        texts = (
-            (name.decode("latin-1"), value.decode("latin-1")) for name, value in scope.get("headers", ())
-        )
-        if scope["type"] == "http" and (fault := foreign(scope["method"], texts)):
-            await google_error(403, fault, reason="forbidden", status="PERMISSION_DENIED")(
-                scope, receive, send
-            )
-            return
-        with contextlib.suppress(ClientDisconnect):  # the client is gone
-            await self._app(scope, receive, send)
 
 
 class Server:

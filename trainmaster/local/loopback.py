@@ -3,8 +3,14 @@
 Binding to loopback keeps out other machines, but not a web page in a browser on this one.
 """
 
+import contextlib
 from collections.abc import Iterable
 from urllib.parse import urlsplit
+
+from starlette.requests import ClientDisconnect
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from trainmaster.local.json_bodies import google_error
 
 GATEWAY_ADDRESS = "127.0.0.2"
 """The source address of the gateway's connections to services: no request from there is the local user's."""
@@ -17,7 +23,26 @@ _OTHER_PORTS = frozenset({"same-site"})
 _READING = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
-def foreign(method: str, headers: Iterable[tuple[str, str]]) -> str:
+class LoopbackOnly:
+    """An ASGI application that answers 403 to requests that do not address this machine by a loopback name."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        texts = (
+            (name.decode("latin-1"), value.decode("latin-1")) for name, value in scope.get("headers", ())
+        )
+        if scope["type"] == "http" and (fault := _foreign(scope["method"], texts)):
+            await google_error(403, fault, reason="forbidden", status="PERMISSION_DENIED")(
+                scope, receive, send
+            )
+            return
+        with contextlib.suppress(ClientDisconnect):  # the client is gone
+            await self._app(scope, receive, send)
+
+
+def _foreign(method: str, headers: Iterable[tuple[str, str]]) -> str:
     """Why a request is one that a page from elsewhere makes a browser send; empty if it is not.
 
     A foreign `Host` is DNS rebinding, a foreign `Origin` a cross-site request. Requests of forms and images

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from starlette.requests import Request
 
-from trainmaster.local.http import MAX_DEPTH, json_value, refuse_disk_full
 from trainmaster.local.jobs.unsaved import Unsaved
+from trainmaster.local.json_bodies import MAX_DEPTH, json_value, refuse_disk_full
 from trainmaster.local.logging.structured import entry_from_line
 from trainmaster.local.sqlite import Database, DiskFullError, StateDamagedError
 from trainmaster.local.stack.state import StateFolder

@@ -14,7 +14,8 @@ import pytest
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from trainmaster.local.http import Server, google_error, in_thread, serving
+from trainmaster.local.http import Server, in_thread, serving
+from trainmaster.local.json_bodies import google_error
 
 WHOLE = b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
 

@@ -23,11 +23,11 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from trainmaster.local.http import google_error, json_value
 from trainmaster.local.iam.authentication import guarded
 from trainmaster.local.iam.authorization import DeniedError, authorize, project_of
 from trainmaster.local.iam.principals import Principal, Tokens, TooManyTokensError, caller
 from trainmaster.local.iam.service import Grants, RevokeError
+from trainmaster.local.json_bodies import google_error, json_value
 
 TAKEN = "/emulator/v1/taken-grants"
 MAX_BODY_BYTES = 1 << 20

@@ -6,10 +6,11 @@ without credentials or with expired ones.
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from trainmaster.local.http import LoopbackOnly, cut, google_error
+from trainmaster.local.http import cut
 from trainmaster.local.iam.authorization import denial
 from trainmaster.local.iam.principals import LOCAL_USER, Principal, Tokens, acting_as
-from trainmaster.local.loopback import GATEWAY_ADDRESS
+from trainmaster.local.json_bodies import google_error
+from trainmaster.local.loopback import GATEWAY_ADDRESS, LoopbackOnly
 
 _CHALLENGE = 'Bearer realm="https://accounts.google.com/"'
 _INVALID = (

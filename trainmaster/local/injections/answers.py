@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from starlette.responses import JSONResponse
 
-from trainmaster.local.http import google_error
+from trainmaster.local.json_bodies import google_error
 
 _API = "aiplatform.googleapis.com"
 _PLACE = re.compile(r"/projects/([^/]+)/locations/([^/]+)")

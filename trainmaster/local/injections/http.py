@@ -14,10 +14,11 @@ from urllib.parse import unquote
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from trainmaster.local.http import cut, google_error, json_value
+from trainmaster.local.http import cut
 from trainmaster.local.injections.active import Injections, Kind, Struck, apply_injections
 from trainmaster.local.injections.answers import answer_named
 from trainmaster.local.injections.plan import CODES, PLACES, BadInjectionsError, plan_from
+from trainmaster.local.json_bodies import google_error, json_value
 
 PATH = "/emulator/v1/injections"
 _MAX_PLAN_BYTES = 1 << 20

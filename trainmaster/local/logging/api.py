@@ -16,9 +16,9 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from trainmaster.local.http import google_error, json_value, refuse_disk_full
 from trainmaster.local.iam.authorization import DeniedError, authorize, permission_info, project_of
 from trainmaster.local.iam.service import Grants
+from trainmaster.local.json_bodies import google_error, json_value, refuse_disk_full
 from trainmaster.local.logging.filters import FilterError, FilterTooCostlyError
 from trainmaster.local.logging.service import (
     AlreadyExistsError,

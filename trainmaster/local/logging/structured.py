@@ -7,8 +7,8 @@ import json
 from collections.abc import Mapping
 from typing import Literal, TypeAlias
 
-from trainmaster.local.http import is_too_deep
 from trainmaster.local.instants import format_instant, parse_instant
+from trainmaster.local.json_bodies import is_too_deep
 from trainmaster.local.logging.filters.severity import severity_name
 
 Stream: TypeAlias = Literal["stdout", "stderr"]

@@ -18,7 +18,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from trainmaster.local.http import LoopbackOnly, Server, google_error
+from trainmaster.local.http import Server
+from trainmaster.local.json_bodies import google_error
+from trainmaster.local.loopback import LoopbackOnly
 from trainmaster.local.ports import free_port, give_back
 from trainmaster.local.process.child import Child
 from trainmaster.local.process.output import Stream

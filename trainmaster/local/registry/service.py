@@ -7,7 +7,7 @@ https://cloud.google.com/artifact-registry/docs/configure-notifications (the mes
 import json
 from collections.abc import Iterator
 
-from trainmaster.local.http import json_value
+from trainmaster.local.json_bodies import json_value
 
 # A push of an image also posts an event for each layer; the image itself is a manifest or an index of
 # manifests.

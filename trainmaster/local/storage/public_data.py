@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from starlette.responses import StreamingResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from trainmaster.local.http import google_error
+from trainmaster.local.json_bodies import google_error
 from trainmaster.local.loopback import GATEWAY_ADDRESS
 from trainmaster.local.storage.api.routes import route_for
 from trainmaster.local.storage.objects.errors import RefusedError

@@ -11,20 +11,15 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from trainmaster.local.http import (
-    LoopbackOnly,
-    google_error,
-    in_thread,
-    insufficient_storage,
-    is_disk_full,
-    serving,
-)
+from trainmaster.local.http import in_thread, serving
 from trainmaster.local.iam.authentication import Authenticated
 from trainmaster.local.iam.principals import Tokens
 from trainmaster.local.iam.service import Grants
 from trainmaster.local.injections import Injections
 from trainmaster.local.injections.active import sending
 from trainmaster.local.injections.http import WithInjections
+from trainmaster.local.json_bodies import google_error, insufficient_storage, is_disk_full
+from trainmaster.local.loopback import LoopbackOnly
 from trainmaster.local.publisher import Publish
 from trainmaster.local.storage.api.call import Call
 from trainmaster.local.storage.api.routes import route_for

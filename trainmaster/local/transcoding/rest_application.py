@@ -11,9 +11,9 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from trainmaster.local.http import google_error, json_value
 from trainmaster.local.iam.authentication import guarded
 from trainmaster.local.iam.principals import Tokens
+from trainmaster.local.json_bodies import google_error, json_value
 from trainmaster.local.transcoding.method import DEADLINE_S, MAX_MESSAGE_BYTES, Method, Services
 
 

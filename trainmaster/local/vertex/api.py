@@ -15,7 +15,6 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from trainmaster.local.http import google_error, is_disk_full, json_value
 from trainmaster.local.iam.authentication import guarded
 from trainmaster.local.iam.principals import Tokens
 from trainmaster.local.iam.service import Grants
@@ -28,6 +27,7 @@ from trainmaster.local.jobs.resource.errors import ApiError, Status
 from trainmaster.local.jobs.resource.job import Job
 from trainmaster.local.jobs.resource.replica import CHIEF
 from trainmaster.local.jobs.service import JobService
+from trainmaster.local.json_bodies import google_error, is_disk_full, json_value
 from trainmaster.local.project import project_number
 from trainmaster.local.tuning.service import TuningService
 from trainmaster.local.vertex.authorization import Authorized

@@ -2,9 +2,9 @@
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from trainmaster.local.http import google_error
 from trainmaster.local.iam.authorization import DeniedError, authorize, permission_info, project_of
 from trainmaster.local.iam.service import Grants
+from trainmaster.local.json_bodies import google_error
 from trainmaster.local.vertex.injections import named
 
 _SERVICE = "aiplatform.googleapis.com"

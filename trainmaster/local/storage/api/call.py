@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from trainmaster.local.http import json_value
+from trainmaster.local.json_bodies import json_value
 from trainmaster.local.loopback import address_of
 from trainmaster.local.storage.objects.errors import RefusedError, invalid
 from trainmaster.local.storage.objects.preconditions import (

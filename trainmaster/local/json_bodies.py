@@ -1,0 +1,98 @@
+"""JSON bodies of the REST surfaces: Google's errors, and the values of requests."""
+
+import errno
+import json
+import re
+from collections.abc import Mapping, Sequence
+
+from starlette.responses import JSONResponse
+
+_SUSPECT = re.compile(rb"\\u[dD][89a-fA-F]|[eE][+-]?[0-9]{2}|[0-9]{300}")
+"""Text that may be half a surrogate pair or a number too large for a double."""
+
+MAX_DEPTH = 100
+"""Levels of a JSON value, as in Google's services: https://protobuf.dev/programming-guides/json/"""
+
+
+def google_error(
+    code: int,
+    message: str,
+    *,
+    reason: str = "",
+    status: str = "",
+    details: Sequence[Mapping[str, object]] = (),
+    headers: Mapping[str, str] | None = None,
+) -> JSONResponse:
+    """Google's JSON error body.
+
+    `reason` adds the `errors` list of the older JSON APIs (Cloud Storage: `conditionNotMet`);
+    `status` adds the canonical code of the newer ones (Vertex AI, Logging: `NOT_FOUND`) and `details`
+    its `google.rpc` messages.
+    Source: https://cloud.google.com/apis/design/errors and https://cloud.google.com/storage/docs/json_api/v1/status-codes
+    """
+    error: dict[str, object] = {"code": code, "message": message}
+    if reason:
+        error["errors"] = [{"message": message, "domain": "global", "reason": reason}]
+    if status:
+        error["status"] = status
+    if details:
+        error["details"] = list(details)
+    return JSONResponse({"error": error}, status_code=code, headers=dict(headers or {}))
+
+
+def is_disk_full(fault: BaseException) -> bool:
+    return isinstance(fault, OSError) and fault.errno in (errno.ENOSPC, errno.EDQUOT)
+
+
+def insufficient_storage(fault: BaseException) -> JSONResponse:
+    """507, which Google's clients report at once; they would repeat a 5xx that they know for minutes."""
+    message = (
+        f"The local stack's disk is full: {fault}. Free space; the stack then continues without a restart."
+    )
+    return google_error(507, message, reason="insufficientStorage", status="RESOURCE_EXHAUSTED")
+
+
+async def refuse_disk_full(_request: object, fault: Exception) -> JSONResponse:
+    """Starlette's handler of `OSError`. Raises every other one again."""
+    if not is_disk_full(fault):
+        raise fault
+    return insufficient_storage(fault)
+
+
+def json_value(raw: bytes) -> object:
+    """Parse JSON. Also refuses what no response could contain: NaN, and halves of surrogate pairs.
+
+    Raises:
+        ValueError: the text is not valid JSON, with the reason.
+    """
+    try:
+        text = raw.decode()
+        value: object = json.loads(text, parse_constant=_no_number)
+        if is_too_deep(value):
+            raise ValueError(f"it is nested more than {MAX_DEPTH} levels deep")
+        if _SUSPECT.search(raw):
+            json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+    except UnicodeEncodeError:
+        raise ValueError("it holds half a surrogate pair") from None
+    return value
+
+
+def is_too_deep(value: object) -> bool:
+    """Whether JSON is nested so deeply that writing it again would exceed Python's stack. Never recurses."""
+    level = [value]
+    for _ in range(MAX_DEPTH):
+        level = [
+            part
+            for each in level
+            if isinstance(each, dict | list)
+            for part in (each.values() if isinstance(each, dict) else each)
+        ]
+        if not level:
+            return False
+    return any(isinstance(each, dict | list) for each in level)
+
+
+def _no_number(name: str) -> object:
+    raise ValueError(f"{name} is not a JSON number")

@@ -18,6 +18,7 @@ from trainmaster.orchestrator.core.completion.outcome import (
     with_progress,
 )
 from trainmaster.orchestrator.core.completion.progress import metrics_uri, progress_of
+from trainmaster.orchestrator.core.completion.steps import CHAMPION, REASON
 from trainmaster.orchestrator.core.errors import JobNotFound, PolicyInvalid, ReasonPending, RecordMoved
 from trainmaster.orchestrator.core.job_names import JobKind, job_kind
 from trainmaster.orchestrator.core.names import RUN_LABEL, is_run_id
@@ -30,7 +31,6 @@ from trainmaster.orchestrator.core.runs.states import END_OF, RunState
 from trainmaster.orchestrator.flows.completion.champion import challenge
 from trainmaster.orchestrator.flows.completion.copying import StillCopying
 from trainmaster.orchestrator.flows.completion.explain import explain_failure
-from trainmaster.orchestrator.core.completion.steps import CHAMPION, REASON
 from trainmaster.orchestrator.flows.lifecycle.finish import (
     STEPS_WITHOUT_JOB,
     End,

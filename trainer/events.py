@@ -1,6 +1,6 @@
 """Events as lines of JSON on standard output: the log agent makes each the jsonPayload of one entry.
 
-The events and their fields are written down in docs/reference/contracts.md, "What a trainer leaves behind".
+The events and their fields are written down in docs/reference/replica.md, "What a trainer leaves behind".
 Nothing here needs TensorFlow: a replica may have to say why it ends before that is loaded.
 """
 

@@ -69,7 +69,7 @@ def test_a_day_saves_what_the_services_have_and_ctrl_c_ends_every_run(tmp_path: 
     assert set(states) <= set(ENDED)
     seen: dict[str, Any] = {each.stem: json.loads(each.read_text()) for each in files}
     assert {name for name, each in seen["first_day"]["steps"].items() if each[:2] != "ok"} == {"flex_start"}
-    page = (ROOT / "docs" / "reference" / "fidelity.md").read_text()
+    page = (ROOT / "docs" / "maintainers" / "judges.md").read_text()
     answering = {*re.findall(r"\| `([\w.]+)\.json` \|", page)}
     assert {"small.log"} < answering <= set(seen)
     assert_as_imitated(seen)

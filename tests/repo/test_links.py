@@ -15,7 +15,10 @@ from .files import ROOT, project_files
 
 FILES = list(project_files())
 PAGES = [path for path in FILES if path.endswith(".md")]
-INDEXES = [ROOT / "docs" / name for name in ("README.md", "decisions/README.md", "reference/command.md")]
+INDEXES = [
+    ROOT / "docs" / name
+    for name in ("README.md", "decisions/README.md", "maintainers/README.md", "reference/command.md")
+]
 FENCE = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
 LINK = re.compile(r"\]\((?!https?:)(?P<path>[^)#]*)(?:#(?P<anchor>[^)]*))?\)")
 HEADING = re.compile(r"^#{1,6} (.+)$", re.MULTILINE)

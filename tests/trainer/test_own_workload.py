@@ -53,7 +53,7 @@ def test_its_flags_and_defaults_count(package: Path) -> None:
 
 
 def test_the_launcher_of_the_trainers_page_runs_a_workload_beside_it(package: Path) -> None:
-    page = (ROOT / "docs" / "reference" / "trainer.md").read_text()
+    page = (ROOT / "docs" / "reference" / "trainer-library.md").read_text()
     launcher = page.partition("`launch.py`")[2].partition("```python\n")[2].partition("```")[0]
     (package.parent / "launch.py").write_text(launcher)
     own = "flags={'rate': Setting(number(), 'of the optimizer', 0.5)}"

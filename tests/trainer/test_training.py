@@ -69,7 +69,7 @@ def test_the_generated_horses_and_humans_read_as_the_real_ones_do(generated: lis
 def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The trainer with the workloads and the program of its page: `flat` as a file beside the others."""
     path = tmp_path_factory.mktemp("documented")
-    text = (ROOT / "docs" / "reference" / "trainer.md").read_text()
+    text = (ROOT / "docs" / "reference" / "trainer-library.md").read_text()
     blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     images, table, program = (block for block in blocks if "runpy" not in block)  # without the launcher
     shutil.copytree(ROOT / "trainer", path / "trainer", ignore=shutil.ignore_patterns("__pycache__"))

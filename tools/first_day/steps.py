@@ -45,7 +45,7 @@ def take_day(day: Day) -> None:
             _take_runs(day, clients)
         finally:
             day.save("first_day", {"trainmaster": VERSION, "began": began.isoformat(), "steps": day.results})
-            print(f"Saved in {day.folder}. What each file shows: docs/reference/fidelity.md")
+            print(f"Saved in {day.folder}. What each file shows: docs/maintainers/judges.md")
 
 
 def commands(context: Context) -> Mapping[str, Sequence[str]]:

@@ -67,7 +67,7 @@ def test_the_program_of_the_trainers_page_survives_as_a_script(
     tmp_path: Path, trainmaster: Trainmaster, stack: Project
 ) -> None:
     """Copied into an empty folder, it finds the package, as in the trainer's image, and leaves a model on record."""
-    page = (ROOT / "docs" / "reference" / "trainer.md").read_text()
+    page = (ROOT / "docs" / "reference" / "trainer-library.md").read_text()
     program = page.partition("## Your own program")[2].partition("```python\n")[2].partition("```")[0]
     (tmp_path / "program.py").write_text(program)
     words = ("--name", "surviving", "--logs", "--context", local(stack), "--", "--epochs=2")

@@ -163,7 +163,7 @@ def test_certain_and_impossible_injections_need_no_luck(seed: int) -> None:
 
 
 def test_the_plan_in_the_documents_is_one() -> None:
-    text = (Path(__file__).parents[3] / "docs" / "reference" / "local-stack.md").read_text()
+    text = (Path(__file__).parents[3] / "docs" / "reference" / "local-faults.md").read_text()
     (block,) = (part.partition("```")[0] for part in text.split("```yaml\n")[1:] if part.startswith("seed:"))
     (one,) = plan_from(yaml.safe_load(block)).injections
     assert (one.name, one.kind, one.skip, one.times) == ("second-submit", Kind.ERROR_BEFORE, 1, 1)

@@ -119,7 +119,7 @@ class _KeepsWords(click.Command):
     "--injections",
     type=Path,
     metavar="FILE",
-    help="faults to inject into the services, JSON or YAML; see docs/reference/local-stack.md",
+    help="faults to inject into the services, JSON or YAML; see docs/reference/local-faults.md",
 )
 @click.option(
     "--quota",

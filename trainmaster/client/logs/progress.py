@@ -1,6 +1,6 @@
 """The progress of each replica of a job, from its log lines.
 
-The events are those of docs/reference/contracts.md, "What a trainer leaves behind".
+The events are those of docs/reference/replica.md, "What a trainer leaves behind".
 """
 
 import math

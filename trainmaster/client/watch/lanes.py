@@ -1,6 +1,6 @@
 """The states of each replica over time, from the lines of its log.
 
-The events are those of docs/reference/contracts.md, "What a trainer leaves behind". A program that writes none of them
+The events are those of docs/reference/replica.md, "What a trainer leaves behind". A program that writes none of them
 is starting until its first line, and running until its job ends.
 """
 

@@ -32,7 +32,7 @@ PREPARING = "Job is preparing."
 RUNNING = "Job is running."
 TEARING_DOWN = "Tearing down training program."
 TORN_DOWN = "Finished tearing down training program."
-# "Job cancelled." was not found in any published log; docs/reference/fidelity.md says so.
+# "Job cancelled." was not found in any published log; docs/reference/fidelity-jobs.md says so.
 LAST = {
     JobState.SUCCEEDED: "Job completed successfully.",
     JobState.FAILED: "Job failed.",
